@@ -168,7 +168,7 @@ def format_table(rows: Sequence[Sequence[str]], alignments: Sequence[Alignment])
         for row in full
     ]
     if len(lines) > 1:
-        lines.insert(1, "─┼─".join("─" * one for one in widths))
+        lines.insert(1, "─┼─".join("─" * other for other in widths))
     return "\n".join(lines)
 
 

@@ -122,26 +122,26 @@ def default_context(
     _: Sequence[TapeEntry] = (),
 ) -> list[ChatMessage]:
     """Render a window's entries, in view order."""
-    known = {} if rendered is None else rendered
+    rendered_messages = {} if rendered is None else rendered
     spoken = window.conversation()
     results = _paired(spoken)
     messages: list[ChatMessage] = []
     for entry in spoken:
         if entry.kind == "message":
-            if entry.id not in known:
-                known[entry.id] = _render_message(entry)
-            add_message(messages, known[entry.id])
+            if entry.id not in rendered_messages:
+                rendered_messages[entry.id] = _render_message(entry)
+            add_message(messages, rendered_messages[entry.id])
         elif entry.kind == "tool_call":
             messages += render_call(entry, results)
-    evict_rendered(known, spoken)
+    evict_rendered(rendered_messages, spoken)
     return messages
 
 
-def add_message(messages: list[ChatMessage], shown: ChatMessage) -> None:
+def add_message(messages: list[ChatMessage], chat_message: ChatMessage) -> None:
     """Append a message; insert an assistant message between a tool result and a user message."""
-    if messages and messages[-1]["role"] == "tool" and shown["role"] == "user":
+    if messages and messages[-1]["role"] == "tool" and chat_message["role"] == "user":
         messages.append({"role": "assistant", "content": _UNANSWERED})
-    messages.append(shown)
+    messages.append(chat_message)
 
 
 def evict_rendered(rendered: RenderedMessages, spoken: Sequence[TapeEntry]) -> None:

@@ -120,7 +120,8 @@ class RequestBuilder:
         problems = self.memory.bus.problems
         known = [] if self.task else await problems.list_by_state()
         open_ones = any(
-            one.problem_id != GENERAL_PROBLEM and one.state != "completed" for one in known
+            problem.problem_id != GENERAL_PROBLEM and problem.state != "completed"
+            for problem in known
         )
         skills = (await self.agent.workspace.read()).skills
         return self.agent.tools.available_specs(
@@ -148,18 +149,20 @@ class RequestBuilder:
     def _taken_back(self) -> list[str]:
         """Return a record of facts saved here that a judge refuted since the answer before last."""
         answers = [
-            one for one in self.fold.window.conversation() if one.payload.get("role") == "assistant"
+            entry
+            for entry in self.fold.window.conversation()
+            if entry.payload.get("role") == "assistant"
         ]
         # Judging may still run while the next answer is written; the answer after that mentions the
         # result.
         before = answers[-2:-1] or ([self.fold.boundary] if self.fold.boundary else [])
         since = str(before[0].meta.get("ts", "")) if before else ""
         gone = [
-            one.text
-            for one in self.memory.home.fold.facts.values()
-            if one.is_refuted
-            and one.changed >= since
-            and any(said.tape == self.tape.name for said in one.evidence)
+            fact.text
+            for fact in self.memory.home.fold.facts.values()
+            if fact.is_refuted
+            and fact.changed >= since
+            and any(evidence.tape == self.tape.name for evidence in fact.evidence)
         ]
         return (
             ["\n".join([_TAKEN_BACK, *(f"- {text}" for text in gone[-_MOST_TOLD:])])]

@@ -73,7 +73,9 @@ class ReconstructedRequest:
     def messages(self) -> list[ChatMessage]:
         """Return the messages of the request."""
         return ModelContext(
-            self.system, tuple(one.message for one in self.history), self.tail
+            self.system,
+            tuple(history_message.message for history_message in self.history),
+            self.tail,
         ).messages()
 
 
@@ -109,7 +111,7 @@ async def reconstruct_request(
     system, prompt, note = await _prompt(tape, fold)
     notes = [note] if note else []
     if call.vision is None and any(
-        f.is_viewable_image for one in spoken for f in attachments_in(one.meta)
+        f.is_viewable_image for entry in spoken for f in attachments_in(entry.meta)
     ):
         notes.append("The tape does not record whether the model saw the images in view.")
     if call.erased:
@@ -121,9 +123,12 @@ async def reconstruct_request(
         prompt,
         fold.prompt_zone_span,
         fold.boundary.id if fold.boundary is not None else 0,
-        tuple(HistoryMessage(one, made_of) for one, made_of in zip(history, entries, strict=True)),
+        tuple(
+            HistoryMessage(chat_message, made_of)
+            for chat_message, made_of in zip(history, entries, strict=True)
+        ),
         records_tail(fold, timezone, call.tail_records),
-        tuple(one.id for one in spoken if _lacks_words(one)),
+        tuple(entry.id for entry in spoken if _lacks_words(entry)),
         tuple(notes),
     )
 
@@ -143,11 +148,11 @@ def unavailable_reason(error: SettingsError) -> str:
 async def _prompt(tape: TapeService, fold: SessionFold) -> tuple[str, int, str]:
     """Return the system prompt, the id of its entry, and a note on what is missing."""
     digest, at = fold.turns.last_prompt
-    found = await tape.read_entries(at, at) if at else []
-    if not found or found[0].kind != "system":
+    entries = await tape.read_entries(at, at) if at else []
+    if not entries or entries[0].kind != "system":
         return "", 0, "The system prompt is no longer on the tape."
-    content = str(found[0].payload.get("content") or "")
-    if is_erased(found[0]):
+    content = str(entries[0].payload.get("content") or "")
+    if is_erased(entries[0]):
         return content, at, "The text of the system prompt has been erased since."
     changed = prompt_digest(content) != digest
     return content, at, "Parts of the system prompt have been erased since." if changed else ""
@@ -165,7 +170,9 @@ def _origins(
 ) -> list[tuple[int, ...]]:
     """Return for each message the ids of the entries that it was made from."""
     known = {id(message): entry for entry, message in rendered.items()}
-    places = deque(at for at, one in enumerate(spoken) if one.kind == "tool_call" and one.calls)
+    places = deque(
+        at for at, entry in enumerate(spoken) if entry.kind == "tool_call" and entry.calls
+    )
     marks = deque(anchors)
     results: list[TapeEntry] = []
     found: list[tuple[int, ...]] = []
@@ -187,20 +194,20 @@ def _origins(
 
 def _results_behind(spoken: Sequence[TapeEntry], call: int) -> list[TapeEntry]:
     found = []
-    for one in spoken[call + 1 :]:
-        if one.kind == "tool_call":
+    for entry in spoken[call + 1 :]:
+        if entry.kind == "tool_call":
             break
-        if one.kind == "tool_result":
-            found.append(one)
+        if entry.kind == "tool_result":
+            found.append(entry)
     return found
 
 
 def _taken(results: list[TapeEntry], call: str) -> tuple[int, ...]:
     """Remove and return the result of a call; a result without a call id answers the next call."""
-    fits = (one for one in results if str(one.payload.get("call_id")) == call)
-    nameless = (one for one in results if "call_id" not in one.payload)
-    one = next(fits, None) or next(nameless, None)
-    if one is None:
+    fits = (entry for entry in results if str(entry.payload.get("call_id")) == call)
+    nameless = (entry for entry in results if "call_id" not in entry.payload)
+    other = next(fits, None) or next(nameless, None)
+    if other is None:
         return ()
-    results.remove(one)
-    return (one.id,)
+    results.remove(other)
+    return (other.id,)

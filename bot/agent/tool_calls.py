@@ -80,11 +80,11 @@ class ToolCallRunner:
         if opened is None:
             return []
         window = self._session.fold.window
-        found = [
+        entries = [
             *window.messages_by_platform_id(opened.inbound),
             *window.joined_since(opened.start),
         ]
-        return list({entry.id: entry for entry in found}.values())
+        return list({entry.id: entry for entry in entries}.values())
 
     async def _run(self, turn: str, call: ToolCall) -> None:
         await self._on_tool(call.name)
@@ -143,11 +143,13 @@ class ToolCallRunner:
 
 
 def _result(turn: str, call: ToolCall, outcome: ToolOutcome, snapshot: MemorySnapshot) -> TapeEntry:
-    made = tool_result(call.id, call.name, outcome.text(snapshot), status=outcome.status, turn=turn)
+    entry = tool_result(
+        call.id, call.name, outcome.text(snapshot), status=outcome.status, turn=turn
+    )
     if not outcome.buttons:
-        return made
+        return entry
     return replace(
-        made, payload={**made.payload, "buttons": [list(one) for one in outcome.buttons]}
+        entry, payload={**entry.payload, "buttons": [list(button) for button in outcome.buttons]}
     )
 
 

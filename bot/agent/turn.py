@@ -174,7 +174,7 @@ class Turn:
         text: str,
         *,
         error: str | None = None,
-        heard: Sequence[TapeEntry] = (),
+        entries: Sequence[TapeEntry] = (),
         joined: Sequence[int] = (),
         buttons: Sequence[tuple[str, str]] = (),
     ) -> None:
@@ -184,11 +184,11 @@ class Turn:
             status: Status of the turn's end.
             text: The reply.
             error: Error message for the record.
-            heard: Entries of whatever ended the turn, such as a command.
+            entries: Entries of whatever ended the turn, such as a command.
             joined: Ids of queued messages that count as part of the turn.
             buttons: Labels and commands, shown below the reply if the platform has buttons.
         """
-        before = list(heard)
+        before = list(entries)
         if self.partial:
             before.append(message("assistant", self.partial, turn=self.id, status=status))
             # The streamed text that the person has already read stays visible.
@@ -305,8 +305,8 @@ class Turn:
     async def _step(self, reply: ModelReply) -> None:
         """Write a reply that calls tools to the tape."""
         self._steps += 1
-        asked = self._calls.call_entry(self.id, reply)
-        await self._tape.append_many([asked, self._step_event(reply, "tool_calls")])
+        entry = self._calls.call_entry(self.id, reply)
+        await self._tape.append_many([entry, self._step_event(reply, "tool_calls")])
         self.partial = ""
 
     def _step_event(self, reply: ModelReply, status: str) -> TapeEntry:
@@ -355,11 +355,11 @@ class Turn:
             text = f"{text}\n\n{note}"
         self.partial = ""
         asked, buttons = pending_question(self._fold.window.entries, self.id)
-        said = message("assistant", f"{text}\n\n{asked}" if asked else text, turn=self.id)
+        entry = message("assistant", f"{text}\n\n{asked}" if asked else text, turn=self.id)
         if buttons:
-            said = replace(said, payload={**said.payload, "buttons": buttons})
+            entry = replace(entry, payload={**entry.payload, "buttons": buttons})
         try:
-            await self._end([said, self._step_event(reply, "answer")], "ok", newest=True)
+            await self._end([entry, self._step_event(reply, "answer")], "ok", newest=True)
         except _Edited:
             self._steps -= 1
             self._reconsidered += 1

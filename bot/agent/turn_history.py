@@ -104,7 +104,7 @@ class PastTurn:
 
     def call(self, step: int | None = None) -> ModelCall | None:
         """Return the last call, or the last one of a step; None if there is none."""
-        fits = [one for one in self.calls if step is None or one.step == step]
+        fits = [model_call for model_call in self.calls if step is None or model_call.step == step]
         return fits[-1] if fits else None
 
 
@@ -223,15 +223,17 @@ async def past_turn(
 
 async def _end_from(tape: TapeService, turn: str, near: int) -> int:
     ahead = await tape.read_entries(near, near + _AHEAD)
-    ends = (one.id for one in ahead if one.name == TURN_END and turn_id_of(one) == turn)
+    ends = (entry.id for entry in ahead if entry.name == TURN_END and turn_id_of(entry) == turn)
     return next(ends, await tape.version())
 
 
 def _turn(turn: str, first: int, start: TapeEntry, marks: Sequence[TapeEntry]) -> PastTurn:
-    end = next((one for one in marks if one.name == TURN_END and one.id > start.id), None)
+    end = next((entry for entry in marks if entry.name == TURN_END and entry.id > start.id), None)
     done = end.data if end is not None else {}
-    calls = tuple(_call(one) for one in marks if one.name == LOOP_STEP and _number(one, "at"))
-    tools = tuple(str(call.get("name")) for one in marks for call in one.calls)
+    calls = tuple(
+        _call(entry) for entry in marks if entry.name == LOOP_STEP and _number(entry, "at")
+    )
+    tools = tuple(str(call.get("name")) for entry in marks for call in entry.calls)
     ms = done.get("ms")
     model = done.get("model") or (calls[-1].model if calls else "")
     return PastTurn(
@@ -250,9 +252,9 @@ def _turn(turn: str, first: int, start: TapeEntry, marks: Sequence[TapeEntry]) -
         str(done["error"]) if "error" in done else None,
         calls,
         tuple(
-            (one.id, str(one.data.get("builder", "default")))
-            for one in marks
-            if one.name in (TURN_START, TURN_RESUME)
+            (entry.id, str(entry.data.get("builder", "default")))
+            for entry in marks
+            if entry.name in (TURN_START, TURN_RESUME)
         ),
     )
 

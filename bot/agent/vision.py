@@ -87,9 +87,9 @@ async def with_images(
     room = LARGEST_TOGETHER
     shown = []
     for image, old in _newest_first(found):
-        one = await _shown(image.file, room, profile, images, old=old)
-        room -= len(one.url)
-        shown.append((image, one))
+        other = await _shown(image.file, room, profile, images, old=old)
+        room -= len(other.url)
+        shown.append((image, other))
     return _with_shown(history, rendered, shown)
 
 
@@ -113,15 +113,15 @@ def with_placeholders(
     room = LARGEST_TOGETHER
     shown = []
     for image, old in _newest_first(_images_of(entries, rendered)):
-        file, one = image.file, _Shown(remark=_GONE)
+        file, other = image.file, _Shown(remark=_GONE)
         if not vision:
-            one = _Shown(remark=NO_VISION_NOTICE)
+            other = _Shown(remark=NO_VISION_NOTICE)
         elif (remark := _unfit(file, room, known=taken is not None, old=old)) is not None:
-            one = _Shown(remark=remark)
+            other = _Shown(remark=remark)
         elif file.blob in (taken or ()):
-            one = _Shown(url=f"{IMAGE_PLACEHOLDER_PREFIX}{file.blob}")
+            other = _Shown(url=f"{IMAGE_PLACEHOLDER_PREFIX}{file.blob}")
             room -= len(_address(file.mime, "")) + _encoded(file.size)
-        shown.append((image, one))
+        shown.append((image, other))
     return _with_shown(history, rendered, shown)
 
 
@@ -135,12 +135,12 @@ def _images_of(entries: Sequence[TapeEntry], rendered: RenderedMessages) -> list
     ]
 
 
-def _newest_first(found: Sequence[_Image]) -> Iterator[tuple[_Image, bool]]:
+def _newest_first(images: Sequence[_Image]) -> Iterator[tuple[_Image, bool]]:
     """Yield images, newest first, each with whether it is too old to be shown."""
     # Several are dropped at once, so that not every new image changes the start of the prompt.
-    too_many = -(-max(0, len(found) - MOST_IMAGES) // _LEAVE_TOGETHER) * _LEAVE_TOGETHER
-    for age, image in enumerate(reversed(found)):
-        yield image, age >= len(found) - too_many
+    too_many = -(-max(0, len(images) - MOST_IMAGES) // _LEAVE_TOGETHER) * _LEAVE_TOGETHER
+    for age, image in enumerate(reversed(images)):
+        yield image, age >= len(images) - too_many
 
 
 def _with_shown(
@@ -152,7 +152,7 @@ def _with_shown(
     fresh: dict[int, ChatMessage] = {}
     for entry in {image.entry.id: image.entry for image, _ in shown}.values():
         message = rendered[entry.id]
-        own = {image.place: one for image, one in shown if image.entry.id == entry.id}
+        own = {image.place: other for image, other in shown if image.entry.id == entry.id}
         fresh[id(message)] = _changed(message, entry, own)
     return [fresh.get(id(message), message) for message in history]
 
@@ -233,10 +233,10 @@ def _changed(message: ChatMessage, entry: TapeEntry, shown: dict[int, _Shown]) -
     """Return a message with its images after its text, and remarks for those that are missing."""
     content = message["content"]
     plain = describe_attachments(entry.meta)
-    remarks = {place: one.remark for place, one in shown.items() if one.remark}
+    remarks = {place: other.remark for place, other in shown.items() if other.remark}
     if isinstance(content, str):
         content = content.removesuffix(plain) + describe_attachments(entry.meta, remarks)
-    parts = [_image_part(one.url) for one in shown.values() if one.url]
+    parts = [_image_part(other.url) for other in shown.values() if other.url]
     if not parts:
         return {**message, "content": content}
     return {**message, "content": [{"type": "text", "text": content}, *parts]}

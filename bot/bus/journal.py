@@ -165,7 +165,7 @@ def _rest(inbound: Inbound) -> dict[str, Any]:
     if inbound.answer_to is not None:
         rest["via"] = inbound.answer_to.session
     if inbound.attachments:
-        rest["attachments"] = [asdict(one) for one in inbound.attachments]
+        rest["attachments"] = [asdict(attachment) for attachment in inbound.attachments]
     if inbound.trace is not None:
         rest["trace"] = inbound.trace
     return rest

@@ -72,8 +72,8 @@ async def run_checks(
     findings += await anyio.to_thread.run_sync(lambda: list(_on_disk(settings)))
     shared: AccessList | TapebotError | None = None
     if settings.database_url is not None:
-        found, shared = await check_database(settings)
-        findings += found
+        check_results, shared = await check_database(settings)
+        findings += check_results
     elif settings.tape_store != "file":
         findings.append(await check_tape_store(settings, ask=probe is not None))
     findings += _models(settings)
@@ -258,10 +258,10 @@ def _models(settings: Settings) -> Iterator[CheckResult]:
 
 
 def _model(name: str, settings: Settings, role: str = "") -> CheckResult:
-    found = _usable(name, settings)
-    text = f"{role}{name}: {found.text}"
-    level: CheckLevel = "warn" if role and found.level == "bad" else found.level
-    return replace(found, text=text, level=level)
+    check_result = _usable(name, settings)
+    text = f"{role}{name}: {check_result.text}"
+    level: CheckLevel = "warn" if role and check_result.level == "bad" else check_result.level
+    return replace(check_result, text=text, level=level)
 
 
 def _usable(name: str, settings: Settings) -> CheckResult:

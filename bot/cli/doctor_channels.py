@@ -33,12 +33,14 @@ def check_channels(
     configured = False
     for platform in PLATFORMS.values():
         # The shards of one bot share its name and its token.
-        for name, spec in {one.name: one for one in platform.channels(settings)}.items():
+        for name, spec in {
+            channel_spec.name: channel_spec for channel_spec in platform.channels(settings)
+        }.items():
             configured = True
             title = platform.title if name == platform.name else f"{platform.title}, as {name}"
             yield _channel(title, platform, spec.token_check, ask=ask)
     if not configured:
-        names = " or ".join(PREFIX + one.setting.upper() for one in PLATFORMS.values())
+        names = " or ".join(PREFIX + other.setting.upper() for other in PLATFORMS.values())
         remedy = f"Set {names} to add a channel."
         yield CheckResult("channels", "ok", "the console", remedy)
         return
@@ -85,9 +87,13 @@ def _access(settings: Settings, access_list: AccessList | TapebotError | None) -
         return CheckResult(
             "access", "warn", "the bot has no owner yet, so it answers nobody", remedy
         )
-    owners = named.owners | {one.person for one in access_list.people if one.role == "owner"}
-    others = named.allow | {one.person for one in access_list.people}
-    others |= {one.chat for one in access_list.chats}
+    owners = named.owners | {
+        allowed_person.person
+        for allowed_person in access_list.people
+        if allowed_person.role == "owner"
+    }
+    others = named.allow | {allowed_person.person for allowed_person in access_list.people}
+    others |= {allowed_chat.chat for allowed_chat in access_list.chats}
     counted = f"{len(owners)} owner{'s' * (len(owners) != 1)}"
     return CheckResult(
         "access", "ok", f"{counted}; people and chats in total: {len(owners | others)}"

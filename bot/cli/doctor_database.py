@@ -63,12 +63,12 @@ async def check_database(settings: Settings) -> tuple[list[CheckResult], AccessL
     """
     try:
         async with open_database(settings, retry_seconds=_PATIENCE) as database:
-            found, whole = await _look(database)
+            check_results, whole = await _look(database)
             if not whole:
-                return found, TapebotError("unknown: see the database")
+                return check_results, TapebotError("unknown: see the database")
             from bot.bus.access.postgres_store import PostgresAccessStore
 
-            return found, await _roster(PostgresAccessStore(database).peek())
+            return check_results, await _roster(PostgresAccessStore(database).peek())
     except TapebotError as error:
         remedy = "Check that it runs, and correct TAPEBOT_DATABASE_URL."
         return [CheckResult("database", "bad", str(error), remedy)], error
@@ -87,18 +87,20 @@ async def _look(database: Database) -> tuple[list[CheckResult], bool]:
 
     waiting = await pending_migrations(database)
     server = await _asked(database, empty=bool(waiting))
-    found = list(_server(database.display_address, server))
+    check_results = list(_server(database.display_address, server))
     if waiting:
         text = f"{len(waiting)} migrations of its tables are pending (next: {waiting[0]})"
-        found.append(CheckResult("database", "bad", text, "tapebot db migrate"))
-        return found, False
+        check_results.append(CheckResult("database", "bad", text, "tapebot db migrate"))
+        return check_results, False
     if not (await database.fetch(_QUEUE))[0][0]:
         remedy = "Restore the schema pgmq from a copy of the database."
-        found.append(CheckResult("database", "bad", "its queues (pgmq) are missing", remedy))
-        return found, True
+        check_results.append(
+            CheckResult("database", "bad", "its queues (pgmq) are missing", remedy)
+        )
+        return check_results, True
     held = f"{server.leases} lease{'s' * (server.leases != 1)} held by running processes"
-    found.append(CheckResult("database", "ok", f"its tables have this version; {held}"))
-    return found, True
+    check_results.append(CheckResult("database", "ok", f"its tables have this version; {held}"))
+    return check_results, True
 
 
 async def _asked(database: Database, *, empty: bool) -> _Server:

@@ -44,8 +44,8 @@ def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = N
     datasets = {path.stem: read_dataset(path) for path in paths}
     embedder = build_embedder(embeddings) if embeddings else None
     answers, fused = anyio.run(_ask, datasets, embedder)
-    messages = sum(len(one.messages) for one in datasets.values())
-    left_out = sum(one.without_evidence for one in datasets.values())
+    messages = sum(len(dataset.messages) for dataset in datasets.values())
+    left_out = sum(dataset.without_evidence for dataset in datasets.values())
     if as_json:
         told = {**_figures(answers), "messages": messages, "without_evidence": left_out}
         if fused:
@@ -80,9 +80,9 @@ def eval_claims(path: Path, as_json: bool, settings: Settings) -> int:
     if as_json:
         print(json.dumps(told, ensure_ascii=False))
         return 0
-    for one in judged:
-        if one.wrong:
-            print(_wrong(one))
+    for judged_claim in judged:
+        if judged_claim.wrong:
+            print(_wrong(judged_claim))
     _print_counts({name: told[name] for name in ("honest", "dishonest")})
     return 0
 
@@ -104,10 +104,12 @@ def eval_answers(path: Path, as_json: bool, settings: Settings) -> int:
     if as_json:
         print(json.dumps(told, ensure_ascii=False))
         return 0
-    for one in answered:
-        if one.verdict != "right":
-            said = " / ".join(one.label.said)
-            print(f"{one.verdict}: {said!r}, {one.label.ask!r}: {one.text!r}")
+    for graded_answer in answered:
+        if graded_answer.verdict != "right":
+            said = " / ".join(graded_answer.label.said)
+            print(
+                f"{graded_answer.verdict}: {said!r}, {graded_answer.label.ask!r}: {graded_answer.text!r}"
+            )
     _print_counts(told)
     return 0
 
@@ -180,7 +182,7 @@ _GROUPS = {"categories": by_category, "families": by_family, "said_by": by_speak
 
 def _figures(answers: Sequence[SearchAnswer]) -> dict[str, Any]:
     groups = {
-        key: {name: one.as_json() for name, one in group(answers).items()}
+        key: {name: search_metrics.as_json() for name, search_metrics in group(answers).items()}
         for key, group in _GROUPS.items()
     }
     return {**compute_metrics(answers).as_json(), **groups}

@@ -34,9 +34,9 @@ def offer_model(settings: Settings) -> Settings:
     The choice is written to ``settings.config``, by default ``tapebot.toml`` in the home folder; a
     refusal is recorded in ``.asked``.
     """
-    asked = settings.home / ".asked"
+    path = settings.home / ".asked"
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
-    if settings.model is not None or not interactive or asked.exists():
+    if settings.model is not None or not interactive or path.exists():
         return settings
     found = _found()
     if found is None:
@@ -46,7 +46,7 @@ def offer_model(settings: Settings) -> Settings:
     print(f"{why}. {name} would then answer, and your messages would be sent there.")
     chosen = _ask(name)
     if chosen is None:
-        replace_file(asked, b"")
+        replace_file(path, b"")
         print("The offline responder answers. Set TAPEBOT_MODEL to change that.")
         return settings
     checked = load_settings(model=chosen)

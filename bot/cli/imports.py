@@ -111,12 +111,14 @@ async def _restore(settings: Settings, files: Sequence[Path], dry_run: bool) -> 
     async with _home(settings, dry_run=dry_run) as home:
         for file in files:
             try:
-                made = await restore_export(file, home, dry_run=dry_run)
+                restored_tape = await restore_export(file, home, dry_run=dry_run)
             except (TapeExists, InvalidEntry, OSError) as error:
                 print(f"refused\t{printable(_why(file, error))}", file=sys.stderr)
                 refused = True
             else:
-                print(f"{_did(dry_run)}\t{printable(made.session)}: {made.entries} entries")
+                print(
+                    f"{_did(dry_run)}\t{printable(restored_tape.session)}: {restored_tape.entries} entries"
+                )
     return refused
 
 
@@ -153,28 +155,31 @@ def _import_foreign(
             memory_to = Address.parse(memory_to).session
         except InvalidInbound as error:
             raise SettingsError(f"{memory_to!r} is not a session such as telegram:42") from error
-    found = read() if path.exists() else ImportedData("")
-    for problem in found.problems[:_TOLD]:
+    imported_data = read() if path.exists() else ImportedData("")
+    for problem in imported_data.problems[:_TOLD]:
         print(f"note\t{printable(problem)}", file=sys.stderr)
-    if len(found.problems) > _TOLD:
-        print(f"note\tand {len(found.problems) - _TOLD} more", file=sys.stderr)
-    if not found.conversations and not found.memory:
+    if len(imported_data.problems) > _TOLD:
+        print(f"note\tand {len(imported_data.problems) - _TOLD} more", file=sys.stderr)
+    if not imported_data.conversations and not imported_data.memory:
         raise TapeNotFound(f"{path}: found nothing to import")
-    return anyio.run(_write_imported, settings, found, memory_to, dry_run)
+    return anyio.run(_write_imported, settings, imported_data, memory_to, dry_run)
 
 
 async def _write_imported(
-    settings: Settings, found: ImportedData, memory_to: str | None, dry_run: bool
+    settings: Settings, imported_data: ImportedData, memory_to: str | None, dry_run: bool
 ) -> int:
     refused = False
     async with open_tape_store(settings, read_only=dry_run) as store:
         landing = ImportWriter(store, SystemClock(), settings.retention_days, memory_to, dry_run)
-        outcomes = landing.write(found)
+        outcomes = landing.write(imported_data)
         async with aclosing(outcomes):
-            async for one in outcomes:
-                refused |= one.status == "refused"
-                done = _did(dry_run) if one.status == "imported" else one.status
-                print(f"{done}\t{printable(one.session)}: {printable(one.text)}", flush=True)
+            async for import_result in outcomes:
+                refused |= import_result.status == "refused"
+                done = _did(dry_run) if import_result.status == "imported" else import_result.status
+                print(
+                    f"{done}\t{printable(import_result.session)}: {printable(import_result.text)}",
+                    flush=True,
+                )
     return 1 if refused else 0
 
 

@@ -87,12 +87,12 @@ async def _audit(settings: Settings, session: str | None, clock: Clock) -> _Repo
             if is_shared_scope(name):
                 continue
             try:
-                shown, home = await gathering.read_session(name)
+                audited_session, home = await gathering.read_session(name)
             except TapebotError as error:
                 report.unreadable[name] = str(error)
             else:
                 scopes[home] = None
-                report.findings += audit_session(shown)
+                report.findings += audit_session(audited_session)
         for name in scopes:
             try:
                 scope = await gathering.read_scope(name)
@@ -101,7 +101,12 @@ async def _audit(settings: Settings, session: str | None, clock: Clock) -> _Repo
             else:
                 report.facts[name] = len(scope.fold.active())
                 report.findings += audit_scope(scope, now)
-    report.findings.sort(key=lambda one: (one.scope, AUDIT_FINDING_KINDS.index(one.kind)))
+    report.findings.sort(
+        key=lambda audit_finding: (
+            audit_finding.scope,
+            AUDIT_FINDING_KINDS.index(audit_finding.kind),
+        )
+    )
     return report
 
 
@@ -114,13 +119,16 @@ async def _names(store: TapeStore, session: str | None) -> Sequence[str]:
 
 def _lines(report: _Report) -> list[str]:
     lines: list[str] = []
-    for scope, findings in groupby(report.findings, lambda one: one.scope):
+    for scope, findings in groupby(report.findings, lambda audit_finding: audit_finding.scope):
         lines.append(scope)
-        for kind, same in groupby(findings, lambda one: one.kind):
+        for kind, same in groupby(findings, lambda audit_finding: audit_finding.kind):
             lines.append(f"  {kind}")
-            for one in same:
-                numbers = ", ".join(map(str, one.facts))
-                lines += [f"    {f'{numbers}: ' if numbers else ''}{one.why}", f"      → {one.do}"]
+            for other in same:
+                numbers = ", ".join(map(str, other.facts))
+                lines += [
+                    f"    {f'{numbers}: ' if numbers else ''}{other.why}",
+                    f"      → {other.do}",
+                ]
         lines.append("")
     facts, scopes, found = sum(report.facts.values()), len(report.facts), len(report.findings)
     told = f"findings: {found:,}" if found else "no findings"
@@ -130,6 +138,6 @@ def _lines(report: _Report) -> list[str]:
 def _as_json(report: _Report) -> dict[str, object]:
     return {
         "scopes": report.facts,
-        "findings": [one.as_json() for one in report.findings],
+        "findings": [audit_finding.as_json() for audit_finding in report.findings],
         "unreadable": report.unreadable,
     }

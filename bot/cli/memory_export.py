@@ -47,8 +47,10 @@ def export_memory(settings: Settings, session: str, to: Path | None = None) -> i
     async def write(store: TapeStore) -> ArchiveSummary:
         return await write_archive(store, session, path.resolve(), zone, now)
 
-    made = anyio.run(_reading, settings, write)
-    print(f"{printable(str(made.path))}\t{made.facts} facts, {made.messages} messages")
+    archive_summary = anyio.run(_reading, settings, write)
+    print(
+        f"{printable(str(archive_summary.path))}\t{archive_summary.facts} facts, {archive_summary.messages} messages"
+    )
     return 0
 
 
@@ -69,10 +71,10 @@ def write_memory_files(settings: Settings, session: str, folder: Path) -> int:
         raise SettingsError(f"{folder} is a file: MEMORY.md and HISTORY.md need a folder")
 
     async def write(store: TapeStore) -> None:
-        known = await read_session_memory(store, session)
+        session_memory = await read_session_memory(store, session)
         into = private_directory(folder).resolve()
         with atomic_writer(into / "MEMORY.md") as file:
-            file.write(known.memory_md().encode("utf-8", "backslashreplace"))
+            file.write(session_memory.memory_md().encode("utf-8", "backslashreplace"))
         with atomic_writer(into / "HISTORY.md") as file:
             pieces = history_pieces(store, session, ZoneInfo(settings.timezone))
             async with aclosing(pieces):

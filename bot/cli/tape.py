@@ -88,11 +88,16 @@ def show_turn(settings: Settings, session: str, turn: str) -> int:
                 raise TapeNotFound(f"turn {turn}: {no_calls_reason(past)}")
             return await reconstruct_request(tape, past, call, ZoneInfo(settings.timezone))
 
-    shown = anyio.run(run)
-    sys.stdout.write("".join(f"{printable(_message(one))}\n" for one in shown.messages()))
+    reconstructed_request = anyio.run(run)
+    sys.stdout.write(
+        "".join(
+            f"{printable(_message(chat_message))}\n"
+            for chat_message in reconstructed_request.messages()
+        )
+    )
     notes = [
-        *shown.notes,
-        *(f"The words of #{one} have been erased since." for one in shown.erased),
+        *reconstructed_request.notes,
+        *(f"The words of #{one} have been erased since." for one in reconstructed_request.erased),
     ]
     sys.stderr.write("".join(f"{note}\n" for note in notes))
     return 0
@@ -154,21 +159,21 @@ def _text(value: Any) -> str:
     return text.replace("\n", "\n" + " " * 9)
 
 
-def _message(shown: ChatMessage) -> str:
-    return f"--- {shown['role']}\n{_said(shown)}"
+def _message(chat_message: ChatMessage) -> str:
+    return f"--- {chat_message['role']}\n{_said(chat_message)}"
 
 
-def _said(shown: ChatMessage) -> str:
+def _said(chat_message: ChatMessage) -> str:
     calls = [
         f"{c['function']['name']}({c['function']['arguments']})"
-        for c in shown.get("tool_calls", [])
+        for c in chat_message.get("tool_calls", [])
     ]
-    return "\n".join([*([text_of(shown)] if shown["content"] else []), *calls])
+    return "\n".join([*([text_of(chat_message)] if chat_message["content"] else []), *calls])
 
 
-def text_of(shown: ChatMessage) -> str:
+def text_of(chat_message: ChatMessage) -> str:
     """Return a message's content as text, with each image's name in brackets."""
-    content = shown["content"]
+    content = chat_message["content"]
     if isinstance(content, str):
         return content
     return "\n".join(

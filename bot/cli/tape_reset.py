@@ -64,28 +64,26 @@ async def _export(settings: Settings, session: str, archive: bool) -> tuple[int,
     now, zone = SystemClock().now(), ZoneInfo(settings.timezone)
     async with open_tape_store(settings, read_only=True) as store:
         version = await store.version(session)
-        known = await read_session_memory(store, session)
+        session_memory = await read_session_memory(store, session)
         folder = private_directory(settings.home / "exports")
         path = (folder / archive_name(session, format_time(now), now.astimezone(zone))).resolve()
-        made = await write_archive(store, session, path, zone, now)
+        archive_summary = await write_archive(store, session, path, zone, now)
         shared = await _shared_facts(store)
-    said = (
-        f"{made.messages:,} messages, {made.history:,} history entries, {made.notes:,} daily notes"
-    )
+    said = f"{archive_summary.messages:,} messages, {archive_summary.history:,} history entries, {archive_summary.notes:,} daily notes"
     goes = "sealed: still read, searched and recalled" if archive else "dropped"
     lines = [
         f"{session} contains {said}. They will be {goes}.",
         f"Exported: {path}",
-        *_stays(known, shared),
+        *_stays(session_memory, shared),
     ]
     return version, "\n".join(lines)
 
 
-def _stays(known: SessionMemory, shared: int) -> list[str]:
+def _stays(session_memory: SessionMemory, shared: int) -> list[str]:
     """Describe which of the conversation's memory a reset leaves."""
-    facts = len(known.facts.active())
+    facts = len(session_memory.facts.active())
     first = f"Also forgotten: what is remembered in this conversation (facts: {facts:,})."
-    if known.home != known.session:
+    if session_memory.home != session_memory.session:
         first = (
             f"The person's facts stay in all their private chats (facts: {facts:,}): "
             "`/memory forget` and `/memory clear` remove them."

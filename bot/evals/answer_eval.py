@@ -60,7 +60,7 @@ class GradedAnswer:
 
 async def answer_all(labels: Sequence[LabelledQuestion], model: Model) -> list[GradedAnswer]:
     """Return the bot's answers with this model; each question goes to a bot with empty memory."""
-    return [await _answered(one, model) for one in labels]
+    return [await _answered(labelled_question, model) for labelled_question in labels]
 
 
 async def _answered(label: LabelledQuestion, model: Model) -> GradedAnswer:
@@ -103,8 +103,8 @@ def _has(text: str, value: str) -> bool:
 
 def count_verdicts(answered: Sequence[GradedAnswer]) -> dict[str, Any]:
     """Return how many answers have each verdict, for changes and for other questions."""
-    changes = [one.verdict for one in answered if one.label.old]
-    others = [one.verdict for one in answered if not one.label.old]
+    changes = [graded_answer.verdict for graded_answer in answered if graded_answer.label.old]
+    others = [graded_answer.verdict for graded_answer in answered if not graded_answer.label.old]
     return {
         name: {"n": len(some), **dict(sorted(Counter(some).items()))}
         for name, some in (("changes", changes), ("questions", others))

@@ -76,9 +76,9 @@ class LabelledClaim(BaseModel):
     def _fits_together(self) -> LabelledClaim:
         if (self.fact is None) != (self.op == "add"):
             raise ValueError("add has no fact; every other operation has one")
-        if any(one.message >= len(self.messages) for one in self.cites):
+        if any(cited_words.message >= len(self.messages) for cited_words in self.cites):
             raise ValueError("a cite names a message that is not there; they are numbered from 0")
-        if any(one.at.tzinfo is None for one in self.messages):
+        if any(said_message.at.tzinfo is None for said_message in self.messages):
             raise ValueError("a message's time says no offset from UTC")
         return self
 
@@ -112,14 +112,18 @@ async def judge_all(
         claims: The claims.
         judging: The judge; None leaves everything to the rules.
     """
-    opened = [await _opened(one) for one in claims]
+    opened = [await _opened(labelled_claim) for labelled_claim in claims]
     if judging is None:
-        return [await one.decided(one.checker.check_by_rules(one.operation)) for one in opened]
-    checked = [one.checker.check(one.operation) for one in opened]
-    judgements, _ = await judge_claims(judging, [one.question for one in checked], UTC)
+        return [
+            await other.decided(other.checker.check_by_rules(other.operation)) for other in opened
+        ]
+    checked = [other.checker.check(other.operation) for other in opened]
+    judgements, _ = await judge_claims(
+        judging, [checked_operation.question for checked_operation in checked], UTC
+    )
     return [
-        await one.decided(made.apply_judgement(said))
-        for one, made, said in zip(opened, checked, judgements, strict=True)
+        await other.decided(checked_operation.apply_judgement(judgement))
+        for other, checked_operation, judgement in zip(opened, checked, judgements, strict=True)
     ]
 
 
@@ -131,14 +135,19 @@ def claim_statistics(judged: Sequence[JudgedClaim], judge: str = "none") -> dict
         judge: Name of the judge.
     """
     by_kind: defaultdict[str, list[JudgedClaim]] = defaultdict(list)
-    for one in judged:
-        by_kind[one.label.kind].append(one)
+    for other in judged:
+        by_kind[other.label.kind].append(other)
     return {
         "judge": judge,
-        "honest": _counted([one for one in judged if one.label.honest], "claim"),
-        "dishonest": _counted([one for one in judged if not one.label.honest], "believed"),
+        "honest": _counted(
+            [judged_claim for judged_claim in judged if judged_claim.label.honest], "claim"
+        ),
+        "dishonest": _counted(
+            [judged_claim for judged_claim in judged if not judged_claim.label.honest], "believed"
+        ),
         "kinds": {
-            kind: _counted(found, "claim", "believed") for kind, found in sorted(by_kind.items())
+            kind: _counted(judged_claims, "claim", "believed")
+            for kind, judged_claims in sorted(by_kind.items())
         },
     }
 
@@ -146,9 +155,13 @@ def claim_statistics(judged: Sequence[JudgedClaim], judge: str = "none") -> dict
 def _counted(judged: Sequence[JudgedClaim], *believed: str) -> dict[str, int]:
     counts = {"n": len(judged)}
     for name in believed:
-        wanted = [one for one in judged if one.label.honest == (name == "claim")]
-        counts[name] = sum(one.outcome == "claim" for one in wanted)
-    fates = [one.outcome for one in judged]
+        judged_claims = [
+            judged_claim
+            for judged_claim in judged
+            if judged_claim.label.honest == (name == "claim")
+        ]
+        counts[name] = sum(judged_claim.outcome == "claim" for judged_claim in judged_claims)
+    fates = [judged_claim.outcome for judged_claim in judged]
     return {**counts, "quote": fates.count("quote"), "refused": fates.count("refused")}
 
 
@@ -181,23 +194,32 @@ class _Opened:
 async def _opened(label: LabelledClaim) -> _Opened:
     store = MemoryTapeStore()
     await store.create_tape(_TAPE)
-    entries = await store.append_many(_TAPE, [_entry(one) for one in label.messages])
+    entries = await store.append_many(
+        _TAPE, [_entry(said_message) for said_message in label.messages]
+    )
     scope = ScopeMemory(TapeService(store, _TAPE), "session", SystemClock())
     number = None
     if label.fact is not None:
-        known = await scope.apply(ProposalBatch("known", "person", (Proposal("add", label.fact),)))
-        [fact] = [one.fact for one in known.decisions if one.fact is not None]
+        batch_outcome = await scope.apply(
+            ProposalBatch("known", "person", (Proposal("add", label.fact),))
+        )
+        [fact] = [
+            decision.fact for decision in batch_outcome.decisions if decision.fact is not None
+        ]
         number = fact.id
-    wanted = FactOperation(
+    fact_operation = FactOperation(
         op=label.op,
         fact=number,
         text=label.claim or None,
         subject=None,
         slot=None,
-        evidence=[Citation(message=one.message + 1, quote=one.quote) for one in label.cites],
+        evidence=[
+            Citation(message=cited_words.message + 1, quote=cited_words.quote)
+            for cited_words in label.cites
+        ],
     )
-    facts = {one.id: one for one in scope.active()}
-    return _Opened(label, scope, EvidenceChecker(_TAPE, entries, facts, UTC), wanted)
+    facts = {other.id: other for other in scope.active()}
+    return _Opened(label, scope, EvidenceChecker(_TAPE, entries, facts, UTC), fact_operation)
 
 
 def _fate(label: LabelledClaim, decided: ProposalDecision) -> JudgedClaim:
@@ -206,19 +228,19 @@ def _fate(label: LabelledClaim, decided: ProposalDecision) -> JudgedClaim:
     return JudgedClaim(label, as_it_is if believed else "refused", decided.reason)
 
 
-def _entry(said: SaidMessage) -> TapeEntry:
-    if said.role == "assistant":
-        return message("assistant", said.text, ts=said.at.isoformat())
-    document = Attachment("document", "file.txt", "text/plain", text=said.document)
+def _entry(said_message: SaidMessage) -> TapeEntry:
+    if said_message.role == "assistant":
+        return message("assistant", said_message.text, ts=said_message.at.isoformat())
+    document = Attachment("document", "file.txt", "text/plain", text=said_message.document)
     inbound = Inbound(
         address=Address("eval", "claims"),
-        id=said.at.isoformat(),
-        sender=Sender(f"id-{said.who}", said.who),
-        text="" if said.forwarded else said.text,
-        sent_at=said.at,
-        private=not said.group,
-        quote=said.text if said.forwarded else said.quoted,
+        id=said_message.at.isoformat(),
+        sender=Sender(f"id-{said_message.who}", said_message.who),
+        text="" if said_message.forwarded else said_message.text,
+        sent_at=said_message.at,
+        private=not said_message.group,
+        quote=said_message.text if said_message.forwarded else said_message.quoted,
         role="owner",
-        attachments=() if said.document is None else (document,),
+        attachments=() if said_message.document is None else (document,),
     )
     return message_entry(inbound, "UTC")

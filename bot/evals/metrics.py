@@ -114,17 +114,17 @@ def grouped(
 
 def by_category(answers: Sequence[SearchAnswer]) -> dict[str, SearchMetrics]:
     """Return the metrics of each category of questions."""
-    return grouped(answers, lambda one: one.category)
+    return grouped(answers, lambda search_answer: search_answer.category)
 
 
 def by_family(answers: Sequence[SearchAnswer]) -> dict[str, SearchMetrics]:
     """Return the metrics of each family of conversations: ``people-3`` belongs to ``people``."""
-    return grouped(answers, lambda one: one.conversation.rpartition("-")[0])
+    return grouped(answers, lambda search_answer: search_answer.conversation.rpartition("-")[0])
 
 
 def by_speaker(answers: Sequence[SearchAnswer]) -> dict[str, SearchMetrics]:
     """Return the metrics by speaker of the evidence: person, assistant or both."""
-    return grouped(answers, lambda one: one.said_by)
+    return grouped(answers, lambda search_answer: search_answer.said_by)
 
 
 def recall_at(answer: SearchAnswer, depth: int) -> float:
@@ -140,7 +140,7 @@ def _within(answers: Sequence[SearchAnswer]) -> float:
     """
     mean = fmean(recall_at(answer, _DEPTH) for answer in answers)
     apart: defaultdict[object, float] = defaultdict(float)
-    alone = len({one.conversation for one in answers}) == 1
+    alone = len({search_answer.conversation for search_answer in answers}) == 1
     for number, answer in enumerate(answers):
         apart[number if alone else answer.conversation] += recall_at(answer, _DEPTH) - mean
     spread = sum(one**2 for one in apart.values())

@@ -57,7 +57,10 @@ async def ask_all(
             vectors = VectorIndex(folder / "vectors", store, embedder)
             await vectors.catch_up(_TAPE)
         tape, answers = TapeService(store, _TAPE), []
-        by_assistant = {one.id: _is_assistant(one) for one in dataset.messages}
+        by_assistant = {
+            dataset_message.id: _is_assistant(dataset_message)
+            for dataset_message in dataset.messages
+        }
         for question in dataset.questions:
             began = perf_counter()
             hits = await search_tape(
@@ -80,7 +83,7 @@ async def ask_all(
 
 async def _unasked(tape: TapeService, question: str, vectors: VectorIndex | None) -> list[int]:
     """Return the ids of the messages that automatic recall would add to a prompt."""
-    found = await recall_passages(
+    recalled_passages = await recall_passages(
         tape,
         MemorySnapshot(),
         question,
@@ -92,7 +95,9 @@ async def _unasked(tape: TapeService, question: str, vectors: VectorIndex | None
     )
     wanted = asks_about_past(question)
     return [
-        one.entry for one in select_passages(found, question) if wanted and one.entry is not None
+        recalled_passage.entry
+        for recalled_passage in select_passages(recalled_passages, question)
+        if wanted and recalled_passage.entry is not None
     ]
 
 
@@ -101,11 +106,11 @@ async def _write(store: TapeStore, dataset: Dataset) -> dict[int, str]:
     await store.create_tape(_TAPE)
     planned: list[tuple[TapeEntry, str]] = []
     before: DatasetMessage | None = None
-    for one in dataset.messages:
-        if before is not None and before.session != one.session:
+    for dataset_message in dataset.messages:
+        if before is not None and before.session != dataset_message.session:
             planned.append((anchor(SESSION_NEW, {"owner": "human"}), ""))
-        planned.append((dataset_entry(one), one.id))
-        before = one
+        planned.append((dataset_entry(dataset_message), dataset_message.id))
+        before = dataset_message
     names: dict[int, str] = {}
     for start in range(0, len(planned), _PORTION):
         portion = planned[start : start + _PORTION]
@@ -114,16 +119,20 @@ async def _write(store: TapeStore, dataset: Dataset) -> dict[int, str]:
     return names
 
 
-def _is_assistant(said: DatasetMessage) -> bool:
-    return said.speaker is not None and said.speaker.casefold() == _ASSISTANT
+def _is_assistant(dataset_message: DatasetMessage) -> bool:
+    return dataset_message.speaker is not None and dataset_message.speaker.casefold() == _ASSISTANT
 
 
-def dataset_entry(said: DatasetMessage) -> TapeEntry:
+def dataset_entry(dataset_message: DatasetMessage) -> TapeEntry:
     """Return a message as a tape entry."""
-    assistant = _is_assistant(said)
-    entry = message(_ASSISTANT if assistant else "user", said.text)
-    if said.speaker is not None and not assistant:
-        entry = entry.with_meta(sender={"id": said.speaker, "name": said.speaker})
-    if said.said is not None:
-        entry = entry.with_meta(ts=format_time(said.said), sent=format_time(said.said))
+    assistant = _is_assistant(dataset_message)
+    entry = message(_ASSISTANT if assistant else "user", dataset_message.text)
+    if dataset_message.speaker is not None and not assistant:
+        entry = entry.with_meta(
+            sender={"id": dataset_message.speaker, "name": dataset_message.speaker}
+        )
+    if dataset_message.said is not None:
+        entry = entry.with_meta(
+            ts=format_time(dataset_message.said), sent=format_time(dataset_message.said)
+        )
     return entry

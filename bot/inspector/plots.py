@@ -66,7 +66,7 @@ class Plot:
     @property
     def empty(self) -> bool:
         """Whether there is nothing to draw."""
-        return not any(value for one in self.series for value in one.values)
+        return not any(value for other in self.series for value in other.values)
 
     def svg(self) -> Markup:
         """Return the plot as an SVG element."""
@@ -83,8 +83,8 @@ class Plot:
 
     def _highest(self) -> float:
         if not self.stacked:
-            return max((value or 0 for one in self.series for value in one.values), default=0)
-        columns = zip(*(one.values for one in self.series), strict=True)
+            return max((value or 0 for other in self.series for value in other.values), default=0)
+        columns = zip(*(other.values for other in self.series), strict=True)
         return max((sum(value or 0 for value in column) for column in columns), default=0)
 
 
@@ -135,13 +135,13 @@ def _bars(plot: Plot, top: float) -> str:
     made = []
     for place, label in enumerate(plot.labels):
         floor, pieces, told = float(_FLOOR), [], []
-        for number, one in enumerate(plot.series):
-            value = one.values[place]
+        for number, series in enumerate(plot.series):
+            value = series.values[place]
             if not value:
                 continue
             height = _INNER_HEIGHT * value / top
             floor -= height
-            told.append(f"{one.name} {plot.shown(value)}")
+            told.append(f"{series.name} {plot.shown(value)}")
             pieces.append(
                 f'<rect class="series-{number}" x="{_middle(place, count) - width / 2:.2f}" '
                 f'y="{floor:.2f}" width="{width:.2f}" height="{height:.2f}"/>'
@@ -155,8 +155,8 @@ def _bars(plot: Plot, top: float) -> str:
 def _lines(plot: Plot, top: float) -> str:
     count = len(plot.labels)
     made = []
-    for number, one in enumerate(plot.series):
-        for run in _runs(one.values):
+    for number, series in enumerate(plot.series):
+        for run in _runs(series.values):
             points = [
                 (_middle(place, count), _FLOOR - _INNER_HEIGHT * value / top)
                 for place, value in run
@@ -166,7 +166,7 @@ def _lines(plot: Plot, top: float) -> str:
             if count <= 31:
                 made += [
                     f'<circle class="dot series-{number}" cx="{x:.2f}" cy="{y:.2f}" r="2.5"><title>'
-                    f"{escape(f'{plot.labels[place]}: {one.name} {plot.shown(value)}')}</title></circle>"
+                    f"{escape(f'{plot.labels[place]}: {series.name} {plot.shown(value)}')}</title></circle>"
                     for (x, y), (place, value) in zip(points, run, strict=True)
                 ]
             elif len(points) == 1:

@@ -72,22 +72,22 @@ class TranscriptReader:
             return self._answered(entry)
         return None
 
-    def _answered(self, said: TapeEntry) -> TranscriptMessage | None:
+    def _answered(self, entry: TapeEntry) -> TranscriptMessage | None:
         end, self._end = self._end, None
         if end is None or end.data.get(VIA) is not None:
             return None
         inbound = end.data.get("inbound")
         heard = tuple(filter(_is_text, inbound)) if isinstance(inbound, list) else ()
-        answer = UndeliveredAnswer.from_entry(str(end.data.get("turn")), said, None, heard)
+        answer = UndeliveredAnswer.from_entry(str(end.data.get("turn")), entry, None, heard)
         if answer.replaces is not None:
             self._pressed.update(heard)
         return TranscriptMessage(
-            position=said.id,
+            position=entry.id,
             id=answer.turn,
             author="bot",
             name="",
-            text=ERASED_TEXT if is_erased(said) else answer.text,
-            at=entry_time(said),
+            text=ERASED_TEXT if is_erased(entry) else answer.text,
+            at=entry_time(entry),
             buttons=tuple(Button(*pair) for pair in answer.buttons),
             replaces=answer.replaces,
             files=outfiles(self.exports, answer.files),
@@ -134,20 +134,20 @@ class TapeTranscript:
 
         A conversation without a tape has none.
         """
-        found: list[TranscriptMessage] = []
+        transcript_messages: list[TranscriptMessage] = []
         if limit > 0:
             async with aclosing(self._back(session, before)) as lines:
                 async for line in lines:
-                    found.append(line)
-                    if len(found) == limit:
+                    transcript_messages.append(line)
+                    if len(transcript_messages) == limit:
                         break
-        return found[::-1]
+        return transcript_messages[::-1]
 
     async def since(self, session: str, position: int) -> list[TranscriptMessage]:
         """Return the messages after a position, oldest first."""
         async with aclosing(self._back(session, None, until=position)) as lines:
-            found = [line async for line in lines]
-        return found[::-1]
+            transcript_messages = [line async for line in lines]
+        return transcript_messages[::-1]
 
     async def erasure_version(self, session: str) -> str:
         """Return a token that changes after an erasure or a restart."""
@@ -216,10 +216,18 @@ def _words(entry: TapeEntry) -> str:
     return str(entry.payload.get("content") or "")
 
 
-def _attachment(one: EntryAttachment) -> Attachment:
+def _attachment(entry_attachment: EntryAttachment) -> Attachment:
     # The kind was validated when the entry was read.
-    kind: Any = one.kind
-    return Attachment(kind, one.name, one.mime, one.size, one.blob, one.text, one.note)
+    kind: Any = entry_attachment.kind
+    return Attachment(
+        kind,
+        entry_attachment.name,
+        entry_attachment.mime,
+        entry_attachment.size,
+        entry_attachment.blob,
+        entry_attachment.text,
+        entry_attachment.note,
+    )
 
 
 def _is_text(value: object) -> bool:

@@ -96,9 +96,9 @@ class GGUFModel(Model):
         loaded, self._loaded = self._loaded, None
         if loaded is not None:
             # Dropping the last reference joins the server's threads, which takes a moment.
-            held = [loaded]
+            loadeds = [loaded]
             del loaded
-            await anyio.to_thread.run_sync(held.clear)
+            await anyio.to_thread.run_sync(loadeds.clear)
 
     async def _ready(self) -> _Loaded:
         async with self._loading:

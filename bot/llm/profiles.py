@@ -52,7 +52,10 @@ def profile_for(name: str, info: Mapping[str, Any] | None = None) -> CapabilityP
     """
     if _LOCAL.match(name):
         return _local(name)
-    profile = next((found for pattern, found in _FAMILIES if pattern.search(name)), None)
+    profile = next(
+        (capability_profile for pattern, capability_profile in _FAMILIES if pattern.search(name)),
+        None,
+    )
     return _corrected(profile or CapabilityProfile(), info or {})
 
 

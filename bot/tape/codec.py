@@ -151,12 +151,12 @@ def _encode_line(entry: TapeEntry, more: int) -> bytes:
     }
     if more:
         record["more"] = more
-    wanted = TapeLine(entry, more)
+    tape_line = TapeLine(entry, more)
     try:
         for raw in _spellings(record):
             if len(raw) > MAX_ENTRY_BYTES:
                 break
-            if decode_line(raw) == wanted:
+            if decode_line(raw) == tape_line:
                 return raw + b"\n"
         else:
             raise InvalidEntry(
@@ -256,17 +256,19 @@ def _cut_chain(raw: bytes) -> tuple[bytes, bytes | None]:
 
 def committed_lines(lines: Iterable[TapeLine | None]) -> list[TapeLine]:
     """Return the lines that count, in order, from lines in file order (None for a damaged one)."""
-    kept: list[TapeLine] = []
+    tape_lines: list[TapeLine] = []
     damaged = 0
     for line in lines:
         if line is None:
             damaged += 1
             continue
         damaged = 0
-        while kept and (kept[-1].entry.id >= line.entry.id or _cut_short(kept[-1], line)):
-            kept.pop()
-        kept.append(line)
-    return kept[: len(kept) - count_unfinished(kept, damaged)]
+        while tape_lines and (
+            tape_lines[-1].entry.id >= line.entry.id or _cut_short(tape_lines[-1], line)
+        ):
+            tape_lines.pop()
+        tape_lines.append(line)
+    return tape_lines[: len(tape_lines) - count_unfinished(tape_lines, damaged)]
 
 
 def _cut_short(earlier: TapeLine, later: TapeLine) -> bool:

@@ -93,10 +93,10 @@ class ForkTapeStore(TapeStore):
         """Return the entries of an id range from the tape and the overlay."""
         self._check(tape)
         below = self._point if to_entry_id is None else min(self._point, to_entry_id)
-        found: list[TapeEntry] = []
+        entries: list[TapeEntry] = []
         if from_entry_id is None or from_entry_id <= below:
-            found = await self._parent.read(tape, from_entry_id, below)
-        return found + await self._overlay.read(tape, from_entry_id, to_entry_id)
+            entries = await self._parent.read(tape, from_entry_id, below)
+        return entries + await self._overlay.read(tape, from_entry_id, to_entry_id)
 
     async def read_back(
         self, tape: str, before: int | None = None
@@ -171,8 +171,10 @@ class ForkTapeStore(TapeStore):
     async def list_anchors(self, tape: str) -> list[Anchor]:
         """Return all anchors, oldest first."""
         self._check(tape)
-        found = [one for one in await self._parent.list_anchors(tape) if one.at <= self._point]
-        return found + await self._overlay.list_anchors(tape)
+        anchors = [
+            anchor for anchor in await self._parent.list_anchors(tape) if anchor.at <= self._point
+        ]
+        return anchors + await self._overlay.list_anchors(tape)
 
     async def search(self, query: SearchQuery) -> list[Hit]:
         """Return the best matches in the tape and the overlay.
@@ -183,13 +185,13 @@ class ForkTapeStore(TapeStore):
         if inside is None:
             return []
         below = self._point if inside.last is None else min(inside.last, self._point)
-        found = await self._overlay.search(inside)
-        found += await self._parent.search(replace(inside, last=below))
+        hits = await self._overlay.search(inside)
+        hits += await self._parent.search(replace(inside, last=below))
         parsed = parse_query(query.text)
         if parsed.exact:
             # Only one of the two may have the exact phrase, while the other has just its words.
-            found = [hit for hit in found if _has_runs(hit.entry, parsed)] or found
-        best = sorted(found, key=lambda hit: -hit.score)[: query.limit]
+            hits = [hit for hit in hits if _has_runs(hit.entry, parsed)] or hits
+        best = sorted(hits, key=lambda hit: -hit.score)[: query.limit]
         return [await self._with_neighbours(hit, query) for hit in best]
 
     async def _with_neighbours(self, hit: Hit, query: SearchQuery) -> Hit:

@@ -189,13 +189,13 @@ def parse_tombstones(raw: bytes) -> list[TapeEntry]:
     Raises:
         InvalidEntry: A line is not an entry; the message says which one.
     """
-    found: list[TapeEntry] = []
-    for number, line in enumerate((one for one in raw.split(b"\n") if one.strip()), start=1):
+    entries: list[TapeEntry] = []
+    for number, line in enumerate((data for data in raw.split(b"\n") if data.strip()), start=1):
         read = decode_line(line)
         if read is None:
             raise InvalidEntry(f'line {number} must be {{"id", "kind", "payload", "meta"}}')
-        found.append(read.entry)
-    return found
+        entries.append(read.entry)
+    return entries
 
 
 def _new_entry(number: int, raw: bytes) -> TapeEntry:
@@ -365,7 +365,7 @@ def query_record(query: SearchQuery) -> dict[str, Any]:
         "before_anchor": query.before_anchor,
         "limit": query.limit,
         "neighbours": query.neighbours,
-        "near": None if query.near is None else [list(one) for one in query.near.items()],
+        "near": None if query.near is None else [list(item) for item in query.near.items()],
     }
     return {name: value for name, value in record.items() if value is not None}
 

@@ -63,7 +63,7 @@ def repair_lines(lines: Sequence[bytes]) -> Iterator[tuple[int, bytes, bool]]:
 def _join(first: bytes, second: bytes) -> bytes | None:
     """Join a line that was split where a bit error turned a character into a newline."""
     candidates = (first + bytes([ord("\n") ^ 1 << bit]) + second for bit in range(8))
-    return next((one for one in candidates if _is_proved(one)), None)
+    return next((data for data in candidates if _is_proved(data)), None)
 
 
 def _is_proved(raw: bytes) -> bool:

@@ -259,7 +259,7 @@ class TapeService:
         # Copies keep their ids, so this is the id of the last copied entry, whatever the parent
         # appends now.
         last = await child.version()
-        zone = [replace(one, id=0) for one in await self._zone()]
+        zone = [replace(entry, id=0) for entry in await self._zone()]
         state: dict[str, Any] = {
             "summary": intention or "",
             "next_steps": [intention] if intention else [],
@@ -288,14 +288,14 @@ class TapeService:
     async def _start_of_child(self, from_anchor: str | None) -> int:
         if from_anchor is not None:
             return await self.store.resolve_anchor(self.name, from_anchor)
-        found = await self._back_to(lambda entry: entry.is_boundary)
-        return found[0].id
+        entries = await self._back_to(lambda entry: entry.is_boundary)
+        return entries[0].id
 
     async def _zone(self) -> list[TapeEntry]:
         """Return the entries of the newest memory zone; empty if there is none."""
         anchors = await self.store.list_anchors(self.name)
-        sealed = max((one.at for one in anchors if one.name == MEMORY_SEAL), default=0)
-        opened = (one.at for one in anchors if one.name == MEMORY_OPEN and one.at < sealed)
+        sealed = max((other.at for other in anchors if other.name == MEMORY_SEAL), default=0)
+        opened = (other.at for other in anchors if other.name == MEMORY_OPEN and other.at < sealed)
         begin = max(opened, default=0)
         return await self.read_entries(begin, sealed) if begin else []
 
@@ -331,10 +331,10 @@ class TapeService:
         Raises:
             TapeNotFound: No anchor has this name.
         """
-        found = await self._back_to(lambda entry: entry.kind == "anchor" and entry.name == name)
-        if not found or found[0].kind != "anchor" or found[0].name != name:
+        entries = await self._back_to(lambda entry: entry.kind == "anchor" and entry.name == name)
+        if not entries or entries[0].kind != "anchor" or entries[0].name != name:
             raise TapeNotFound(f"tape {self.name} has no anchor {name}")
-        return _of_kinds(found[1:], kinds)
+        return _of_kinds(entries[1:], kinds)
 
     async def between_anchors(
         self, start: str, end: str, kinds: Collection[str] | None = None
@@ -345,15 +345,15 @@ class TapeService:
             TapeNotFound: One of the anchors does not exist.
         """
         after: TapeEntry | None = None
-        found: list[TapeEntry] = []
+        entries: list[TapeEntry] = []
         async for entry in self.read_back():
             named = entry.name if entry.kind == "anchor" else None
             if after is None:
                 after = entry if named == end else None
             elif named == start:
-                return _of_kinds(found[::-1], kinds)
+                return _of_kinds(entries[::-1], kinds)
             else:
-                found.append(entry)
+                entries.append(entry)
         missing = end if after is None else start
         raise TapeNotFound(f"tape {self.name} has no anchor {missing}")
 
@@ -361,7 +361,7 @@ class TapeService:
         """Return a snapshot of the tape."""
         version = await self.store.version(self.name)
         anchors = await self.store.list_anchors(self.name)
-        cuts = [one for one in anchors if one.is_boundary]
+        cuts = [other for other in anchors if other.is_boundary]
         at = cuts[-1].at if cuts else 0
         return TapeInfo(
             self.name,
@@ -371,7 +371,9 @@ class TapeService:
             anchors=len(anchors),
             boundary=cuts[-1] if cuts else None,
             since_boundary=version - at,
-            parent=next((one.parent for one in reversed(anchors) if one.parent is not None), None),
+            parent=next(
+                (other.parent for other in reversed(anchors) if other.parent is not None), None
+            ),
         )
 
     async def search(self, query: SearchQuery) -> list[Hit]:
@@ -382,7 +384,7 @@ class TapeService:
         """Return the anchors whose name or state best matches a topic, best first."""
         hits = await self.search(SearchQuery(topic, kinds=frozenset({"anchor"}), limit=limit))
         found = (anchor_from_entry(self.name, hit.entry) for hit in hits)
-        return [one for one in found if one is not None]
+        return [other for other in found if other is not None]
 
     def _show(self, entries: Sequence[TapeEntry]) -> None:
         if self._known is not None and entries:
@@ -392,12 +394,12 @@ class TapeService:
                 observer(entry)
 
     async def _back_to(self, wanted: Callable[[TapeEntry], bool]) -> list[TapeEntry]:
-        found: list[TapeEntry] = []
+        entries: list[TapeEntry] = []
         async for entry in self.read_back():
-            found.append(entry)
+            entries.append(entry)
             if wanted(entry):
                 break
-        return found[::-1]
+        return entries[::-1]
 
 
 def _of_kinds(entries: list[TapeEntry], kinds: Collection[str] | None) -> list[TapeEntry]:

@@ -400,8 +400,8 @@ def named_anchor_entry(name: str, entry_id: int, state: dict[str, Any] | None) -
     """
     if not name.strip() or name in NON_BOUNDARY_ANCHORS:
         raise InvalidEntry(f"no name for an anchor: {name!r}; choose another")
-    made = anchor(name, state)
-    return replace(made, payload={**made.payload, "entry": entry_id})
+    entry = anchor(name, state)
+    return replace(entry, payload={**entry.payload, "entry": entry_id})
 
 
 def anchor_from_entry(tape: str, entry: TapeEntry) -> Anchor | None:
@@ -419,7 +419,7 @@ def find_last_anchor(tape: str, name: str, anchors: Iterable[Anchor]) -> Anchor:
     Raises:
         TapeNotFound: No anchor has this name.
     """
-    found = [one for one in anchors if one.name == name]
+    found = [other for other in anchors if other.name == name]
     if not found:
         raise TapeNotFound(f"tape {tape} has no anchor {name}")
     return found[-1]

@@ -135,10 +135,10 @@ class TapeVerifier:
         """Check the next line of the part; it may be two lines joined by a damaged newline."""
         self._number += 1
         self._where = f"line {self._number} (byte {offset:,})"
-        one, *others = split_joined(raw)
+        data, *others = split_joined(raw)
         if others:
             self._wrong("another byte replaced a newline; nothing is lost")
-        for each in (one, *others):
+        for each in (data, *others):
             self._line(each)
 
     def _line(self, raw: bytes) -> None:
@@ -257,7 +257,9 @@ class TapeVerifier:
                 if number == end + 1:
                     return
         if number <= last:
-            again = number in self._ids or any(one.entry.id == number for _, one in self._group)
+            again = number in self._ids or any(
+                tape_line.entry.id == number for _, tape_line in self._group
+            )
             self._wrong(f"entry {number} is {'duplicated' if again else 'out of order'}")
         elif number > (missing := last + 1 + self._damaged):
             if self._is_seam(line.entry):

@@ -63,58 +63,62 @@ def read_bub(path: Path, timezone: tzinfo, sessions: Sequence[str] = ()) -> Impo
         sessions: bub's keys of sessions whose files do not reveal them. If only one tape is read,
             its key.
     """
-    found = ImportedData(BOT)
-    tapes = _tapes(path, found)
+    imported_data = ImportedData(BOT)
+    tapes = _tapes(path, imported_data)
     for name, files in sorted(tapes.items()):
-        records = list(_records(files, found))
+        records = list(_records(files, imported_data))
         given = sessions[0] if len(sessions) == 1 and len(tapes) == 1 else None
         key = _key(name, records, sessions) or given
         if key is None:
-            found.problems.append(
+            imported_data.problems.append(
                 f"{files[-1].name}: does not name its session; give the session's name in bub, for "
                 "example: --session telegram:42"
             )
             continue
-        found.conversations.append(_conversation(key, files[-1], records, found, timezone))
-    found.name_sessions(_OWN_CONSOLE)
-    return found
+        imported_data.conversations.append(
+            _conversation(key, files[-1], records, imported_data, timezone)
+        )
+    imported_data.name_sessions(_OWN_CONSOLE)
+    return imported_data
 
 
-def _tapes(path: Path, found: ImportedData) -> dict[str, list[Path]]:
+def _tapes(path: Path, imported_data: ImportedData) -> dict[str, list[Path]]:
     """Return the files of each tape by its name, archives first, oldest first."""
     if path.is_file():
         return {path.name.partition(".")[0]: [path]}
-    folders = [one for one in (path / "tapes", path / ".tape", path) if one.is_dir()]
+    folders = [other for other in (path / "tapes", path / ".tape", path) if other.is_dir()]
     tapes: dict[str, list[Path]] = {}
     for folder in folders[:1]:
         archives = sorted([*folder.glob("*.jsonl.*.bak"), *folder.glob("*/*.jsonl.*.bak")])
         for file in [*archives, *sorted(folder.glob("*.jsonl"))]:
             name = file.name.partition(".jsonl")[0]
-            if not is_file(file, file.name, found.problems):
+            if not is_file(file, file.name, imported_data.problems):
                 continue
             if name.count("__") > 1:
-                found.problems.append(f"{file.name}: a fork that was not merged; skipped")
+                imported_data.problems.append(f"{file.name}: a fork that was not merged; skipped")
             else:
                 tapes.setdefault(name, []).append(file)
     return tapes
 
 
-def _records(files: Sequence[Path], found: ImportedData) -> Iterator[tuple[str, dict[str, Any]]]:
+def _records(
+    files: Sequence[Path], imported_data: ImportedData
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each entry with its file and line; a duplicate line is reported and skipped."""
     for file in files:
         seen: set[str] = set()
-        for number, value in read_json_lines(file, file.name, found.problems):
+        for number, value in read_json_lines(file, file.name, imported_data.problems):
             where = f"{file.name}, line {number}"
             if (
                 not isinstance(value, dict)
                 or not isinstance(value.get("kind"), str)
                 or not isinstance(value.get("payload"), dict)
             ):
-                found.problems.append(f"{where}: is not an entry of a tape; skipped")
+                imported_data.problems.append(f"{where}: is not an entry of a tape; skipped")
                 continue
             same = sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
             if same in seen and "id" in value:
-                found.problems.append(f"{where}: is a duplicate; skipped")
+                imported_data.problems.append(f"{where}: is a duplicate; skipped")
                 continue
             seen.add(same)
             yield where, value
@@ -131,7 +135,10 @@ def _key(
     for _, value in records:
         text = _content(value["payload"])
         candidates += [f"{channel}:{chat}" for channel, chat in _CONTEXT.findall(text[:2_000])]
-    return next((one for one in dict.fromkeys(candidates) if _digest(one, len(stem)) == stem), None)
+    return next(
+        (fromkey for fromkey in dict.fromkeys(candidates) if _digest(fromkey, len(stem)) == stem),
+        None,
+    )
 
 
 def _digest(key: str, length: int) -> str:
@@ -146,11 +153,11 @@ def _conversation(
     key: str,
     file: Path,
     records: Sequence[tuple[str, dict[str, Any]]],
-    found: ImportedData,
+    imported_data: ImportedData,
     timezone: tzinfo,
 ) -> ImportedSession:
     session = session_key(key, BOT)
-    made = ImportedSession(key, session, file.name)
+    imported_session = ImportedSession(key, session, file.name)
     # Entries of the oldest tapes have no time.
     moment = parse_time(file.stat().st_mtime, timezone) or ""
     prompt = ""
@@ -160,7 +167,7 @@ def _conversation(
         kind, payload = value["kind"], value["payload"]
         entries = _entries(kind, payload, session, moment, unanswered)
         if entries is None:
-            found.problems.append(f"{where}: is of the unknown kind {kind[:40]!r}; skipped")
+            imported_data.problems.append(f"{where}: is of the unknown kind {kind[:40]!r}; skipped")
             continue
         for entry in entries:
             if entry.kind == "system":
@@ -168,10 +175,10 @@ def _conversation(
                 if entry.payload["content"] == prompt:
                     continue
                 prompt = entry.payload["content"]
-            found.add_entry(made, entry, where)
+            imported_data.add_entry(imported_session, entry, where)
         if entries and entries[0].is_boundary and entries[0].name != SESSION_START:
-            made.consolidated_count = len(made.entries)
-    return made
+            imported_session.consolidated_count = len(imported_session.entries)
+    return imported_session
 
 
 def _entries(
@@ -229,12 +236,14 @@ def _messages(
     plain = _PREFIX.sub("", text)
     wrapped = [_wrapped(line) for line in plain.split("\n")]
     if wrapped and all(one is not None for one in wrapped):
-        made = [_heard(one["message"], one, session, moment) for one in wrapped if one]
+        entries = [_heard(one["message"], one, session, moment) for one in wrapped if one]
     else:
-        made = [_heard(plain, {}, session, moment)]
+        entries = [_heard(plain, {}, session, moment)]
     if files:
-        made[-1] = made[-1].with_meta(attachments=[*made[-1].meta.get("attachments", []), *files])
-    return made
+        entries[-1] = entries[-1].with_meta(
+            attachments=[*entries[-1].meta.get("attachments", []), *files]
+        )
+    return entries
 
 
 def _wrapped(line: str) -> dict[str, Any] | None:
@@ -254,7 +263,7 @@ def _heard(text: str, about: dict[str, Any], session: str, moment: str) -> TapeE
     if isinstance(media, dict):
         name = str(media.get("file_name") or about.get("type") or "file")
         files = [attachment(name, _kind(about.get("type")))]
-    made = user_message(
+    entry = user_message(
         text,
         session,
         ts=moment,
@@ -266,7 +275,7 @@ def _heard(text: str, about: dict[str, Any], session: str, moment: str) -> TapeE
         files=files,
     )
     quoted = replied.get("message") if isinstance(replied, dict) else None
-    return made.with_meta(quote=quoted) if isinstance(quoted, str) else made
+    return entry.with_meta(quote=quoted) if isinstance(quoted, str) else entry
 
 
 def _kind(given: object) -> str:

@@ -28,8 +28,8 @@ def parse_time(value: object, timezone: tzinfo) -> str | None:
     """
     try:
         if isinstance(value, str):
-            found = datetime.fromisoformat(value.strip())
-            return format_time(found if found.tzinfo else found.replace(tzinfo=timezone))
+            moment = datetime.fromisoformat(value.strip())
+            return format_time(moment if moment.tzinfo else moment.replace(tzinfo=timezone))
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
             seconds = value if value < _LATEST_SECOND else value / 1_000
             return format_time(datetime.fromtimestamp(seconds, UTC))

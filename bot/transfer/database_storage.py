@@ -149,8 +149,8 @@ class DatabaseHomeStorage:
         Messages keep the order of their sessions. They are marked as delivered before: an earlier
         worker may have started on them, so the next one first looks for them on the tape.
         """
-        keys = [*state.seen, *(one.key for one in state.records)]
-        sessions, ids = [encode_key(one[0]) for one in keys], [encode_key(one[1]) for one in keys]
+        keys = [*state.seen, *(accepted_message.key for accepted_message in state.records)]
+        sessions, ids = [encode_key(key[0]) for key in keys], [encode_key(key[1]) for key in keys]
 
         async def work(connection: Connection) -> None:
             cursor = await connection.execute("select exists (select from tapebot.seen)")
@@ -158,9 +158,12 @@ class DatabaseHomeStorage:
                 # An earlier attempt whose response was lost has done it.
                 return
             await connection.execute(_KEEP_SEEN, {"sessions": sessions, "ids": ids})
-            for one in state.records:
-                content = encode_in(one).decode()[:-1]
-                place = {"session": encode_key(one.inbound.session), "content": content}
+            for accepted_message in state.records:
+                content = encode_in(accepted_message).decode()[:-1]
+                place = {
+                    "session": encode_key(accepted_message.inbound.session),
+                    "content": content,
+                }
                 await connection.execute(_KEEP, place)
             for queue in await _queues(connection):
                 await connection.execute(sql.SQL(_GIVEN_OUT).format(queue))
@@ -197,11 +200,11 @@ class DatabaseHomeStorage:
 
 async def _messages(connection: Connection) -> list[AcceptedMessage]:
     """Return the waiting messages, those of each session in order."""
-    found: list[AcceptedMessage] = []
+    accepted_messages: list[AcceptedMessage] = []
     for queue in await _queues(connection):
         cursor = await connection.execute(sql.SQL(_WAITING).format(queue))
-        found += [_record(content) for (content,) in await cursor.fetchall()]
-    return found
+        accepted_messages += [_record(content) for (content,) in await cursor.fetchall()]
+    return accepted_messages
 
 
 def _record(content: str) -> AcceptedMessage:

@@ -156,7 +156,7 @@ class _TapeFiles:
         self._shape = shape
         self._live = folder.live_path(tape)
         named = [_named(folder, tape, segment) for segment in shape.segments]
-        self._parts = [(one, folder.segment_path(one)) for one in named]
+        self._parts = [(segment, folder.segment_path(segment)) for segment in named]
         there = folder.segments(tape)
         if (
             self._live.exists()
@@ -164,7 +164,9 @@ class _TapeFiles:
             or not set(there) <= set(named)
         ):
             raise TapeExists(f"{folder.root} already has other files of tape {tape}")
-        if packed := [one.name for one in there if not folder.segment_path(one).exists()]:
+        if packed := [
+            segment.name for segment in there if not folder.segment_path(segment).exists()
+        ]:
             raise TapeExists(f"{folder.root} already has a segment {packed[0]} of tape {tape}")
         self._open = ExitStack()
         self._out: BinaryIO | None = None

@@ -113,12 +113,14 @@ class _SessionImport:
 
     def digest(self) -> str:
         """Return a digest that is equal for equal imports."""
-        one, memory = self.one, self.memory
+        imported_session, memory = self.one, self.memory
         parts = [
             [entry.kind, entry.payload, entry.meta]
-            for entry in (*one.history, *one.entries, *memory.history)
+            for entry in (*imported_session.history, *imported_session.entries, *memory.history)
         ]
-        text = json.dumps([one.key, parts, memory.long_term, memory.notes], sort_keys=True)
+        text = json.dumps(
+            [imported_session.key, parts, memory.long_term, memory.notes], sort_keys=True
+        )
         return sha256(text.encode()).hexdigest()
 
     def event(self, digest: str) -> TapeEntry:
@@ -153,57 +155,61 @@ class ImportWriter:
     memory_to: str | None = None
     dry_run: bool = False
 
-    async def write(self, found: ImportedData) -> AsyncGenerator[ImportResult, None]:
+    async def write(self, imported_data: ImportedData) -> AsyncGenerator[ImportResult, None]:
         """Import one session after the other; yield the outcome of each.
 
         Raises:
             TapeWriteError: The storage failed; sessions already yielded are done.
         """
-        target = await self._target(found) if found.memory else None
-        conversations = list(found.conversations)
-        if target is not None and all(one.session != target for one in conversations):
+        target = await self._target(imported_data) if imported_data.memory else None
+        conversations = list(imported_data.conversations)
+        if target is not None and all(
+            imported_session.session != target for imported_session in conversations
+        ):
             conversations.append(ImportedSession("", target, "memory"))
-        for one in conversations:
-            memory = found.memory if one.session == target else ImportedMemory()
-            yield await self._land(_SessionImport(one, memory, found))
+        for other in conversations:
+            memory = imported_data.memory if other.session == target else ImportedMemory()
+            yield await self._land(_SessionImport(other, memory, imported_data))
 
-    async def _target(self, found: ImportedData) -> str:
+    async def _target(self, imported_data: ImportedData) -> str:
         """Return the session that gets the memory; one that has it already comes first."""
         if self.memory_to is not None:
             return self.memory_to
-        sessions = [one.session for one in found.conversations]
+        sessions = [imported_session.session for imported_session in imported_data.conversations]
         for session in (CONSOLE_SESSION, *sessions):
-            known = await self._import_on(session)
-            if known is not None and known.data.get("memory") is True:
+            entry = await self._import_on(session)
+            if entry is not None and entry.data.get("memory") is True:
                 return session
         return sessions[0] if len(sessions) == 1 else CONSOLE_SESSION
 
     async def _land(self, parcel: _SessionImport) -> ImportResult:
-        one, digest = parcel.one, parcel.digest()
-        if not (one.entries or one.history or parcel.memory):
-            return ImportResult(one.session, "known", "it is empty; nothing to do")
-        if (known := await self._import_on(one.session)) is not None:
+        imported_session, digest = parcel.one, parcel.digest()
+        if not (imported_session.entries or imported_session.history or parcel.memory):
+            return ImportResult(imported_session.session, "known", "it is empty; nothing to do")
+        if (known := await self._import_on(imported_session.session)) is not None:
             if known.data.get("digest") == digest:
                 await self._learn(parcel, known)
-                return ImportResult(one.session, "known", "already imported; nothing to do")
+                return ImportResult(
+                    imported_session.session, "known", "already imported; nothing to do"
+                )
             text = f"already has a different or shorter import from {known.data.get('from')}"
-            return ImportResult(one.session, "refused", f"{text}; left unchanged")
-        held = await self._newest(one.session)
+            return ImportResult(imported_session.session, "refused", f"{text}; left unchanged")
+        entries = await self._newest(imported_session.session)
         zone = ZoneFold()
-        for entry in held:
+        for entry in entries:
             zone.apply(entry)
         empty = not zone.snapshot.long_term and not zone.snapshot.dailies
-        if not empty or any(entry.name not in _BOOKKEEPING for entry in held):
+        if not empty or any(entry.name not in _BOOKKEEPING for entry in entries):
             text = "already has a conversation; left unchanged"
-            return ImportResult(one.session, "refused", text)
+            return ImportResult(imported_session.session, "refused", text)
         if not self.dry_run:
-            await self.store.create_tape(one.session)
-            version = await self.store.version(one.session)
-            started = any(entry.name == SESSION_START for entry in held)
+            await self.store.create_tape(imported_session.session)
+            version = await self.store.version(imported_session.session)
+            started = any(entry.name == SESSION_START for entry in entries)
             batch = self._batch(parcel, digest, version, zone.snapshot, started=started)
-            written = await self.store.append_many(one.session, batch, expect=version)
+            written = await self.store.append_many(imported_session.session, batch, expect=version)
             await self._learn(parcel, next(e for e in written if e.name == IMPORTED_EVENT))
-        return ImportResult(one.session, "imported", _told(parcel))
+        return ImportResult(imported_session.session, "imported", _told(parcel))
 
     async def _learn(self, parcel: _SessionImport, imported: TapeEntry) -> None:
         """Turn each line of long-term memory into a fact, once, even if memory has no room."""
@@ -257,23 +263,26 @@ class ImportWriter:
         started: bool,
     ) -> list[TapeEntry]:
         """Return all entries to append to a tape of this version for a session."""
-        one, memory, found = parcel.one, parcel.memory, parcel.found
+        imported_session, memory, imported_data = parcel.one, parcel.memory, parcel.found
         now = self.clock.now()
         snapshot, rest = fit_memory(memory, current, now, self.retention_days)
-        history = [*rest, *memory.history, *one.history]
-        since = min((str(e.meta["ts"]) for e in (*history, *one.entries)), default=format_time(now))
+        history = [*rest, *memory.history, *imported_session.history]
+        since = min(
+            (str(e.meta["ts"]) for e in (*history, *imported_session.entries)),
+            default=format_time(now),
+        )
         begin = [] if started else [anchor(SESSION_START, {"owner": "human"}, ts=since)]
         before = [*begin, parcel.event(digest), *history]
         first = version + 1 + len(before)
-        entries = [*before, *one.entries]
+        entries = [*before, *imported_session.entries]
         if memory:
-            home = _home(one.session)
-            entries += [scope_entry(home)] if home != one.session else []
+            home = _home(imported_session.session)
+            entries += [scope_entry(home)] if home != imported_session.session else []
             entries += zone_entries(snapshot, format_time(now))
-        if one.consolidated_count:
-            entries.append(_settled(one, first, snapshot if memory else current))
+        if imported_session.consolidated_count:
+            entries.append(_settled(imported_session, first, snapshot if memory else current))
         entries.append(_boundary(parcel, version + 1, version + len(entries)))
-        return [entry.with_meta(origin=found.origin) for entry in entries]
+        return [entry.with_meta(origin=imported_data.origin) for entry in entries]
 
 
 def _boundary(parcel: _SessionImport, first: int, last: int) -> TapeEntry:
@@ -296,11 +305,11 @@ def _home(session: str) -> str:
     return person_scope(address.channel, address.chat_id)
 
 
-def _settled(one: ImportedSession, first: int, zone: MemorySnapshot) -> TapeEntry:
+def _settled(imported_session: ImportedSession, first: int, zone: MemorySnapshot) -> TapeEntry:
     """Return the anchor that marks entries as consolidated; ``first`` is the first entry's id."""
-    settled = one.entries[: one.consolidated_count]
+    settled = imported_session.entries[: imported_session.consolidated_count]
     state = {
-        "through": first + one.consolidated_count - 1,
+        "through": first + imported_session.consolidated_count - 1,
         "version": zone.version,
         "messages": sum(entry.kind == "message" for entry in settled),
         "tokens": sum(map(entry_tokens, settled)),
@@ -309,13 +318,17 @@ def _settled(one: ImportedSession, first: int, zone: MemorySnapshot) -> TapeEntr
 
 
 def _told(parcel: _SessionImport) -> str:
-    one, memory = parcel.one, parcel.memory
-    said = [f"{parcel.messages} messages"] if one.entries else []
-    history = len(memory.history) + len(one.history)
+    imported_session, memory = parcel.one, parcel.memory
+    said = [f"{parcel.messages} messages"] if imported_session.entries else []
+    history = len(memory.history) + len(imported_session.history)
     said += ["memory"] if memory.long_term else []
     said += [f"{history} history events"] if history else []
     said += [f"{len(memory.notes)} daily notes"] if memory.notes else []
-    source = f" (was {one.key})" if one.key not in ("", one.session) else ""
+    source = (
+        f" (was {imported_session.key})"
+        if imported_session.key not in ("", imported_session.session)
+        else ""
+    )
     return ", ".join(said) + source
 
 
@@ -324,7 +337,7 @@ def _summary(parcel: _SessionImport) -> str:
     kept = "; its memory is in long-term memory" if parcel.memory.long_term else ""
     if not entries:
         return f"Brought over from {bot}{kept}."
-    since, until = (str(one.meta.get("ts"))[:10] for one in (entries[0], entries[-1]))
+    since, until = (str(entry.meta.get("ts"))[:10] for entry in (entries[0], entries[-1]))
     return (
         f"This conversation was brought over from {bot}: {parcel.messages} messages from {since} to "
         f"{until}{kept}. What was said then can be recalled."

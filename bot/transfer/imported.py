@@ -114,19 +114,23 @@ class ImportedData:
         """
         taken: set[str] = set()
         ranks = {key: place for place, key in enumerate(own_console)}
-        self.conversations.sort(key=lambda one: one.last_timestamp, reverse=True)
-        for one in sorted(self.conversations, key=lambda o: (ranks.get(o.key, len(ranks)), o.key)):
-            session = session_key(one.key, self.bot)
-            if one.key in ranks and CONSOLE_SESSION not in taken:
+        self.conversations.sort(
+            key=lambda imported_session: imported_session.last_timestamp, reverse=True
+        )
+        for other in sorted(
+            self.conversations, key=lambda o: (ranks.get(o.key, len(ranks)), o.key)
+        ):
+            session = session_key(other.key, self.bot)
+            if other.key in ranks and CONSOLE_SESSION not in taken:
                 session = CONSOLE_SESSION
             elif session.startswith("cli:"):
                 session = f"console:{session.removeprefix('cli:')}"
-            one.session = session
+            other.session = session
             number = 1
-            while one.session in taken:
+            while other.session in taken:
                 number += 1
-                one.session = f"{session}-{number}"
-            taken.add(one.session)
+                other.session = f"{session}-{number}"
+            taken.add(other.session)
 
 
 def read_json_lines(path: Path, shown: str, problems: list[str]) -> Iterator[tuple[int, Any]]:

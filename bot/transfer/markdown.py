@@ -58,7 +58,7 @@ class MarkdownTranscript:
         if entry.kind == "tool_call":
             said = str(payload.get("content") or "")
             block = self._said("tapebot", entry, said) if said.strip() else ""
-            calls = [f"{one.get('name')} {one.get('arguments') or ''}" for one in entry.calls]
+            calls = [f"{call.get('name')} {call.get('arguments') or ''}" for call in entry.calls]
             return block + "".join(f"\n- uses {_code(call)}\n" for call in calls)
         if entry.kind == "tool_result":
             outcome = _code(payload.get("content")) or "nothing"

@@ -122,11 +122,11 @@ class MemoryArchives:
         path = self.folder / archive_name(session, key, moment.astimezone(self.timezone))
         try:
             await anyio.to_thread.run_sync(private_directory, self.folder)
-            made = await write_archive(self.store, session, path, self.timezone, moment)
+            archive_summary = await write_archive(self.store, session, path, self.timezone, moment)
             await anyio.to_thread.run_sync(_keep_newest, self.folder, session)
         except OSError as error:
             raise TapeWriteError(f"{path.name} could not be written ({error.strerror})") from error
-        return made
+        return archive_summary
 
 
 def archive_name(session: str, key: str, moment: datetime) -> str:
@@ -171,7 +171,7 @@ async def write_archive(
         TapeNotFound: There is no such session.
         OSError: The storage failed; the file at the path is unchanged.
     """
-    known = await read_session_memory(store, session)
+    session_memory = await read_session_memory(store, session)
     counted = _Counted()
     local = moment.astimezone(timezone)
     readme = _README.format(
@@ -181,21 +181,29 @@ async def write_archive(
     )
     members: list[tuple[str, Pieces]] = [
         ("README.txt", _text(readme)),
-        ("MEMORY.md", _text(known.memory_md())),
+        ("MEMORY.md", _text(session_memory.memory_md())),
         ("HISTORY.md", history_pieces(store, session, timezone, counted)),
-        *((_note_name(note.date), _text(f"{note.content.strip()}\n")) for note in known.notes),
-        ("facts.json", _facts(known)),
-        ("references.md", references_pieces(store, known)),
-        ("reference.json", _text(reference_json(known))),
-        ("beliefs.md", beliefs_pieces(store, known, moment, timezone)),
-        ("problems.md", _text(problems_md(known.own.compartments, moment, timezone))),
-        ("decisions.jsonl", _decisions(store, known)),
-        ("conversation.md", _transcript(store, known, timezone)),
-        ("conversation.jsonl", _conversation(store, known)),
+        *(
+            (_note_name(note.date), _text(f"{note.content.strip()}\n"))
+            for note in session_memory.notes
+        ),
+        ("facts.json", _facts(session_memory)),
+        ("references.md", references_pieces(store, session_memory)),
+        ("reference.json", _text(reference_json(session_memory))),
+        ("beliefs.md", beliefs_pieces(store, session_memory, moment, timezone)),
+        ("problems.md", _text(problems_md(session_memory.own.compartments, moment, timezone))),
+        ("decisions.jsonl", _decisions(store, session_memory)),
+        ("conversation.md", _transcript(store, session_memory, timezone)),
+        ("conversation.jsonl", _conversation(store, session_memory)),
     ]
     size = await _zipped(path, members, local)
     return ArchiveSummary(
-        path, size, len(known.facts.active()), counted.history, len(known.notes), counted.messages
+        path,
+        size,
+        len(session_memory.facts.active()),
+        counted.history,
+        len(session_memory.notes),
+        counted.messages,
     )
 
 
@@ -220,56 +228,62 @@ async def _text(text: str) -> Pieces:
     yield text.encode("utf-8", "backslashreplace")
 
 
-async def _facts(known: SessionMemory) -> Pieces:
-    head = {"session": known.session, "home": known.home}
+async def _facts(session_memory: SessionMemory) -> Pieces:
+    head = {"session": session_memory.session, "home": session_memory.home}
     yield (json.dumps(head)[:-1] + ', "facts": [').encode()
     mark = "\n"
-    for fact in list(known.facts.facts.values()):
+    for fact in list(session_memory.facts.facts.values()):
         # Of an erased fact only its number is left.
         if fact.text:
-            chain = [one.id for one in known.facts.history(fact)]
+            chain = [other.id for other in session_memory.facts.history(fact)]
             yield (mark + json.dumps(fact.as_json() | {"chain": chain})).encode()
             mark = ",\n"
     yield b"\n]}\n"
 
 
-async def _decisions(store: TapeStore, known: SessionMemory) -> Pieces:
-    if not known.facts.last_entry_id:
+async def _decisions(store: TapeStore, session_memory: SessionMemory) -> Pieces:
+    if not session_memory.facts.last_entry_id:
         return
-    own = known.home == known.session
-    async with aclosing(_said(store, known) if own else read_batches(store, known.home)) as parts:
+    own = session_memory.home == session_memory.session
+    async with aclosing(
+        _said(store, session_memory) if own else read_batches(store, session_memory.home)
+    ) as parts:
         async for entries in parts:
-            yield b"".join(encode_entries([one]) for one in entries if _is_decision(one))
+            yield b"".join(encode_entries([entry]) for entry in entries if _is_decision(entry))
 
 
 def _is_decision(entry: TapeEntry) -> bool:
     return entry.kind == "event" and entry.name in (FACTS_EVENT, BUS_EVENT)
 
 
-async def _transcript(store: TapeStore, known: SessionMemory, timezone: tzinfo) -> Pieces:
-    told = MarkdownTranscript(timezone)
-    yield told.head(await store.get_title(known.session), known.session).encode()
-    async with aclosing(_said(store, known)) as parts:
+async def _transcript(store: TapeStore, session_memory: SessionMemory, timezone: tzinfo) -> Pieces:
+    markdown_transcript = MarkdownTranscript(timezone)
+    yield markdown_transcript.head(
+        await store.get_title(session_memory.session), session_memory.session
+    ).encode()
+    async with aclosing(_said(store, session_memory)) as parts:
         async for entries in parts:
-            yield "".join(map(told.block, entries)).encode()
+            yield "".join(map(markdown_transcript.block, entries)).encode()
 
 
-async def _conversation(store: TapeStore, known: SessionMemory) -> Pieces:
-    async with aclosing(_said(store, known)) as parts:
+async def _conversation(store: TapeStore, session_memory: SessionMemory) -> Pieces:
+    async with aclosing(_said(store, session_memory)) as parts:
         async for entries in parts:
             yield b"".join(encode_entries([entry]) for entry in entries)
 
 
-async def _said(store: TapeStore, known: SessionMemory) -> AsyncGenerator[list[TapeEntry], None]:
+async def _said(
+    store: TapeStore, session_memory: SessionMemory
+) -> AsyncGenerator[list[TapeEntry], None]:
     """Yield the session's tape in batches, without content of other scopes."""
-    home = known.home
-    async with aclosing(read_batches(store, known.session)) as parts:
+    home = session_memory.home
+    async with aclosing(read_batches(store, session_memory.session)) as parts:
         async for entries in parts:
             kept: list[TapeEntry] = []
             for entry in entries:
                 if entry.kind == "event" and entry.name == SCOPE_EVENT:
-                    home = str(entry.data.get("home") or known.session)
-                kept.append(_own(entry, foreign=home != known.home))
+                    home = str(entry.data.get("home") or session_memory.session)
+                kept.append(_own(entry, foreign=home != session_memory.home))
             yield kept
 
 
@@ -332,35 +346,45 @@ async def _next(pieces: Pieces) -> bytes | None:
     return await anext(pieces, None)
 
 
-def reference_json(known: SessionMemory) -> str:
+def reference_json(session_memory: SessionMemory) -> str:
     """Return ``reference.json``: the current values for programs."""
-    values = [one.as_json() for one in current_references(known.facts.compartments)]
-    head = {"session": known.session, "home": known.home, "references": values}
+    values = [
+        reference.as_json() for reference in current_references(session_memory.facts.compartments)
+    ]
+    head = {"session": session_memory.session, "home": session_memory.home, "references": values}
     return json.dumps(head, indent=1) + "\n"
 
 
-async def references_pieces(store: TapeStore, known: SessionMemory) -> AsyncGenerator[bytes, None]:
+async def references_pieces(
+    store: TapeStore, session_memory: SessionMemory
+) -> AsyncGenerator[bytes, None]:
     """Yield ``references.md``: each value with its versions, newest first."""
-    kind: ScopeKind = "session" if known.home == known.session else "person"
-    scope = ScopeMemory(TapeService(store, known.home), kind, SystemClock(), known.facts)
+    kind: ScopeKind = "session" if session_memory.home == session_memory.session else "person"
+    scope = ScopeMemory(
+        TapeService(store, session_memory.home), kind, SystemClock(), session_memory.facts
+    )
     values = SharedReferenceStore(scope, scope.clock)
-    for current in sort_references(known.facts.compartments.references.values()):
-        numbers = sorted(known.facts.compartments.versions[current.key], reverse=True)
+    for current in sort_references(session_memory.facts.compartments.references.values()):
+        numbers = sorted(session_memory.facts.compartments.versions[current.key], reverse=True)
         found = [await values.get(current.key, number) for number in numbers]
-        kept = [one for one in found if one is not None]
+        references = [reference for reference in found if reference is not None]
         # A key whose words were erased is left out.
-        if any(one.value is not None for one in kept):
-            yield reference_md((one, citation(one, scope)) for one in kept).encode(
-                "utf-8", "backslashreplace"
-            )
+        if any(reference.value is not None for reference in references):
+            yield reference_md(
+                (reference, citation(reference, scope)) for reference in references
+            ).encode("utf-8", "backslashreplace")
 
 
 async def beliefs_pieces(
-    store: TapeStore, known: SessionMemory, moment: datetime, timezone: tzinfo
+    store: TapeStore, session_memory: SessionMemory, moment: datetime, timezone: tzinfo
 ) -> AsyncGenerator[bytes, None]:
     """Yield ``beliefs.md``: current beliefs, the most certain first."""
-    shown = [one for one in known.facts.compartments.patterns.values() if is_current(one)]
-    for one in sort_by_confidence(shown, moment):
-        entries = {ground: await entry_of(store, ground) for ground in one.evidence_ids}
-        told = belief_md(one, known.facts, entries, moment, timezone)
+    beliefs = [
+        belief
+        for belief in session_memory.facts.compartments.patterns.values()
+        if is_current(belief)
+    ]
+    for other in sort_by_confidence(beliefs, moment):
+        entries = {ground: await entry_of(store, ground) for ground in other.evidence_ids}
+        told = belief_md(other, session_memory.facts, entries, moment, timezone)
         yield told.encode("utf-8", "backslashreplace")

@@ -42,19 +42,19 @@ def fit_memory(
     long_term, more = _split(text, _LONG_TERM_BYTES)
     rest += _pieces("From MEMORY.md", "\n".join([more, *endless]), format_time(now))
     oldest = (now - timedelta(days=retention_days)).date().isoformat()
-    kept: list[DailyNote] = []
+    daily_notes: list[DailyNote] = []
     for day, note in sorted(memory.notes.items()):
         body, more = _split(note, MAX_NOTE_BYTES) if day >= oldest else ("", note)
-        kept += [DailyNote(day, body)] if body else []
+        daily_notes += [DailyNote(day, body)] if body else []
         rest += _pieces(f"Notes of {day}", more, min(f"{day}T12:00:00.000+00:00", format_time(now)))
-    made = replace(
+    memory_snapshot = replace(
         current,
         version=current.version + 1,
         long_term=long_term,
-        dailies=tuple(kept),
+        dailies=tuple(daily_notes),
         cleared=False,
     )
-    return made, rest
+    return memory_snapshot, rest
 
 
 def _split(text: str, room: int) -> tuple[str, str]:

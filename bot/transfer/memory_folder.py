@@ -250,7 +250,7 @@ class MemoryFolder:
             for one in await self._store.list_tapes()
             if one == WORKSPACE_SCOPE or not is_shared_scope(one)
         ]
-        known = {folder_name(one) for one in tapes}
+        known = {folder_name(tape) for tape in tapes}
         if await anyio.to_thread.run_sync(self._folder.is_dir):
             async with self._alone():
                 await anyio.to_thread.run_sync(self._remove_unknown, known)
@@ -347,7 +347,7 @@ class MemoryFolder:
             return True
         async with aclosing(read_batches(self._store, session, known + 1, version)) as parts:
             async for entries in parts:
-                if any(one.is_reset or one.name == HISTORY_EVENT for one in entries):
+                if any(entry.is_reset or entry.name == HISTORY_EVENT for entry in entries):
                     return True
         return False
 
@@ -380,7 +380,7 @@ class MemoryFolder:
 
     def _made(self) -> list[Path]:
         """Return the folders created here; others may be beside them."""
-        return sorted(one.parent for one in self._folder.glob(f"*/{_STATE}*"))
+        return sorted(path.parent for path in self._folder.glob(f"*/{_STATE}*"))
 
 
 def _state_in(into: Path) -> _State | None:

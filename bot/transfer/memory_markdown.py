@@ -40,32 +40,34 @@ _EXCERPT = 200
 _TIME = "%Y-%m-%d %H:%M"
 
 
-def problems_md(held: Compartments, now: datetime, timezone: tzinfo) -> str:
+def problems_md(compartments: Compartments, now: datetime, timezone: tzinfo) -> str:
     """Render ``problems.md``: each problem with its state, summary and working set.
 
     Args:
-        held: The compartments of the session's tape.
+        compartments: The compartments of the session's tape.
         now: The current time, timezone-aware; what has expired is left out.
         timezone: Timezone of displayed times.
     """
-    names = dict.fromkeys([GENERAL_PROBLEM, *held.problems])
-    found = [one for one in map(held.problem, names) if one is not None]
-    parts = [_problem(one, held, now, timezone) for one in found]
+    names = dict.fromkeys([GENERAL_PROBLEM, *compartments.problems])
+    problems = [problem for problem in map(compartments.problem, names) if problem is not None]
+    parts = [_problem(problem, compartments, now, timezone) for problem in problems]
     return "\n\n".join(parts) + "\n"
 
 
-def _problem(one: Problem, held: Compartments, now: datetime, timezone: tzinfo) -> str:
-    active = one.problem_id == held.active_problem
-    state = "active" if active else "paused" if one.state == "active" else one.state
+def _problem(problem: Problem, compartments: Compartments, now: datetime, timezone: tzinfo) -> str:
+    active = problem.problem_id == compartments.active_problem
+    state = "active" if active else "paused" if problem.state == "active" else problem.state
     head = (
-        one.name if one.problem_id == GENERAL_PROBLEM else f"{_line(one.name)} ({one.problem_id})"
+        problem.name
+        if problem.problem_id == GENERAL_PROBLEM
+        else f"{_line(problem.name)} ({problem.problem_id})"
     )
-    told = [f"{state}, priority {one.priority}"]
-    if one.problem_id in held.problems:
-        times = ((one.created_at, "made"), (one.last_active, "last worked on"))
+    told = [f"{state}, priority {problem.priority}"]
+    if problem.problem_id in compartments.problems:
+        times = ((problem.created_at, "made"), (problem.last_active, "last worked on"))
         told += [f"{what} {moment.astimezone(timezone):{_TIME}}" for moment, what in times]
-    parts = [f"# {head}", ", ".join(told), *([one.summary] if one.summary else [])]
-    working = held.working_set(one.problem_id, now)
+    parts = [f"# {head}", ", ".join(told), *([problem.summary] if problem.summary else [])]
+    working = compartments.working_set(problem.problem_id, now)
     if working is not None and not working.empty:
         until = working.expires_at.astimezone(timezone)
         parts += [f"## Working set, until {until:{_TIME}}", "\n".join(_items(working))]
@@ -78,10 +80,10 @@ def _items(working: WorkingSet) -> Iterator[str]:
     for assumed in working.assumptions:
         sure = assumed.get("confidence")
         yield f"- assumed: {_told(assumed.get('a'))}{f' ({sure})' if sure is not None else ''}"
-    yield from (f"- open: {_told(one)}" for one in working.open_questions)
-    for one in working.local_decisions:
-        why = one.get("why")
-        yield f"- decided: {_told(one.get('d'))}{f', because {_told(why)}' if why else ''}"
+    yield from (f"- open: {_told(open_question)}" for open_question in working.open_questions)
+    for local_decision in working.local_decisions:
+        why = local_decision.get("why")
+        yield f"- decided: {_told(local_decision.get('d'))}{f', because {_told(why)}' if why else ''}"
     for name, draft in working.partial_artifacts.items():
         yield f"- draft {_line(name)}: {_told(draft)}"
 
@@ -95,16 +97,20 @@ def reference_md(versions: Iterable[tuple[SharedReference, str]]) -> str:
     listed = list(versions)
     [current, cited], older = listed[0], listed[1:]
     lines = [f"# {_line(current.key)}", "", _value(current), "", cited]
-    lines += ["", *(f"- {_value(one)} {citation}" for one, citation in older)] if older else []
+    lines += (
+        ["", *(f"- {_value(reference)} {citation}" for reference, citation in older)]
+        if older
+        else []
+    )
     return "\n".join(lines) + "\n\n"
 
 
-def _value(one: SharedReference) -> str:
-    return "(removed)" if one.value is None else _told(one.value)
+def _value(reference: SharedReference) -> str:
+    return "(removed)" if reference.value is None else _told(reference.value)
 
 
 def belief_md(
-    one: SynthesizedPattern,
+    belief: SynthesizedPattern,
     facts: FactFold,
     entries: Mapping[str, tuple[str, TapeEntry] | None],
     now: datetime,
@@ -113,18 +119,18 @@ def belief_md(
     """Render a section of ``beliefs.md``.
 
     Args:
-        one: The belief.
+        belief: The belief.
         facts: The facts and beliefs of its scope.
         entries: The tape entries among its evidence, by id; None for missing ones.
         now: The time for which to compute the confidence; timezone-aware.
         timezone: Timezone of displayed times.
     """
-    more = [f"{key}: {_told(held)}" for key, held in one.content.items() if key != "text"]
-    sure = f"{one.confidence_at(now):.2f}"
-    head = f"{one.pattern_type}, {one.status}, confidence {sure}"
-    parts = [f"# {one.id}: {head}", "\n".join([_told(one.text), *more])]
-    parts += [f"({_line(one.reason)})"] if one.reason else []
-    rests = [f"- {_ground(ground, facts, entries, timezone)}" for ground in one.evidence_ids]
+    more = [f"{key}: {_told(held)}" for key, held in belief.content.items() if key != "text"]
+    sure = f"{belief.confidence_at(now):.2f}"
+    head = f"{belief.pattern_type}, {belief.status}, confidence {sure}"
+    parts = [f"# {belief.id}: {head}", "\n".join([_told(belief.text), *more])]
+    parts += [f"({_line(belief.reason)})"] if belief.reason else []
+    rests = [f"- {_ground(ground, facts, entries, timezone)}" for ground in belief.evidence_ids]
     return "\n\n".join([*parts, "\n".join(["Evidence:", *rests])]) + "\n\n"
 
 

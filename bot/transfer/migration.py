@@ -146,9 +146,9 @@ class _Copy:
         """Report what the target does not have."""
         texts = [f"{len(self._blobs):,} files that people sent"] if self._blobs else []
         for tape in self._tapes:
-            one = await read_tape_metadata(self._source.tapes, tape)
-            segments = _many(len(one.segments), "sealed segment")
-            texts.append(f"{tape}: up to entry {one.version:,}, {segments}")
+            tape_metadata = await read_tape_metadata(self._source.tapes, tape)
+            segments = _many(len(tape_metadata.segments), "sealed segment")
+            texts.append(f"{tape}: up to entry {tape_metadata.version:,}, {segments}")
         texts += [record.describe(value) for record, value in self._rest]
         for text in texts:
             self._say("would move", text)

@@ -85,56 +85,58 @@ def read_nanobot(path: Path, timezone: tzinfo) -> ImportedData:
             contains ``MEMORY.md`` or ``HISTORY.md``.
         timezone: Timezone of its times, which nanobot writes without one.
     """
-    found = ImportedData(BOT)
+    imported_data = ImportedData(BOT)
     taken: dict[str, str] = {}
-    for record in _records(path, found):
+    for record in _records(path, imported_data):
         if not record.header and not any(map(_is_message, record.messages)):
-            found.problems.append(f"{record.source}: contains no session; skipped")
+            imported_data.problems.append(f"{record.source}: contains no session; skipped")
             continue
         if record.key in taken:
-            found.problems.append(
+            imported_data.problems.append(
                 f"{record.source}: another copy of {record.key}, which is in {taken[record.key]}; "
                 "skipped"
             )
             continue
         taken[record.key] = record.source
-        found.conversations.append(_conversation(record, found, timezone))
-    found.name_sessions(_OWN_CONSOLE)
+        imported_data.conversations.append(_conversation(record, imported_data, timezone))
+    imported_data.name_sessions(_OWN_CONSOLE)
     for folder in (path / "memory", path / "workspace" / "memory", path):
         if folder.is_dir() and (folder != path or _holds_memory(path)):
-            _read_memory(folder, path, found, timezone)
+            _read_memory(folder, path, imported_data, timezone)
             break
-    return found
+    return imported_data
 
 
 # Sessions.
 
 
-def _records(path: Path, found: ImportedData) -> Iterator[_Record]:
+def _records(path: Path, imported_data: ImportedData) -> Iterator[_Record]:
     """Yield the sessions at a path; of several copies the one that nanobot uses comes first."""
     if path.is_file():
         yield from (
-            _of_database(path, path, found)
+            _of_database(path, path, imported_data)
             if path.name == _DATABASE
-            else [_of_file(path, path.parent, found)]
+            else [_of_file(path, path.parent, imported_data)]
         )
         return
-    folders = [one for one in (path / "sessions", path / "workspace" / "sessions") if one.is_dir()]
+    folders = [
+        other for other in (path / "sessions", path / "workspace" / "sessions") if other.is_dir()
+    ]
     for folder in folders or [path]:
         for database in sorted([*folder.glob(_DATABASE), *folder.glob(f"*/{_DATABASE}")]):
-            yield from _of_database(database, path, found)
+            yield from _of_database(database, path, imported_data)
     for folder in folders or [path]:
         nested = folder.glob("*/*.jsonl") if folder.name == "sessions" else ()
         for file in sorted([*nested, *folder.glob("*.jsonl")]):
-            if is_file(file, display_path(file, path), found.problems):
-                yield _of_file(file, path, found)
+            if is_file(file, display_path(file, path), imported_data.problems):
+                yield _of_file(file, path, imported_data)
 
 
-def _of_file(file: Path, home: Path, found: ImportedData) -> _Record:
+def _of_file(file: Path, home: Path, imported_data: ImportedData) -> _Record:
     source = display_path(file, home)
     header: dict[str, Any] = {}
     messages: list[tuple[str, Any]] = []
-    for number, value in read_json_lines(file, source, found.problems):
+    for number, value in read_json_lines(file, source, imported_data.problems):
         kind = value.get("_type") if isinstance(value, dict) else None
         if kind == "metadata":
             header = value
@@ -162,7 +164,7 @@ def _key_of(stem: str) -> str:
     return stem.replace("_", ":", 1)
 
 
-def _of_database(file: Path, home: Path, found: ImportedData) -> Iterator[_Record]:
+def _of_database(file: Path, home: Path, imported_data: ImportedData) -> Iterator[_Record]:
     source = display_path(file, home)
     try:
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
@@ -181,7 +183,7 @@ def _of_database(file: Path, home: Path, found: ImportedData) -> Iterator[_Recor
                 ]
                 yield _Record(str(key), source, header, messages, str(updated))
     except sqlite3.Error as error:
-        found.problems.append(f"{source}: cannot be read ({error})")
+        imported_data.problems.append(f"{source}: cannot be read ({error})")
 
 
 def _loaded(text: object) -> Any:
@@ -195,8 +197,10 @@ def _is_message(placed: tuple[str, Any]) -> bool:
     return isinstance(placed[1], dict) and isinstance(placed[1].get("role"), str)
 
 
-def _conversation(record: _Record, found: ImportedData, timezone: tzinfo) -> ImportedSession:
-    made = ImportedSession(record.key, session_key(record.key, BOT), record.source)
+def _conversation(
+    record: _Record, imported_data: ImportedData, timezone: tzinfo
+) -> ImportedSession:
+    imported_session = ImportedSession(record.key, session_key(record.key, BOT), record.source)
     settled = record.header.get("last_archived", record.header.get("last_consolidated"))
     settled = settled if type(settled) is int else 0
     moment = parse_time(record.header.get("created_at"), timezone)
@@ -205,26 +209,29 @@ def _conversation(record: _Record, found: ImportedData, timezone: tzinfo) -> Imp
     for place, (where, value) in enumerate(record.messages):
         if isinstance(value, dict):
             moment = parse_time(value.get("timestamp"), timezone) or moment
-            entries = _entries(value, made, moment, unanswered)
+            entries = _entries(value, imported_session, moment, unanswered)
         else:
             entries = []
         for entry in entries:
-            found.add_entry(made, entry, where)
+            imported_data.add_entry(imported_session, entry, where)
         if not entries:
-            found.problems.append(f"{where}: is not a message; skipped")
+            imported_data.problems.append(f"{where}: is not a message; skipped")
         if place < settled:
-            made.consolidated_count = len(made.entries)
-    return made
+            imported_session.consolidated_count = len(imported_session.entries)
+    return imported_session
 
 
 def _entries(
-    value: dict[str, Any], made: ImportedSession, moment: str, unanswered: PendingToolCalls
+    value: dict[str, Any],
+    imported_session: ImportedSession,
+    moment: str,
+    unanswered: PendingToolCalls,
 ) -> list[TapeEntry]:
     """Convert a message to entries; empty if it is no message."""
     role, content = value.get("role"), value.get("content")
     text, files = text_and_files(content)
     if role == "user":
-        return [_heard(value, text, files, made, moment)]
+        return [_heard(value, text, files, imported_session, moment)]
     if role == "assistant":
         calls = value.get("tool_calls")
         if isinstance(calls, list) and calls:
@@ -242,7 +249,7 @@ def _heard(
     value: dict[str, Any],
     text: str,
     files: list[dict[str, str]],
-    made: ImportedSession,
+    imported_session: ImportedSession,
     moment: str,
 ) -> TapeEntry:
     media = value.get("media")
@@ -251,9 +258,9 @@ def _heard(
             files = [*files, attachment(PurePath(one).name or one)]
     return user_message(
         text,
-        made.session,
+        imported_session.session,
         ts=moment,
-        person=made.key.partition(":")[2],
+        person=imported_session.key.partition(":")[2],
         sender_id=_first_text(value, "sender_id", "user_id"),
         sender_name=_first_text(value, "sender_name", "username", "name", "sender"),
         files=files,
@@ -273,40 +280,42 @@ def _holds_memory(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("MEMORY.md", "HISTORY.md"))
 
 
-def _read_memory(folder: Path, home: Path, found: ImportedData, timezone: tzinfo) -> None:
+def _read_memory(folder: Path, home: Path, imported_data: ImportedData, timezone: tzinfo) -> None:
     """Read a ``memory`` folder. Blocking.
 
     Args:
         folder: The folder.
         home: The folder that displayed paths are relative to.
-        found: Receives the memory; its conversations receive history that names their session.
+        imported_data: Receives the memory; its conversations receive history that names their session.
         timezone: Timezone of its times, which nanobot writes without one.
     """
-    memory = found.memory
-    text = read_text(folder / "MEMORY.md", display_path(folder / "MEMORY.md", home), found.problems)
+    memory = imported_data.memory
+    text = read_text(
+        folder / "MEMORY.md", display_path(folder / "MEMORY.md", home), imported_data.problems
+    )
     lines = [line for line in text.split("\n") if line.strip() not in _TEMPLATE]
     if any(line.strip() and not line.startswith("#") for line in lines):
         memory.long_term = _BLANKS.sub("\n\n", "\n".join(lines)).strip()
     memory.history = [
-        *_history_lines(folder / "HISTORY.md", home, found, timezone),
-        *_history_records(folder / "history.jsonl", home, found, timezone),
+        *_history_lines(folder / "HISTORY.md", home, imported_data, timezone),
+        *_history_records(folder / "history.jsonl", home, imported_data, timezone),
     ]
     for note in sorted([*folder.glob("*.md"), *folder.glob("notes/*.md")]):
         if _DAY.fullmatch(note.stem):
-            body = read_text(note, display_path(note, home), found.problems)
+            body = read_text(note, display_path(note, home), imported_data.problems)
             body = body.removeprefix(f"# {note.stem}").strip()
             if body:
                 memory.notes[note.stem] = body
 
 
 def _history_lines(
-    file: Path, home: Path, found: ImportedData, timezone: tzinfo
+    file: Path, home: Path, imported_data: ImportedData, timezone: tzinfo
 ) -> list[TapeEntry]:
     """Return the paragraphs of ``HISTORY.md``; each starts with its date in brackets."""
     name = display_path(file, home)
     parts: list[list[str]] = []
     raw = False
-    for line in read_text(file, name, found.problems).split("\n"):
+    for line in read_text(file, name, imported_data.problems).split("\n"):
         dated = _DATED.match(line)
         # A dump of messages has dated lines itself.
         if dated and not (raw and _RAW_LINE.match(line)):
@@ -322,12 +331,12 @@ def _history_lines(
         text = "\n".join(part).strip()
         dated = _DATED.match(text)
         moment = (parse_time(dated.group(1), timezone) if dated else None) or moment
-        made.append(_history_entry(text, moment, found))
+        made.append(_history_entry(text, moment, imported_data))
     return made
 
 
 def _history_records(
-    file: Path, home: Path, found: ImportedData, timezone: tzinfo
+    file: Path, home: Path, imported_data: ImportedData, timezone: tzinfo
 ) -> list[TapeEntry]:
     """Return the records of ``history.jsonl``: ``{"cursor", "timestamp", "content"}``.
 
@@ -337,12 +346,15 @@ def _history_records(
         return []
     name = display_path(file, home)
     moment = _changed(file)
-    sessions = {one.key: one.history for one in found.conversations}
-    made: list[TapeEntry] = []
-    for number, value in read_json_lines(file, name, found.problems):
+    sessions = {
+        imported_session.key: imported_session.history
+        for imported_session in imported_data.conversations
+    }
+    entries: list[TapeEntry] = []
+    for number, value in read_json_lines(file, name, imported_data.problems):
         content = value.get("content") if isinstance(value, dict) else None
         if not isinstance(content, str):
-            found.problems.append(f"{name}, line {number}: is not history; skipped")
+            imported_data.problems.append(f"{name}, line {number}: is not history; skipped")
             continue
         stamp = value.get("timestamp")
         moment = parse_time(stamp, timezone) or moment
@@ -350,14 +362,16 @@ def _history_records(
         if text:
             head = "" if _DATED.match(text) or not isinstance(stamp, str) else f"[{stamp}] "
             of_one = sessions.get(str(value.get("session_key")))
-            (made if of_one is None else of_one).append(_history_entry(head + text, moment, found))
-    return made
+            (entries if of_one is None else of_one).append(
+                _history_entry(head + text, moment, imported_data)
+            )
+    return entries
 
 
-def _history_entry(text: str, moment: str, found: ImportedData) -> TapeEntry:
+def _history_entry(text: str, moment: str, imported_data: ImportedData) -> TapeEntry:
     """Return a piece of history as an event."""
     data = {"entry": text, "from": moment, "to": moment}
-    return event(HISTORY_EVENT, data, ts=moment, origin=found.origin)
+    return event(HISTORY_EVENT, data, ts=moment, origin=imported_data.origin)
 
 
 def _changed(file: Path) -> str:

@@ -56,14 +56,14 @@ async def restore_export(path: Path, home: HomeStorage, *, dry_run: bool = False
         TapeWriteError: The storage failed; there is no new tape.
         OSError: The file cannot be read.
     """
-    found = await anyio.to_thread.run_sync(_checked, path)
-    if await home.has_tape(found.session):
-        raise TapeExists(f"there is already a tape {found.session}; it is left unchanged")
+    restored_tape = await anyio.to_thread.run_sync(_checked, path)
+    if await home.has_tape(restored_tape.session):
+        raise TapeExists(f"there is already a tape {restored_tape.session}; it is left unchanged")
     if not dry_run:
         with _open_export(path) as (session, lines):
-            shape = TapeMetadata(found.title, found.last)
+            shape = TapeMetadata(restored_tape.title, restored_tape.last)
             await home.write_tape(session, shape, _pages(lines))
-    return found
+    return restored_tape
 
 
 @contextmanager

@@ -63,8 +63,10 @@ async def read_session_memory(store: TapeStore, session: str) -> SessionMemory:
                 facts.apply(entry)
                 if entry.kind == "event" and entry.name == TURN_START:
                     # A working set stays valid while its problem is worked on.
-                    held = facts.compartments
-                    held.last_used = parse_utc_time(entry.meta.get("ts")) or held.last_used
+                    compartments = facts.compartments
+                    compartments.last_used = (
+                        parse_utc_time(entry.meta.get("ts")) or compartments.last_used
+                    )
                 if entry.kind == "event" and entry.name == SCOPE_EVENT:
                     home = str(entry.data.get("home") or session)
     own = facts

@@ -69,8 +69,10 @@ class BusState:
             records: The unfinished messages, those of each session in order.
             seen: Sessions and ids of all known messages, oldest first.
         """
-        waiting = {one.key for one in records}
-        messages = in_order((one.accepted_at, one.inbound) for one in records)
+        waiting = {accepted_message.key for accepted_message in records}
+        messages = in_order(
+            (accepted_message.accepted_at, accepted_message.inbound) for accepted_message in records
+        )
         return cls(messages, tuple(key for key in seen if key not in waiting))
 
     @property

@@ -30,11 +30,11 @@ async def verify_tape(store: TapeStore, tape: str) -> TapeVerifier:
         seen = await read_tape_metadata(store, tape)
         check = TapeVerifier(tape)
         begin = 1
-        for one in seen.segments:
-            check.begin_part(TapePart(one.name, (one.first_id, one.last_id)))
-            await _lines(store, tape, check, one.first_id, one.last_id)
+        for segment in seen.segments:
+            check.begin_part(TapePart(segment.name, (segment.first_id, segment.last_id)))
+            await _lines(store, tape, check, segment.first_id, segment.last_id)
             check.end_part(cut=False)
-            begin = one.last_id + 1
+            begin = segment.last_id + 1
         check.begin_part(TapePart("live entries"))
         first = await _lines(store, tape, check, begin, seen.version)
         check.end_part(cut=False)
@@ -52,9 +52,9 @@ async def _lines(
     found, offset = None, 0
     async with aclosing(read_line_batches(store, tape, first, last)) as pages:
         async for page in pages:
-            for one in page:
-                found = one.entry.id if found is None else found
-                line = await _encoded(store, tape, one)
+            for tape_line in page:
+                found = tape_line.entry.id if found is None else found
+                line = await _encoded(store, tape, tape_line)
                 check.check_line(offset, line[:-1])
                 offset += len(line)
     return found
@@ -121,8 +121,8 @@ def _shapes(ours: TapeMetadata, theirs: TapeMetadata) -> str | None:
     return None
 
 
-def _named(one: TapeMetadata) -> str:
-    return ", ".join(segment.name for segment in one.segments) or "(none)"
+def _named(tape_metadata: TapeMetadata) -> str:
+    return ", ".join(segment.name for segment in tape_metadata.segments) or "(none)"
 
 
 def _first(

@@ -71,9 +71,9 @@ class Trajectories:
 
     def _hear(self, entry: TapeEntry) -> None:
         """Keep overheard messages that a turn takes in; forget the others at the next turn."""
-        for one in joined_message_ids(entry):
-            if one in self._overheard:
-                self._queued[one] = self._overheard.pop(one)
+        for other in joined_message_ids(entry):
+            if other in self._overheard:
+                self._queued[other] = self._overheard.pop(other)
         began = entry.kind == "event" and entry.name == TURN_START
         if began or (entry.kind == "anchor" and entry.name == SESSION_NEW):
             self._overheard.clear()
@@ -93,24 +93,24 @@ class Trajectories:
         self._seen = [entry for entry in self._seen if entry.id >= before]
         # A message may wait across the boundary for a turn that takes it in.
         joined = {i for entry in phase for i in joined_message_ids(entry)}
-        self._queued = {i: one for i, one in self._queued.items() if i not in joined}
+        self._queued = {i: entry for i, entry in self._queued.items() if i not in joined}
         self._edits = {
-            old: one
-            for old, one in self._edits.items()
+            old: entry
+            for old, entry in self._edits.items()
             if old >= before or old in self._queued or old in self._overheard
         }
-        earlier = [one for one in self._prompts if one.id < before]
-        self._prompts = [*earlier[-1:], *[one for one in self._prompts if one.id >= before]]
+        earlier = [entry for entry in self._prompts if entry.id < before]
+        self._prompts = [*earlier[-1:], *[entry for entry in self._prompts if entry.id >= before]]
 
     def _prompt(self, first: int, before: int) -> str:
         """Return the first system prompt of a phase; without one the last before it.
 
         A prompt is written after the message that it is for.
         """
-        earlier = [one for one in self._prompts if one.id < before]
-        own = [one for one in earlier if one.id > first]
-        found = (own or earlier[-1:])[:1]
-        return str(found[0].payload.get("content") or "") if found else ""
+        earlier = [entry for entry in self._prompts if entry.id < before]
+        own = [entry for entry in earlier if entry.id > first]
+        entries = (own or earlier[-1:])[:1]
+        return str(entries[0].payload.get("content") or "") if entries else ""
 
 
 def _example(messages: list[ChatMessage]) -> list[dict[str, Any]]:

@@ -71,22 +71,22 @@ def erase_history_entries(file: Path, holds: Callable[[str], bool]) -> int:
     if not file.exists():
         return 0
     with file_lock(file):
-        kept, gone = remove_entries(file.read_bytes(), holds)
+        data, gone = remove_entries(file.read_bytes(), holds)
         if gone:
-            create_or_replace_file(file, kept)
+            create_or_replace_file(file, data)
     return gone
 
 
 def remove_entries(data: bytes, holds: Callable[[str], bool]) -> tuple[bytes, int]:
     """Return a history without some entries, otherwise unchanged, and how many were removed."""
-    kept: list[bytes] = []
+    datas: list[bytes] = []
     gone = 0
     for entry in _entries(data):
         if holds(_text(entry)):
             gone += 1
         else:
-            kept.append(entry)
-    return b"".join(kept), gone
+            datas.append(entry)
+    return b"".join(datas), gone
 
 
 def _entries(data: bytes) -> Iterator[bytes]:

@@ -286,7 +286,9 @@ class ChatQueue(Generic[PieceT]):
         """Return the form without a rejected file, with a note about it in the text."""
         logger.info("a file is skipped: %s", refusal)
         text = f"{form.text}\n\n{refusal}"
-        files = tuple(one for one in form.files if one != refusal.file)
+        files = tuple(
+            outgoing_file for outgoing_file in form.files if outgoing_file != refusal.file
+        )
         return replace(form, text=text, pieces=self._pieces(text, plain=form.plain), files=files)
 
     async def _report_unless_last(

@@ -76,7 +76,9 @@ class FileSender:
                 limit=_SEARCHED_MESSAGES
             ):
                 mine = bot is not None and found.author.id == bot.id
-                if mine and any(one.filename == message.piece.name for one in found.attachments):
+                if mine and any(
+                    attachment.filename == message.piece.name for attachment in found.attachments
+                ):
                     return str(found.id)
         except discord.Forbidden as error:
             logger.debug("earlier messages of an answer cannot be found: %s", error)

@@ -168,7 +168,7 @@ def parse_blocks(source: str) -> list[Block]:
         source: Markdown that ``clean_text`` returned.
     """
     lines = source.split("\n")
-    found: list[Block] = []
+    blocks: list[Block] = []
     prose: list[str] = []
     last = 0
     for token, rows in _structure(source):
@@ -178,15 +178,15 @@ def parse_blocks(source: str) -> list[Block]:
         prose += _prose(lines[last:start])
         last = end
         if token.type in ("fence", "code_block", "table_open"):
-            _flush(prose, found)
-            _add(found, CodeBlock(*_code(token, rows, lines)))
+            _flush(prose, blocks)
+            _add(blocks, CodeBlock(*_code(token, rows, lines)))
         elif token.type == "hr":
             prose.append(_RULE)
         else:
             prose.append(_heading(token, lines[start:end]))
     prose += _prose(lines[last:])
-    _flush(prose, found)
-    return found
+    _flush(prose, blocks)
+    return blocks
 
 
 @cache
@@ -311,14 +311,14 @@ def _link(match: re.Match[str]) -> str:
     return f"{label} (`{url.replace('`', '%60')}`)".lstrip()
 
 
-def _flush(prose: list[str], found: list[Block]) -> None:
+def _flush(prose: list[str], blocks: list[Block]) -> None:
     text = _BLANK_LINES.sub("\n\n", "\n".join(prose)).strip("\n")
     prose.clear()
     if text.strip():
-        found.append(ProseBlock(text))
+        blocks.append(ProseBlock(text))
 
 
-def _add(found: list[Block], code: CodeBlock) -> None:
+def _add(blocks: list[Block], code: CodeBlock) -> None:
     if code.text.strip():
         # Three backticks would end the block at any position.
-        found.append(CodeBlock(code.text.replace("```", "`\u200b`\u200b`"), code.language))
+        blocks.append(CodeBlock(code.text.replace("```", "`\u200b`\u200b`"), code.language))

@@ -316,7 +316,7 @@ def _bad_request(text: str, method: TelegramMethod[Any]) -> MessengerError:
     said = text.lower()
 
     def says(words: tuple[str, ...]) -> bool:
-        return any(one in said for one in words)
+        return any(word in said for word in words)
 
     if "message is not modified" in said:
         return MessageNotModified(text)

@@ -51,17 +51,22 @@ async def sync_command_menu(
     api: BotApiClient, commands: tuple[MenuCommand, ...], timing: TelegramTiming
 ) -> None:
     """Update the bot's command menu if it differs, retrying; a rejection is only logged."""
-    wanted = [
-        BotCommand(command=one.name, description=one.summary[:_LONGEST_SUMMARY])
-        for one in commands
-        if _COMMAND_NAME.fullmatch(one.name) and one.summary
+    bot_commands = [
+        BotCommand(command=menu_command.name, description=menu_command.summary[:_LONGEST_SUMMARY])
+        for menu_command in commands
+        if _COMMAND_NAME.fullmatch(menu_command.name) and menu_command.summary
     ][:_MAX_COMMANDS]
     pause = Backoff(timing)
     while True:
         try:
-            known = [(one.command, one.description) for one in await api(GetMyCommands())]
-            if known != [(one.command, one.description) for one in wanted]:
-                await api(SetMyCommands(commands=wanted))
+            known = [
+                (bot_command.command, bot_command.description)
+                for bot_command in await api(GetMyCommands())
+            ]
+            if known != [
+                (bot_command.command, bot_command.description) for bot_command in bot_commands
+            ]:
+                await api(SetMyCommands(commands=bot_commands))
         except MessageRejected as refused:
             logger.warning("Telegram does not accept the menu of commands: %s", refused)
         except RateLimited as flood:
@@ -159,7 +164,7 @@ class TelegramChannel:
             else:
                 if not user.can_read_all_group_messages:
                     self._tell_of_privacy()
-                commands = frozenset(one.name for one in self._context.commands)
+                commands = frozenset(menu_command.name for menu_command in self._context.commands)
                 return BotIdentity(user.id, user.username or "", commands | {_START})
 
     def _tell_of_privacy(self) -> None:

@@ -94,16 +94,16 @@ class StyledSpan:
 def split_formatted_text(text: str, spans: Sequence[StyledSpan], limit: int) -> list[FormattedText]:
     """Return the text as pieces within the limit; a split style continues in the next piece."""
     ordered = sorted(spans, key=lambda span: (span.start, -span.end))
-    found: list[FormattedText] = []
+    formatted_texts: list[FormattedText] = []
     start = _begin(text, 0, ordered)
     while start < len(text):
         ordered = [span for span in ordered if span.end > start]
         end = _end(text, start, ordered, limit)
         piece = _piece(text, start, end, ordered)
         if has_visible_text(piece.text):
-            found.append(piece)
+            formatted_texts.append(piece)
         start = _begin(text, end, ordered)
-    return found
+    return formatted_texts
 
 
 def _begin(text: str, index: int, spans: Sequence[StyledSpan]) -> int:
@@ -146,15 +146,15 @@ def _affordable(spans: Sequence[StyledSpan]) -> int:
 def _piece(text: str, start: int, end: int, spans: Sequence[StyledSpan]) -> FormattedText:
     shown = text[start:end].rstrip()
     inside = (_clip(text, span, start, start + len(shown)) for span in spans if span.start < end)
-    kept = [span for span in inside if span.start < span.end]
-    kept = kept[: _affordable(kept)]
+    styled_spans = [span for span in inside if span.start < span.end]
+    styled_spans = styled_spans[: _affordable(styled_spans)]
     if shown.isascii():
         return FormattedText(
-            shown, tuple(_entity(s, s.start - start, s.end - s.start) for s in kept)
+            shown, tuple(_entity(s, s.start - start, s.end - s.start) for s in styled_spans)
         )
     entities: list[Entity] = []
     known, units = start, 0
-    for span in kept:
+    for span in styled_spans:
         units += utf16_length(text[known : span.start])
         known = span.start
         entities.append(_entity(span, units, utf16_length(text[span.start : span.end])))

@@ -56,11 +56,13 @@ class InboundComposer:
         first = events[0]
         self._recent.record_chat(first)
         attachments = [
-            await self._media.receive(self._file(wanted))
+            await self._media.receive(self._file(telegram_file))
             for event in events
-            for wanted in event.files
+            for telegram_file in event.files
         ]
-        spoken = "\n".join(one.text for one in attachments if _spoken(one) and one.text)
+        spoken = "\n".join(
+            attachment.text for attachment in attachments if _spoken(attachment) and attachment.text
+        )
         text, quote = join_texts(event.text for event in events), self._quote(events)
         edits = None
         if first.kind == "edit":
@@ -95,28 +97,28 @@ class InboundComposer:
         # Each part of a forwarded album names the source; a part with text says more.
         return next((one for one in found if "\n" in one), found[0] if found else None)
 
-    def _file(self, wanted: TelegramFile) -> RemoteFile:
+    def _file(self, telegram_file: TelegramFile) -> RemoteFile:
         return RemoteFile(
-            kind=wanted.kind,
-            name=wanted.name,
-            mime=wanted.mime,
-            size=wanted.size,
-            fetch=partial(self._fetch, wanted),
+            kind=telegram_file.kind,
+            name=telegram_file.name,
+            mime=telegram_file.mime,
+            size=telegram_file.size,
+            fetch=partial(self._fetch, telegram_file),
         )
 
-    async def _fetch(self, wanted: TelegramFile, most: int) -> bytes:
+    async def _fetch(self, telegram_file: TelegramFile, most: int) -> bytes:
         """Return a file's bytes, with a few retries.
 
         Raises:
             FileUnavailable: It is too large or gone, or Telegram could not be reached.
         """
         allowed = min(most, MAX_DOWNLOAD_BYTES)
-        if wanted.size is not None and wanted.size > allowed:
+        if telegram_file.size is not None and telegram_file.size > allowed:
             raise file_too_large(allowed)
         pause = Backoff(self._timing)
         for _ in range(_TRIES):
             try:
-                return await self._api.download(wanted.file_id, allowed)
+                return await self._api.download(telegram_file.file_id, allowed)
             except RateLimited as flood:
                 await pause.wait(flood.seconds)
             except PlatformUnreachable:
@@ -266,7 +268,11 @@ class RecentMessages:
 
     def record_group(self, events: list[UserEvent], *, asks: bool) -> None:
         """Record that messages are published as one."""
-        whole = _Whole(events[0].message_id, {one.message_id: one.text for one in events}, asks)
+        whole = _Whole(
+            events[0].message_id,
+            {user_event.message_id: user_event.text for user_event in events},
+            asks,
+        )
         for event in events:
             _keep(self._parts, _key(event), whole, _MOST_PARTS)
 

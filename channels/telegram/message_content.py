@@ -76,7 +76,9 @@ def read_text(text: str, entities: list[MessageEntity] | None, me: BotIdentity) 
     coded = text.encode("utf-16-le", "surrogatepass")
     end = len(coded)
     # Backwards, so that a replacement does not shift the offsets of later ones.
-    for entity in sorted(entities or [], key=lambda one: one.offset, reverse=True):
+    for entity in sorted(
+        entities or [], key=lambda message_entity: message_entity.offset, reverse=True
+    ):
         start, stop = 2 * entity.offset, 2 * (entity.offset + entity.length)
         if not 0 <= start < stop <= end:
             continue
@@ -109,7 +111,9 @@ def read_text(text: str, entities: list[MessageEntity] | None, me: BotIdentity) 
 def with_links(text: str, entities: list[MessageEntity] | None) -> str:
     """Return a text with the URLs of its links added in parentheses."""
     coded = text.encode("utf-16-le", "surrogatepass")
-    for entity in sorted(entities or [], key=lambda one: one.offset, reverse=True):
+    for entity in sorted(
+        entities or [], key=lambda message_entity: message_entity.offset, reverse=True
+    ):
         start, stop = 2 * entity.offset, 2 * (entity.offset + entity.length)
         if entity.type == "text_link" and 0 <= start < stop <= len(coded):
             shown = coded[start:stop].decode("utf-16-le", "replace")

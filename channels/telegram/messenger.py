@@ -265,7 +265,7 @@ def _reply(message_id: str | None) -> ReplyParameters | None:
 
 
 def _entities(piece: FormattedText) -> list[MessageEntity] | None:
-    return [MessageEntity.model_validate(one.as_dict()) for one in piece.entities] or None
+    return [MessageEntity.model_validate(entity.as_dict()) for entity in piece.entities] or None
 
 
 def _keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
@@ -279,7 +279,7 @@ def _keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
         known.add(button.command)
         key = InlineKeyboardButton(text=button.label, callback_data=button.command)
         row = rows[-1] if rows else []
-        short = all(len(one.text) <= _SHORT_LABEL for one in (*row, key))
+        short = all(len(keyboard_button.text) <= _SHORT_LABEL for keyboard_button in (*row, key))
         if row and short and len(row) < _BUTTONS_IN_ROW:
             row.append(key)
         else:

@@ -90,11 +90,11 @@ _RULE = "———"
 def parse_markdown(source: str) -> tuple[str, list[StyledSpan]]:
     """Return the text and the styled ranges of Markdown that ``clean_text`` returned."""
     data = source.encode("utf-8")
-    found = parse_events(source)
+    parser_events = parse_events(source)
     if has_latex_delimiters(source):
-        data = use_dollar_delimiters(data, code_ranges(found))
-        found = parse_events(data.decode("utf-8"))
-    return _Reader(data).read(found)
+        data = use_dollar_delimiters(data, code_ranges(parser_events))
+        parser_events = parse_events(data.decode("utf-8"))
+    return _Reader(data).read(parser_events)
 
 
 class _Reader:
@@ -111,10 +111,10 @@ class _Reader:
         self._language = ""
         self._table = TableBuilder()
 
-    def read(self, found: list[ParserEvent]) -> tuple[str, list[StyledSpan]]:
+    def read(self, parser_events: list[ParserEvent]) -> tuple[str, list[StyledSpan]]:
         depth, last = 0, 0
-        used = link_labels(found)
-        for event, where in found:
+        used = link_labels(parser_events)
+        for event, where in parser_events:
             opens = isinstance(event, dict) and "Start" in event
             if depth == 0 and (opens or event == "Rule"):
                 self._definitions(last, where["start"], used)
@@ -402,9 +402,9 @@ def parse_events(source: str) -> list[ParserEvent]:
     return list(found)
 
 
-def code_ranges(found: Iterable[ParserEvent]) -> Iterable[tuple[int, int]]:
+def code_ranges(parser_events: Iterable[ParserEvent]) -> Iterable[tuple[int, int]]:
     """Yield the byte ranges of code, in order."""
-    for event, where in found:
+    for event, where in parser_events:
         if not isinstance(event, dict):
             continue
         start = event.get("Start")
@@ -412,9 +412,9 @@ def code_ranges(found: Iterable[ParserEvent]) -> Iterable[tuple[int, int]]:
             yield where["start"], where["end"]
 
 
-def link_labels(found: Iterable[ParserEvent]) -> set[str]:
+def link_labels(parser_events: Iterable[ParserEvent]) -> set[str]:
     """Return the case-folded reference labels that links and images use."""
-    starts = (event.get("Start") for event, _ in found if isinstance(event, dict))
+    starts = (event.get("Start") for event, _ in parser_events if isinstance(event, dict))
     tags = (tag.get("Link") or tag.get("Image") for tag in starts if isinstance(tag, dict))
     return {tag["id"].casefold() for tag in tags if tag}
 

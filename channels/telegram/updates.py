@@ -46,7 +46,10 @@ class UpdateReader:
             return read_update(update, self._channel, self._me)
         except ValidationError as exc:
             # Without the input, which may be a stranger's text.
-            places = [".".join(map(str, one["loc"])) for one in exc.errors(include_input=False)]
+            places = [
+                ".".join(map(str, error_details["loc"]))
+                for error_details in exc.errors(include_input=False)
+            ]
             logger.warning(
                 "the update %s is skipped, as it is malformed: %s",
                 read_update_id(raw),
@@ -161,7 +164,9 @@ def sanitize_update(raw: Any, error: ValidationError) -> tuple[Json, set[str]] |
         message = trail.pop()
         if not message:
             continue
-        wrong = [one["loc"][len(path) :] for one in _errors(error) if _below(one["loc"], path)]
+        wrong = [
+            other["loc"][len(path) :] for other in _errors(error) if _below(other["loc"], path)
+        ]
         smaller, left_out = _without(message, wrong)
         if not left_out:
             return None

@@ -110,11 +110,12 @@ def _document(document: Document) -> TelegramFile:
 
 def _size(sizes: list[PhotoSize]) -> PhotoSize:
     """Return the largest photo size that is useful to a model, or else the smallest."""
-    by_area = sorted(sizes, key=lambda one: one.width * one.height)
+    by_area = sorted(sizes, key=lambda photo_size: photo_size.width * photo_size.height)
     useful = [
-        one
-        for one in by_area
-        if max(one.width, one.height) <= _LONGEST_SIDE and (one.file_size or 0) <= _LARGEST_PHOTO
+        photo_size
+        for photo_size in by_area
+        if max(photo_size.width, photo_size.height) <= _LONGEST_SIDE
+        and (photo_size.file_size or 0) <= _LARGEST_PHOTO
     ]
     return useful[-1] if useful else by_area[0]
 
@@ -203,19 +204,19 @@ def read_update(
 
 def _message(update: int, message: Message, channel: str, me: BotIdentity) -> UserEvent | None:
     head, private = message_sender(message), message.chat.type == "private"
-    said, files, source = _said(message, me), message_files(message), forward_header(message)
-    told = MessagePlaceholder() if said.text else message_placeholder(message)
-    nothing = not (said.text or told.text or files)
-    if head is None or nothing or (said.is_for_other_bot and not private):
+    parsed_text, files, source = _said(message, me), message_files(message), forward_header(message)
+    told = MessagePlaceholder() if parsed_text.text else message_placeholder(message)
+    nothing = not (parsed_text.text or told.text or files)
+    if head is None or nothing or (parsed_text.is_for_other_bot and not private):
         return None
     target = replied_message(message)
     own = target is not None and target.from_user is not None and target.from_user.id == me.id
-    text, quote = said.text or told.text, reply_quote(message, me)
+    text, quote = parsed_text.text or told.text, reply_quote(message, me)
     answers = _answers(message, target) if own else None
     if source is not None:
         # Forwarding a command does not give it, and forwarded mentions mention nobody.
-        quote, text = format_quote(source, said.text or told.full_text), ""
-        said, answers = ParsedText(""), None
+        quote, text = format_quote(source, parsed_text.text or told.full_text), ""
+        parsed_text, answers = ParsedText(""), None
     elif told.content:
         quote, answers = "\n\n".join(filter(None, (told.quote, quote))), None
     return UserEvent(
@@ -228,7 +229,7 @@ def _message(update: int, message: Message, channel: str, me: BotIdentity) -> Us
         id=str(message.message_id),
         text=text,
         sent_at=message.date,
-        addressed=private or said.is_command or said.mentions_bot or own,
+        addressed=private or parsed_text.is_command or parsed_text.mentions_bot or own,
         quote=quote,
         answered_message_id=answers,
         files=files,
@@ -298,12 +299,16 @@ def _reaction(update: int, reaction: MessageReactionUpdated, channel: str) -> Us
     if chat.type not in (*GROUP_TYPES, "private") or chat.is_forum:
         return None
     sender = reaction_sender(reaction.user, reaction.actor_chat)
-    before = [one for one in reaction.old_reaction if isinstance(one, ReactionTypeEmoji)]
-    known = {one.emoji for one in before}
+    before = [
+        type_union
+        for type_union in reaction.old_reaction
+        if isinstance(type_union, ReactionTypeEmoji)
+    ]
+    known = {type_emoji.emoji for type_emoji in before}
     added = [
-        one.emoji
-        for one in reaction.new_reaction
-        if isinstance(one, ReactionTypeEmoji) and one.emoji not in known
+        type_union.emoji
+        for type_union in reaction.new_reaction
+        if isinstance(type_union, ReactionTypeEmoji) and type_union.emoji not in known
     ]
     if sender is None or not added:
         return None
@@ -382,6 +387,6 @@ def read_migration(message: Message, channel: str) -> SupergroupMigration | None
     ids = migrated_ids(message)
     if ids is None:
         return None
-    old, new = (Address(channel, str(one)) for one in ids)
+    old, new = (Address(channel, str(other)) for other in ids)
     sender = message_sender(message) or Sender(old.chat_id, chat_name(message.chat))
     return SupergroupMigration(old, new, sender)

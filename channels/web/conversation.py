@@ -274,11 +274,11 @@ class WebConversation:
     async def _behind(self, after: int) -> tuple[list[TranscriptMessage], bool]:
         """Return the messages after a page's last and False, or the newest and True to reset it."""
         newest = await self._site.transcript.newest(self.session, PAGE_SIZE)
-        known = newest
+        transcript_messages = newest
         if after > 0 and newest and newest[0].position > after:
-            known = await self._site.transcript.newest(self.session, _LOOKED_THROUGH)
-        if after > 0 and any(message.position == after for message in known):
-            return [line for line in known if line.position > after], False
+            transcript_messages = await self._site.transcript.newest(self.session, _LOOKED_THROUGH)
+        if after > 0 and any(message.position == after for message in transcript_messages):
+            return [line for line in transcript_messages if line.position > after], False
         return newest, True
 
     async def _on_tape(self, answer: Answer) -> bool:
@@ -293,9 +293,9 @@ class WebConversation:
     async def _show_again(self, answer: str) -> None:
         """Send an answer's message again, since files made by another process were missing."""
         messages = await self._site.transcript.newest(self.session, PAGE_SIZE)
-        found = [line for line in messages if line.id == answer]
-        if found:
-            rows = await messages_json(self._site, found, ())
+        transcript_messages = [line for line in messages if line.id == answer]
+        if transcript_messages:
+            rows = await messages_json(self._site, transcript_messages, ())
             self._send(lines_frame(rows))
 
     async def _keep(self, answer: Answer) -> None:
@@ -304,8 +304,8 @@ class WebConversation:
             self._position or 0,
             answer.text,
             datetime.now(UTC).isoformat(timespec="microseconds"),
-            tuple((one.label, one.command) for one in answer.buttons),
-            tuple((one.name, str(one.path)) for one in answer.files),
+            tuple((button.label, button.command) for button in answer.buttons),
+            tuple((outgoing_file.name, str(outgoing_file.path)) for outgoing_file in answer.files),
         )
         if await self._notices.add(self.session, notice) and self._tabs:
             rows = await messages_json(self._site, (), [notice])
@@ -340,9 +340,9 @@ class WebConversation:
     ) -> list[MessageJson]:
         """Return messages as JSON, with the notices from position ``first`` up to ``before``."""
         notices = [
-            one
-            for one in await self._notices.load(self.session)
-            if one.position >= first and (before is None or one.position < before)
+            notice
+            for notice in await self._notices.load(self.session)
+            if notice.position >= first and (before is None or notice.position < before)
         ]
         return await messages_json(self._site, messages, notices)
 

@@ -167,8 +167,12 @@ def welcome_frame(
         "name": user.name,
         "role": user.role,
         "commands": [
-            {"name": one.name, "summary": one.summary, "forms": [list(form) for form in one.forms]}
-            for one in commands
+            {
+                "name": menu_command.name,
+                "summary": menu_command.summary,
+                "forms": [list(form) for form in menu_command.forms],
+            }
+            for menu_command in commands
         ],
         "max_bytes": most_bytes,
     }
@@ -176,4 +180,4 @@ def welcome_frame(
 
 def buttons_json(buttons: tuple[Button, ...]) -> list[dict[str, str]]:
     """Return buttons as JSON objects."""
-    return [{"label": one.label, "command": one.command} for one in buttons]
+    return [{"label": button.label, "command": button.command} for button in buttons]

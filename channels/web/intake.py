@@ -132,17 +132,17 @@ class WebIntake:
         if conversation.has_message(frame.id):
             return True
         text = frame_text(frame)
-        found = await self._found(user, frame)
-        if not found and not has_visible_text(text):
+        uploaded_files = await self._found(user, frame)
+        if not uploaded_files and not has_visible_text(text):
             raise _Refused("This message has no content to send.")
         taken = [
-            await self._context.media.receive(self._uploads.remote_file(user.id, one))
-            for one in found
+            await self._context.media.receive(self._uploads.remote_file(user.id, uploaded_file))
+            for uploaded_file in uploaded_files
         ]
         inbound = self._inbound(user, frame, role, text, taken)
         known = (await self._port.publish(inbound)).duplicate
-        for one in found:
-            self._uploads.mark_taken(one)
+        for other in uploaded_files:
+            self._uploads.mark_taken(other)
         if not known:
             conversation.show_accepted(inbound)
         return known
@@ -157,13 +157,13 @@ class WebIntake:
         return decision.role
 
     async def _found(self, user: WebUser, frame: SayFrame | PressFrame) -> list[UploadedFile]:
-        found: list[UploadedFile] = []
-        for one in frame.files if isinstance(frame, SayFrame) else ():
-            upload = await self._uploads.find(user.id, one)
+        uploaded_files: list[UploadedFile] = []
+        for other in frame.files if isinstance(frame, SayFrame) else ():
+            upload = await self._uploads.find(user.id, other)
             if upload is None:
                 raise _Refused(_GONE)
-            found.append(upload)
-        return found
+            uploaded_files.append(upload)
+        return uploaded_files
 
     def _inbound(
         self,

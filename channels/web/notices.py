@@ -60,7 +60,7 @@ class NoticeStore:
     async def load(self, session: str) -> list[Notice]:
         """Return a chat's notices, oldest first."""
         kept = await anyio.to_thread.run_sync(_kept, self._of(session))
-        return sorted(kept.values(), key=lambda one: one.at)
+        return sorted(kept.values(), key=lambda notice: notice.at)
 
     async def add(self, session: str, notice: Notice) -> bool:
         """Store a notice durably; return False if it is stored already.
@@ -83,7 +83,7 @@ def _add(folder: Path, notice: Notice) -> bool:
         return False
     create_or_replace_file(path, json.dumps(asdict(notice)).encode())
     kept = _kept(folder)
-    for old in sorted(kept, key=lambda one: kept[one].at)[:-MAX_NOTICES]:
+    for old in sorted(kept, key=lambda other: kept[other].at)[:-MAX_NOTICES]:
         old.unlink(missing_ok=True)
     return True
 

@@ -30,7 +30,7 @@ def pending_message_json(inbound: Inbound) -> MessageJson:
         "buttons": [],
         "replaces": None,
         "files": [],
-        "attachments": [_attachment(one, None) for one in inbound.attachments],
+        "attachments": [_attachment(attachment, None) for attachment in inbound.attachments],
     }
 
 
@@ -38,13 +38,16 @@ async def messages_json(
     site: WebBackend, lines: Sequence[TranscriptMessage], notices: Sequence[Notice]
 ) -> list[MessageJson]:
     """Return messages and notices as JSON, in display order."""
-    made = [*[await _line(one) for one in lines], *[await _notice(one) for one in notices]]
-    texts = [row["text"] if row["author"] != "person" else None for row in made]
+    message_jsons = [
+        *[await _line(transcript_message) for transcript_message in lines],
+        *[await _notice(notice) for notice in notices],
+    ]
+    texts = [row["text"] if row["author"] != "person" else None for row in message_jsons]
     # In a thread, since rendering a long answer takes milliseconds.
     shown = await anyio.to_thread.run_sync(_rendered, site, texts)
-    for row, html in zip(made, shown, strict=True):
+    for row, html in zip(message_jsons, shown, strict=True):
         row["html"] = html
-    return sorted(made, key=lambda row: (row["position"], row["author"] == "notice"))
+    return sorted(message_jsons, key=lambda row: (row["position"], row["author"] == "notice"))
 
 
 def _rendered(site: WebBackend, texts: Iterable[str | None]) -> list[str | None]:
@@ -65,8 +68,10 @@ async def _line(line: TranscriptMessage) -> MessageJson:
         "replaces": line.replaces,
         "files": files,
         "attachments": [
-            _attachment(one, _address("attachments", {"position": str(line.position)}, number))
-            for number, one in enumerate(line.attachments)
+            _attachment(
+                attachment, _address("attachments", {"position": str(line.position)}, number)
+            )
+            for number, attachment in enumerate(line.attachments)
         ],
     }
 
@@ -97,23 +102,25 @@ async def _files(
     files: Sequence[OutgoingFile], text: str, place: dict[str, str]
 ) -> tuple[list[MessageJson], str]:
     """Return existing files as JSON, and the text with a note about each missing file."""
-    shown: list[MessageJson] = []
+    message_jsons: list[MessageJson] = []
     for number, file in enumerate(files):
         size = await file_size(file)
         if size is None:
             text = f"{text}\n\n{missing_file_text(file)}"
         else:
-            shown.append({"name": file.name, "url": _address("files", place, number), "size": size})
-    return shown, text
+            message_jsons.append(
+                {"name": file.name, "url": _address("files", place, number), "size": size}
+            )
+    return message_jsons, text
 
 
-def _attachment(one: Attachment, url: str | None) -> MessageJson:
+def _attachment(attachment: Attachment, url: str | None) -> MessageJson:
     return {
-        "kind": one.kind,
-        "name": one.name,
-        "mime": one.mime,
-        "url": url if one.blob is not None else None,
-        "note": one.note,
+        "kind": attachment.kind,
+        "name": attachment.name,
+        "mime": attachment.mime,
+        "url": url if attachment.blob is not None else None,
+        "note": attachment.note,
     }
 
 

@@ -134,13 +134,13 @@ class ChatRoutes:
             return _refusal(413, "too_large", f"the file is larger than {most:g} MB")
         kind = mime or request.headers.get("content-type", "")
         try:
-            made = await self._uploads.save(visitor.id, name, kind, request.stream())
+            uploaded_file = await self._uploads.save(visitor.id, name, kind, request.stream())
         except UploadRefused as error:
             return _refusal(error.status, "refused", str(error))
         except OSError as error:
             why = f"the file could not be kept ({error.strerror}); is the disk full?"
             return _refusal(507, "not_kept", why)
-        return JSONResponse(asdict(made), 201)
+        return JSONResponse(asdict(uploaded_file), 201)
 
     async def file(
         self,
@@ -156,15 +156,17 @@ class ChatRoutes:
         session = visitor.address.session
         files: tuple[OutgoingFile, ...] = ()
         if notice is not None:
-            kept = await self._notices.load(session)
-            files = next((notice_files(one) for one in kept if one.id == notice), ())
+            notices = await self._notices.load(session)
+            files = next((notice_files(other) for other in notices if other.id == notice), ())
         elif (line := await self._line(session, position)) is not None:
             files = line.files
-        found = files[number] if number < len(files) else None
-        if found is None or await file_size(found) is None:
+        outgoing_file = files[number] if number < len(files) else None
+        if outgoing_file is None or await file_size(outgoing_file) is None:
             return _refusal(404, "not_found", _NOT_THERE)
-        headers = {**_BOUND, "Content-Disposition": _saved_as(found.name)}
-        return FileResponse(found.path, headers=headers, media_type="application/octet-stream")
+        headers = {**_BOUND, "Content-Disposition": _saved_as(outgoing_file.name)}
+        return FileResponse(
+            outgoing_file.path, headers=headers, media_type="application/octet-stream"
+        )
 
     async def attachment(self, request: Request, position: _Position, number: _Number) -> Response:
         """Return a file that a person sent."""

@@ -111,8 +111,8 @@ class UploadStore:
             try:
                 size = await self._write(path, chunks)
                 kind, mime = _kind(mime)
-                made = UploadedFile(upload, _name(name), kind, mime, size)
-                data = json.dumps(asdict(made)).encode()
+                uploaded_file = UploadedFile(upload, _name(name), kind, mime, size)
+                data = json.dumps(asdict(uploaded_file)).encode()
                 await anyio.to_thread.run_sync(
                     create_or_replace_file, path.with_suffix(".json"), data
                 )
@@ -120,7 +120,7 @@ class UploadStore:
                 with anyio.CancelScope(shield=True):
                     await anyio.to_thread.run_sync(_remove, path)
                 raise
-        return made
+        return uploaded_file
 
     async def find(self, user: str, upload: str) -> UploadedFile | None:
         """Return a user's upload; None if there is none with this id."""
@@ -169,8 +169,8 @@ class UploadStore:
 
     def _check_room(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        waiting = [one for one in folder.iterdir() if _ID.fullmatch(one.name)]
-        if sum(one.name not in self._taken for one in waiting) >= MAX_FILES:
+        waiting = [path for path in folder.iterdir() if _ID.fullmatch(path.name)]
+        if sum(path.name not in self._taken for path in waiting) >= MAX_FILES:
             raise UploadRefused(
                 429, f"{MAX_FILES} files are already attached; send their message first"
             )

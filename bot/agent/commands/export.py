@@ -26,22 +26,24 @@ async def export(arguments: str, context: CommandContext) -> CommandReply:  # no
             "In a group only an owner may do this: it affects everyone here.",
             replaces_message=False,
         )
-    made = await context.export_memory()
+    archive_summary = await context.export_memory()
     told = (
-        f"Here is what I remember of this conversation, as `{made.path.name}` ({_size(made.size)}): "
-        f"{_contents(made)}. `README.txt` describes the files."
+        f"Here is what I remember of this conversation, as `{archive_summary.path.name}` ({_size(archive_summary.size)}): "
+        f"{_contents(archive_summary)}. `README.txt` describes the files."
     )
     if owner and asker.private:
-        told += f"\n\nA copy stays on this machine: `{made.path}`"
+        told += f"\n\nA copy stays on this machine: `{archive_summary.path}`"
     return CommandReply(
-        told, replaces_message=False, files=(OutgoingFile(made.path.name, made.path),)
+        told,
+        replaces_message=False,
+        files=(OutgoingFile(archive_summary.path.name, archive_summary.path),),
     )
 
 
-def _contents(made: ArchiveSummary) -> str:
+def _contents(archive_summary: ArchiveSummary) -> str:
     return (
-        f"{_count(made.facts, 'fact')}, {_count(made.history, 'history event')}, notes of "
-        f"{_count(made.notes, 'day')}, and all {_count(made.messages, 'message')}"
+        f"{_count(archive_summary.facts, 'fact')}, {_count(archive_summary.history, 'history event')}, notes of "
+        f"{_count(archive_summary.notes, 'day')}, and all {_count(archive_summary.messages, 'message')}"
     )
 
 

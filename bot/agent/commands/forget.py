@@ -66,47 +66,49 @@ async def forget(arguments: str, context: CommandContext) -> CommandReply:
         return await _some(request, picked, context)
     if _SHARED.fullmatch(arguments.strip()):
         return CommandReply(_FOR_ALL)
-    asked = parse_query(arguments)
-    if asked is None:
+    query = parse_query(arguments)
+    if query is None:
         return CommandReply(_USAGE)
-    survey = await context.preview_erasure(asked)
+    survey = await context.preview_erasure(query)
     if survey.is_empty:
-        return await _nothing(asked, survey, context)
+        return await _nothing(query, survey, context)
     note = request_event(survey, context.command_entry.id, {context.author.id})
     return _question(survey, context.command_entry.id, context, note)
 
 
 async def _nothing(
-    asked: ErasureQuery, survey: ErasurePreview, context: CommandContext
+    query: ErasureQuery, survey: ErasurePreview, context: CommandContext
 ) -> CommandReply:
     if survey.not_permitted_count:
-        await context.drop_request(asked)
+        await context.drop_request(query)
         return CommandReply(
             "The matches are not yours alone. Only an owner may erase what others said."
         )
-    if asked.facts:
-        numbers = ", ".join(str(one) for one in sorted(asked.facts))
+    if query.facts:
+        numbers = ", ".join(str(fact) for fact in sorted(query.facts))
         return CommandReply(
             f"There is no fact {numbers}. `/memory` lists the facts. To forget a number in the "
             "text, put it in quotation marks."
         )
     # Only the request itself contains the words.
-    await context.drop_request(asked)
+    await context.drop_request(query)
     return CommandReply(NOTHING_FOUND_TEXT)
 
 
 async def _some(request: int, picked: list[int], context: CommandContext) -> CommandReply:
     """Show what a selection of an earlier request's pieces would erase, and what stays."""
-    asked = await find_pending_erasure(context.tape, request, context.zone.now())
-    _check_asker(asked, context)
-    survey = await context.preview_erasure(asked.query_for(picked), asked.request)
+    pending_erasure = await find_pending_erasure(context.tape, request, context.zone.now())
+    _check_asker(pending_erasure, context)
+    survey = await context.preview_erasure(
+        pending_erasure.query_for(picked), pending_erasure.request
+    )
     if survey.is_empty:
         return CommandReply(NOTHING_FOUND_TEXT)
     return _question(survey, request, context, picked=picked)
 
 
-def _check_asker(asked: PendingErasure, context: CommandContext) -> None:
-    if context.author.role != "owner" and context.author.id not in asked.askers:
+def _check_asker(pending_erasure: PendingErasure, context: CommandContext) -> None:
+    if context.author.role != "owner" and context.author.id not in pending_erasure.askers:
         raise MemoryRefused("only the person who asked, or an owner, may confirm it")
 
 
@@ -115,16 +117,20 @@ async def _confirmed(request: int, picked: list[int], context: CommandContext) -
     entries = await context.tape.read_entries(request, request) if request else []
     if done is not None and entries and is_erased(entries[0]):
         return CommandReply(done.description())
-    asked = await find_pending_erasure(context.tape, request, context.zone.now())
-    _check_asker(asked, context)
-    wanted, shown = asked.query, asked
+    pending_erasure = await find_pending_erasure(context.tape, request, context.zone.now())
+    _check_asker(pending_erasure, context)
+    query, shown = pending_erasure.query, pending_erasure
     if picked:
-        wanted, shown = asked.query_for(picked), asked.shown_for(picked)
-    erased = await context.erase(wanted, asked.request, (shown.facts, shown.messages))
+        query, shown = pending_erasure.query_for(picked), pending_erasure.shown_for(picked)
+    erased = await context.erase(query, pending_erasure.request, (shown.facts, shown.messages))
     if isinstance(erased, ErasurePreview):
         # Everything is shown again, since pieces picked before may have other numbers now.
-        everything = await context.preview_erasure(asked.query, asked.request) if picked else erased
-        note = request_event(everything, request, asked.askers)
+        everything = (
+            await context.preview_erasure(pending_erasure.query, pending_erasure.request)
+            if picked
+            else erased
+        )
+        note = request_event(everything, request, pending_erasure.askers)
         return _question(everything, request, context, note, before=_MORE)
     return CommandReply(erased.description())
 
@@ -142,5 +148,8 @@ def _question(
     return CommandReply(
         f"{before}{confirmation_text(survey, context.zone.timezone)}\n\n{confirmation_instructions(request, survey, picked)}",
         extra_entries=[note] if note is not None else [],
-        buttons=tuple(Button(*one) for one in confirmation_buttons(request, survey, picked)),
+        buttons=tuple(
+            Button(*confirmation_button)
+            for confirmation_button in confirmation_buttons(request, survey, picked)
+        ),
     )

@@ -232,7 +232,9 @@ def _who(party: LinkParty) -> str:
 
 def _others(linking: IdentityLinker, me: LinkParty) -> str:
     people = linking.people
-    others = [people.last_seen(one) for one in people.members(me.identity) if one != me.identity]
+    others = [
+        people.last_seen(member) for member in people.members(me.identity) if member != me.identity
+    ]
     return ", ".join(map(_who, others))
 
 
@@ -245,15 +247,17 @@ def _listed(linking: IdentityLinker, me: LinkParty) -> str:
 
 def _told(outcome: BatchOutcome) -> str:
     """Return a summary of the facts that were taken over."""
-    told = outcome.with_verdict("approved", "known")
-    came = sum(one.proposal.op in ("add", "reopen") for one in told)
+    decisions = outcome.with_verdict("approved", "known")
+    came = sum(decision.proposal.op in ("add", "reopen") for decision in decisions)
     waits = len(outcome.with_verdict("pending"))
     left = outcome.with_verdict("refused", "logged")
     parts = [f"Facts added: {came}."]
     if waits:
         parts.append(f"{waits} pending: `/memory pending`.")
     if left:
-        shown = "; ".join(f"“{one.proposal.text}” ({one.reason})" for one in left[:_MOST_SHOWN])
+        shown = "; ".join(
+            f"“{decision.proposal.text}” ({decision.reason})" for decision in left[:_MOST_SHOWN]
+        )
         more = f", and {len(left) - _MOST_SHOWN} more" if len(left) > _MOST_SHOWN else ""
         parts.append(f"Not believed, only kept on record: {shown}{more}.")
     return " ".join(parts)

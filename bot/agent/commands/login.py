@@ -45,11 +45,11 @@ def login_command(offer: CreateLoginCode) -> Command:
             return CommandReply(_PRIVATE)
         sender = context.command_entry.meta.get("sender")
         name = str(sender.get("name") or "") if isinstance(sender, dict) else ""
-        made = await offer(channel_of(chat), asker.id, name or asker.id, chat)
-        if made is None:
+        login_code = await offer(channel_of(chat), asker.id, name or asker.id, chat)
+        if login_code is None:
             return CommandReply(_NONE)
         return CommandReply(
-            f"Your code: `{made.code}`\n\nEnter it at {made.address}. It works once and expires "
+            f"Your code: `{login_code.code}`\n\nEnter it at {login_code.address}. It works once and expires "
             "after ten minutes. Give it to nobody: anyone who has it can read all your data here "
             "and write to me as you."
         )

@@ -61,9 +61,9 @@ def split_page_number(text: str) -> tuple[str, int]:
 def usable_buttons(buttons: Iterable[Button]) -> tuple[Button, ...]:
     """Return the buttons whose commands every platform accepts."""
     return tuple(
-        one
-        for one in buttons
-        if len(one.command.encode()) <= _LONGEST_BUTTON and "\n" not in one.command
+        button
+        for button in buttons
+        if len(button.command.encode()) <= _LONGEST_BUTTON and "\n" not in button.command
     )
 
 

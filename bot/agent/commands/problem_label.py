@@ -16,7 +16,7 @@ def problem_labeller(fold: SessionFold) -> Callable[[TapeEntry], str]:
         problem_id = problem_of(entry)
         if problem_id == fold.problem:
             return ""
-        known = fold.compartments.problem(problem_id)
-        return f" (problem `{known.name if known is not None else problem_id}`)"
+        problem = fold.compartments.problem(problem_id)
+        return f" (problem `{problem.name if problem is not None else problem_id}`)"
 
     return told

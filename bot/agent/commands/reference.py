@@ -61,13 +61,15 @@ def _lists(context: CommandContext) -> Iterator[str]:
         yield "**Shared with everyone**\n" + "\n".join(map(_line, everybodys))
 
 
-def _line(one: SharedReference) -> str:
-    stale = " (its source is no longer valid)" if one.stale else ""
-    return f"{_label(one)}: {escape_markdown(shorten(_told(one.value), _LISTED))}{stale}"
+def _line(reference: SharedReference) -> str:
+    stale = " (its source is no longer valid)" if reference.stale else ""
+    return (
+        f"{_label(reference)}: {escape_markdown(shorten(_told(reference.value), _LISTED))}{stale}"
+    )
 
 
-def _label(one: SharedReference) -> str:
-    return f"**{escape_markdown(one.key)}** v{one.version}"
+def _label(reference: SharedReference) -> str:
+    return f"**{escape_markdown(reference.key)}** v{reference.version}"
 
 
 def _told(value: Any) -> str:
@@ -142,9 +144,9 @@ async def _versions(arguments: str, context: CommandContext) -> CommandReply:
     if not numbers:
         return CommandReply(await _missing(key, store))
     for number in reversed(numbers[-_VERSIONS:]):
-        one = await store.get(key, number)
-        lines.append(_version(number, one, context))
-        if one is not None and one.value is not None and number != numbers[-1]:
+        reference = await store.get(key, number)
+        lines.append(_version(number, reference, context))
+        if reference is not None and reference.value is not None and number != numbers[-1]:
             older.append(number)
     if len(numbers) > _VERSIONS:
         lines.append(f"and {len(numbers) - _VERSIONS} older ones")
@@ -154,14 +156,16 @@ async def _versions(arguments: str, context: CommandContext) -> CommandReply:
     return CommandReply(shown, buttons=usable_buttons([*back, *turning]))
 
 
-def _version(number: int, one: SharedReference | None, context: CommandContext) -> str:
-    if one is None:
+def _version(number: int, reference: SharedReference | None, context: CommandContext) -> str:
+    if reference is None:
         return f"v{number}: erased"
-    when = format_timestamp(format_time(one.updated_at), context.zone.timezone)
-    if one.value is None:
+    when = format_timestamp(format_time(reference.updated_at), context.zone.timezone)
+    if reference.value is None:
         return f"v{number}, {when}: removed"
-    by = {"person": "", "rollback": ", rolled back"}.get(one.updated_by, f", by {one.updated_by}")
-    return f"v{number}, {when}{by}: {escape_markdown(shorten(_told(one.value), _LISTED))}"
+    by = {"person": "", "rollback": ", rolled back"}.get(
+        reference.updated_by, f", by {reference.updated_by}"
+    )
+    return f"v{number}, {when}{by}: {escape_markdown(shorten(_told(reference.value), _LISTED))}"
 
 
 async def _rollback(arguments: str, context: CommandContext) -> CommandReply:
@@ -176,8 +180,12 @@ async def _rollback(arguments: str, context: CommandContext) -> CommandReply:
             f"of `{shorten(key, _LISTED)}`, or it is the "
             f"current one. `/reference versions {shorten(key, _LISTED)}` lists them."
         )
-    one = await store.get(key)
-    told = f"As in version {to} again: {_line(one)}" if one is not None else "Already done."
+    reference = await store.get(key)
+    told = (
+        f"As in version {to} again: {_line(reference)}"
+        if reference is not None
+        else "Already done."
+    )
     return CommandReply(told, zone_edit=context.memory.with_current_facts)
 
 
@@ -199,18 +207,23 @@ async def _share(key: str, context: CommandContext) -> CommandReply:
     if context.author.role != "owner":
         return CommandReply(OWNER_ONLY_TEXT)
     bus = context.memory.bus
-    one = await bus.shared.get(key)
-    if one is None:
+    reference = await bus.shared.get(key)
+    if reference is None:
         return CommandReply(await _missing(key, bus.shared))
     written = await bus.write_to_shared(
-        key, one.value, _heard(context), by="person", workspace=True, cause=idempotency_key(context)
+        key,
+        reference.value,
+        _heard(context),
+        by="person",
+        workspace=True,
+        cause=idempotency_key(context),
     )
     if not written:
         return CommandReply(
             _elsewhere("shared", written), zone_edit=context.memory.with_current_facts
         )
     return CommandReply(
-        f"Shared: {_line(one)}\nEveryone who uses this bot will see it, in every chat. "
+        f"Shared: {_line(reference)}\nEveryone who uses this bot will see it, in every chat. "
         f"`/reference unshare {key}` stops it.",
         zone_edit=context.memory.with_current_facts,
     )

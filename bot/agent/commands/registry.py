@@ -124,18 +124,18 @@ class CommandContext(Protocol):
         ...
 
     async def preview_erasure(
-        self, wanted: ErasureQuery, request: TapeEntry | None = None
+        self, query: ErasureQuery, request: TapeEntry | None = None
     ) -> ErasurePreview:
         """Return what an erasure would remove, with the author's rights; nothing is changed."""
         ...
 
     async def erase(
-        self, wanted: ErasureQuery, request: TapeEntry, shown: tuple[frozenset[int], int]
+        self, query: ErasureQuery, request: TapeEntry, shown: tuple[frozenset[int], int]
     ) -> ErasureResult | ErasurePreview:
         """Permanently erase what an earlier request asks for, and the request itself.
 
         Args:
-            wanted: The query of the request.
+            query: The query of the request.
             request: The request's entry on this tape.
             shown: Numbers of the facts, and number of messages, that the author was shown.
 
@@ -148,7 +148,7 @@ class CommandContext(Protocol):
         """
         ...
 
-    async def drop_request(self, wanted: ErasureQuery) -> None:
+    async def drop_request(self, query: ErasureQuery) -> None:
         """Erase the words of this command itself, if they match nothing else."""
         ...
 

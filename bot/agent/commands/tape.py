@@ -27,8 +27,8 @@ async def _info(_: str, context: CommandContext) -> CommandReply:
 
 async def _anchors(topic: str, context: CommandContext) -> CommandReply:
     topic, page = split_page_number(topic)
-    found = await find_anchors(context.tape, topic, _LISTED)
-    return _reply(render_anchors(found, context.zone.timezone), page, f"/tape anchors {topic}")
+    anchors = await find_anchors(context.tape, topic, _LISTED)
+    return _reply(render_anchors(anchors, context.zone.timezone), page, f"/tape anchors {topic}")
 
 
 async def _search(words: str, context: CommandContext) -> CommandReply:
@@ -37,8 +37,8 @@ async def _search(words: str, context: CommandContext) -> CommandReply:
         return CommandReply(
             "What should I search for? For example: `/tape search the green bicycle`."
         )
-    found = await search_tape_entries(context.tape, SearchQuery(words, limit=_LISTED))
-    told = render_hits(found, context.zone.timezone, problem_labeller(context.fold))
+    hits = await search_tape_entries(context.tape, SearchQuery(words, limit=_LISTED))
+    told = render_hits(hits, context.zone.timezone, problem_labeller(context.fold))
     return _reply(told, page, f"/tape search {words}")
 
 

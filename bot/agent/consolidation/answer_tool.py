@@ -61,7 +61,10 @@ class AnswerTool(Generic[AnswerT]):
         """Return the answer as JSON; None if the model did not call the tool."""
         if answers_by_grammar(model):
             return reply.content
-        return next((one.arguments for one in reply.tool_calls if one.name == self.name), None)
+        return next(
+            (tool_call.arguments for tool_call in reply.tool_calls if tool_call.name == self.name),
+            None,
+        )
 
     def read(self, arguments: str) -> AnswerT:
         """Return the answer in arguments.

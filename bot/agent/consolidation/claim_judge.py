@@ -78,11 +78,11 @@ class ClaimQuestion:
         """Return the question as JSON for the model; empty fields are left out."""
         said = [
             {
-                "who": one.who,
-                "when": _told_time(one.when, timezone),
-                "words": one.quote[:_LONGEST_WORDS],
+                "who": evidence.who,
+                "when": _told_time(evidence.when, timezone),
+                "words": evidence.quote[:_LONGEST_WORDS],
             }
-            for one in self.words
+            for evidence in self.words
         ]
         told = {"number": number, "claim": self.claim, "replaces": self.replaces, "said": said}
         told["earlier"] = self.earlier[-_LONGEST_WORDS:]
@@ -121,14 +121,20 @@ async def judge_claims(
         A judgement for each item; None if it was not asked or not answered. Failures are logged.
     """
     found: list[Judgement | None] = [None] * len(questions)
-    asked = [(at, one) for at, one in enumerate(questions) if one is not None]
+    asked = [
+        (at, claim_question)
+        for at, claim_question in enumerate(questions)
+        if claim_question is not None
+    ]
     usage = Usage()
     if model is None:
         return found, usage
     for first in range(0, len(asked), _MOST_CLAIMS):
         portion = asked[first : first + _MOST_CLAIMS]
         try:
-            reply = await model.complete(_request(model, [one for _, one in portion], timezone))
+            reply = await model.complete(
+                _request(model, [claim_question for _, claim_question in portion], timezone)
+            )
             usage += reply.usage
             judgements = _read(model, reply)
         except UnusableAnswer as error:
@@ -143,8 +149,8 @@ async def judge_claims(
 
 def _request(model: Model, questions: Sequence[ClaimQuestion], timezone: tzinfo) -> ModelRequest:
     claims = "\n".join(
-        json.dumps(one.as_json(number, timezone), ensure_ascii=False)
-        for number, one in enumerate(questions, start=1)
+        json.dumps(claim_question.as_json(number, timezone), ensure_ascii=False)
+        for number, claim_question in enumerate(questions, start=1)
     )
     messages: list[ChatMessage] = [
         {"role": "system", "content": _SYSTEM},
@@ -166,6 +172,8 @@ def _read(model: Model, reply: ModelReply) -> dict[int, Judgement]:
         raise UnusableAnswer(f"it did not call {JUDGE_TOOL.name}")
     name = reply.model or model.name
     return {
-        one.number: Judgement(one.ruling, " ".join(one.reason.split())[:_LONGEST_REASON], name)
-        for one in JUDGE_TOOL.read(arguments).rulings
+        ruled.number: Judgement(
+            ruled.ruling, " ".join(ruled.reason.split())[:_LONGEST_REASON], name
+        )
+        for ruled in JUDGE_TOOL.read(arguments).rulings
     }

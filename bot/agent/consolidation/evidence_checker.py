@@ -112,7 +112,10 @@ class EvidenceChecker:
         """Return an operation as a proposal, with the question for the judge."""
         cited, why = self._cite(operation.evidence)
         ruled = self._rule(operation, cited, why)
-        own = _of_one([one for one in cited if one.evidence.is_own_words], ruled.text)
+        own = _of_one(
+            [cited_sentence for cited_sentence in cited if cited_sentence.evidence.is_own_words],
+            ruled.text,
+        )
         fact = self.facts.get(operation.fact or 0)
         if not own or operation.op == "restate":
             return CheckedOperation(ruled)
@@ -121,9 +124,9 @@ class EvidenceChecker:
         if fact is None:
             return CheckedOperation(ruled)
         claim = fact.text if operation.op == "strengthen" else f"{RETRACTION_PREFIX} {fact.text}"
-        held = resting_on(replace(ruled, objection=""), own)
+        proposal = resting_on(replace(ruled, objection=""), own)
         failed = replace(ruled, objection="it does not hold")
-        return CheckedOperation(ruled, self._question(claim, own), held, failed)
+        return CheckedOperation(ruled, self._question(claim, own), proposal, failed)
 
     def question_for_fact(self, fact: Fact, before: str) -> ClaimQuestion:
         """Return the question for the judge about an existing fact.
@@ -132,15 +135,15 @@ class EvidenceChecker:
             fact: The fact.
             before: Text of the fact that it replaced; empty if there was none.
         """
-        known = {one.id: one for one in self.entries}
-        found = [
-            CitedSentence(known[one.entry], one, one.quote)
-            for one in fact.evidence
-            if one.tape == self.tape and one.entry in known
+        known = {entry.id: entry for entry in self.entries}
+        cited_sentences = [
+            CitedSentence(known[evidence.entry], evidence, evidence.quote)
+            for evidence in fact.evidence
+            if evidence.tape == self.tape and evidence.entry in known
         ]
-        if len(found) < len(fact.evidence) or not found:
+        if len(cited_sentences) < len(fact.evidence) or not cited_sentences:
             return ClaimQuestion(fact.text, fact.evidence, before)
-        return self._question(fact.text, found, before)
+        return self._question(fact.text, cited_sentences, before)
 
     def _to_judge(
         self, ruled: Proposal, own: Sequence[CitedSentence], fact: Fact | None
@@ -148,26 +151,32 @@ class EvidenceChecker:
         """Return a new fact with a question for the judge, if its names and numbers were said."""
         claim, last = ruled.text, own[-1].entry
         by_rules = not ruled.objection and not ruled.fallback_text
-        if by_rules and any(is_verbatim(claim, one.sentence) for one in own):
+        if by_rules and any(is_verbatim(claim, cited_sentence.sentence) for cited_sentence in own):
             return CheckedOperation(ruled)
         question = self._question(claim, own, fact.text if fact else "")
         grounds = [question.earlier, question.asked, question.replaces]
-        said = " ".join([*grounds, *(one.quote for one in question.words)])
-        when, names = sent_date(last, self.timezone), {speaker_label(one.entry) for one in own}
+        said = " ".join([*grounds, *(evidence.quote for evidence in question.words)])
+        when, names = (
+            sent_date(last, self.timezone),
+            {speaker_label(cited_sentence.entry) for cited_sentence in own},
+        )
         if missing_detail(claim, said, when, names=names, loose=True) is not None:
             return CheckedOperation(ruled)
-        made = replace(
+        proposal = replace(
             ruled, objection="", fallback_text="", unsupported_reason="", review_reason=""
         )
-        held = _attribute(made, own)
-        failed = self._fall_back(made, own, "")
+        held = _attribute(proposal, own)
+        failed = self._fall_back(proposal, own, "")
         return CheckedOperation(replace(held, unverified=True), question, held, failed)
 
     def _question(
         self, claim: str, own: Sequence[CitedSentence], replaces: str = ""
     ) -> ClaimQuestion:
-        said = {one.entry.id: one for one in own}
-        words = tuple(replace(one.evidence, quote=_around(one)) for one in said.values())
+        said = {cited_sentence.entry.id: cited_sentence for cited_sentence in own}
+        words = tuple(
+            replace(cited_sentence.evidence, quote=_around(cited_sentence))
+            for cited_sentence in said.values()
+        )
         return ClaimQuestion(
             claim, words, replaces, self._earlier(own[0]), self._asked(own[0].entry)
         )
@@ -175,12 +184,15 @@ class EvidenceChecker:
     def _cite(self, cited: Sequence[Citation]) -> tuple[list[CitedSentence], str]:
         """Return the cited sentences, or the reason why one of them cannot be cited."""
         found = []
-        for one in cited:
-            if not 1 <= one.message <= len(self.entries):
-                return [], f"message {one.message} is not in the range"
-            sentence = cite_quote(self.tape, self.entries[one.message - 1], one.quote)
+        for citation in cited:
+            if not 1 <= citation.message <= len(self.entries):
+                return [], f"message {citation.message} is not in the range"
+            sentence = cite_quote(self.tape, self.entries[citation.message - 1], citation.quote)
             if sentence is None:
-                return [], f"message {one.message} does not say {one.quote.strip()[:60]!r}"
+                return (
+                    [],
+                    f"message {citation.message} does not say {citation.quote.strip()[:60]!r}",
+                )
             found.append(sentence)
         return found, ""
 
@@ -188,60 +200,66 @@ class EvidenceChecker:
         """Return an operation as a proposal that rests on the sentences that support it."""
         text = " ".join((operation.text or "").split())
         subject, slot = (operation.subject or "").strip(), (operation.slot or "").strip()
-        made = Proposal(operation.op, text, operation.fact, subject, slot=slot)
+        proposal = Proposal(operation.op, text, operation.fact, subject, slot=slot)
         if operation.op == "restate":
-            return made
+            return proposal
         if why or not cited:
-            return replace(made, objection=why or "it cites no message")
-        own = [one for one in cited if one.evidence.is_own_words]
+            return replace(proposal, objection=why or "it cites no message")
+        own = [cited_sentence for cited_sentence in cited if cited_sentence.evidence.is_own_words]
         if not own:
             # It rests on nobody's own words.
-            whole = " ".join([text, *(one.sentence for one in cited)])
+            whole = " ".join([text, *(cited_sentence.sentence for cited_sentence in cited)])
             suspect = _ORDERS.format(whose="a person's own") if contains_instructions(whole) else ""
-            return resting_on(replace(made, review_reason=suspect), cited)
-        made = resting_on(made, own)
+            return resting_on(replace(proposal, review_reason=suspect), cited)
+        proposal = resting_on(proposal, own)
         fact = self.facts.get(operation.fact or 0)
         if operation.op in _TEXTS:
-            return self._claim(made, own, fact)
+            return self._claim(proposal, own, fact)
         if fact is None:
-            return replace(made, objection=f"there is no fact {operation.fact}")
+            return replace(proposal, objection=f"there is no fact {operation.fact}")
         if operation.op == "retire":
-            return self._end(made, fact, own)
+            return self._end(proposal, fact, own)
         carriers, why = self._carriers(fact.text, own)
-        return replace(made, objection=why) if why else resting_on(made, carriers)
+        return replace(proposal, objection=why) if why else resting_on(proposal, carriers)
 
-    def _claim(self, made: Proposal, own: Sequence[CitedSentence], fact: Fact | None) -> Proposal:
+    def _claim(
+        self, proposal: Proposal, own: Sequence[CitedSentence], fact: Fact | None
+    ) -> Proposal:
         """Return a new text with the sentences that support it, or the person's own words."""
-        if not made.text:
-            return replace(made, objection="it has no text")
-        carriers, why = self._carriers(made.text, own, fact.text if fact else "")
-        return self._fall_back(made, own, why) if why else _attribute(made, carriers)
+        if not proposal.text:
+            return replace(proposal, objection="it has no text")
+        carriers, why = self._carriers(proposal.text, own, fact.text if fact else "")
+        return self._fall_back(proposal, own, why) if why else _attribute(proposal, carriers)
 
-    def _end(self, made: Proposal, fact: Fact, own: Sequence[CitedSentence]) -> Proposal:
+    def _end(self, proposal: Proposal, fact: Fact, own: Sequence[CitedSentence]) -> Proposal:
         """Return the end of a fact, with the sentence that ends it."""
         why: str | None = None
-        for one in own:
-            why = retraction_refusal(fact.text, one.sentence, sent_date(one.entry, self.timezone))
+        for cited_sentence in own:
+            why = retraction_refusal(
+                fact.text, cited_sentence.sentence, sent_date(cited_sentence.entry, self.timezone)
+            )
             if why is None:
-                return resting_on(made, [one])
-        return replace(made, objection=f"fact {fact.id} does not end: {why}")
+                return resting_on(proposal, [cited_sentence])
+        return replace(proposal, objection=f"fact {fact.id} does not end: {why}")
 
-    def _fall_back(self, made: Proposal, own: Sequence[CitedSentence], why: str) -> Proposal:
+    def _fall_back(self, proposal: Proposal, own: Sequence[CitedSentence], why: str) -> Proposal:
         """Return the person's statement in place of an unsupported claim; else an objection.
 
         It ends a fact only if it says so.
         """
         stated = _statements(own)
-        words = join_quotable([one.sentence for one in stated])
+        words = join_quotable([cited_sentence.sentence for cited_sentence in stated])
         if not words:
-            return replace(made, objection=why)
-        made = replace(made, fallback_text=f'said: "{words}"', unsupported_reason=why, slot="")
-        fact = self.facts.get(made.fact or 0)
-        if made.op == "supersede" and fact is not None:
+            return replace(proposal, objection=why)
+        proposal = replace(
+            proposal, fallback_text=f'said: "{words}"', unsupported_reason=why, slot=""
+        )
+        fact = self.facts.get(proposal.fact or 0)
+        if proposal.op == "supersede" and fact is not None:
             day = sent_date(stated[-1].entry, self.timezone)
             if retraction_refusal(fact.text, words, day) is not None:
-                made = replace(made, op="add", fact=None)
-        return _attribute(made, stated)
+                proposal = replace(proposal, op="add", fact=None)
+        return _attribute(proposal, stated)
 
     def _carriers(
         self, claim: str, own: Sequence[CitedSentence], known: str = ""
@@ -255,16 +273,23 @@ class EvidenceChecker:
             own: The cited sentences.
             known: Text of the fact that the claim replaces.
         """
-        tries: list[Sequence[CitedSentence]] = [[one] for one in own]
-        related = [one for one in own if word_overlap(claim, one.sentence) > 0]
-        if len(related) > 1 and len({one.evidence.sender for one in related}) == 1:
+        tries: list[Sequence[CitedSentence]] = [[cited_sentence] for cited_sentence in own]
+        related = [
+            cited_sentence
+            for cited_sentence in own
+            if word_overlap(claim, cited_sentence.sentence) > 0
+        ]
+        if (
+            len(related) > 1
+            and len({cited_sentence.evidence.sender for cited_sentence in related}) == 1
+        ):
             tries.append(related)
         why = ""
         # A short answer gets its subject from the person's words before it.
         short = len(own[-1].sentence.split()) <= _SHORT
         grounds = dict.fromkeys(("", known, self._earlier(own[-1]) if short else ""))
         for ground, tried in product(grounds, tries):
-            said = " ".join(one.sentence for one in tried)
+            said = " ".join(cited_sentence.sentence for cited_sentence in tried)
             last = tried[-1].entry
             lacking = unsupported_reason(
                 claim,
@@ -279,14 +304,14 @@ class EvidenceChecker:
             why = lacking
         return (), why
 
-    def _earlier(self, found: CitedSentence) -> str:
+    def _earlier(self, cited_sentence: CitedSentence) -> str:
         """Return the person's words in the messages before this one."""
         said = [
-            sender_text(one)
-            for one in self.entries
-            if one.id < found.entry.id
-            and may_learn_from(one)
-            and sender_id(one) == found.evidence.sender
+            sender_text(entry)
+            for entry in self.entries
+            if entry.id < cited_sentence.entry.id
+            and may_learn_from(entry)
+            and sender_id(entry) == cited_sentence.evidence.sender
         ]
         return " ".join(said[-_LOOKED_BACK:])
 
@@ -294,43 +319,68 @@ class EvidenceChecker:
         """Return the assistant's questions right before a short message, which give its subject."""
         if len(sender_text(entry).split()) > _ANSWER:
             return ""
-        before = [one for one in self.entries if one.id < entry.id and one.kind == "message"][-1:]
-        said = [sender_text(one) for one in before if one.payload.get("role") == "assistant"]
+        before = [
+            other for other in self.entries if other.id < entry.id and other.kind == "message"
+        ][-1:]
+        said = [sender_text(other) for other in before if other.payload.get("role") == "assistant"]
         asked = [
-            one for text in said for one in split_sentences(text) if one.endswith(("?", "？", "؟"))
+            split_sentence
+            for text in said
+            for split_sentence in split_sentences(text)
+            if split_sentence.endswith(("?", "？", "؟"))
         ]
         return " ".join(asked)
 
 
-def _of_one(found: Sequence[CitedSentence], claim: str) -> list[CitedSentence]:
+def _of_one(cited_sentences: Sequence[CitedSentence], claim: str) -> list[CitedSentence]:
     """Return the sentences of one person: the one whom the claim names, else the last cited."""
-    named = [one for one in found if (who := speaker_label(one.entry)) and who in claim]
-    return [one for one in found if one.evidence.sender == (named or found)[-1].evidence.sender]
+    named = [
+        cited_sentence
+        for cited_sentence in cited_sentences
+        if (who := speaker_label(cited_sentence.entry)) and who in claim
+    ]
+    return [
+        cited_sentence
+        for cited_sentence in cited_sentences
+        if cited_sentence.evidence.sender == (named or cited_sentences)[-1].evidence.sender
+    ]
 
 
-def _around(found: CitedSentence) -> str:
+def _around(cited_sentence: CitedSentence) -> str:
     """Return the whole message around a quoted sentence, unless it is long."""
-    whole = sender_text(found.entry)
-    return whole if len(whole) <= _LONGEST_AROUND else found.sentence
+    whole = sender_text(cited_sentence.entry)
+    return whole if len(whole) <= _LONGEST_AROUND else cited_sentence.sentence
 
 
 def _statements(found: Sequence[CitedSentence]) -> list[CitedSentence]:
     """Return the statements of the person who made the last one."""
-    meant = [one for one in found if not any(map(is_retraction, split_sentences(one.sentence)))]
-    parts = [replace(one, sentence=said) for one in meant for said in split_sentences(one.sentence)]
-    stated = [one for one in parts if is_quotable(one.sentence)]
-    return [one for one in stated if one.evidence.sender == stated[-1].evidence.sender]
+    cited_sentences = [
+        cited_sentence
+        for cited_sentence in found
+        if not any(map(is_retraction, split_sentences(cited_sentence.sentence)))
+    ]
+    parts = [
+        replace(cited_sentence, sentence=said)
+        for cited_sentence in cited_sentences
+        for said in split_sentences(cited_sentence.sentence)
+    ]
+    stated = [cited_sentence for cited_sentence in parts if is_quotable(cited_sentence.sentence)]
+    return [
+        cited_sentence
+        for cited_sentence in stated
+        if cited_sentence.evidence.sender == stated[-1].evidence.sender
+    ]
 
 
-def _attribute(made: Proposal, carriers: Sequence[CitedSentence]) -> Proposal:
+def _attribute(proposal: Proposal, carriers: Sequence[CitedSentence]) -> Proposal:
     """Return a proposal that rests on sentences, with their speaker if they are from a group.
 
     Instructions of people who may not give them are marked for review.
     """
-    made, first = resting_on(made, carriers), carriers[0].evidence
-    made = replace(made, text=name_speaker(made.text, first))
-    if made.fallback_text and first.origin == "member":
-        made = replace(made, fallback_text=f"{first.who} {made.fallback_text}")
-    said = " ".join([made.text, *(one.sentence for one in carriers)])
-    suspect = needs_owner(said, [one.entry for one in carriers])
-    return replace(made, review_reason=_ORDERS.format(whose="an owner's") if suspect else "")
+    proposal, first = resting_on(proposal, carriers), carriers[0].evidence
+    proposal = replace(proposal, text=name_speaker(proposal.text, first))
+    if proposal.fallback_text and first.origin == "member":
+        proposal = replace(proposal, fallback_text=f"{first.who} {proposal.fallback_text}")
+    said = " ".join([proposal.text, *(cited_sentence.sentence for cited_sentence in carriers)])
+    suspect = needs_owner(said, [cited_sentence.entry for cited_sentence in carriers])
+    return replace(proposal, review_reason=_ORDERS.format(whose="an owner's") if suspect else "")

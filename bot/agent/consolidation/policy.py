@@ -111,9 +111,9 @@ def _half(window: WindowFold, messages: int, tokens: int) -> int | None:
             last = entry.id - 1
             if left_messages <= messages and left_tokens <= tokens:
                 break
-        for one in _spoken(window, entry):
-            left_messages -= one.kind == "message"
-            left_tokens -= entry_tokens(one)
+        for other in _spoken(window, entry):
+            left_messages -= other.kind == "message"
+            left_tokens -= entry_tokens(other)
     return last
 
 

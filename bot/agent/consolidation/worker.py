@@ -92,7 +92,7 @@ class ConsolidationResult:
 async def consolidate(
     model: Model,
     memory: LongTermMemory,
-    wanted: EntryRange,
+    entry_range: EntryRange,
     *,
     portion_tokens: int,
     timezone: tzinfo,
@@ -104,7 +104,7 @@ async def consolidate(
         model: The model that consolidates.
         memory: The session's long-term memory. Nothing is learned from messages before it was
             cleared, or while it was paused.
-        wanted: The range.
+        entry_range: The range.
         portion_tokens: Maximum tokens of conversation in one request; halved if the model rejects
             it.
         timezone: The user's time zone.
@@ -114,12 +114,12 @@ async def consolidate(
         ConsolidationFailed: The answer cannot be used; the text says why.
         ModelError: The model gave no answer.
     """
-    entries = await memory.tape.read_entries(wanted.first, wanted.last)
+    entries = await memory.tape.read_entries(entry_range.first, entry_range.last)
     while True:
         portion = _portion(entries, portion_tokens, memory.fold.window)
         try:
             heard = visible_entries(portion, memory.fold.window, entries[len(portion) :])
-            covered = EntryRange(wanted.first, portion[-1].id if portion else wanted.last)
+            covered = EntryRange(entry_range.first, portion[-1].id if portion else entry_range.last)
             return await _consolidate_portion(
                 model, memory, covered, heard, timezone=timezone, judging=judging
             )
@@ -133,7 +133,7 @@ async def _consolidate_portion(
     model: Model,
     memory: LongTermMemory,
     covered: EntryRange,
-    heard: list[TapeEntry],
+    entries: list[TapeEntry],
     *,
     timezone: tzinfo,
     judging: Model | None,
@@ -142,8 +142,8 @@ async def _consolidate_portion(
     scope, emptied, cleared = home.name, home.fold.cleared_at, fold.zone.cleared
     clearing = await home.find_batch(emptied)
     before = recorded_at(clearing) if clearing is not None else None
-    lines = message_lines(_to_learn_from(heard, cleared, before), timezone)
-    spoken = [entry for entry in heard if entry.kind in CONVERSATION_KINDS]
+    lines = message_lines(_to_learn_from(entries, cleared, before), timezone)
+    spoken = [entry for entry in entries if entry.kind in CONVERSATION_KINDS]
     since = format_entry_time(spoken[0], timezone) if spoken else "?"
     history, usage = "Nothing that was to be kept.", Usage()
     proposals: tuple[Proposal, ...] = ()
@@ -177,8 +177,10 @@ async def _learn(
     facts = memory.facts()
     failure = memory.fold.consolidation_failure
     answer, usage = await _ask(model, facts, [line for _, line in lines], failure)
-    said = [entry for entry, _ in lines]
-    checker = EvidenceChecker(memory.tape.name, said, {one.id: one for one in facts}, timezone)
+    entries = [entry for entry, _ in lines]
+    checker = EvidenceChecker(
+        memory.tape.name, entries, {fact.id: fact for fact in facts}, timezone
+    )
     proposals, cost = await make_proposals(checker, answer.operations, judging)
     return _without_orders(answer.history_entry), proposals, usage + cost
 
@@ -195,19 +197,26 @@ async def make_proposals(
     """
     if judging is None:
         return tuple(map(checker.check_by_rules, operations)), Usage()
-    checked: list[CheckedOperation] = [checker.check(one) for one in operations]
+    checked: list[CheckedOperation] = [
+        checker.check(fact_operation) for fact_operation in operations
+    ]
     judgements, usage = await judge_claims(
-        judging, [one.question for one in checked], checker.timezone
+        judging, [checked_operation.question for checked_operation in checked], checker.timezone
     )
-    made = (one.apply_judgement(said) for one, said in zip(checked, judgements, strict=True))
+    made = (
+        checked_operation.apply_judgement(judgement)
+        for checked_operation, judgement in zip(checked, judgements, strict=True)
+    )
     return tuple(made), usage
 
 
 async def record_result(memory: LongTermMemory, result: ConsolidationResult) -> bool:
     """Change the facts and write history, zone and cursor; False if the range was done already."""
-    fold, zone, wanted = memory.fold, memory.zone, result.range
-    if wanted.first != fold.window.consolidated_through + 1:
-        logger.info("Memory consolidation: entries %s came too late, and are dropped", wanted.text)
+    fold, zone, entry_range = memory.fold, memory.zone, result.range
+    if entry_range.first != fold.window.consolidated_through + 1:
+        logger.info(
+            "Memory consolidation: entries %s came too late, and are dropped", entry_range.text
+        )
         return False
     # Another process may have separated identities while the model worked.
     await memory.update_identities()
@@ -220,11 +229,11 @@ async def record_result(memory: LongTermMemory, result: ConsolidationResult) -> 
         return False
     cleared = (fold.zone.cleared, home.fold.cleared_at) != (result.cleared, result.emptied)
     if not cleared and not memory.paused and result.proposals:
-        key = f"range:{memory.tape.name}:{wanted.first}-{wanted.last}"
+        key = f"range:{memory.tape.name}:{entry_range.first}-{entry_range.last}"
         await _apply(memory, ProposalBatch(key, "consolidation", result.proposals))
 
     def compose(fresh: MemorySnapshot, zone_part: list[TapeEntry], version: int) -> list[TapeEntry]:
-        if wanted.first != fold.window.consolidated_through + 1:
+        if entry_range.first != fold.window.consolidated_through + 1:
             return []
         done = _consolidated_anchor(result, history=version + 1, zone=fresh.version)
         return [_history_event(result), *zone_part, done]
@@ -271,11 +280,11 @@ async def _apply(memory: LongTermMemory, batch: ProposalBatch) -> None:
         await memory.apply(batch)
     except MemoryRefused as error:
         # Facts that it would end stay; new facts are saved all the same.
-        kept = tuple(
-            replace(one, objection=str(error)) if one.op == "retire" else one
-            for one in batch.proposals
+        proposals = tuple(
+            replace(proposal, objection=str(error)) if proposal.op == "retire" else proposal
+            for proposal in batch.proposals
         )
-        await memory.apply(replace(batch, proposals=kept))
+        await memory.apply(replace(batch, proposals=proposals))
 
 
 def failed_attempts(failure: TapeEntry | None) -> int:
@@ -286,23 +295,27 @@ def failed_attempts(failure: TapeEntry | None) -> int:
 
 def _without_orders(history: str) -> str:
     """Return a history entry without instructions, since it enters the prompt after ``/new``."""
-    kept = [one.strip() for one in split_sentences(history) if not contains_instructions(one)]
+    kept = [
+        split_sentence.strip()
+        for split_sentence in split_sentences(history)
+        if not contains_instructions(split_sentence)
+    ]
     return " ".join(kept) or "What was said is on the tape."
 
 
 def _to_learn_from(
-    heard: Sequence[TapeEntry], cleared: int, emptied: datetime | None
+    entries: Sequence[TapeEntry], cleared: int, emptied: datetime | None
 ) -> list[TapeEntry]:
     """Return the entries to learn from: after the last clearing, and not said while paused.
 
     Args:
-        heard: Visible entries of the range.
+        entries: Visible entries of the range.
         cleared: Id of the entry that last cleared memory in this chat.
         emptied: Time when memory was last cleared in any chat of the same scope.
     """
     found = []
     paused = False
-    for entry in heard:
+    for entry in entries:
         if entry.kind == "message" and entry.payload.get("role") == "user":
             paused = entry.meta.get(MEMORY_PAUSED) is True
         moment = recorded_at(entry) if emptied is not None else None

@@ -37,7 +37,7 @@ async def conclude(change: MemoryChange, number: int, context: ToolContext) -> t
         context: Context of the call.
     """
     try:
-        evidence = change.entries or [one.id for one in context.answered_messages]
+        evidence = change.entries or [entry.id for entry in context.answered_messages]
         pattern = SynthesizedPattern(
             "",
             cast("PatternType", change.op),

@@ -91,12 +91,14 @@ class AvailableEvidence:
     @property
     def changed_facts_text(self) -> str:
         """The text of the changed facts."""
-        return " ".join(as_sentence(one.text) for one in self.changed_facts)
+        return " ".join(as_sentence(fact.text) for fact in self.changed_facts)
 
     @property
     def answered_text(self) -> str:
         """The words of the people that the turn answers."""
-        return " ".join(sender_text(one) for one in self.answered_messages if may_learn_from(one))
+        return " ".join(
+            sender_text(entry) for entry in self.answered_messages if may_learn_from(entry)
+        )
 
     @property
     def stated_text(self) -> str:
@@ -131,12 +133,16 @@ def collect_evidence(context: ToolContext) -> AvailableEvidence:
     """Return the evidence available to a call, without the facts that it changes."""
     earlier = context.memory.fold.window.conversation()[-_LOOKED_AT:]
     newest = [*reversed(context.answered_messages), *reversed(earlier)]
-    own = [one for one in newest if one.kind == "message" and may_learn_from(one)]
-    own = [one for one in {one.id: one for one in own}.values() if one.payload.get("content")]
+    own = [entry for entry in newest if entry.kind == "message" and may_learn_from(entry)]
+    own = [
+        entry
+        for entry in {entry.id: entry for entry in own}.values()
+        if entry.payload.get("content")
+    ]
     foreign = _foreign(earlier, context.tape.name)
     others = {word for text, _ in foreign for word in stemmed_words(text)}
     if others:
-        known = [*map(sender_text, own), *(one.text for one in context.memory.facts())]
+        known = [*map(sender_text, own), *(fact.text for fact in context.memory.facts())]
         others -= {word for text in known for word in stemmed_words(text)}
     return AvailableEvidence(
         context.tape.name,
@@ -160,7 +166,9 @@ def propose(
         evidence = (foreign[-1],)
         suspect = "it is from quoted or fetched text, and no words of a person say it"
     elif needs_owner(text, grounds.answered_messages):
-        evidence = evidence or tuple(cite(grounds.tape, one) for one in grounds.answered_messages)
+        evidence = evidence or tuple(
+            cite(grounds.tape, entry) for entry in grounds.answered_messages
+        )
         suspect = INSTRUCTION_REFUSED
     if suspect:
         return Proposal(op, text, fact, evidence=evidence, review_reason=suspect)
@@ -186,7 +194,7 @@ def _find_support(text: str, grounds: AvailableEvidence) -> _Support:
         if sentence is not None:
             unverified = grounds.has_judge and not is_verbatim(text, sentence)
             return _Support((cite(grounds.tape, entry, sentence),), unverified=unverified)
-    asking = [one for one in grounds.answered_messages if may_learn_from(one)]
+    asking = [other for other in grounds.answered_messages if may_learn_from(other)]
     said = grounds.answered_text
     from_others = not grounds.quoted_only_words.isdisjoint(stemmed_words(text))
     if grounds.changed_facts and (not word_overlap(text, said) or from_others):
@@ -198,10 +206,10 @@ def _find_support(text: str, grounds: AvailableEvidence) -> _Support:
     if not asking or from_others:
         return _Support(why=_unsaid(text, grounds))
     # A paraphrase or a translation: names, numbers and dates must still match.
-    names = tuple(speaker_label(one) for one in asking)
+    names = tuple(speaker_label(other) for other in asking)
     when, known = sent_date(asking[-1], grounds.timezone), grounds.changed_facts_text
-    told = [one for one in asking if word_overlap(text, sender_text(one)) > 0] or asking
-    cited = tuple(cite(grounds.tape, one) for one in told)
+    entries = [other for other in asking if word_overlap(text, sender_text(other)) > 0] or asking
+    cited = tuple(cite(grounds.tape, other) for other in entries)
     why = unsupported_reason(text, said, when=when, names=names)
     if why is not None and known:
         why = unsupported_reason(text, said, when=when, names=names, known=known) and why
@@ -212,7 +220,7 @@ def _find_support(text: str, grounds: AvailableEvidence) -> _Support:
     earlier = _said_beside(text, f"{said} {known}", grounds)
     said = " ".join([said, known, *map(sender_text, earlier)])
     why = missing_detail(text, said, when, names=names, loose=True)
-    cited = (*(cite(grounds.tape, one) for one in earlier), *cited)
+    cited = (*(cite(grounds.tape, other) for other in earlier), *cited)
     if why is None:
         return _Support(cited, unverified=True)
     return (_on_facts(text, grounds) if grounds.changed_facts else None) or _Support(why=why)
@@ -233,7 +241,7 @@ def _on_facts(text: str, grounds: AvailableEvidence) -> _Support | None:
     parts = [one for one in PART_SEPARATOR.split(text) if one.strip()]
     held = word_overlap(text, known) == 1.0 and (
         _carries(known, text)
-        or all(any(_carries(one.text, part) for one in grounds.changed_facts) for part in parts)
+        or all(any(_carries(fact.text, part) for fact in grounds.changed_facts) for part in parts)
     )
     said = () if held else _said_beside(text, known, grounds)
     loose = False
@@ -246,29 +254,29 @@ def _on_facts(text: str, grounds: AvailableEvidence) -> _Support | None:
         )
     if not held and not loose:
         return None
-    evidence: tuple[Evidence, ...] = tuple(cite(grounds.tape, one) for one in said)
-    for one in grounds.changed_facts:
-        if word_overlap(text, one.text) > 0:
-            evidence = merge_evidence(evidence, one.evidence)
-    unverified = not held or any(one.unverified for one in grounds.changed_facts)
+    evidence: tuple[Evidence, ...] = tuple(cite(grounds.tape, entry) for entry in said)
+    for other in grounds.changed_facts:
+        if word_overlap(text, other.text) > 0:
+            evidence = merge_evidence(evidence, other.evidence)
+    unverified = not held or any(fact.unverified for fact in grounds.changed_facts)
     return _Support(evidence, unverified=unverified, merged=not said) if evidence else None
 
 
 def _said_beside(text: str, known: str, grounds: AvailableEvidence) -> tuple[TapeEntry, ...]:
     """Return the newest own messages that say what a text adds to what is known, oldest first."""
     wanted = set(stemmed_words(text)) - set(stemmed_words(known))
-    found: list[TapeEntry] = []
-    for one in grounds.own_messages:
-        said = wanted.intersection(stemmed_words(sender_text(one)))
-        if said and len(found) < _EARLIER:
-            found.insert(0, one)
+    entries: list[TapeEntry] = []
+    for entry in grounds.own_messages:
+        said = wanted.intersection(stemmed_words(sender_text(entry)))
+        if said and len(entries) < _EARLIER:
+            entries.insert(0, entry)
             wanted -= said
-    return tuple(found)
+    return tuple(entries)
 
 
 def _carries(fact: str, text: str) -> bool:
     """Return whether facts support a text by the rules, with the same negation."""
-    denies = [any(one.negated for one in parse_clauses(said)) for said in (fact, text)]
+    denies = [any(clause.negated for clause in parse_clauses(said)) for said in (fact, text)]
     return denies[0] == denies[1] and unsupported_reason(text, as_sentence(fact)) is None
 
 

@@ -40,30 +40,30 @@ class ForgetArguments(BaseModel):
 
 
 async def _forget(arguments: ForgetArguments, context: ToolContext) -> ToolOutcome:
-    asked = parse_query(arguments.what, numbers=False)
+    query = parse_query(arguments.what, numbers=False)
     request = _call(context)
-    if asked is None or request is None:
+    if query is None or request is None:
         raise MemoryRefused("name a few words that what is to be forgotten holds")
     if _asked_already(request, context):
         raise MemoryRefused(
             "the user is asked of one thing at a time: tell them to answer first, and to ask for the rest then"
         )
-    senders = {sender_id(one) for one in context.answered_messages}
-    identities = {identity_at(context.tape.name, one) for one in senders if one}
+    senders = {sender_id(entry) for entry in context.answered_messages}
+    identities = {identity_at(context.tape.name, sender) for sender in senders if sender}
     # A request of several people together counts as nobody's own.
     who = frozenset(identities if len(senders) == 1 else ())
     owner = bool(context.answered_messages) and all(map(is_owner, context.answered_messages))
     collector = CandidateCollector(
         context.memory, ErasureRights(context.may_change_memory, who), owner=owner
     )
-    survey = await collector.collect(asked, request, inbound_ids(context.answered_messages))
+    survey = await collector.collect(query, request, inbound_ids(context.answered_messages))
     if survey.is_empty:
         return ToolOutcome(_NOTHING)
     # Messages of other problems are erased and counted too, but the model must not see their words.
     listed = zip(survey.listed_messages, survey.message_locations, strict=True)
-    here = [(one, place) for one, place in listed if problem_of(one) == context.problem]
-    shown, places = tuple(one for one, _ in here), tuple(place for _, place in here)
-    survey = replace(survey, listed_messages=shown, message_locations=places)
+    here = [(entry, place) for entry, place in listed if problem_of(entry) == context.problem]
+    entries, places = tuple(entry for entry, _ in here), tuple(place for _, place in here)
+    survey = replace(survey, listed_messages=entries, message_locations=places)
     told = confirmation_text(survey, context.zone.timezone)
     return ToolOutcome(
         f"{_ASKED}\n\n{told}\n\n{confirmation_instructions(request.id, survey)}",
@@ -76,7 +76,7 @@ def _call(context: ToolContext) -> TapeEntry | None:
     """Return the entry that holds the call."""
     call = _id(context)
     for entry in reversed(context.memory.fold.window.entries):
-        if any(str(one.get("id")) == call for one in entry.calls):
+        if any(str(other.get("id")) == call for other in entry.calls):
             return entry
     return None
 
@@ -84,10 +84,12 @@ def _call(context: ToolContext) -> TapeEntry | None:
 def _asked_already(request: TapeEntry, context: ToolContext) -> bool:
     """Return whether the turn asks something else already: an entry holds one request."""
     named = [
-        one for one in request.calls if str(one.get("name")).replace(".", "_") == FORGET_TOOL_NAME
+        call
+        for call in request.calls
+        if str(call.get("name")).replace(".", "_") == FORGET_TOOL_NAME
     ]
-    asked = question_results(context.memory.fold.window.entries, context.turn)
-    return bool(asked) or str(named[0].get("id")) != _id(context)
+    entries = question_results(context.memory.fold.window.entries, context.turn)
+    return bool(entries) or str(named[0].get("id")) != _id(context)
 
 
 def _id(context: ToolContext) -> str:

@@ -55,8 +55,12 @@ async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
     # A refused batch refuses the whole call, so conclusions are saved after it.
     batch = make_batch(arguments.changes, context)
     outcome = await memory.apply(batch) if batch.proposals else None
-    drawn = [one for one in arguments.changes if one.op in CONCLUSION_OPS]
-    concluded = [await conclude(one, number, context) for number, one in enumerate(drawn)]
+    drawn = [
+        memory_change for memory_change in arguments.changes if memory_change.op in CONCLUSION_OPS
+    ]
+    concluded = [
+        await conclude(memory_change, number, context) for number, memory_change in enumerate(drawn)
+    ]
     done = any(kept for kept, _ in concluded) or (outcome is not None and is_settled(outcome))
 
     def answer(snapshot: MemorySnapshot) -> str:
@@ -107,8 +111,8 @@ def describe(snapshot: MemorySnapshot, facts: list[Fact], timezone: tzinfo | Non
         timezone: The user's time zone, for dates.
     """
     lines = [
-        numbered_fact_line(one.id, one.text, format_timestamp_day(one.valid_from, timezone))
-        for one in facts
+        numbered_fact_line(fact.id, fact.text, format_timestamp_day(fact.valid_from, timezone))
+        for fact in facts
     ]
     parts = [
         f"Memory version {snapshot.version}: {len(facts)} facts, "

@@ -66,14 +66,14 @@ async def _work(arguments: ProblemArguments, context: ToolContext) -> ToolOutcom
 
 async def _list(context: ToolContext) -> ToolOutcome:
     bus, pending = context.memory.bus, context.memory.home.fold.pending()
-    found = await bus.problems.list_by_state()
+    problems = await bus.problems.list_by_state()
     active = context.memory.fold.problem
     noted = await bus.working_sets.compile(active, pending={fact.id for fact in pending})
     shown = [
         # The active problem's notes are listed in full below.
-        _shown(one, summarised=not noted or one.problem_id != active)
-        for one in found
-        if one.state != "completed"
+        _shown(problem, summarised=not noted or problem.problem_id != active)
+        for problem in problems
+        if problem.state != "completed"
     ]
     listed = render_problems(shown, active, context.zone.timezone)
     return ToolOutcome("\n\n".join(filter(None, [listed, noted])))
@@ -92,16 +92,16 @@ async def _open(name: str, context: ToolContext) -> ToolOutcome:
     bus, cause = context.memory.bus, context.cause
     if not name.strip():
         raise MemoryRefused("name the problem")
-    found = match_problem(await bus.problems.list_by_state(), name)
-    if found is None or (found.state == "completed" and found.problem_id != name):
+    problem = match_problem(await bus.problems.list_by_state(), name)
+    if problem is None or (problem.state == "completed" and problem.problem_id != name):
         context.check_prompt_text(name)
-        found = await bus.problems.create(name, cause=f"{cause}:new")
-    await bus.problems.request_switch(found.problem_id, cause=cause)
-    if found.state == "active":
-        return ToolOutcome(f"{found.name!r} is the current problem.")
-    summary = await bus.working_sets.export_summary(found.problem_id)
+        problem = await bus.problems.create(name, cause=f"{cause}:new")
+    await bus.problems.request_switch(problem.problem_id, cause=cause)
+    if problem.state == "active":
+        return ToolOutcome(f"{problem.name!r} is the current problem.")
+    summary = await bus.working_sets.export_summary(problem.problem_id)
     return ToolOutcome(
-        f"{found.name!r} ({found.problem_id}) is opened once you have answered; answer now. "
+        f"{problem.name!r} ({problem.problem_id}) is opened once you have answered; answer now. "
         f"What it came to so far:\n{summary or '(nothing)'}"
     )
 
@@ -130,21 +130,21 @@ async def _put_aside(
     context.check_rights(_ONLY_OWNERS)
     problems, cause = context.memory.bus.problems, context.cause
     active = await problems.get_active()
-    found = match_problem(await problems.list_by_state(), name) if name else active
-    if found is None:
+    problem = match_problem(await problems.list_by_state(), name) if name else active
+    if problem is None:
         raise MemoryRefused(f"there is no problem {name[:60]!r}")
-    if found.problem_id == GENERAL_PROBLEM:
+    if problem.problem_id == GENERAL_PROBLEM:
         raise MemoryRefused("general is always there: open another problem instead")
-    if found.problem_id == active.problem_id:
+    if problem.problem_id == active.problem_id:
         await problems.request_switch(GENERAL_PROBLEM, leave=state, cause=cause)
-        return ToolOutcome(f"{found.name!r} will be {state} once you have answered; answer now.")
+        return ToolOutcome(f"{problem.name!r} will be {state} once you have answered; answer now.")
     put = {
         "paused": problems.pause,
         "background": problems.background,
         "completed": problems.complete,
     }[state]
-    done = await put(found.problem_id, cause=cause)
-    return ToolOutcome(f"{found.name!r} is {state if done else found.state}.")
+    done = await put(problem.problem_id, cause=cause)
+    return ToolOutcome(f"{problem.name!r} is {state if done else problem.state}.")
 
 
 PROBLEM_TOOL = Tool(

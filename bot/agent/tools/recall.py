@@ -60,11 +60,11 @@ async def _recall(arguments: RecallArguments, context: ToolContext) -> ToolOutco
         raise MemoryRefused(f"the query is longer than {MAX_QUERY_LENGTH} characters")
     timezone = context.zone.timezone
     if arguments.kind == "phases":
-        found = await find_anchors(context.tape, query, _MOST_PHASES, context.problem)
-        return ToolOutcome(render_anchors(found, timezone))
+        anchors = await find_anchors(context.tape, query, _MOST_PHASES, context.problem)
+        return ToolOutcome(render_anchors(anchors, timezone))
     if arguments.kind is not None or arguments.who is not None:
         within = "days" in arguments.model_fields_set
-        wanted = SearchQuery(
+        search_query = SearchQuery(
             query,
             kinds=_KINDS[arguments.kind] if arguments.kind else None,
             senders=frozenset({arguments.who}) if arguments.who else None,
@@ -74,7 +74,9 @@ async def _recall(arguments: RecallArguments, context: ToolContext) -> ToolOutco
             last=context.turn_start - 1,
             limit=_LIMIT,
         )
-        return ToolOutcome(render_hits(await search_tape_entries(context.tape, wanted), timezone))
+        return ToolOutcome(
+            render_hits(await search_tape_entries(context.tape, search_query), timezone)
+        )
     passages = await recall_passages(
         context.tape,
         context.zone.read(),

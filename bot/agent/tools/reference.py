@@ -61,7 +61,7 @@ def _grounds(key: str, value: Any, context: ToolContext) -> str:
     wanted = {word for text in (key, *texts_in_value(value)) for word in stemmed_words(text)}
     best = max(
         context.answered_messages,
-        key=lambda one: (len(wanted & {*stemmed_words(message_content(one))}), one.id),
+        key=lambda entry: (len(wanted & {*stemmed_words(message_content(entry))}), entry.id),
     )
     return episode_id(context.tape.name, best.id)
 
@@ -69,8 +69,8 @@ def _grounds(key: str, value: Any, context: ToolContext) -> str:
 async def _read(key: str, context: ToolContext) -> str:
     bus = context.memory.bus
     for store in (bus.shared, bus.shared_workspace):
-        if (found := await store.get(key)) is not None:
-            value = json.dumps(found.value, ensure_ascii=False)
+        if (reference := await store.get(key)) is not None:
+            value = json.dumps(reference.value, ensure_ascii=False)
             return f"{key} = {value} {await store.cite(key)}"
     keys = {*await bus.shared.keys(), *await bus.shared_workspace.keys()}
     known = ", ".join(sorted(keys)[:_FEW_KEYS]) or "none"

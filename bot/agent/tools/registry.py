@@ -140,9 +140,11 @@ class ToolOutcome:
 def question_results(entries: Iterable[TapeEntry], turn: str) -> list[TapeEntry]:
     """Return those of a turn's tool results that ask the user a question with buttons."""
     return [
-        one
-        for one in entries
-        if one.kind == "tool_result" and one.meta.get("turn") == turn and "buttons" in one.payload
+        entry
+        for entry in entries
+        if entry.kind == "tool_result"
+        and entry.meta.get("turn") == turn
+        and "buttons" in entry.payload
     ]
 
 
@@ -277,8 +279,8 @@ class ToolRegistry:
 
 def _explain(tool: Tool[Any], error: ValidationError) -> str:
     problems = "; ".join(
-        f"{'.'.join(str(part) for part in one['loc']) or 'arguments'}: {one['msg']}"
-        for one in error.errors(include_url=False, include_input=False)
+        f"{'.'.join(str(part) for part in error_details['loc']) or 'arguments'}: {error_details['msg']}"
+        for error_details in error.errors(include_url=False, include_input=False)
     )
     wanted = ", ".join(tool.arguments.model_fields) or "none"
     return (

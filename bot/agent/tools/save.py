@@ -82,19 +82,24 @@ def make_batch(changes: Sequence[MemoryChange], context: ToolContext) -> Proposa
         MemoryRefused: There are too many changes, or this person may not change the facts.
     """
     _check_number(len(changes))
-    wanted = [one for one in changes if one.op not in CONCLUSION_OPS]
-    if any(one.op != "add" for one in wanted):
+    memory_changes = [
+        memory_change for memory_change in changes if memory_change.op not in CONCLUSION_OPS
+    ]
+    if any(memory_change.op != "add" for memory_change in memory_changes):
         context.check_rights("change or end facts: only add some")
-    facts = {one.id: one for one in context.memory.facts()}
-    touched = {one.fact for one in wanted if one.op != "add"}
+    facts = {fact.id: fact for fact in context.memory.facts()}
+    touched = {memory_change.fact for memory_change in memory_changes if memory_change.op != "add"}
     grounds = replace(
         collect_evidence(context),
         has_judge=context.has_judge,
-        changed_facts=tuple(one for one in facts.values() if one.id in touched),
+        changed_facts=tuple(fact for fact in facts.values() if fact.id in touched),
     )
-    made = [_changed(one, facts.get(one.fact or 0), grounds) for one in wanted]
-    stay = [one.text for one in facts.values() if one.id not in touched]
-    return ProposalBatch(context.cause, "assistant", tuple(_kept(made, facts, stay, grounds)))
+    proposals = [
+        _changed(memory_change, facts.get(memory_change.fact or 0), grounds)
+        for memory_change in memory_changes
+    ]
+    stay = [fact.text for fact in facts.values() if fact.id not in touched]
+    return ProposalBatch(context.cause, "assistant", tuple(_kept(proposals, facts, stay, grounds)))
 
 
 def _changed(change: MemoryChange, fact: Fact | None, grounds: AvailableEvidence) -> Proposal:
@@ -129,22 +134,28 @@ def _kept(
     made = list(made)
     words = [(one, frozenset(stemmed_words(one))) for one in stay]
     carried = {
-        one.fact
-        for one in made
-        if one.op == "retire" and one.merged and _is_carried(facts.get(one.fact or 0), words)
+        proposal.fact
+        for proposal in made
+        if proposal.op == "retire"
+        and proposal.merged
+        and _is_carried(facts.get(proposal.fact or 0), words)
     }
     while True:
         # The replacement text: the accepted new texts together.
         new = " ".join(
-            as_sentence(one.text) for one in made if one.op != "retire" and not one.obstacle
+            as_sentence(proposal.text)
+            for proposal in made
+            if proposal.op != "retire" and not proposal.obstacle
         )
-        kept = [
-            one if one.fact in carried else _checked(one, facts.get(one.fact or 0), new, grounds)
-            for one in made
+        proposals = [
+            proposal
+            if proposal.fact in carried
+            else _checked(proposal, facts.get(proposal.fact or 0), new, grounds)
+            for proposal in made
         ]
-        if kept == made:
+        if proposals == made:
             return made
-        made = kept
+        made = proposals
 
 
 def _is_carried(fact: Fact | None, texts: Sequence[tuple[str, frozenset[str]]]) -> bool:
@@ -159,18 +170,20 @@ def _is_carried(fact: Fact | None, texts: Sequence[tuple[str, frozenset[str]]]) 
     return any(not dropped_content(fact, text) for text, _ in nearest)
 
 
-def _checked(made: Proposal, fact: Fact | None, heir: str, grounds: AvailableEvidence) -> Proposal:
+def _checked(
+    proposal: Proposal, fact: Fact | None, heir: str, grounds: AvailableEvidence
+) -> Proposal:
     """Return a proposal, with an objection if its replacement text drops content of the fact."""
-    if fact is None or made.obstacle:
-        return made
-    if made.op == "retire" and made.merged and (not heir or dropped_content(fact, heir)):
-        return replace(made, objection=find_ending_message(fact, grounds)[1])
-    if made.op != "supersede" or _adds_information(made.text, grounds):
-        return made
+    if fact is None or proposal.obstacle:
+        return proposal
+    if proposal.op == "retire" and proposal.merged and (not heir or dropped_content(fact, heir)):
+        return replace(proposal, objection=find_ending_message(fact, grounds)[1])
+    if proposal.op != "supersede" or _adds_information(proposal.text, grounds):
+        return proposal
     # Dropped content must have been mentioned: asking about a fact, or for tidier facts, removes
     # nothing.
     why = dropped_content(fact, f"{heir} {grounds.answered_text}")
-    return replace(made, objection=why) if why else made
+    return replace(proposal, objection=why) if why else proposal
 
 
 def _adds_information(text: str, grounds: AvailableEvidence) -> bool:
@@ -184,7 +197,7 @@ def _adds_information(text: str, grounds: AvailableEvidence) -> bool:
     ) is not None or grounds.may_be_translation(text):
         return True
     words, known = stemmed_words(text), set(stemmed_words(grounds.changed_facts_text))
-    new = [one for one in words if one not in known]
+    new = [word for word in words if word not in known]
     said = word_overlap(" ".join(new), grounds.stated_text) * len(new)
     return said >= min(_NEW, len(words) / 2)
 
@@ -219,9 +232,13 @@ def _by_parts(line: str, grounds: AvailableEvidence) -> Proposal:
     parts = [one for one in PART_SEPARATOR.split(line) if one.strip()]
     if not whole.obstacle or len(parts) < 2:
         return whole
-    made = [propose("add", one.strip(), grounds) for one in parts]
-    alone = all(one.evidence and not one.obstacle for one in made)
-    return replace(made[0], text=line) if alone and made[0].text == parts[0].strip() else whole
+    proposals = [propose("add", part.strip(), grounds) for part in parts]
+    alone = all(proposal.evidence and not proposal.obstacle for proposal in proposals)
+    return (
+        replace(proposals[0], text=line)
+        if alone and proposals[0].text == parts[0].strip()
+        else whole
+    )
 
 
 def _check_number(new: int) -> None:
@@ -234,17 +251,19 @@ def _check_number(new: int) -> None:
 def outcome_text(outcome: BatchOutcome, version: int) -> str:
     """Return the text that reports a save to the model."""
     done = [
-        one for one in outcome.decisions if one.verdict == "approved" or _ended_here(one, outcome)
+        decision
+        for decision in outcome.decisions
+        if decision.verdict == "approved" or _ended_here(decision, outcome)
     ]
     saved = list(dict.fromkeys(map(_done, done)))
     parts = []
     if saved:
         parts.append(f"Saved to long-term memory (version {version}): {'; '.join(saved)}.")
-    elif any(one.is_rejected for one in outcome.decisions):
+    elif any(decision.is_rejected for decision in outcome.decisions):
         parts.append("Nothing was changed in long-term memory.")
-    left = [one for one in outcome.decisions if one not in done]
+    left = [decision for decision in outcome.decisions if decision not in done]
     parts += map(_unsaved, left)
-    if any(one.is_rejected for one in left):
+    if any(decision.is_rejected for decision in left):
         parts.append(_RETRY_HINT)
     return " ".join(parts) or "Long-term memory already says exactly this."
 
@@ -278,7 +297,11 @@ def _short(text: str) -> str:
 
 def is_settled(outcome: BatchOutcome) -> bool:
     """Return whether a save has an approved or already known fact, or no decisions at all."""
-    fine = [one for one in outcome.with_verdict("approved", "known") if not is_pending(one)]
+    fine = [
+        decision
+        for decision in outcome.with_verdict("approved", "known")
+        if not is_pending(decision)
+    ]
     return bool(fine) or not outcome.decisions
 
 

@@ -58,10 +58,10 @@ async def search_tape_entries(tape: TapeService, query: SearchQuery) -> list[Hit
 
     def within(around: Iterable[TapeEntry]) -> tuple[TapeEntry, ...]:
         return tuple(
-            one
-            for one in around
-            if (query.last is None or one.id <= query.last)
-            and query.problem in (None, problem_of(one))
+            entry
+            for entry in around
+            if (query.last is None or entry.id <= query.last)
+            and query.problem in (None, problem_of(entry))
         )
 
     return [replace(hit, before=within(hit.before), after=within(hit.after)) for hit in found]
@@ -82,11 +82,13 @@ def render_hits(
     lines = []
     for hit in hits:
         lines.append(_passage(hit.entry, timezone, mark).render())
-        around = [("before", one) for one in hit.before] + [("after", one) for one in hit.after]
-        for where, one in around:
-            if one.id not in shown:
-                shown.add(one.id)
-                lines.append(f"  {where}: {_passage(one, timezone, mark).render()[2:]}")
+        around = [("before", entry) for entry in hit.before] + [
+            ("after", entry) for entry in hit.after
+        ]
+        for where, other in around:
+            if other.id not in shown:
+                shown.add(other.id)
+                lines.append(f"  {where}: {_passage(other, timezone, mark).render()[2:]}")
     return "\n".join(lines) or "No matching records."
 
 
@@ -104,9 +106,9 @@ async def find_anchors(
     if topic.strip():
         about = SearchQuery(topic, kinds=frozenset({"anchor"}), problem=problem, limit=limit * 2)
         found = [anchor_from_entry(tape.name, hit.entry) for hit in await tape.search(about)]
-        return [one for one in found if one is not None and one.name not in NON_BOUNDARY_ANCHORS][
-            :limit
-        ]
+        return [
+            other for other in found if other is not None and other.name not in NON_BOUNDARY_ANCHORS
+        ][:limit]
     newest: list[Anchor] = []
     for one in (await tape.store.list_anchors(tape.name))[::-1]:
         if one.name not in NON_BOUNDARY_ANCHORS and await _is_of(tape, one, problem):
@@ -126,16 +128,16 @@ async def _is_of(tape: TapeService, one: Anchor, problem: str | None) -> bool:
 def render_anchors(anchors: Sequence[Anchor], timezone: tzinfo | None) -> str:
     """Return anchors as records, one per line."""
     lines = []
-    for one in anchors:
-        points = f", at #{one.entry_id}" if one.entry_id != one.at else ""
-        summary = str(one.state.get("summary") or "")
-        steps = one.state.get("next_steps")
+    for other in anchors:
+        points = f", at #{other.entry_id}" if other.entry_id != other.at else ""
+        summary = str(other.state.get("summary") or "")
+        steps = other.state.get("next_steps")
         if isinstance(steps, list) and steps:
             summary = f"{summary} Next: {'; '.join(str(step) for step in steps)}"
-        told = RecalledPassage(
-            format_timestamp(one.ts, timezone), one.name + points, summary, one.at, 0.0
+        recalled_passage = RecalledPassage(
+            format_timestamp(other.ts, timezone), other.name + points, summary, other.at, 0.0
         )
-        lines.append(told.render().rstrip(": "))
+        lines.append(recalled_passage.render().rstrip(": "))
     return "\n".join(lines) or "No matching anchors."
 
 

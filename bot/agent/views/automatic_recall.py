@@ -125,13 +125,14 @@ class AutomaticRecall:
         if newest is None or newest.id == self.message_id:
             return self.lines if newest is not None else []
         words = str(newest.payload.get("content", ""))
-        told, known = _prompt_and_tail(fold, prompt), facts()
-        found: list[RecalledPassage] = []
+        told, recallable_facts = _prompt_and_tail(fold, prompt), facts()
+        recalled_passages: list[RecalledPassage] = []
         wanted = not has_no_search_words(words) and (lives_on_it or asks_about_past(words))
         if wanted and (
-            _has_memory_outside_prompt(fold, told, known) or await self._said_before(tape, fold)
+            _has_memory_outside_prompt(fold, told, recallable_facts)
+            or await self._said_before(tape, fold)
         ):
-            found = await recall_passages(
+            recalled_passages = await recall_passages(
                 tape,
                 _memory_outside_prompt(zone.read(), told),
                 words,
@@ -140,11 +141,13 @@ class AutomaticRecall:
                 timezone=zone.timezone,
                 limit=CANDIDATES,
                 before=fold.window.first_id,
-                facts=[fact for fact in known if fact.text not in told],
+                facts=[fact for fact in recallable_facts if fact.text not in told],
                 vectors=vectors,
                 problem=fold.search_problem,
             )
-        self.lines = _chosen(select_passages(_not_in_view(found, fold), words), told, room)
+        self.lines = _chosen(
+            select_passages(_not_in_view(recalled_passages, fold), words), told, room
+        )
         self.message_id = newest.id
         return self.lines
 
@@ -158,15 +161,21 @@ class AutomaticRecall:
 
 def _newest_message(fold: SessionFold) -> TapeEntry | None:
     spoken = reversed(fold.window.conversation())
-    return next((one for one in spoken if one.payload.get("role") == "user"), None)
+    return next((entry for entry in spoken if entry.payload.get("role") == "user"), None)
 
 
-def _not_in_view(found: Sequence[RecalledPassage], fold: SessionFold) -> list[RecalledPassage]:
+def _not_in_view(
+    recalled_passages: Sequence[RecalledPassage], fold: SessionFold
+) -> list[RecalledPassage]:
     """Return the passages that are neither in view nor replaced by an edit that is."""
     spoken = fold.window.conversation()
     shown = {one for entry in spoken for one in (entry.id, replaced_entry_id(entry)) if one}
     seen = shown | set(fold.window.queued)
-    return [one for one in found if one.entry not in seen]
+    return [
+        recalled_passage
+        for recalled_passage in recalled_passages
+        if recalled_passage.entry not in seen
+    ]
 
 
 async def _says_something(tape: TapeService, before: int, problem: str) -> bool:
@@ -190,18 +199,26 @@ def asks_about_past(text: str) -> bool:
     return _ASKS.search(text) is not None or _LOOKS_BACK.search(text) is not None
 
 
-def select_passages(found: Sequence[RecalledPassage], asked: str) -> list[RecalledPassage]:
+def select_passages(
+    recalled_passages: Sequence[RecalledPassage], asked: str
+) -> list[RecalledPassage]:
     """Return the passages that score well enough for the prompt.
 
     Args:
-        found: Passages that are not in view, best first.
+        recalled_passages: Passages that are not in view, best first.
         asked: The message that they were searched for.
     """
     by_assistant = _ASKS_ASSISTANT.search(asked) is not None
-    fitting = [one for one in found if by_assistant or one.who != "tapebot"]
-    best = max((one.score for one in fitting), default=0.0)
+    fitting = [
+        recalled_passage
+        for recalled_passage in recalled_passages
+        if by_assistant or recalled_passage.who != "tapebot"
+    ]
+    best = max((recalled_passage.score for recalled_passage in fitting), default=0.0)
     least = max(MIN_SCORE, _OF_BEST * best)
-    return [one for one in fitting if one.score >= least][:MOST_PASSAGES]
+    return [recalled_passage for recalled_passage in fitting if recalled_passage.score >= least][
+        :MOST_PASSAGES
+    ]
 
 
 def _has_memory_outside_prompt(
@@ -242,10 +259,10 @@ def _memory_outside_prompt(memory: MemorySnapshot, told: str) -> MemorySnapshot:
     )
 
 
-def _chosen(found: Sequence[RecalledPassage], told: str, room: int) -> list[str]:
+def _chosen(recalled_passages: Sequence[RecalledPassage], told: str, room: int) -> list[str]:
     """Return the passages that fit the budget as one record; empty if none fits."""
     lines: list[str] = []
-    for passage in found:
+    for passage in recalled_passages:
         if passage.text in told and not _is_said(passage):
             continue
         line = passage.render()

@@ -49,8 +49,8 @@ def exact_context(
     """
     spoken = window.conversation()
     results = _by_position(spoken)
-    waiting = deque(one for one in anchors if not one.is_boundary)
-    held = [_anchor(one) for one in anchors if one.is_boundary]
+    waiting = deque(other for other in anchors if not other.is_boundary)
+    held = [_anchor(other) for other in anchors if other.is_boundary]
     messages: list[ChatMessage] = []
     for place in (*window.resumed, *window.entries):
         while waiting and waiting[0].id < place.id:
@@ -77,12 +77,12 @@ def anchors_in_view(fold: SessionFold, anchors: Iterable[TapeEntry]) -> list[Tap
     """
     begins = [fold.boundary] if fold.boundary is not None else []
     return begins + [
-        one
-        for one in anchors
-        if one.kind == "anchor"
-        and one.id >= fold.window.first_id
-        and not one.is_boundary
-        and problem_of(one) == fold.problem
+        entry
+        for entry in anchors
+        if entry.kind == "anchor"
+        and entry.id >= fold.window.first_id
+        and not entry.is_boundary
+        and problem_of(entry) == fold.problem
     ]
 
 
@@ -108,7 +108,7 @@ class AnchorReader:
             entries = await self._tape.read_entries(first, through)
             self._found += (entry for entry in entries if entry.kind == "anchor")
             self._read, first = through, through + 1
-        self._found = [one for one in self._found if one.id >= self._fold.window.first_id]
+        self._found = [entry for entry in self._found if entry.id >= self._fold.window.first_id]
         return anchors_in_view(self._fold, self._found)
 
 

@@ -42,7 +42,7 @@ class SummaryReader:
     async def read(self) -> tuple[str, ...]:
         """Return the summaries, oldest first."""
         marks = (self._fold.boundary, self._fold.last_consolidation)
-        last = max((one.id for one in marks if one), default=0)
+        last = max((entry.id for entry in marks if entry), default=0)
         key = (last, self._fold.zone.cleared, self._fold.problem)
         if key != self._key:
             self._found = await self._find(*key)

@@ -116,11 +116,18 @@ class AccessList:
 
     def person(self, person: str) -> AllowedPerson | None:
         """Return the entry of a person; None without one."""
-        return next((one for one in self.people if one.person == person), None)
+        return next(
+            (allowed_person for allowed_person in self.people if allowed_person.person == person),
+            None,
+        )
 
     def pending(self, now: datetime) -> list[PairingRequest]:
         """Return the valid requests that are not approved yet."""
-        return [one for one in self.requests if one.is_valid(now) and not one.approved]
+        return [
+            pairing_request
+            for pairing_request in self.requests
+            if pairing_request.is_valid(now) and not pairing_request.approved
+        ]
 
 
 def principal_of(channel: str, identifier: str) -> str | None:
@@ -152,7 +159,11 @@ def has_owner(
     """Return whether the bot has an owner, or, with a platform, an owner there."""
     owners = [
         *configured.owners,
-        *(one.person for one in access_list.people if one.role == "owner"),
+        *(
+            allowed_person.person
+            for allowed_person in access_list.people
+            if allowed_person.role == "owner"
+        ),
     ]
     if platform is None:
         return bool(owners)
@@ -173,7 +184,7 @@ def role_of(
         return "member" if person is not None or who in configured.allow else None
     allowed = configured.allow | {chat.chat for chat in access_list.chats}
     ids = (*access_request.chat_ids, access_request.address.chat_id)
-    here = (principal_of(access_request.address.channel, one) for one in ids)
+    here = (principal_of(access_request.address.channel, other) for other in ids)
     return "member" if any(principal in allowed for principal in here) else None
 
 
@@ -194,15 +205,28 @@ def add_request(
     person = principal_of(access_request.address.channel, access_request.sender.id)
     if person is None:
         return access_list, None
-    recent = tuple(one for one in access_list.requests if abs(now - one.since) < _HOUR)
-    own = [one for one in recent if one.person == person]
-    open_one = next((one for one in own if one.is_valid(now) and not one.approved), None)
+    recent = tuple(
+        pairing_request
+        for pairing_request in access_list.requests
+        if abs(now - pairing_request.since) < _HOUR
+    )
+    own = [pairing_request for pairing_request in recent if pairing_request.person == person]
+    open_one = next(
+        (
+            pairing_request
+            for pairing_request in own
+            if pairing_request.is_valid(now) and not pairing_request.approved
+        ),
+        None,
+    )
     if open_one is not None:
         if abs(now - open_one.last_sent_at) < CODE_RESEND_INTERVAL:
             return access_list, None
         told = replace(open_one, last_sent_at=now)
-        kept = tuple(told if one is open_one else one for one in recent)
-        return replace(access_list, requests=kept), told
+        pairing_requests = tuple(
+            told if pairing_request is open_one else pairing_request for pairing_request in recent
+        )
+        return replace(access_list, requests=pairing_requests), told
     if len(own) >= MOST_CODES or len(access_list.pending(now)) >= MOST_PENDING:
         return access_list, None
     fresh = PairingRequest(
@@ -219,12 +243,21 @@ def approve(
     Approving again changes nothing: a command may be repeated after a kill.
     """
     # Compare all codes, so that timing reveals nothing.
-    matching = [one for one in access_list.requests if same_code(code, one.code)]
-    found = next((one for one in matching if one.is_valid(now)), None)
+    matching = [
+        pairing_request
+        for pairing_request in access_list.requests
+        if same_code(code, pairing_request.code)
+    ]
+    found = next(
+        (pairing_request for pairing_request in matching if pairing_request.is_valid(now)), None
+    )
     if found is None:
         return None
     done = replace(found, approved=True)
-    requests = tuple(done if one is found else one for one in access_list.requests)
+    requests = tuple(
+        done if pairing_request is found else pairing_request
+        for pairing_request in access_list.requests
+    )
     people = access_list.people
     if access_list.person(found.person) is None:
         people = (*people, AllowedPerson(found.person, "member", found.name, now))
@@ -233,8 +266,14 @@ def approve(
 
 def with_owner(access_list: AccessList, person: str, name: str, now: datetime) -> AccessList:
     """Return the list with a person as owner."""
-    others = tuple(one for one in access_list.people if one.person != person)
-    requests = tuple(one for one in access_list.requests if one.person != person)
+    others = tuple(
+        allowed_person for allowed_person in access_list.people if allowed_person.person != person
+    )
+    requests = tuple(
+        pairing_request
+        for pairing_request in access_list.requests
+        if pairing_request.person != person
+    )
     owner = AllowedPerson(person, "owner", safe_name(name), now)
     return replace(access_list, people=(*others, owner), requests=requests)
 
@@ -255,10 +294,18 @@ def without(
     if principal in configured.allow:
         return access_list, "allow"
     smaller = AccessList(
-        tuple(one for one in access_list.people if one.person != principal),
-        tuple(one for one in access_list.chats if one.chat != principal),
+        tuple(
+            allowed_person
+            for allowed_person in access_list.people
+            if allowed_person.person != principal
+        ),
+        tuple(allowed_chat for allowed_chat in access_list.chats if allowed_chat.chat != principal),
         # Otherwise a used code would give them access again.
-        tuple(one for one in access_list.requests if one.person != principal),
+        tuple(
+            pairing_request
+            for pairing_request in access_list.requests
+            if pairing_request.person != principal
+        ),
     )
     if has_owner(access_list, configured) and not has_owner(smaller, configured):
         return access_list, "last owner"

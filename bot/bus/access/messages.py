@@ -83,8 +83,16 @@ class AccessOverview:
         cls, access_list: AccessList, configured: ConfiguredAccess, now: datetime
     ) -> AccessOverview:
         """Return the overview of an access list."""
-        owners = tuple(one for one in access_list.people if one.role == "owner")
-        members = tuple(one for one in access_list.people if one.role != "owner")
+        owners = tuple(
+            allowed_person
+            for allowed_person in access_list.people
+            if allowed_person.role == "owner"
+        )
+        members = tuple(
+            allowed_person
+            for allowed_person in access_list.people
+            if allowed_person.role != "owner"
+        )
         return cls(
             configured, owners, members, access_list.chats, tuple(access_list.pending(now)), now
         )
@@ -96,12 +104,18 @@ class AccessOverview:
         """
         settings = "in the settings"
         owners = [f"`{principal}`, {settings}" for principal in sorted(self.configured.owners)]
-        owners += [_listed(one.person, one.name, one.since) for one in self.owners]
-        members = [_listed(one.person, one.name, one.since) for one in self.members]
-        chats = [_listed(one.chat, "", one.since) for one in self.chats]
+        owners += [
+            _listed(allowed_person.person, allowed_person.name, allowed_person.since)
+            for allowed_person in self.owners
+        ]
+        members = [
+            _listed(allowed_person.person, allowed_person.name, allowed_person.since)
+            for allowed_person in self.members
+        ]
+        chats = [_listed(allowed_chat.chat, "", allowed_chat.since) for allowed_chat in self.chats]
         waiting = [
-            f"{_who(one.person, one.name)}, asked {_age(self.now - one.since)}"
-            for one in self.pending
+            f"{_who(pairing_request.person, pairing_request.name)}, asked {_age(self.now - pairing_request.since)}"
+            for pairing_request in self.pending
         ]
         if len(self.pending) >= MOST_PENDING:
             waiting.append(_FULL)

@@ -86,10 +86,10 @@ class PostgresAccessStore(AccessStore):
         """Do nothing: the caller closes the database."""
 
     async def _read(self) -> AccessSnapshot:
-        known = self._known
-        rows = await self._asked("read", _LOOK, [known.version])
+        access_snapshot = self._known
+        rows = await self._asked("read", _LOOK, [access_snapshot.version])
         version, claim, content = rows[0] if rows else ("", "", b"")
-        access_list = known.access_list if content is None else self._decoded(content)
+        access_list = access_snapshot.access_list if content is None else self._decoded(content)
         self._known = AccessSnapshot(version, access_list, claim)
         return self._known
 

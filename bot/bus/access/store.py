@@ -128,12 +128,20 @@ def decode(data: bytes, where: str, discard: str) -> AccessList:
 
 def _sound(access_list: AccessList) -> bool:
     """Return whether places are valid and unique, and times have a zone."""
-    people = [one.person for one in access_list.people]
-    chats = [one.chat for one in access_list.chats]
-    principals = [*people, *chats, *(one.person for one in access_list.requests)]
-    times: list[datetime] = [one.since for one in access_list.people]
-    times += [one.since for one in access_list.chats]
-    times += [moment for one in access_list.requests for moment in (one.since, one.last_sent_at)]
+    people = [allowed_person.person for allowed_person in access_list.people]
+    chats = [allowed_chat.chat for allowed_chat in access_list.chats]
+    principals = [
+        *people,
+        *chats,
+        *(pairing_request.person for pairing_request in access_list.requests),
+    ]
+    times: list[datetime] = [allowed_person.since for allowed_person in access_list.people]
+    times += [allowed_chat.since for allowed_chat in access_list.chats]
+    times += [
+        moment
+        for pairing_request in access_list.requests
+        for moment in (pairing_request.since, pairing_request.last_sent_at)
+    ]
     return (
         all(parse_principal(principal) == principal for principal in principals)
         and len(set(people)) == len(people)

@@ -142,8 +142,8 @@ class AttachmentService(AttachmentReceiver):
                 data = await self._blobs.get(blob)
                 if data is None:
                     return replace(taken, note=_LOST)
-                found = await read_document(data, taken.mime, limit=self._max_characters)
-            return replace(taken, text=found.text, note=found.note)
+                document_text = await read_document(data, taken.mime, limit=self._max_characters)
+            return replace(taken, text=document_text.text, note=document_text.note)
         if taken.kind == "image" and taken.mime in IMAGES:
             return taken
         return replace(taken, note=UNREADABLE)

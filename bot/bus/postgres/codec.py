@@ -75,8 +75,10 @@ def encode(outbound: Outbound) -> str:
     """Encode an outbound item as JSON."""
     values = _values(outbound)
     if isinstance(outbound, Answer):
-        values["buttons"] = [[one.label, one.command] for one in outbound.buttons]
-        values["files"] = [[one.name, str(one.path)] for one in outbound.files]
+        values["buttons"] = [[button.label, button.command] for button in outbound.buttons]
+        values["files"] = [
+            [outgoing_file.name, str(outgoing_file.path)] for outgoing_file in outbound.files
+        ]
     values["address"] = [*_address(outbound.address)]
     return json.dumps({"kind": _NAMES[type(outbound)], **values})
 

@@ -107,7 +107,7 @@ class HeldSession:
     @property
     def fetched(self) -> list[int]:
         """Ids of messages that were fetched and not received."""
-        return [one.id for one in self.waiting if isinstance(one, PostgresDelivery)]
+        return [item.id for item in self.waiting if isinstance(item, PostgresDelivery)]
 
     @property
     def busy(self) -> bool:
@@ -117,8 +117,8 @@ class HeldSession:
     @property
     def suspects(self) -> int:
         """How many fetched or handled messages may have killed earlier holders."""
-        known = (*self.working.values(), *self.waiting)
-        return sum(isinstance(one, PostgresDelivery) and one.suspect for one in known)
+        items = (*self.working.values(), *self.waiting)
+        return sum(isinstance(item, PostgresDelivery) and item.suspect for item in items)
 
     @property
     def capacity(self) -> int:

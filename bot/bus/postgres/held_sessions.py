@@ -186,63 +186,87 @@ class HeldSessions:
                 await anyio.sleep(_RETRY_SECONDS)
 
     async def _poll(self, queues: set[int]) -> None:
-        holds = [one for one in self.held.values() if one.queue in queues and self._serves(one)]
+        holds = [
+            held_session
+            for held_session in self.held.values()
+            if held_session.queue in queues and self._serves(held_session)
+        ]
         most = min(self._claimers - len(self._ready), self._max_sessions - len(self.held))
         if self._claimers and len(self.held) >= self._max_sessions:
             self._request_releases()
         if not holds and most <= 0:
             return
-        wary = any(one.suspects for one in self.held.values())
+        wary = any(held_session.suspects for held_session in self.held.values())
         asked = anyio.current_time()
-        found = await self._queries.poll(holds, queues, max(most, 0), wary=wary)
-        for one in found:
-            if one.hold_index is None:
-                await self._handle_claimed(one, asked)
+        inbound_rows = await self._queries.poll(holds, queues, max(most, 0), wary=wary)
+        for inbound_row in inbound_rows:
+            if inbound_row.hold_index is None:
+                await self._handle_claimed(inbound_row, asked)
             else:
-                await self._handle_row(holds[one.hold_index - 1], one)
+                await self._handle_row(holds[inbound_row.hold_index - 1], inbound_row)
 
     def _request_releases(self) -> None:
         """Ask the workers that have been idle longest to leave: other sessions wait for a place."""
-        idle = [one for one in self.held.values() if self._serves(one) and not one.busy]
-        idle = [one for one in idle if not one.lock_count and one.release_requested_by is None]
-        for one in sorted(idle, key=lambda hold: hold.last_delivery_at)[:_MAX_RELEASE_REQUESTS]:
-            one.release_requested_by = ""
-            one.add(ReleaseRequest())
+        idle = [
+            held_session
+            for held_session in self.held.values()
+            if self._serves(held_session) and not held_session.busy
+        ]
+        idle = [
+            held_session
+            for held_session in idle
+            if not held_session.lock_count and held_session.release_requested_by is None
+        ]
+        for other in sorted(idle, key=lambda hold: hold.last_delivery_at)[:_MAX_RELEASE_REQUESTS]:
+            other.release_requested_by = ""
+            other.add(ReleaseRequest())
 
     @staticmethod
     def _serves(hold: HeldSession) -> bool:
         return not hold.released and not hold.lost
 
-    async def _handle_row(self, hold: HeldSession, found: InboundRow) -> None:
+    async def _handle_row(self, hold: HeldSession, inbound_row: InboundRow) -> None:
         """Handle a new row of a held session."""
-        if found.kind == "lost":
+        if inbound_row.kind == "lost":
             self._mark_lost(hold)
-        elif found.kind == "letgo":
-            if hold.release_requested_by != found.body:
-                hold.release_requested_by = found.body
+        elif inbound_row.kind == "letgo":
+            if hold.release_requested_by != inbound_row.body:
+                hold.release_requested_by = inbound_row.body
                 hold.add(ReleaseRequest())
         else:
-            await self._intake.handle(hold, found)
+            await self._intake.handle(hold, inbound_row)
 
-    async def _handle_claimed(self, found: InboundRow, asked: float) -> None:
+    async def _handle_claimed(self, inbound_row: InboundRow, asked: float) -> None:
         """Handle the first row of a session that was just claimed."""
-        group = str(found.headers["x-pgmq-group"])
+        group = str(inbound_row.headers["x-pgmq-group"])
         hold = HeldSession(
-            *(decode_key(group) or group, group, found.queue, found.id, found.reads),
+            *(
+                decode_key(group) or group,
+                group,
+                inbound_row.queue,
+                inbound_row.id,
+                inbound_row.reads,
+            ),
             ends=asked + self._lease,
-            after_in=found.id,
-            after_report=found.id,
+            after_in=inbound_row.id,
+            after_report=inbound_row.id,
         )
-        kind = found.headers["kind"]
+        kind = inbound_row.headers["kind"]
         if kind in ("in", "report"):
-            wary = any(one.suspects for one in self.held.values())
-            if kind == "in" and wary and SUSPECT_AFTER <= found.deaths < DEAD_LETTER_AFTER_DEATHS:
+            wary = any(held_session.suspects for held_session in self.held.values())
+            if (
+                kind == "in"
+                and wary
+                and SUSPECT_AFTER <= inbound_row.deaths < DEAD_LETTER_AFTER_DEATHS
+            ):
                 await self._release(hold, pause=_RETRY_SECONDS)
                 return
-            if not await self._intake.handle(hold, found):
+            if not await self._intake.handle(hold, inbound_row):
                 return
         elif (
-            kind == "hold" or found.deaths >= DEAD_LETTER_AFTER_DEATHS or decode_key(group) is None
+            kind == "hold"
+            or inbound_row.deaths >= DEAD_LETTER_AFTER_DEATHS
+            or decode_key(group) is None
         ):
             await self._release(hold)
             return
@@ -274,19 +298,23 @@ class HeldSessions:
     async def _renew(self) -> None:
         while True:
             await anyio.sleep(self._lease / 3)
-            held = [one for one in (*self.held.values(), *self._again.values()) if not one.lost]
-            if not held:
+            held_sessions = [
+                held_session
+                for held_session in (*self.held.values(), *self._again.values())
+                if not held_session.lost
+            ]
+            if not held_sessions:
                 continue
             asked = anyio.current_time()
             try:
                 with anyio.move_on_after(self._lease / 3):
-                    kept = await self._queries.renew(held)
+                    kept = await self._queries.renew(held_sessions)
                     self.counts["renewals"] += len(kept)
-                    for one in held:
-                        if (one.queue, one.token) in kept:
-                            one.ends = asked + self._lease
+                    for other in held_sessions:
+                        if (other.queue, other.token) in kept:
+                            other.ends = asked + self._lease
                         else:
-                            self._mark_lost(one)
+                            self._mark_lost(other)
             except BusError as error:
                 logger.warning("session leases could not be renewed: %s", error)
 

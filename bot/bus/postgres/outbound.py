@@ -60,7 +60,7 @@ class OutboundWriter:
         before = [slot for slot in self._newest if slot[0] == session]
         if before:
             await self._queries.write_partials([self._newest.pop(place) for place in before])
-        files = [await _content(one.path) for one in answer.files]
+        files = [await _content(outgoing_file.path) for outgoing_file in answer.files]
         await self._queries.write_answer(answer, files)
 
     async def run(self) -> None:

@@ -123,10 +123,10 @@ class Queries:
             [
                 *(self._lease, self._holder, most, list(queues)),
                 *_columns(holds),
-                [one.after_in for one in holds],
-                [one.after_report for one in holds],
-                [one.capacity for one in holds],
-                [wary or one.busy for one in holds],
+                [held_session.after_in for held_session in holds],
+                [held_session.after_report for held_session in holds],
+                [held_session.capacity for held_session in holds],
+                [wary or held_session.busy for held_session in holds],
             ],
         )
         return [InboundRow(w, n, q, i or 0, r or 0, b, h or {}) for w, n, q, i, r, b, h in rows]
@@ -289,10 +289,10 @@ class Queries:
 
 def _columns(holds: Sequence[HeldSession]) -> tuple[list[int], list[str], list[int], list[int]]:
     return (
-        [one.queue for one in holds],
-        [one.group for one in holds],
-        [one.token for one in holds],
-        [one.reads for one in holds],
+        [held_session.queue for held_session in holds],
+        [held_session.group for held_session in holds],
+        [held_session.token for held_session in holds],
+        [held_session.reads for held_session in holds],
     )
 
 

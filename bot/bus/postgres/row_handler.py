@@ -55,32 +55,39 @@ class InboundRowHandler:
         self._counts = counts
         self._ack = ack
 
-    async def handle(self, hold: HeldSession, found: InboundRow) -> bool:
+    async def handle(self, hold: HeldSession, inbound_row: InboundRow) -> bool:
         """Queue a row for the session's worker; return False if it became a dead letter."""
-        is_report = found.headers["kind"] == "report"
+        is_report = inbound_row.headers["kind"] == "report"
         if is_report:
-            hold.after_report = found.id
+            hold.after_report = inbound_row.id
         else:
-            hold.after_in = found.id
+            hold.after_in = inbound_row.id
         try:
             if is_report:
-                report = decode_report(str(found.body))
+                report = decode_report(str(inbound_row.body))
                 hold.session = report.session
-                hold.add(ReportRow(found.id, report))
+                hold.add(ReportRow(inbound_row.id, report))
                 return True
-            record = decode_in(str(found.body))
+            record = decode_in(str(inbound_row.body))
         except InvalidInbound:
-            logger.exception("message %d of queue %d cannot be read", found.id, found.queue)
-            await self._bury(hold, found.id, None)
+            logger.exception(
+                "message %d of queue %d cannot be read", inbound_row.id, inbound_row.queue
+            )
+            await self._bury(hold, inbound_row.id, None)
             return False
         hold.session = record.inbound.session
-        if found.deaths >= DEAD_LETTER_AFTER_DEATHS:
-            logger.error("message %d of session %s is set aside", found.id, hold.session)
-            await self._bury(hold, found.id, record.inbound)
+        if inbound_row.deaths >= DEAD_LETTER_AFTER_DEATHS:
+            logger.error("message %d of session %s is set aside", inbound_row.id, hold.session)
+            await self._bury(hold, inbound_row.id, record.inbound)
             return False
-        suspect, given_up = found.deaths >= SUSPECT_AFTER, found.deaths >= GIVEN_UP_AFTER
+        suspect, given_up = (
+            inbound_row.deaths >= SUSPECT_AFTER,
+            inbound_row.deaths >= GIVEN_UP_AFTER,
+        )
         hold.add(
-            PostgresDelivery(found.id, record, found.reads > 1, suspect, given_up, hold, self._ack)
+            PostgresDelivery(
+                inbound_row.id, record, inbound_row.reads > 1, suspect, given_up, hold, self._ack
+            )
         )
         return True
 

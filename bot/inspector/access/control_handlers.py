@@ -31,7 +31,8 @@ def web_handlers(logins: LoginService, name: str) -> Mapping[str, Handler]:
 
     async def tokens(_: Mapping[str, Any]) -> Mapping[str, Any]:
         found = [
-            f"{one.name}  since {one.at:%Y-%m-%d}" for one in await logins.login_store.tokens()
+            f"{api_token.name}  since {api_token.at:%Y-%m-%d}"
+            for api_token in await logins.login_store.tokens()
         ]
         return {
             "ok": True,

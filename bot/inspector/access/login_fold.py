@@ -124,8 +124,8 @@ class LoginFold:
 
     def one_time_login(self, digest: str, now: datetime) -> OneTimeLogin | None:
         """Return the valid one-time login of a digest, if there is one."""
-        found = self.one_time_logins.get(digest)
-        return found if found is not None and found.good(now) else None
+        time_login = self.one_time_logins.get(digest)
+        return time_login if time_login is not None and time_login.good(now) else None
 
     def login(self, digest: str, now: datetime) -> Login | None:
         """Return the valid login of a digest, if there is one."""
@@ -134,12 +134,14 @@ class LoginFold:
 
     def token(self, digest: str) -> ApiToken | None:
         """Return the token of a digest, if there is one and it was not revoked."""
-        return find_by_digest(((one.digest, one) for one in self.tokens.values()), digest)
+        return find_by_digest(
+            ((api_token.digest, api_token) for api_token in self.tokens.values()), digest
+        )
 
     def logins_of(self, visitor: str, now: datetime) -> list[Login]:
         """Return a user's valid logins, the most recently used first."""
         mine = [self.logins[digest] for digest in self._of.get(visitor, ())]
-        return [one for one in reversed(mine) if one.good(now)]
+        return [other for other in reversed(mine) if other.good(now)]
 
     # Folding.
 
@@ -171,9 +173,13 @@ class LoginFold:
         digest, visitor = _text(data, "digest"), _text(data, "as")
         made = OneTimeLogin(digest, visitor, _text(data, "name"), _text(data, "chat"), at)
         self.one_time_logins[digest] = made
-        theirs = [one for one in self.one_time_logins.values() if one.visitor == visitor]
-        for one in theirs[:-MAX_ONE_TIME_LOGINS_PER_VISITOR]:
-            del self.one_time_logins[one.digest]
+        theirs = [
+            time_login
+            for time_login in self.one_time_logins.values()
+            if time_login.visitor == visitor
+        ]
+        for other in theirs[:-MAX_ONE_TIME_LOGINS_PER_VISITOR]:
+            del self.one_time_logins[other.digest]
         while len(self.one_time_logins) > MAX_ONE_TIME_LOGINS:
             del self.one_time_logins[next(iter(self.one_time_logins))]
 
@@ -207,7 +213,9 @@ class LoginFold:
             self._forget(digest)
         withdrawn = data.get("offers")
         for digest in [
-            one.digest for one in self.one_time_logins.values() if one.visitor == withdrawn
+            time_login.digest
+            for time_login in self.one_time_logins.values()
+            if time_login.visitor == withdrawn
         ]:
             del self.one_time_logins[digest]
 

@@ -140,12 +140,14 @@ class LoginStore:
         """
 
         def compose() -> tuple[list[TapeEntry], int]:
-            ended = [one for one in self.fold.logins.values() if wanted(one)]
+            ended = [other for other in self.fold.logins.values() if wanted(other)]
             now = self._clock.now()
-            made = [login_entry(LOGIN_ENDED, now, digest=one.digest) for one in ended]
-            if any(one.visitor == offers for one in self.fold.one_time_logins.values()):
-                made.append(login_entry(LOGIN_ENDED, now, offers=offers))
-            return made, len(ended)
+            entries = [login_entry(LOGIN_ENDED, now, digest=other.digest) for other in ended]
+            if any(
+                time_login.visitor == offers for time_login in self.fold.one_time_logins.values()
+            ):
+                entries.append(login_entry(LOGIN_ENDED, now, offers=offers))
+            return entries, len(ended)
 
         return await self._write(compose)
 

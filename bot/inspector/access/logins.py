@@ -208,7 +208,7 @@ class LoginService:
         secret = self.origin.login_cookie(connection)
         if secret is not None:
             digest = token_digest(secret)
-            await self.login_store.end_logins(lambda one: one.digest == digest)
+            await self.login_store.end_logins(lambda login: login.digest == digest)
 
 
 def _plain(code: str) -> str:

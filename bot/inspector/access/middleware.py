@@ -90,8 +90,8 @@ class SecurityMiddleware:
         except Exception:
             # The framework's own error response lacks our headers and a readable text.
             if scope["type"] == "http" and not begun:
-                told = error_response(Request(scope), HttpError(500, "broken", _BROKEN))
-                await told(scope, receive, send)
+                response = error_response(Request(scope), HttpError(500, "broken", _BROKEN))
+                await response(scope, receive, send)
             raise
 
     def _guarded(self, path: str, send: Send) -> Send:

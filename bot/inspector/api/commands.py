@@ -100,13 +100,13 @@ async def commands(web: WebContextDep, visitor: Member) -> CommandList:
     """List the commands that the caller may run."""
     listed = [
         CommandInfo(
-            name=one.name,
-            summary=one.summary,
-            forms=[Form(form=form, summary=line) for form, line in one.forms],
-            owner_only=one.owner_only,
+            name=other.name,
+            summary=other.summary,
+            forms=[Form(form=form, summary=line) for form, line in other.forms],
+            owner_only=other.owner_only,
         )
-        for one in web.commands.visible_commands()
-        if visitor.role == "owner" or not one.owner_only
+        for other in web.commands.visible_commands()
+        if visitor.role == "owner" or not other.owner_only
     ]
     return CommandList(commands=listed)
 
@@ -119,13 +119,13 @@ async def command(web: WebContextDep, visitor: Member, given: CommandRequest) ->
     not sent to the chat. An owner may run commands in any conversation, a member in their own on
     the web. Answers 504 after a timeout: the command goes on, and its answer will be on the tape.
     """
-    place = await _place(web, visitor, given.session)
+    address = await _place(web, visitor, given.session)
     if parse_command(given.text) is None:
         raise HttpError(422, "no_command", "only commands are accepted here, such as /memory")
-    private = await is_private(web.store, place)
+    private = await is_private(web.store, address)
     try:
         answer = await web.remote_commands.run(
-            place, visitor, given.text, private=private, pressed=given.pressed, within=WITHIN
+            address, visitor, given.text, private=private, pressed=given.pressed, within=WITHIN
         )
     except TimeoutError as exc:
         detail = f"no answer within {WITHIN:g} s; the command continues, check the tape later"
@@ -134,10 +134,12 @@ async def command(web: WebContextDep, visitor: Member, given: CommandRequest) ->
         id=answer.id,
         text=answer.text,
         html=render_markdown(answer.text),
-        buttons=[AnswerButton(label=one.label, command=one.command) for one in answer.buttons],
+        buttons=[
+            AnswerButton(label=button.label, command=button.command) for button in answer.buttons
+        ],
         files=[
-            AnswerFile(name=one.name, url=_address(given.session, answer.id, number))
-            for number, one in enumerate(answer.files)
+            AnswerFile(name=outgoing_file.name, url=_address(given.session, answer.id, number))
+            for number, outgoing_file in enumerate(answer.files)
         ],
     )
 
@@ -155,27 +157,27 @@ async def file(
     """Return a file that was attached to a command's answer, such as `/memory export`."""
     transcript = TapeTranscript(web.store, web.exports)
     files = await transcript.files(session, answer)
-    found: OutgoingFile | None = files[number] if number < len(files) else None
-    if found is None or not await anyio.Path(found.path).is_file():
+    outgoing_file: OutgoingFile | None = files[number] if number < len(files) else None
+    if outgoing_file is None or not await anyio.Path(outgoing_file.path).is_file():
         raise HttpError(404, "not_found", "there is no such file, or it no longer exists")
-    name = quote(found.name.replace("\x00", ""), safe="")
+    name = quote(outgoing_file.name.replace("\x00", ""), safe="")
     headers = {
         "Content-Disposition": f"attachment; filename*=UTF-8''{name}",
         "Content-Security-Policy": "sandbox; default-src 'none'",
     }
-    return FileResponse(found.path, headers=headers, media_type="application/octet-stream")
+    return FileResponse(outgoing_file.path, headers=headers, media_type="application/octet-stream")
 
 
-async def is_private(store: TapeStore, place: Address) -> bool:
+async def is_private(store: TapeStore, address: Address) -> bool:
     """Return whether a conversation is one person's with the bot, by its newest messages.
 
     If no message states it, the conversation is treated as a group, which is shown less.
     """
-    if place.channel in (WEB_CHANNEL, CONSOLE):
+    if address.channel in (WEB_CHANNEL, CONSOLE):
         return True
     scanned = 0
     try:
-        async with aclosing(store.read_back(place.session)) as entries:
+        async with aclosing(store.read_back(address.session)) as entries:
             async for entry in entries:
                 private = entry.meta.get("private")
                 # A remote command only repeats what this function returned for it.
@@ -197,19 +199,19 @@ async def _place(web: WebContext, visitor: WebUser, session: str) -> Address:
         TapeNotFound: The conversation has no tape yet.
     """
     try:
-        place = Address.parse(session)
+        address = Address.parse(session)
     except InvalidInbound as error:
         raise HttpError(422, "invalid_request", str(error)) from error
-    if place.session != session:
+    if address.session != session:
         raise HttpError(422, "invalid_request", f"{session} is not a conversation")
-    if visitor.role != "owner" and place != visitor.address:
+    if visitor.role != "owner" and address != visitor.address:
         raise HttpError(403, "owners_only", "only an owner may give commands in this conversation")
     if not is_conversation(session):
         raise HttpError(422, "invalid_request", f"{session} is a memory, not a conversation")
-    if place != visitor.address:
+    if address != visitor.address:
         # A command must not create a conversation that does not exist.
         await web.store.version(session)
-    return place
+    return address
 
 
 def _address(session: str, answer: str, number: int) -> str:

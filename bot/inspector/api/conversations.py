@@ -52,23 +52,23 @@ _WAITING = 24
 
 @router.get("/sessions", tags=["sessions"])
 async def sessions(
-    found: DirectoryDep,
+    directory_dep: DirectoryDep,
     words: SessionWords = "",
     channel: Channel = "",
     cursor: SessionCursor = "",
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> SessionsModel:
     """List conversations, the most recently used first."""
-    return await found.newest(words=words, channel=channel, cursor=cursor, limit=limit)
+    return await directory_dep.newest(words=words, channel=channel, cursor=cursor, limit=limit)
 
 
 @router.get("/session", tags=["sessions"])
-async def session(found: DirectoryDep, tape: TapeName) -> SessionModel:
+async def session(directory_dep: DirectoryDep, tape: TapeName) -> SessionModel:
     """Return the state of one conversation."""
-    one = await found.get(tape) if is_conversation(tape) else None
-    if one is None:
+    session_model = await directory_dep.get(tape) if is_conversation(tape) else None
+    if session_model is None:
         raise HttpError(404, "not_found", f"there is no conversation {tape!r}")
-    return one
+    return session_model
 
 
 @router.get("/memories", tags=["sessions"])
@@ -84,8 +84,8 @@ async def entries(
     """Return the entries of an id range, both ends included: 500 ids at most."""
     if not first <= last < first + reading.MOST:
         raise HttpError(422, "invalid_request", f"last: give first to first + {reading.MOST - 1}")
-    found = await reading.read_range(web.store, tape, first, last)
-    return reading.EntriesModel(entries=tuple(found), version=await web.store.version(tape))
+    entry_models = await reading.read_range(web.store, tape, first, last)
+    return reading.EntriesModel(entries=tuple(entry_models), version=await web.store.version(tape))
 
 
 @router.get("/entry", tags=["entries"])
@@ -100,7 +100,7 @@ async def entry(
 
 @router.get("/entries/found", tags=["entries"])
 async def found(
-    web: WebContextDep, tape: TapeName, asked: Annotated[EntryQuery, Depends()]
+    web: WebContextDep, tape: TapeName, entry_query: Annotated[EntryQuery, Depends()]
 ) -> EntrySearchModel:
     """Search entries by words, category, kind, person, problem and time.
 
@@ -108,7 +108,7 @@ async def found(
     first. Any other search reads the tape back, a portion per request: a response may be empty and
     have a `next`.
     """
-    return await search_entries(web.store, tape, asked)
+    return await search_entries(web.store, tape, entry_query)
 
 
 @router.get("/entries/anchors", tags=["entries"])

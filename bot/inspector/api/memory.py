@@ -67,14 +67,14 @@ async def list_facts(
     web: WebContextDep,
     visitor: Owner,
     tape: TapeName,
-    wanted: Annotated[FactQuery, Depends()],
+    fact_query: Annotated[FactQuery, Depends()],
 ) -> FactPage:
     """List facts by subject, those without one last.
 
     For a conversation, these are the facts of its scope; facts that everybody reads are listed by
     `tape=workspace:shared`. Erased facts are never listed.
     """
-    return fact_page(await load_memory(web, visitor, tape), wanted)
+    return fact_page(await load_memory(web, visitor, tape), fact_query)
 
 
 @router.get("/fact", tags=["memory"])

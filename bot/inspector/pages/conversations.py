@@ -87,7 +87,7 @@ async def sessions(
     *,
     request: Request,
     web: WebContextDep,
-    found: DirectoryDep,
+    directory_dep: DirectoryDep,
     visitor: Owner,
     words: SessionWords = "",
     channel: Channel = "",
@@ -96,7 +96,7 @@ async def sessions(
 ) -> HTMLResponse:
     """Render the conversations, most recently used first, and the memory tapes."""
     tapes = await web.store.list_tapes()
-    listing = await found.newest(words=words, channel=channel, cursor=cursor, tapes=tapes)
+    listing = await directory_dep.newest(words=words, channel=channel, cursor=cursor, tapes=tapes)
     asked = {key: value for key, value in (("words", words), ("channel", channel)) if value}
     memory = await memories(tapes, web.scopes)
     return render_page(
@@ -171,10 +171,15 @@ async def _found(
     web: WebContext, tape: str, given: TimelineFilter, before: int | None
 ) -> dict[str, Any]:
     """Return what the page shows of a search."""
-    found = await _look(web, tape, given.query(web.agent.timezone, before))
-    asked = {**asdict(given), "category": given.category or [], "tape": tape, "before": found.next}
-    older = f"/timeline?{urlencode(asked, doseq=True)}" if found.next else ""
-    return {"found": found, "older": older}
+    search_model = await _look(web, tape, given.query(web.agent.timezone, before))
+    asked = {
+        **asdict(given),
+        "category": given.category or [],
+        "tape": tape,
+        "before": search_model.next,
+    }
+    older = f"/timeline?{urlencode(asked, doseq=True)}" if search_model.next else ""
+    return {"found": search_model, "older": older}
 
 
 async def _around(web: WebContext, tape: str, entry: int | None, version: int) -> dict[str, Any]:
@@ -192,15 +197,17 @@ async def _around(web: WebContext, tape: str, entry: int | None, version: int) -
     return {"first": first, "rows": rows, "entry": entry, "about": about}
 
 
-async def _look(web: WebContext, tape: str, asked: EntryQuery) -> EntrySearchModel:
+async def _look(web: WebContext, tape: str, entry_query: EntryQuery) -> EntrySearchModel:
     """Search further back while few entries are found, for a second at most."""
-    found = await search_entries(web.store, tape, asked)
+    search_model = await search_entries(web.store, tape, entry_query)
     until = anyio.current_time() + _LONGEST_LOOK
-    entries = list(found.entries)
-    while found.next and len(entries) < _ENOUGH and anyio.current_time() < until:
-        found = await search_entries(web.store, tape, replace(asked, before=found.next))
-        entries += found.entries
-    return found.model_copy(update={"entries": tuple(entries)})
+    entries = list(search_model.entries)
+    while search_model.next and len(entries) < _ENOUGH and anyio.current_time() < until:
+        search_model = await search_entries(
+            web.store, tape, replace(entry_query, before=search_model.next)
+        )
+        entries += search_model.entries
+    return search_model.model_copy(update={"entries": tuple(entries)})
 
 
 def _midnight(day: str, zone: tzinfo, *, days: int = 0) -> datetime | None:
@@ -221,14 +228,18 @@ async def turns(
     before: Before | None = None,
 ) -> HTMLResponse:
     """Render a conversation's turns."""
-    found = await turn_page(TapeService(web.store, tape), before, _TURNS)
-    older = f"/turns?{urlencode({'tape': tape, 'before': found.older})}" if found.older else ""
+    turns_model = await turn_page(TapeService(web.store, tape), before, _TURNS)
+    older = (
+        f"/turns?{urlencode({'tape': tape, 'before': turns_model.older})}"
+        if turns_model.older
+        else ""
+    )
     return render_page(
         request,
         "turns.html",
         visitor,
         tape=tape,
-        turns=found.turns,
+        turns=turns_model.turns,
         statuses=TURN_STATUSES,
         first=f"/turns?{urlencode({'tape': tape})}" if before is not None else "",
         older=older,

@@ -93,11 +93,11 @@ async def end_logins(request: Request, web: WebContextDep, visitor: Member) -> R
     if which == "others":
         # Someone with one of the other logins may have made a link or code to return with.
         await web.logins.login_store.end_logins(
-            lambda one: one.visitor == visitor.id and one.entry != own, offers=visitor.id
+            lambda login: login.visitor == visitor.id and login.entry != own, offers=visitor.id
         )
     else:
         await web.logins.login_store.end_logins(
-            lambda one: one.visitor == visitor.id and str(one.entry) == which
+            lambda login: login.visitor == visitor.id and str(login.entry) == which
         )
     return RedirectResponse("/account", 303)
 

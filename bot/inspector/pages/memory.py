@@ -82,11 +82,11 @@ async def memory_page(
     """Render the memory of a conversation or scope."""
     # Without JavaScript, the form always sends the field.
     subject = None if asked.subject == "*" else asked.subject
-    wanted = replace(asked, subject=subject, limit=_FACTS)
-    held = await load_memory(web, visitor, tape)
-    view = await memory_view(web, held)
-    found = fact_page(held, wanted)
-    shared = () if held.is_workspace else held.workspace.active()
+    fact_query = replace(asked, subject=subject, limit=_FACTS)
+    loaded_memory = await load_memory(web, visitor, tape)
+    view = await memory_view(web, loaded_memory)
+    found = fact_page(loaded_memory, fact_query)
+    shared = () if loaded_memory.is_workspace else loaded_memory.workspace.active()
     notes = view.zone.notes if view.zone else []
     return render_page(
         request,
@@ -97,20 +97,20 @@ async def memory_page(
         whose=_whose(view.kind, view.scope, view.identities),
         found=found,
         groups=_by_subject(found.facts),
-        wanted=wanted,
+        wanted=fact_query,
         statuses=FACT_STATUSES,
-        shared=[held.view(one, shared=True) for one in shared],
-        quarantine=await quarantine(web, held, waiting, _WAITING),
+        shared=[loaded_memory.view(fact, shared=True) for fact in shared],
+        quarantine=await quarantine(web, loaded_memory, waiting, _WAITING),
         waiting_at=waiting,
-        newer=_facts_url(tape, wanted, max(0, asked.cursor - _FACTS)) if asked.cursor else "",
-        older="" if found.next is None else _facts_url(tape, wanted, found.next),
+        newer=_facts_url(tape, fact_query, max(0, asked.cursor - _FACTS)) if asked.cursor else "",
+        older="" if found.next is None else _facts_url(tape, fact_query, found.next),
         notes=[(day, render_markdown(text)) for day, text in reversed(notes)],
     )
 
 
-def _facts_url(tape: str, wanted: FactQuery, cursor: int) -> str:
-    asked = {"tape": tape, "words": wanted.words, "status": wanted.status}
-    asked |= {} if wanted.subject is None else {"subject": wanted.subject}
+def _facts_url(tape: str, fact_query: FactQuery, cursor: int) -> str:
+    asked = {"tape": tape, "words": fact_query.words, "status": fact_query.status}
+    asked |= {} if fact_query.subject is None else {"subject": fact_query.subject}
     return f"/memory?{urlencode({**asked, 'cursor': cursor})}#facts"
 
 
@@ -118,7 +118,7 @@ def _by_subject(facts: Iterable[FactView]) -> list[tuple[str, list[FactView]]]:
     """Group facts by subject; they are sorted by it already."""
     return [
         (subject, list(some))
-        for subject, some in groupby(facts, lambda one: one.subject.strip().lower())
+        for subject, some in groupby(facts, lambda fact_view: fact_view.subject.strip().lower())
     ]
 
 
@@ -137,10 +137,16 @@ async def fact_page_of_one(
     request: Request, web: WebContextDep, visitor: Owner, *, tape: TapeName, number: FactNumber
 ) -> Response:
     """Render one fact: its evidence, the decisions on it, and its history."""
-    held = await load_memory(web, visitor, tape)
-    detail = await fact_detail(web, held, number)
+    loaded_memory = await load_memory(web, visitor, tape)
+    detail = await fact_detail(web, loaded_memory, number)
     return render_page(
-        request, "fact.html", visitor, tape=tape, detail=detail, fact=detail.fact, kind=held.kind
+        request,
+        "fact.html",
+        visitor,
+        tape=tape,
+        detail=detail,
+        fact=detail.fact,
+        kind=loaded_memory.kind,
     )
 
 
@@ -156,14 +162,14 @@ async def zones_page(
     before: BeforeVersion = None,
 ) -> Response:
     """Render a zone's versions and the diff of two: by default the newest and the one before."""
-    found = await list_zones(web.store, tape)
-    listed = await zone_page(web, tape, before, _ZONES, found)
-    numbers = [one.version for one in found]
+    zone_locations = await list_zones(web.store, tape)
+    listed = await zone_page(web, tape, before, _ZONES, zone_locations)
+    numbers = [zone_location.version for zone_location in zone_locations]
     if new is None:
         new = numbers[0] if numbers else 0
     if old is None:
-        old = next((one for one in numbers if one < new), 0)
-    diff = await zone_diff(web, tape, old, new, found)
+        old = next((number for number in numbers if number < new), 0)
+    diff = await zone_diff(web, tape, old, new, zone_locations)
     older = {"tape": tape, "from": old, "to": new, "before": listed.before}
     return render_page(
         request,
@@ -176,7 +182,7 @@ async def zones_page(
         else await last_change(await load_memory(web, visitor, tape)),
         listed=listed,
         previous=dict(zip(numbers, [*numbers[1:], 0], strict=False)),
-        picked=found if len(found) <= _PICKED else [],
+        picked=zone_locations if len(zone_locations) <= _PICKED else [],
         diff=diff,
         parts=[(part, list(rows(part))) for part in diff.parts],
         newest_page=before is None,
@@ -211,16 +217,20 @@ async def problems(
     request: Request, web: WebContextDep, visitor: Owner, tape: TapeName
 ) -> HTMLResponse:
     """Render a conversation's problems, with the working sets of those not completed."""
-    found = await problems_in(web, visitor, tape)
-    living = [one for one in found.problems if one.state != "completed"]
-    ended = [one for one in found.problems if one.state == "completed"]
-    sets = await working_sets_in(web, visitor, tape, [one.id for one in living])
+    problem_list = await problems_in(web, visitor, tape)
+    living = [
+        problem_view for problem_view in problem_list.problems if problem_view.state != "completed"
+    ]
+    ended = [
+        problem_view for problem_view in problem_list.problems if problem_view.state == "completed"
+    ]
+    sets = await working_sets_in(web, visitor, tape, [problem_view.id for problem_view in living])
     return render_page(
         request,
         "problems.html",
         visitor,
         tape=tape,
-        found=found,
+        found=problem_list,
         living=living,
         ended=ended,
         sets=sets,
@@ -241,7 +251,7 @@ async def reference(
     offset: Offset = 0,
 ) -> HTMLResponse:
     """Render reference values, one value's versions if asked for, and the beliefs."""
-    found = await reference_in(web, visitor, tape)
+    reference_list = await reference_in(web, visitor, tape)
     versions = why = None
     if key is not None:
         versions = await versions_of(web, visitor, tape, key, before=before, limit=_VERSIONS)
@@ -249,6 +259,6 @@ async def reference(
         why = await why_believed(web, visitor, tape, belief)
     listed = await beliefs_in(web, visitor, tape, which=which, offset=offset, limit=_BELIEFS)
     return render_page(
-        request, "reference.html", visitor, tape=tape, found=found, key=key, versions=versions, why=why,
+        request, "reference.html", visitor, tape=tape, found=reference_list, key=key, versions=versions, why=why,
         beliefs=listed, which=which, offset=offset, older=max(0, offset - _BELIEFS),
     )  # fmt: skip

@@ -45,53 +45,67 @@ async def statistics(
     tape: OptionalTape = "",
 ) -> HTMLResponse:
     """Render plots of the last days."""
-    found = await recent_statistics(web, cache, days, tape or None)
+    statistics_model = await recent_statistics(web, cache, days, tape or None)
     names = [name for name in await web.store.list_tapes() if is_conversation(name)]
     return render_page(
         request,
         "statistics.html",
         visitor,
-        found=found,
+        found=statistics_model,
         days=days,
         spans=sorted({*SPANS, days}),
         tape=tape,
         names=names[:_OFFERED],
-        totals=_totals(found.days),
-        plots=_plots(found),
+        totals=_totals(statistics_model.days),
+        plots=_plots(statistics_model),
     )
 
 
 def _totals(days: Sequence[DayModel]) -> dict[str, float | None]:
-    used = [one for day in days for one in day.usage]
-    prompt = sum(one.prompt_tokens for one in used)
-    known = [one.cost for one in used if one.cost is not None]
+    used = [model_usage for day in days for model_usage in day.usage]
+    prompt = sum(model_usage.prompt_tokens for model_usage in used)
+    known = [model_usage.cost for model_usage in used if model_usage.cost is not None]
     return {
         "turns": sum(day.turns for day in days),
         "failed": sum(day.failed for day in days),
         "prompt": prompt,
-        "cached": sum(one.cached_tokens for one in used) / prompt if prompt else None,
-        "completion": sum(one.completion_tokens for one in used),
+        "cached": sum(model_usage.cached_tokens for model_usage in used) / prompt
+        if prompt
+        else None,
+        "completion": sum(model_usage.completion_tokens for model_usage in used),
         "cost": sum(known) if known or not used else None,
-        "unpriced": sum(one.calls for one in used if one.cost is None),
+        "unpriced": sum(model_usage.calls for model_usage in used if model_usage.cost is None),
     }
 
 
-def _plots(found: StatisticsModel) -> list[Plot]:
-    labels = [f"{date.fromisoformat(day.day):%b} {int(day.day[8:])}" for day in found.days]
+def _plots(statistics_model: StatisticsModel) -> list[Plot]:
+    labels = [
+        f"{date.fromisoformat(day.day):%b} {int(day.day[8:])}" for day in statistics_model.days
+    ]
     return [
-        _tokens(found.days, labels),
-        _cost(found.days, labels),
-        _latency(found.days, labels),
-        _level("facts", "Active facts", labels, [day.facts for day in found.days], count),
-        _level("zone", "Memory zones", labels, [day.zone_bytes for day in found.days], size),
-        _level("entries", "Entries of tapes", labels, [day.entries for day in found.days], count),
+        _tokens(statistics_model.days, labels),
+        _cost(statistics_model.days, labels),
+        _latency(statistics_model.days, labels),
+        _level(
+            "facts", "Active facts", labels, [day.facts for day in statistics_model.days], count
+        ),
+        _level(
+            "zone", "Memory zones", labels, [day.zone_bytes for day in statistics_model.days], size
+        ),
+        _level(
+            "entries",
+            "Entries of tapes",
+            labels,
+            [day.entries for day in statistics_model.days],
+            count,
+        ),
     ]
 
 
 def _tokens(days: Sequence[DayModel], labels: Sequence[str]) -> Plot:
-    cached = [sum(one.cached_tokens for one in day.usage) for day in days]
-    prompt = [sum(one.prompt_tokens for one in day.usage) for day in days]
-    written = [sum(one.completion_tokens for one in day.usage) for day in days]
+    cached = [sum(model_usage.cached_tokens for model_usage in day.usage) for day in days]
+    prompt = [sum(model_usage.prompt_tokens for model_usage in day.usage) for day in days]
+    written = [sum(model_usage.completion_tokens for model_usage in day.usage) for day in days]
     fresh = [max(0, whole - part) for whole, part in zip(prompt, cached, strict=True)]
     return Plot(
         "tokens",
@@ -107,14 +121,14 @@ def _tokens(days: Sequence[DayModel], labels: Sequence[str]) -> Plot:
 
 def _cost(days: Sequence[DayModel], labels: Sequence[str]) -> Plot:
     spent: defaultdict[str, float] = defaultdict(float)
-    for one in (one for day in days for one in day.usage):
+    for one in (model_usage for day in days for model_usage in day.usage):
         spent[one.model] += one.cost or 0
     named = sorted(spent, key=lambda model: -spent[model])[:_MODELS]
     others = spent.keys() - set(named)
     series = [Series(model, [_cost_of(day.usage, {model}) for day in days]) for model in named]
     if others:
         series.append(Series(_OTHERS, [_cost_of(day.usage, others) for day in days]))
-    whole = sum(value or 0 for one in series for value in one.values)
+    whole = sum(value or 0 for other in series for value in other.values)
     summary = f"{dollars(whole)} in total, as far as prices are known, by model."
     return Plot("cost", "Cost by model", summary, labels, tuple(series), dollars)
 
@@ -139,7 +153,11 @@ def _level(
 
 
 def _cost_of(usage: Sequence[ModelUsage], models: Collection[str]) -> float | None:
-    known = [one.cost for one in usage if one.model in models and one.cost is not None]
+    known = [
+        model_usage.cost
+        for model_usage in usage
+        if model_usage.model in models and model_usage.cost is not None
+    ]
     return sum(known) if known else None
 
 

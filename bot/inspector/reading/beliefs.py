@@ -109,9 +109,13 @@ async def beliefs_in(
         TapeNotFound: There is no such tape.
     """
     memory = await load_memory(web, visitor, tape)
-    known = [one for one in memory.facts.compartments.patterns.values() if _has_words(one)]
-    ended = sum(one.status == "retired" for one in known)
-    found = sort_by_confidence((one for one in known if _is_of(one, which)), web.agent.clock.now())
+    beliefs = [
+        belief for belief in memory.facts.compartments.patterns.values() if _has_words(belief)
+    ]
+    ended = sum(belief.status == "retired" for belief in beliefs)
+    found = sort_by_confidence(
+        (belief for belief in beliefs if _is_of(belief, which)), web.agent.clock.now()
+    )
     shown = found[offset : offset + limit]
     return BeliefList(
         tape=tape,
@@ -119,7 +123,7 @@ async def beliefs_in(
         session=memory.session,
         count=len(found),
         retired=ended,
-        beliefs=[_view(web, memory, one) for one in shown],
+        beliefs=[_view(web, memory, belief) for belief in shown],
         after=offset + limit if len(found) > offset + limit else None,
     )
 
@@ -173,9 +177,9 @@ async def _chain(
     store: TapeStore, chain: Iterable[EpisodeEntry], tape: str
 ) -> list[SupportingEntry]:
     found = []
-    for one in chain:
-        gone = one.content.get("missing") is True
-        rests = await supporting_entry(store, one.id, tape)
+    for episode in chain:
+        gone = episode.content.get("missing") is True
+        rests = await supporting_entry(store, episode.id, tape)
         found.append(rests.model_copy(update={"state": "gone", "href": ""}) if gone else rests)
     return found
 
@@ -193,34 +197,34 @@ def _beliefs(web: WebContext, memory: LoadedMemory) -> BeliefReader:
     )
 
 
-def _has_words(one: SynthesizedPattern) -> bool:
+def _has_words(belief: SynthesizedPattern) -> bool:
     """Return whether its words are still there, whatever its status."""
-    return one.text not in ("", ERASED_TEXT)
+    return belief.text not in ("", ERASED_TEXT)
 
 
-def _is_of(one: SynthesizedPattern, which: WhichBeliefs) -> bool:
-    return which == "all" or (one.status == "retired") == (which == "retired")
+def _is_of(belief: SynthesizedPattern, which: WhichBeliefs) -> bool:
+    return which == "all" or (belief.status == "retired") == (which == "retired")
 
 
-def _view(web: WebContext, memory: LoadedMemory, one: SynthesizedPattern) -> Belief:
+def _view(web: WebContext, memory: LoadedMemory, belief: SynthesizedPattern) -> Belief:
     now = web.agent.clock.now()
-    left = one.confidence_at(now)
+    left = belief.confidence_at(now)
     return Belief(
-        name=one.id,
-        type=one.pattern_type,
-        text=one.text,
-        when=str(one.content.get("if") or ""),
-        then=str(one.content.get("then") or ""),
-        status=one.status,
-        reason=one.reason.replace(f"{memory.tape}#", "#"),
+        name=belief.id,
+        type=belief.pattern_type,
+        text=belief.text,
+        when=str(belief.content.get("if") or ""),
+        then=str(belief.content.get("then") or ""),
+        status=belief.status,
+        reason=belief.reason.replace(f"{memory.tape}#", "#"),
         confidence=left,
-        confirmed_confidence=one.confidence,
-        confirmed=format_time(one.last_validated),
-        in_a_month=left if one.protected else left * (1.0 - one.decay_rate) ** 30,
-        decay=0.0 if one.protected else one.decay_rate,
-        protected=one.protected,
-        created=format_time(one.created_at),
-        evidence=[_ground(name, memory.tape) for name in one.evidence_ids],
+        confirmed_confidence=belief.confidence,
+        confirmed=format_time(belief.last_validated),
+        in_a_month=left if belief.protected else left * (1.0 - belief.decay_rate) ** 30,
+        decay=0.0 if belief.protected else belief.decay_rate,
+        protected=belief.protected,
+        created=format_time(belief.created_at),
+        evidence=[_ground(name, memory.tape) for name in belief.evidence_ids],
     )
 
 

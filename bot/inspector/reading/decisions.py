@@ -114,28 +114,30 @@ class DecisionView(ReadModel):
 
 async def evidence_of(store: TapeStore, fact: Fact) -> list[EvidenceView]:
     """Return a fact's evidence, oldest first, each with whether its entry still exists."""
-    return [await _evidence(store, one) for one in fact.evidence]
+    return [await _evidence(store, evidence) for evidence in fact.evidence]
 
 
-async def _evidence(store: TapeStore, one: Evidence) -> EvidenceView:
+async def _evidence(store: TapeStore, evidence: Evidence) -> EvidenceView:
     try:
-        found = await store.read(one.tape, one.entry, one.entry) if one.tape else []
+        found = (
+            await store.read(evidence.tape, evidence.entry, evidence.entry) if evidence.tape else []
+        )
     except TapeNotFound:
         found = []
     erased = bool(found) and is_erased(found[0])
     state: Literal["there", "erased", "gone"] = "there"
     state = "gone" if not found else "erased" if erased else state
-    query = urlencode({"tape": one.tape, "entry": one.entry})
+    query = urlencode({"tape": evidence.tape, "entry": evidence.entry})
     return EvidenceView(
-        tape=one.tape,
-        entry=one.entry,
-        quote="" if erased else one.quote,
-        who=one.who or one.origin,
-        when=one.when,
-        origin=one.origin,
+        tape=evidence.tape,
+        entry=evidence.entry,
+        quote="" if erased else evidence.quote,
+        who=evidence.who or evidence.origin,
+        when=evidence.when,
+        origin=evidence.origin,
         state=state,
         href=f"/timeline?{query}" if found else "",
-        message=message_url(one.tape, one.inbound, private=one.origin != "member"),
+        message=message_url(evidence.tape, evidence.inbound, private=evidence.origin != "member"),
     )
 
 
@@ -145,21 +147,23 @@ async def decisions_on(scope: TapeService, fact: Fact) -> list[DecisionView]:
     If very many records were written since, only some of those between the first and the last are
     found.
     """
-    found: list[DecisionView] = []
+    decision_views: list[DecisionView] = []
     reached = False
     async with aclosing(_back(scope, fact.batch, _STEPS)) as entries:
         async for entry in entries:
             for decided, raw in reversed(list(_of(entry, fact.id))):
-                found.append(_view(scope.name, entry, decided, fact))
+                decision_views.append(_view(scope.name, entry, decided, fact))
                 reached = reached or _begins(decided, raw, fact.id)
             if reached:
                 break
-    if not reached and all(one.entry != fact.admitted for one in found):
+    if not reached and all(
+        decision_view.entry != fact.admitted for decision_view in decision_views
+    ):
         admitted = await _record(scope, fact.admitted)
         if admitted is not None:
             first = _of(admitted, fact.id)
-            found += [_view(scope.name, admitted, decided, fact) for decided, _ in first]
-    return found
+            decision_views += [_view(scope.name, admitted, decided, fact) for decided, _ in first]
+    return decision_views
 
 
 async def rejected_decisions(scope: TapeService, last: int, limit: int) -> list[DecisionView]:
@@ -170,18 +174,20 @@ async def rejected_decisions(scope: TapeService, last: int, limit: int) -> list[
         last: Id of its newest record.
         limit: The most decisions to return.
     """
-    found: list[DecisionView] = []
+    decision_views: list[DecisionView] = []
     async with aclosing(_back(scope, last, _LATELY)) as entries:
         async for entry in entries:
             kept_out = [
-                one
-                for one in parse_outcome(entry).with_verdict("logged", "refused")
-                if entry.name == FACTS_EVENT and one.proposal.text
+                decision
+                for decision in parse_outcome(entry).with_verdict("logged", "refused")
+                if entry.name == FACTS_EVENT and decision.proposal.text
             ]
-            found += [_view(scope.name, entry, one, None) for one in reversed(kept_out)]
-            if len(found) >= limit:
+            decision_views += [
+                _view(scope.name, entry, decision, None) for decision in reversed(kept_out)
+            ]
+            if len(decision_views) >= limit:
                 break
-    return found[:limit]
+    return decision_views[:limit]
 
 
 async def reason_of(scope: TapeService, fact: Fact) -> str:
@@ -193,28 +199,28 @@ async def reasons_of(scope: TapeService, facts: Sequence[Fact]) -> dict[int, str
     """Return the gate's reasons by fact number, without those whose record is gone."""
     told: dict[tuple[int, int], str] = {}
     # Many facts share a record, and a record may be large: each is read once.
-    for at in dict.fromkeys(one.admitted for one in facts):
+    for at in dict.fromkeys(fact.admitted for fact in facts):
         entry = await _record(scope, at)
         for decided in parse_outcome(entry).decisions if entry is not None else ():
             concerned = (decided.fact, decided.ended)
-            told |= {(at, one.id): decided.reason for one in concerned if one is not None}
-    keys = {one.id: (one.admitted, one.id) for one in facts}
+            told |= {(at, fact.id): decided.reason for fact in concerned if fact is not None}
+    keys = {fact.id: (fact.admitted, fact.id) for fact in facts}
     return {number: told[key] for number, key in keys.items() if key in told}
 
 
 async def _record(scope: TapeService, entry: int) -> TapeEntry | None:
-    found = await scope.read_entries(entry, entry) if entry else []
-    return found[0] if found and found[0].name == FACTS_EVENT else None
+    entries = await scope.read_entries(entry, entry) if entry else []
+    return entries[0] if entries and entries[0].name == FACTS_EVENT else None
 
 
 async def _back(scope: TapeService, at: int, steps: int) -> AsyncGenerator[TapeEntry, None]:
     """Yield up to ``steps`` records of a scope, newest first, starting at an entry."""
     for _ in range(steps):
-        found = await scope.read_entries(at, at) if at else []
-        if not found:
+        entries = await scope.read_entries(at, at) if at else []
+        if not entries:
             return
-        yield found[0]
-        before = found[0].data.get("previous")
+        yield entries[0]
+        before = entries[0].data.get("previous")
         at = before if type(before) is int and before < at else 0
 
 
@@ -231,7 +237,7 @@ def _of(entry: TapeEntry, number: int) -> Iterator[tuple[ProposalDecision, dict[
         alone = TapeEntry(entry.id, entry.kind, {"name": FACTS_EVENT, "data": {"ops": [raw]}})
         for decided in parse_outcome(alone).decisions:
             concerned = (decided.fact, decided.ended)
-            if any(one is not None and one.id == number for one in concerned):
+            if any(fact is not None and fact.id == number for fact in concerned):
                 yield decided, raw
 
 
@@ -247,7 +253,7 @@ def _view(
 ) -> DecisionView:
     evidence = fact.evidence if fact is not None else ()
     author, asker = str(entry.data.get("author") or ""), entry.data.get("asker")
-    known = {one.sender: one.who for one in evidence if one.sender}
+    known = {other.sender: other.who for other in evidence if other.sender}
     who = known.get(asker, asker) if isinstance(asker, str) else ""
     if author == "person" and not who and evidence:
         who = evidence[-1].who

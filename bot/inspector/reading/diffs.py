@@ -63,8 +63,8 @@ class ZonePartDiff(ReadModel):
 
 def zone_part_diffs(old: MemorySnapshot, new: MemorySnapshot) -> list[ZonePartDiff]:
     """Return the diff of each part of two zones, without parts that are empty in both."""
-    before = {one.date: one.content for one in old.dailies}
-    after = {one.date: one.content for one in new.dailies}
+    before = {daily_note.date: daily_note.content for daily_note in old.dailies}
+    after = {daily_note.date: daily_note.content for daily_note in new.dailies}
     days = sorted({*before, *after}, reverse=True)
     texts = [
         ("long_term", "Long-term memory", old.long_term, new.long_term),
@@ -81,8 +81,8 @@ def _part(name: str, title: str, old: str, new: str) -> ZonePartDiff:
     return ZonePartDiff(
         name=name,
         title=title,
-        added=sum(one.kind in ("added", "changed") for one in lines),
-        removed=sum(one.kind in ("removed", "changed") for one in lines),
+        added=sum(diff_line.kind in ("added", "changed") for diff_line in lines),
+        removed=sum(diff_line.kind in ("removed", "changed") for diff_line in lines),
         lines=lines,
     )
 

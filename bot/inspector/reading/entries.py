@@ -146,7 +146,8 @@ async def read_range(store: TapeStore, tape: str, first: int, last: int) -> list
         TapeNotFound: There is no such tape.
     """
     return [
-        summarize_entry(one) for one in await store.read(tape, first, min(last, first + MOST - 1))
+        summarize_entry(entry)
+        for entry in await store.read(tape, first, min(last, first + MOST - 1))
     ]
 
 
@@ -180,20 +181,20 @@ async def list_chapters(store: TapeStore, tape: str, limit: int) -> ChaptersMode
         TapeNotFound: There is no such tape.
     """
     anchors = await store.list_anchors(tape)
-    marks = [one for one in anchors if one.name not in (MEMORY_OPEN, MEMORY_SEAL)]
-    shown = tuple(
+    marks = [anchor for anchor in anchors if anchor.name not in (MEMORY_OPEN, MEMORY_SEAL)]
+    chapter_models = tuple(
         ChapterModel(
-            name=strip_control_characters(one.name),
-            id=one.at,
-            entry=one.entry_id,
-            time=one.ts,
-            title=_title(one.state),
-            boundary=one.is_boundary,
+            name=strip_control_characters(anchor.name),
+            id=anchor.at,
+            entry=anchor.entry_id,
+            time=anchor.ts,
+            title=_title(anchor.state),
+            boundary=anchor.is_boundary,
         )
-        for one in marks[-limit:]
+        for anchor in marks[-limit:]
     )
     first, version = await first_id(store, tape), await store.version(tape)
-    return ChaptersModel(anchors=shown, total=len(marks), first=first, version=version)
+    return ChaptersModel(anchors=chapter_models, total=len(marks), first=first, version=version)
 
 
 async def wait_for_entries(
@@ -246,24 +247,26 @@ async def _turn_with(store: TapeStore, tape: str, entry: TapeEntry) -> str:
     inbound = entry.meta.get("inbound")
     if (turn := turn_id(entry)) or not isinstance(inbound, str):
         return turn
-    for one in await store.read(tape, entry.id + 1, entry.id + _TURN_WITHIN):
-        taken = one.data.get("inbound") if one.name in (TURN_START, LOOP_STEP, TURN_END) else None
+    for other in await store.read(tape, entry.id + 1, entry.id + _TURN_WITHIN):
+        taken = (
+            other.data.get("inbound") if other.name in (TURN_START, LOOP_STEP, TURN_END) else None
+        )
         if isinstance(taken, list) and inbound in taken:
-            return turn_id(one)
+            return turn_id(other)
     return ""
 
 
 async def _citing(web: WebContext, tape: str, number: int) -> list[CitingFact]:
     """Return the facts of a conversation's scope and the workspace that cite an entry."""
-    found: list[CitingFact] = []
+    citing_facts: list[CitingFact] = []
     for scope in await _scopes(web, tape):
         await scope.open()
-        found += [
+        citing_facts += [
             CitingFact(tape=scope.name, number=fact.id, text=fact.text, status=fact.status)
             for fact in scope.fold.facts.values()
             if fact.text and any(e.tape == tape and e.entry == number for e in fact.evidence)
         ]
-    return found
+    return citing_facts
 
 
 async def _scopes(web: WebContext, tape: str) -> list[ScopeMemory]:

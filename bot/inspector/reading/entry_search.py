@@ -76,7 +76,7 @@ class EntrySearchModel(ReadModel):
     next: int | None = Field(description="Pass it as `before` to search further back.")
 
 
-async def search_entries(store: TapeStore, tape: str, asked: EntryQuery) -> EntrySearchModel:
+async def search_entries(store: TapeStore, tape: str, entry_query: EntryQuery) -> EntrySearchModel:
     """Search a tape: by words with the index, otherwise by reading back a portion.
 
     Bookkeeping is in no index: a search that includes it is answered by reading back.
@@ -85,74 +85,80 @@ async def search_entries(store: TapeStore, tape: str, asked: EntryQuery) -> Entr
         TapeNotFound: There is no such tape.
         InvalidSearch: The query is not valid.
     """
-    if asked.words.strip() and asked.is_indexed:
-        return await _searched(store, tape, asked)
-    return await _scanned(store, tape, asked)
+    if entry_query.words.strip() and entry_query.is_indexed:
+        return await _searched(store, tape, entry_query)
+    return await _scanned(store, tape, entry_query)
 
 
-async def _searched(store: TapeStore, tape: str, asked: EntryQuery) -> EntrySearchModel:
+async def _searched(store: TapeStore, tape: str, entry_query: EntryQuery) -> EntrySearchModel:
     await store.version(tape)
-    kinds = frozenset(asked.kinds or ())
-    if asked.category:
-        there = frozenset(kind for one in asked.category for kind in _KINDS[one])
+    kinds = frozenset(entry_query.kinds or ())
+    if entry_query.category:
+        there = frozenset(kind for category in entry_query.category for kind in _KINDS[category])
         kinds = there & kinds if kinds else there
         if not kinds:
             return _result([], ranked=True)
     query = SearchQuery(
-        text=asked.words,
+        text=entry_query.words,
         tapes=(tape,),
         kinds=kinds or None,
-        senders=frozenset({asked.sender}) if asked.sender else None,
-        problem=asked.problem or None,
-        since=asked.since,
-        until=asked.until,
-        last=asked.before - 1 if asked.before is not None else None,
-        limit=asked.limit,
+        senders=frozenset({entry_query.sender}) if entry_query.sender else None,
+        problem=entry_query.problem or None,
+        since=entry_query.since,
+        until=entry_query.until,
+        last=entry_query.before - 1 if entry_query.before is not None else None,
+        limit=entry_query.limit,
     )
     query.validate()
-    found: list[EntryModel] = []
-    for limit in (asked.limit, MAX_HITS):
+    entry_models: list[EntryModel] = []
+    for limit in (entry_query.limit, MAX_HITS):
         hits = await store.search(replace(query, limit=limit))
         near = (summarize_entry(hit.entry) for hit in hits if hit.direct)
-        found = [one for one in near if _is_of(one, asked.category)]
+        entry_models = [
+            entry_model for entry_model in near if _is_of(entry_model, entry_query.category)
+        ]
         # To the index, answers are messages: matches may rank below the other category's.
-        if len(found) >= asked.limit or len(hits) < limit:
+        if len(entry_models) >= entry_query.limit or len(hits) < limit:
             break
-    return _result(found[: asked.limit], ranked=True)
+    return _result(entry_models[: entry_query.limit], ranked=True)
 
 
-async def _scanned(store: TapeStore, tape: str, asked: EntryQuery) -> EntrySearchModel:
-    for moment in (asked.since, asked.until):
+async def _scanned(store: TapeStore, tape: str, entry_query: EntryQuery) -> EntrySearchModel:
+    for moment in (entry_query.since, entry_query.until):
         if moment is not None and moment.tzinfo is None:
             raise InvalidSearch("a time in a search needs its zone")
-    words = asked.words.casefold().split()
-    found: list[EntryModel] = []
+    words = entry_query.words.casefold().split()
+    entry_models: list[EntryModel] = []
     looked, until = 0, anyio.current_time() + _SECONDS
-    async with aclosing(store.read_back(tape, asked.before)) as entries:
+    async with aclosing(store.read_back(tape, entry_query.before)) as entries:
         async for entry in entries:
-            one = summarize_entry(entry)
-            if _fits(entry, one, asked, words):
-                found.append(one)
+            entry_model = summarize_entry(entry)
+            if _fits(entry, entry_model, entry_query, words):
+                entry_models.append(entry_model)
             looked += 1
             if not looked % 200:
                 await anyio.lowlevel.checkpoint()
             spent = looked >= _SCANNED or anyio.current_time() > until
-            if len(found) >= asked.limit or spent:
-                return _result(found, following=entry.id)
-    return _result(found)
+            if len(entry_models) >= entry_query.limit or spent:
+                return _result(entry_models, following=entry.id)
+    return _result(entry_models)
 
 
-def _fits(entry: TapeEntry, one: EntryModel, asked: EntryQuery, words: Collection[str]) -> bool:
-    if not _is_of(one, asked.category) or (asked.kinds and one.kind not in asked.kinds):
+def _fits(
+    entry: TapeEntry, entry_model: EntryModel, entry_query: EntryQuery, words: Collection[str]
+) -> bool:
+    if not _is_of(entry_model, entry_query.category) or (
+        entry_query.kinds and entry_model.kind not in entry_query.kinds
+    ):
         return False
-    if asked.problem and one.problem != asked.problem:
+    if entry_query.problem and entry_model.problem != entry_query.problem:
         return False
-    if asked.sender and asked.sender.casefold() not in _names(entry):
+    if entry_query.sender and entry_query.sender.casefold() not in _names(entry):
         return False
-    said = sent_time(entry)
-    if asked.since is not None and (said is None or said < asked.since):
+    moment = sent_time(entry)
+    if entry_query.since is not None and (moment is None or moment < entry_query.since):
         return False
-    if asked.until is not None and (said is None or said >= asked.until):
+    if entry_query.until is not None and (moment is None or moment >= entry_query.until):
         return False
     # All of it, not the line that is shown.
     text = describe(entry).casefold() if words else ""
@@ -166,8 +172,8 @@ def _names(entry: TapeEntry) -> tuple[str, ...]:
     return tuple(name.casefold() for name in named if name)
 
 
-def _is_of(one: EntryModel, categories: Collection[Category] | None) -> bool:
-    return not categories or one.category in categories
+def _is_of(entry_model: EntryModel, categories: Collection[Category] | None) -> bool:
+    return not categories or entry_model.category in categories
 
 
 def _result(

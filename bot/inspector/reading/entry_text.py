@@ -99,7 +99,7 @@ def describe(entry: TapeEntry) -> str:
     if entry.kind == "message":
         return _message(entry)
     if entry.kind == "tool_call":
-        calls = [f"{one.get('name')}({one.get('arguments')})" for one in entry.calls]
+        calls = [f"{call.get('name')}({call.get('arguments')})" for call in entry.calls]
         return f"calls {'; '.join(calls)}" if calls else "calls nothing"
     if entry.kind == "tool_result":
         payload = entry.payload
@@ -125,7 +125,7 @@ def full_text(entry: TapeEntry) -> str:
     if entry.kind in ("message", "tool_call", "tool_result", "system") or entry.name == REPLY:
         text = entry.data.get("text") if entry.name == REPLY else entry.payload.get("content")
         if entry.kind == "tool_call":
-            calls = [f"{one.get('name')}({one.get('arguments')})" for one in entry.calls]
+            calls = [f"{call.get('name')}({call.get('arguments')})" for call in entry.calls]
             text = "\n".join([*([str(text)] if text else []), *calls])
         return strip_control_characters(str(text or "")) or strip_control_characters(
             describe(entry)
@@ -173,7 +173,7 @@ def strip_control_characters(text: str) -> str:
 
 
 def _message(entry: TapeEntry) -> str:
-    files = [one.name for one in attachments_in(entry.meta)]
+    files = [entry_attachment.name for entry_attachment in attachments_in(entry.meta)]
     behind = f" [{', '.join(files)}]" if files else ""
     if is_erased(entry):
         return f"{ERASED}{behind}"
@@ -282,8 +282,8 @@ def _delivery(data: dict[str, Any]) -> str:
 def _decided(data: dict[str, Any]) -> str:
     operations = _listed(data.get("ops"))
     counts: dict[str, int] = {}
-    for one in operations:
-        verdict = str(one.get("verdict"))
+    for operation in operations:
+        verdict = str(operation.get("verdict"))
         counts[verdict] = counts.get(verdict, 0) + 1
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     first = str(operations[0].get("text") or "") if operations else ""

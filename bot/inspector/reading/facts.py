@@ -191,54 +191,58 @@ class LoadedMemory:
         )
 
 
-def fact_page(held: LoadedMemory, wanted: FactQuery) -> FactPage:
+def fact_page(loaded_memory: LoadedMemory, fact_query: FactQuery) -> FactPage:
     """Return a page of facts."""
-    found = filter_facts(held.facts.facts.values(), wanted.status, wanted.words, wanted.subject)
-    end = wanted.cursor + wanted.limit
+    facts = filter_facts(
+        loaded_memory.facts.facts.values(), fact_query.status, fact_query.words, fact_query.subject
+    )
+    end = fact_query.cursor + fact_query.limit
     return FactPage(
-        tape=held.tape,
-        scope=held.scope_tape.name,
-        session=held.session,
-        total=len(found),
-        facts=[held.view(one) for one in found[wanted.cursor : end]],
-        next=end if end < len(found) else None,
+        tape=loaded_memory.tape,
+        scope=loaded_memory.scope_tape.name,
+        session=loaded_memory.session,
+        total=len(facts),
+        facts=[loaded_memory.view(fact) for fact in facts[fact_query.cursor : end]],
+        next=end if end < len(facts) else None,
     )
 
 
-async def fact_detail(web: WebContext, held: LoadedMemory, number: str) -> FactDetail:
+async def fact_detail(web: WebContext, loaded_memory: LoadedMemory, number: str) -> FactDetail:
     """Return one fact with its evidence and history; of an erased one, only what is left.
 
     Raises:
         HttpError: 404 if there is no fact of this number.
     """
-    shared = number.startswith("w") or held.is_workspace
-    fold = held.workspace if shared else held.facts
+    shared = number.startswith("w") or loaded_memory.is_workspace
+    fold = loaded_memory.workspace if shared else loaded_memory.facts
     fact = fold.facts.get(int(number.removeprefix("w")))
     if fact is None:
-        where = WORKSPACE_SCOPE if shared else held.scope_tape.name
+        where = WORKSPACE_SCOPE if shared else loaded_memory.scope_tape.name
         raise HttpError(
             404, "not_found", f"there is no fact {number} in {where}; /memory lists the facts"
         )
-    scope = TapeService(web.store, WORKSPACE_SCOPE) if shared else held.scope_tape
+    scope = TapeService(web.store, WORKSPACE_SCOPE) if shared else loaded_memory.scope_tape
     before = fold.history(fact)[1:] if fact.text else []
-    after = [one for one in fold.facts.values() if one.supersedes == fact.id]
+    after = [other for other in fold.facts.values() if other.supersedes == fact.id]
     return FactDetail(
-        fact=held.view(fact, shared=shared),
-        session=held.session,
+        fact=loaded_memory.view(fact, shared=shared),
+        session=loaded_memory.session,
         evidence=await evidence_of(web.store, fact),
         decisions=await decisions_on(scope, fact),
-        replaced=[held.view(one, shared=shared) for one in before],
-        replaced_by=[held.view(one, shared=shared) for one in after if one.status != "pending"],
+        replaced=[loaded_memory.view(other, shared=shared) for other in before],
+        replaced_by=[
+            loaded_memory.view(other, shared=shared) for other in after if other.status != "pending"
+        ],
     )
 
 
-async def last_change(held: LoadedMemory) -> int | None:
+async def last_change(loaded_memory: LoadedMemory) -> int | None:
     """Return the id of the change that ``/memory undo`` would take back; None if there is none.
 
     Pages pass it to the command, so that it undoes this change even if others followed.
     """
-    found = None if held.is_workspace else await held.scope.undo_batch()
-    return None if found is None else found.undone_entry
+    proposal_batch = None if loaded_memory.is_workspace else await loaded_memory.scope.undo_batch()
+    return None if proposal_batch is None else proposal_batch.undone_entry
 
 
 def fact_number(number: int, *, shared: bool) -> str:
@@ -309,10 +313,17 @@ async def _opened(web: WebContext, name: str) -> ScopeMemory:
 
 async def _chat_of(web: WebContext, visitor: WebUser, scope: ScopeMemory) -> str:
     """Return a private conversation of a scope's person; empty if none is found."""
-    newest = sorted(scope.fold.facts.values(), key=lambda one: one.changed, reverse=True)
-    said = (one.tape for fact in newest for one in fact.evidence if one.origin == "person")
+    newest = sorted(scope.fold.facts.values(), key=lambda fact: fact.changed, reverse=True)
+    said = (
+        evidence.tape
+        for fact in newest
+        for evidence in fact.evidence
+        if evidence.origin == "person"
+    )
     tried = (*web.scopes.identities(scope.name), visitor.address.session, *said)
-    for tape in [one for one in dict.fromkeys(tried) if one and not is_shared_scope(one)][:_CHATS]:
+    for tape in [
+        fromkey for fromkey in dict.fromkeys(tried) if fromkey and not is_shared_scope(fromkey)
+    ][:_CHATS]:
         try:
             if await home_of(web, tape, await load_session_fold(web, tape)) == scope.name:
                 return tape
@@ -335,14 +346,16 @@ def filter_facts(
     sought = words.casefold().split()
     wanted = subject.strip().casefold() if subject is not None else None
     found = [
-        one
-        for one in facts
-        if one.text
-        and _is_of(one.status, which)
-        and (wanted is None or one.subject.strip().casefold() == wanted)
-        and _says(one, sought)
+        fact
+        for fact in facts
+        if fact.text
+        and _is_of(fact.status, which)
+        and (wanted is None or fact.subject.strip().casefold() == wanted)
+        and _says(fact, sought)
     ]
-    return sorted(found, key=lambda one: (not one.subject, one.subject.strip().casefold(), one.id))
+    return sorted(
+        found, key=lambda fact: (not fact.subject, fact.subject.strip().casefold(), fact.id)
+    )
 
 
 def _is_of(status: FactStatus, which: FactFilter) -> bool:

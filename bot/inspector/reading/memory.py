@@ -96,28 +96,28 @@ class Quarantine(ReadModel):
     )
 
 
-async def memory_view(web: WebContext, held: LoadedMemory) -> MemoryView:
+async def memory_view(web: WebContext, loaded_memory: LoadedMemory) -> MemoryView:
     """Return the state of memory."""
-    facts = held.facts.facts.values()
-    active = held.facts.active()
+    facts = loaded_memory.facts.facts.values()
+    active = loaded_memory.facts.active()
     subjects: dict[str, int] = {}
-    for one in filter_facts(active, "active", "", None):
-        name = one.subject.strip().lower()
+    for other in filter_facts(active, "active", "", None):
+        name = other.subject.strip().lower()
         subjects[name] = subjects.get(name, 0) + 1
-    fold = held.conversation
+    fold = loaded_memory.conversation
     return MemoryView(
-        tape=held.tape,
-        scope=held.scope_tape.name,
-        kind=held.kind,
-        session=held.session,
-        identities=list(web.scopes.identities(held.scope_tape.name)),
-        paused=held.facts.paused,
+        tape=loaded_memory.tape,
+        scope=loaded_memory.scope_tape.name,
+        kind=loaded_memory.kind,
+        session=loaded_memory.session,
+        identities=list(web.scopes.identities(loaded_memory.scope_tape.name)),
+        paused=loaded_memory.facts.paused,
         active=len(active),
-        pending=len(held.facts.pending()),
-        ended=sum(bool(one.text) and one.status not in ("active", "pending") for one in facts),
-        erased=sum(not one.text for one in facts),
-        shared=len(held.workspace.active()),
-        last_change=await last_change(held),
+        pending=len(loaded_memory.facts.pending()),
+        ended=sum(bool(fact.text) and fact.status not in ("active", "pending") for fact in facts),
+        erased=sum(not fact.text for fact in facts),
+        shared=len(loaded_memory.workspace.active()),
+        last_change=await last_change(loaded_memory),
         subjects=list(subjects.items()),
         consolidation=_consolidation(fold) if fold is not None else None,
         zone=_zone(fold) if fold is not None else None,
@@ -149,37 +149,46 @@ def _zone(fold: SessionFold) -> ZoneNow | None:
         long_term=zone.long_term,
         shared=zone.shared,
         reference=zone.reference,
-        notes=[(one.date, one.content) for one in zone.dailies],
+        notes=[(daily_note.date, daily_note.content) for daily_note in zone.dailies],
     )
 
 
-async def quarantine(web: WebContext, held: LoadedMemory, cursor: int, limit: int) -> Quarantine:
+async def quarantine(
+    web: WebContext, loaded_memory: LoadedMemory, cursor: int, limit: int
+) -> Quarantine:
     """Return the facts that wait for a person, with reasons, and recent rejections."""
-    pending = held.facts.pending()
+    pending = loaded_memory.facts.pending()
     end = cursor + limit
-    reasons = await reasons_of(held.scope_tape, pending[cursor:end])
-    shown = [await _waiting(web, held, one, reasons.get(one.id, "")) for one in pending[cursor:end]]
+    reasons = await reasons_of(loaded_memory.scope_tape, pending[cursor:end])
+    quarantined_facts = [
+        await _waiting(web, loaded_memory, fact, reasons.get(fact.id, ""))
+        for fact in pending[cursor:end]
+    ]
     lately = (
         []
         if cursor
-        else await rejected_decisions(held.scope_tape, held.facts.last_entry_id, _TURNED_DOWN)
+        else await rejected_decisions(
+            loaded_memory.scope_tape, loaded_memory.facts.last_entry_id, _TURNED_DOWN
+        )
     )
     return Quarantine(
-        tape=held.tape,
-        scope=held.scope_tape.name,
-        session=held.session,
+        tape=loaded_memory.tape,
+        scope=loaded_memory.scope_tape.name,
+        session=loaded_memory.session,
         total=len(pending),
-        waiting=shown,
+        waiting=quarantined_facts,
         next=end if end < len(pending) else None,
         turned_down=lately,
     )
 
 
-async def _waiting(web: WebContext, held: LoadedMemory, fact: Fact, reason: str) -> QuarantinedFact:
+async def _waiting(
+    web: WebContext, loaded_memory: LoadedMemory, fact: Fact, reason: str
+) -> QuarantinedFact:
     newest = Fact(fact.id, fact.text, evidence=fact.evidence[-1:])
     evidence = await evidence_of(web.store, newest)
     return QuarantinedFact(
-        fact=held.view(fact),
+        fact=loaded_memory.view(fact),
         reason=reason,
         evidence=evidence[0] if evidence else None,
     )

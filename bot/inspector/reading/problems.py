@@ -127,15 +127,15 @@ async def problems_in(web: WebContext, visitor: WebUser, tape: str) -> ProblemLi
         TapeNotFound: There is no such tape.
         HttpError: 422 if it is no conversation.
     """
-    found = await _asked(web, visitor, tape)
-    held = found.compartments
-    listed = await _registry(web, tape, found).list_by_state()
-    listed.sort(key=lambda one: (one.state != "active", one.state == "completed"))
+    session_fold = await _asked(web, visitor, tape)
+    compartments = session_fold.compartments
+    listed = await _registry(web, tape, session_fold).list_by_state()
+    listed.sort(key=lambda problem: (problem.state != "active", problem.state == "completed"))
     return ProblemList(
         tape=tape,
-        active=held.active_problem,
-        wanted=held.requested_problem,
-        problems=[_view(one) for one in listed],
+        active=compartments.active_problem,
+        wanted=compartments.requested_problem,
+        problems=[_view(problem) for problem in listed],
     )
 
 
@@ -186,19 +186,19 @@ def _registry(web: WebContext, tape: str, fold: SessionFold) -> ProblemRegistry:
     return ProblemRegistry(own, fold, WorkingSetStore(own, clock), clock)
 
 
-def _view(one: Problem) -> ProblemView:
-    working = one.working_set
+def _view(problem: Problem) -> ProblemView:
+    working = problem.working_set
     return ProblemView(
-        id=one.problem_id,
-        name=one.name,
-        state=one.state,
-        priority=one.priority,
-        since=_moment(one.created_at),
-        used=_moment(one.last_active),
-        summary=problem_summary(one),
-        messages=one.resumable_size[0],
-        tokens=one.resumable_size[1],
-        newest=max(one.resumable_entry_ids, default=None),
+        id=problem.problem_id,
+        name=problem.name,
+        state=problem.state,
+        priority=problem.priority,
+        since=_moment(problem.created_at),
+        used=_moment(problem.last_active),
+        summary=problem_summary(problem),
+        messages=problem.resumable_size[0],
+        tokens=problem.resumable_size[1],
+        newest=max(problem.resumable_entry_ids, default=None),
         questions=len(working.open_questions) if working is not None else 0,
         expires=_moment(working.expires_at) if working is not None else None,
     )
@@ -229,7 +229,7 @@ async def _working(
         assumptions=await _assumptions(web, memory, working, now),
         questions=list(map(str, working.open_questions)),
         drafts=[WorkingSetDraft(name=k, text=str(v)) for k, v in working.partial_artifacts.items()],
-        decisions=[_decision(one) for one in working.local_decisions],
+        decisions=[_decision(local_decision) for local_decision in working.local_decisions],
         created=_moment(working.created_at),
         expires=_moment(working.expires_at),
         hours=working.ttl_hours,
@@ -245,17 +245,17 @@ async def _assumptions(
 ) -> list[Assumption]:
     waiting = {fact.id: fact for fact in memory.facts.pending()}
     found = []
-    for one in working.assumptions:
-        number, until = one.get("fact"), parse_utc_time(one.get("until"))
+    for assumption in working.assumptions:
+        number, until = assumption.get("fact"), parse_utc_time(assumption.get("until"))
         fact = waiting.get(number) if type(number) is int else None
-        decided = "fact" in one and fact is None
+        decided = "fact" in assumption and fact is None
         standing: AssumptionStatus = "waiting" if fact is not None else "held" if until else "noted"
         standing = "over" if decided or (until is not None and now >= until) else standing
         reason = await reason_of(memory.scope_tape, fact) if fact is not None else ""
-        sure = one.get("confidence")
+        sure = assumption.get("confidence")
         found.append(
             Assumption(
-                text=str(one.get("a", "")),
+                text=str(assumption.get("a", "")),
                 confidence=float(sure) if isinstance(sure, int | float) else 0.5,
                 standing=standing,
                 until=format_time(until) if until is not None else None,

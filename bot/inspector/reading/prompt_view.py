@@ -117,37 +117,39 @@ async def prompt_view(
         told = f"There is no step {step} with an answer in this turn."
         return _view(tape, turn, None, why=no_calls_reason(turn) if not turn.calls else told)
     try:
-        found = await reconstruct_request(tape, turn, call, agent.timezone)
+        reconstructed_request = await reconstruct_request(tape, turn, call, agent.timezone)
     except SettingsError as error:
         return _view(tape, turn, call, why=unavailable_reason(error))
-    return _view(tape, turn, call, found, parts_of(found, _tools(agent)))
+    return _view(
+        tape, turn, call, reconstructed_request, parts_of(reconstructed_request, _tools(agent))
+    )
 
 
 def _view(
     tape: TapeService,
     turn: PastTurn,
     call: ModelCall | None,
-    found: ReconstructedRequest | None = None,
+    reconstructed_request: ReconstructedRequest | None = None,
     parts: tuple[PromptPartModel, ...] = (),
     *,
     why: str = "",
 ) -> PromptViewModel:
     told = turn_model(turn)
-    calls = {(one.step, one.at): one for one in told.calls}
+    calls = {(call_model.step, call_model.at): call_model for call_model in told.calls}
     return PromptViewModel(
         tape=tape.name,
         turn=told,
         call=calls[call.step, call.at] if call is not None else None,
-        builder=found.builder if found else None,
-        messages=_messages(found) if found else (),
+        builder=reconstructed_request.builder if reconstructed_request else None,
+        messages=_messages(reconstructed_request) if reconstructed_request else (),
         parts=parts,
         tokens=sum(part.tokens for part in parts),
         cached_share=_cached_share(call) if call is not None else None,
-        tail=found.tail if found else "",
-        memory=found.memory if found else None,
-        boundary=(found.boundary or None) if found else None,
-        erased=found.erased if found else (),
-        notes=found.notes if found else (),
+        tail=reconstructed_request.tail if reconstructed_request else "",
+        memory=reconstructed_request.memory if reconstructed_request else None,
+        boundary=(reconstructed_request.boundary or None) if reconstructed_request else None,
+        erased=reconstructed_request.erased if reconstructed_request else (),
+        notes=reconstructed_request.notes if reconstructed_request else (),
         why=why,
     )
 
@@ -158,10 +160,12 @@ def _cached_share(call: ModelCall) -> float | None:
     return min(1.0, call.usage.cached_tokens / call.usage.prompt_tokens)
 
 
-def _messages(found: ReconstructedRequest) -> tuple[MessageModel, ...]:
-    made_of: list[tuple[int, ...]] = [(found.prompt,) if found.prompt else ()]
-    made_of += [one.entries for one in found.history]
-    return tuple(map(_message, found.messages(), made_of))
+def _messages(reconstructed_request: ReconstructedRequest) -> tuple[MessageModel, ...]:
+    made_of: list[tuple[int, ...]] = [
+        (reconstructed_request.prompt,) if reconstructed_request.prompt else ()
+    ]
+    made_of += [history_message.entries for history_message in reconstructed_request.history]
+    return tuple(map(_message, reconstructed_request.messages(), made_of))
 
 
 def _message(message: ChatMessage, entries: tuple[int, ...]) -> MessageModel:
@@ -178,28 +182,39 @@ def _message(message: ChatMessage, entries: tuple[int, ...]) -> MessageModel:
 
 
 def parts_of(
-    found: ReconstructedRequest, tools: PromptPartModel | None
+    reconstructed_request: ReconstructedRequest, tools: PromptPartModel | None
 ) -> tuple[PromptPartModel, ...]:
     """Return the non-empty parts of a prompt, in its order."""
-    parts = [*system_parts(found.system), *([tools] if tools is not None else [])]
+    parts = [*system_parts(reconstructed_request.system), *([tools] if tools is not None else [])]
     newest = max(
-        (at for at, one in enumerate(found.history) if one.message["role"] == "user"),
-        default=len(found.history),
+        (
+            at
+            for at, history_message in enumerate(reconstructed_request.history)
+            if history_message.message["role"] == "user"
+        ),
+        default=len(reconstructed_request.history),
     )
     spans = {
         "history": range(newest),
-        "newest": range(newest, min(newest + 1, len(found.history))),
-        "steps": range(newest + 1, len(found.history)),
+        "newest": range(newest, min(newest + 1, len(reconstructed_request.history))),
+        "steps": range(newest + 1, len(reconstructed_request.history)),
     }
     for key, span in spans.items():
-        history = [found.history[at] for at in span]
-        shown = tuple(_message(one.message, one.entries) for one in history)
+        history = [reconstructed_request.history[at] for at in span]
+        message_models = tuple(
+            _message(history_message.message, history_message.entries)
+            for history_message in history
+        )
         if span:
-            tokens = sum(one.tokens for one in shown)
+            tokens = sum(message_model.tokens for message_model in message_models)
             places = tuple(at + 1 for at in span)
-            parts.append(_part(key, tokens).model_copy(update={"messages": places, "shown": shown}))
-    if found.tail:
-        parts.append(_part("tail", estimate_tokens(found.tail), found.tail))
+            parts.append(
+                _part(key, tokens).model_copy(update={"messages": places, "shown": message_models})
+            )
+    if reconstructed_request.tail:
+        parts.append(
+            _part("tail", estimate_tokens(reconstructed_request.tail), reconstructed_request.tail)
+        )
     return tuple(parts)
 
 
@@ -255,7 +270,8 @@ def _tools(agent: Agent) -> PromptPartModel | None:
     if not agent.model.profile.tools or not offered:
         return None
     told = json.dumps(
-        [[one.name, one.description, one.parameters] for one in offered], ensure_ascii=False
+        [[tool_spec.name, tool_spec.description, tool_spec.parameters] for tool_spec in offered],
+        ensure_ascii=False,
     )
-    names = "\n".join(f"{one.name}: {one.description}" for one in offered)
+    names = "\n".join(f"{tool_spec.name}: {tool_spec.description}" for tool_spec in offered)
     return _part("tools", estimate_tokens(told), names, _TOOLS)

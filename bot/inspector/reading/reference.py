@@ -108,19 +108,21 @@ async def reference_in(web: WebContext, visitor: WebUser, tape: str) -> Referenc
     memory = await load_memory(web, visitor, tape)
     scope = memory.scope
     own = current_references(scope.compartments)
-    keys = {one.key for one in own}
+    keys = {reference.key for reference in own}
     workspace = web.scopes.workspace()
     shared = [] if memory.is_workspace else current_references(workspace.compartments)
     return ReferenceList(
         tape=tape,
         scope=scope.name,
         session=memory.session,
-        values=[_value(one, scope) for one in own],
-        everybodys=[_value(one, workspace, overridden=one.key in keys) for one in shared],
+        values=[_value(reference, scope) for reference in own],
+        everybodys=[
+            _value(reference, workspace, overridden=reference.key in keys) for reference in shared
+        ],
         taken_away=sorted(
             key
-            for key, one in scope.compartments.references.items()
-            if one.value is None and key not in keys
+            for key, reference in scope.compartments.references.items()
+            if reference.value is None and key not in keys
         ),
     )
 
@@ -151,12 +153,12 @@ async def versions_of(
         numbers = await store.list_versions(key)
     if not numbers:
         raise TapeNotFound(f"there has never been a value {key[:80]!r} in {tape}")
-    wanted = [one for one in numbers if before is None or one < before][-limit - 1 :]
+    wanted = [number for number in numbers if before is None or number < before][-limit - 1 :]
     # One version more than the page, to compare its oldest one with.
     found = [await store.get(key, number) for number in wanted]
-    told = ["" if one is None else as_text(one.value) for one in found]
+    told = ["" if reference is None else as_text(reference.value) for reference in found]
     first = len(wanted) > limit
-    shown = [
+    reference_versions = [
         await _version(web, scope, (key, number), found[at], (told[at], told[at - 1] if at else ""))
         for at, number in enumerate(wanted)
         if at >= first
@@ -168,7 +170,8 @@ async def versions_of(
         session=memory.session if scope.name == memory.scope_tape.name else "",
         count=len(numbers),
         versions=[
-            one.model_copy(update={"current": one.version == current}) for one in reversed(shown)
+            reference_version.model_copy(update={"current": reference_version.version == current})
+            for reference_version in reversed(reference_versions)
         ],
         before=wanted[first] if first and wanted else None,
     )
@@ -192,20 +195,22 @@ def _given(key: str, value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _value(one: SharedReference, scope: ScopeMemory, *, overridden: bool = False) -> ReferenceValue:
+def _value(
+    reference: SharedReference, scope: ScopeMemory, *, overridden: bool = False
+) -> ReferenceValue:
     return ReferenceValue(
-        key=one.key,
-        value=one.value,
-        told=as_text(one.value),
-        given=_given(one.key, one.value),
-        version=one.version,
-        by=one.updated_by,
-        created=format_time(one.created_at),
-        updated=format_time(one.updated_at),
-        source=one.source,
-        stale=one.stale,
-        citation=citation(one, scope),
-        entry=one.entry,
+        key=reference.key,
+        value=reference.value,
+        told=as_text(reference.value),
+        given=_given(reference.key, reference.value),
+        version=reference.version,
+        by=reference.updated_by,
+        created=format_time(reference.created_at),
+        updated=format_time(reference.updated_at),
+        source=reference.source,
+        stale=reference.stale,
+        citation=citation(reference, scope),
+        entry=reference.entry,
         overridden=overridden,
     )
 
@@ -214,7 +219,7 @@ async def _version(
     web: WebContext,
     scope: ScopeMemory,
     place: tuple[str, int],
-    one: SharedReference | None,
+    reference: SharedReference | None,
     told: tuple[str, str],
 ) -> ReferenceVersion:
     key, number = place
@@ -223,21 +228,23 @@ async def _version(
     data = read[0].data if read else {}
     # Diffing long values that are very similar takes a while.
     changes = (
-        await anyio.to_thread.run_sync(diff_lines, told[1], told[0]) if one is not None else []
+        await anyio.to_thread.run_sync(diff_lines, told[1], told[0])
+        if reference is not None
+        else []
     )
     decision, went_by, restores = (data.get(n) for n in ("decision", "signals", "restores"))
     return ReferenceVersion(
         version=number,
-        state="erased" if one is None else "removed" if one.value is None else "there",
+        state="erased" if reference is None else "removed" if reference.value is None else "there",
         current=False,
-        value=one.value if one is not None else None,
+        value=reference.value if reference is not None else None,
         told=told[0],
-        at=format_time(one.updated_at) if one is not None else "",
-        by=one.updated_by if one is not None else "",
+        at=format_time(reference.updated_at) if reference is not None else "",
+        by=reference.updated_by if reference is not None else "",
         restores=restores if type(restores) is int else None,
-        citation=citation(one, scope) if one is not None else "",
-        rests=await supporting_entry(web.store, one.source)
-        if one is not None and one.source
+        citation=citation(reference, scope) if reference is not None else "",
+        rests=await supporting_entry(web.store, reference.source)
+        if reference is not None and reference.source
         else None,
         entry=at,
         reason=str(decision.get("reason") or "") if isinstance(decision, dict) else "",

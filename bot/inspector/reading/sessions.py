@@ -171,9 +171,9 @@ class SessionDirectory:
             names = [name for name in names if await self._fits(name, wanted)]
         keys = map(self._sort_key, names)
         behind = [key for key in keys if after is None or key < after]
-        shown, looked = await self._page(heapq.nlargest(limit, behind))
+        session_models, looked = await self._page(heapq.nlargest(limit, behind))
         return SessionsModel(
-            sessions=tuple(shown),
+            sessions=tuple(session_models),
             total=len(names),
             unread=sum(name not in self._known for name in names),
             next=_encode_cursor(looked[-1]) if looked and len(behind) > len(looked) else None,
@@ -185,7 +185,7 @@ class SessionDirectory:
     ) -> tuple[list[SessionModel], list[tuple[str, str]]]:
         """Return conversations in order, as far as time allows, and the keys that were read."""
         looked: list[tuple[str, str]] = []
-        shown: list[SessionModel] = []
+        session_models: list[SessionModel] = []
         until = anyio.current_time() + PAGE_SECONDS
         for key in keys:
             # Unread ones are last; the next page or request begins with them.
@@ -193,9 +193,12 @@ class SessionDirectory:
                 break
             looked.append(key)
             if (now := await self.get(key[1])) is not None:
-                shown.append(now)
-        shown.sort(key=lambda one: (one.last_turn or "", one.tape), reverse=True)
-        return shown, looked
+                session_models.append(now)
+        session_models.sort(
+            key=lambda session_model: (session_model.last_turn or "", session_model.tape),
+            reverse=True,
+        )
+        return session_models, looked
 
     def _sort_key(self, tape: str) -> tuple[str, str]:
         known = self._known.get(tape)
@@ -320,13 +323,13 @@ DirectoryDep = Annotated[SessionDirectory, Depends(session_directory)]
 async def memories(tapes: Iterable[str], scopes: ScopeRegistry) -> list[MemoryModel]:
     """Return the memory tapes of people and of the workspace."""
     await scopes.identity_linker.open()
-    found: list[MemoryModel] = []
+    memory_models: list[MemoryModel] = []
     for name in tapes:
         if name == WORKSPACE_SCOPE:
-            found.insert(0, MemoryModel(tape=name, identities=()))
+            memory_models.insert(0, MemoryModel(tape=name, identities=()))
         elif identities := scopes.identities(name):
-            found.append(MemoryModel(tape=name, identities=identities))
-    return found
+            memory_models.append(MemoryModel(tape=name, identities=identities))
+    return memory_models
 
 
 def _channel(tape: str) -> str:

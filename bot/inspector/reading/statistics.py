@@ -133,12 +133,12 @@ class StatisticsCache:
                 if tape is not None or self._checked(name, since) < end - budget - _FRESH:
                     await self._catch_up(name, since, end)
             read = sum(self._checked(name, since) > NEVER for name in names)
-            known = [self._kept[name] for name in names if name in self._kept]
-            days = await _added(known, since, until)
+            tape_statisticses = [self._kept[name] for name in names if name in self._kept]
+            days = await _added(tape_statisticses, since, until)
         return StatisticsModel(
             tape=tape,
             timezone=str(self._timezone),
-            days=tuple(_day(day, one) for day, one in days.items()),
+            days=tuple(_day(day, day_statistics) for day, day_statistics in days.items()),
             tapes=len(names),
             read=read,
             complete=read >= len(names),
@@ -150,8 +150,12 @@ class StatisticsCache:
 
         Returns ``NEVER`` if its counts begin after ``since``.
         """
-        kept = self._kept.get(name)
-        return kept.checked if kept is not None and kept.since <= since else NEVER
+        tape_statistics = self._kept.get(name)
+        return (
+            tape_statistics.checked
+            if tape_statistics is not None and tape_statistics.since <= since
+            else NEVER
+        )
 
     async def _catch_up(self, name: str, since: date, until: float) -> None:
         """Read a tape's new entries, as far as time allows."""
@@ -163,30 +167,37 @@ class StatisticsCache:
             broken.checked = time.monotonic()
 
     async def _read_on(self, name: str, since: date, until: float) -> None:
-        kept = self._kept.get(name)
+        tape_statistics = self._kept.get(name)
         erasures = await self._store.erasures(name)
         version = await self._store.version(name)
-        if kept is None or kept.since > since or kept.erasures != erasures or kept.at > version:
-            kept = self._kept[name] = await self._opened(name, since)
-            kept.erasures = erasures
-        async with aclosing(read_batches(self._store, name, kept.at + 1, version)) as parts:
+        if (
+            tape_statistics is None
+            or tape_statistics.since > since
+            or tape_statistics.erasures != erasures
+            or tape_statistics.at > version
+        ):
+            tape_statistics = self._kept[name] = await self._opened(name, since)
+            tape_statistics.erasures = erasures
+        async with aclosing(
+            read_batches(self._store, name, tape_statistics.at + 1, version)
+        ) as parts:
             async for entries in parts:
                 for entry in entries:
-                    kept.apply(entry)
+                    tape_statistics.apply(entry)
                 await anyio.lowlevel.checkpoint()
-                if time.monotonic() >= until and kept.at < version:
+                if time.monotonic() >= until and tape_statistics.at < version:
                     return
-        kept.checked = time.monotonic()
+        tape_statistics.checked = time.monotonic()
 
     async def _opened(self, name: str, since: date) -> TapeStatistics:
         """Return a tape's statistics from a day on; older entries are not counted."""
-        made = TapeStatistics(since, self._timezone)
+        tape_statistics = TapeStatistics(since, self._timezone)
         first = await self._first_since(name, since) if is_conversation(name) else 1
         if first > 1:
             fold = await fold_at(TapeService(self._store, name), first - 1)
             copied = await self._copied(name, first - 1)
-            made.begin(first - 1, fold.facts, fold.zone, copied=copied)
-        return made
+            tape_statistics.begin(first - 1, fold.facts, fold.zone, copied=copied)
+        return tape_statistics
 
     async def _copied(self, name: str, until: int) -> int:
         """Return the last entry that a fork copied from its parent; 0 if it is no fork by then."""
@@ -224,8 +235,8 @@ async def recent_statistics(
         TapeNotFound: There is no such tape.
     """
     today = web.agent.clock.now().astimezone(web.agent.timezone).date()
-    found = await cache.summary(today - timedelta(days=days - 1), today, tape)
-    return found.model_copy(update={"timezone": web.agent.timezone_name})
+    statistics_model = await cache.summary(today - timedelta(days=days - 1), today, tape)
+    return statistics_model.model_copy(update={"timezone": web.agent.timezone_name})
 
 
 def statistics_cache(connection: HTTPConnection) -> StatisticsCache:
@@ -254,11 +265,11 @@ async def _added(
         level = tape.before
         grown[since] += level
         # Clocks may be set back: the order on the tape counts.
-        for day, one in sorted(tape.days.items()):
-            grown[max(day, since)] += one.totals - level
-            level = one.totals
+        for day, day_statistics in sorted(tape.days.items()):
+            grown[max(day, since)] += day_statistics.totals - level
+            level = day_statistics.totals
             if day in sums:
-                _add(sums[day], one)
+                _add(sums[day], day_statistics)
     level = TapeTotals()
     for day in days:
         level += grown[day]
@@ -266,27 +277,28 @@ async def _added(
     return sums
 
 
-def _add(total: DayStatistics, one: DayStatistics) -> None:
-    for model, usage in one.usage.items():
+def _add(total: DayStatistics, day_statistics: DayStatistics) -> None:
+    for model, usage in day_statistics.usage.items():
         total.spend(model, usage)
-    total.ms.extend(one.ms)
-    total.waits_ms.extend(one.waits_ms)
-    total.turns += one.turns
-    total.failed += one.failed
+    total.ms.extend(day_statistics.ms)
+    total.waits_ms.extend(day_statistics.waits_ms)
+    total.turns += day_statistics.turns
+    total.failed += day_statistics.failed
 
 
-def _day(day: date, one: DayStatistics) -> DayModel:
+def _day(day: date, day_statistics: DayStatistics) -> DayModel:
     return DayModel(
         day=day.isoformat(),
-        turns=one.turns,
-        failed=one.failed,
-        p50_ms=percentile(one.ms, 0.5),
-        p95_ms=percentile(one.ms, 0.95),
-        waited_p50_ms=percentile(one.waits_ms, 0.5),
+        turns=day_statistics.turns,
+        failed=day_statistics.failed,
+        p50_ms=percentile(day_statistics.ms, 0.5),
+        p95_ms=percentile(day_statistics.ms, 0.95),
+        waited_p50_ms=percentile(day_statistics.waits_ms, 0.5),
         usage=tuple(
-            ModelUsage(model=model, **asdict(usage)) for model, usage in sorted(one.usage.items())
+            ModelUsage(model=model, **asdict(usage))
+            for model, usage in sorted(day_statistics.usage.items())
         ),
-        facts=one.totals.facts,
-        zone_bytes=one.totals.zone,
-        entries=one.totals.entries,
+        facts=day_statistics.totals.facts,
+        zone_bytes=day_statistics.totals.zone,
+        entries=day_statistics.totals.entries,
     )

@@ -142,12 +142,12 @@ class TapeStatistics:
         if day is None or day < self.since:
             self.before = self._level if not self.days else self.before
             return
-        one = self.days.setdefault(day, DayStatistics())
-        one.totals = self._level
+        day_statistics = self.days.setdefault(day, DayStatistics())
+        day_statistics.totals = self._level
         if entry.kind == "message":
             self._hear(entry)
         elif entry.kind == "event":
-            self._count(entry, one)
+            self._count(entry, day_statistics)
 
     def _leave_to_parent(self, at: int) -> None:
         self.days.clear()

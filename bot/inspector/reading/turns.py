@@ -119,16 +119,16 @@ def turn_model(turn: PastTurn) -> TurnModel:
         error=turn.error,
         calls=tuple(
             CallModel(
-                step=one.step,
-                at=one.at,
-                status=one.status,
-                model=one.model,
-                prompt_tokens=one.usage.prompt_tokens,
-                cached_tokens=one.usage.cached_tokens if one.cache_reported else None,
-                completion_tokens=one.usage.completion_tokens,
-                cost=one.usage.cost,
+                step=model_call.step,
+                at=model_call.at,
+                status=model_call.status,
+                model=model_call.model,
+                prompt_tokens=model_call.usage.prompt_tokens,
+                cached_tokens=model_call.usage.cached_tokens if model_call.cache_reported else None,
+                completion_tokens=model_call.usage.completion_tokens,
+                cost=model_call.usage.cost,
             )
-            for one in turn.calls
+            for model_call in turn.calls
         ),
     )
 
@@ -141,8 +141,8 @@ async def neighbours(tape: TapeService, turn: PastTurn) -> tuple[TurnLink | None
     """Return links to the turns before and after a turn, if they are near."""
     before = None
     async with aclosing(past_turns(tape, turn.first, scanned=_AHEAD)) as turns:
-        async for one in turns:
-            before = one.id, one.last
+        async for past_turn in turns:
+            before = past_turn.id, past_turn.last
             break
     last = min(await tape.version(), turn.last + _AHEAD)
     async with aclosing(read_batches(tape.store, tape.name, turn.last + 1, last)) as parts:

@@ -115,44 +115,51 @@ def locate_zones(anchors: Iterable[Anchor]) -> list[ZoneLocation]:
     found: dict[int, ZoneLocation] = {}
     newest = 1
     opened: Anchor | None = None
-    for one in anchors:
-        if one.name == MEMORY_OPEN:
-            opened = one
-        elif one.name == MEMORY_SEAL and opened is not None:
-            version = _version(one)
-            if version == _version(opened) and newest <= version and one.at - opened.at <= _SPAN:
+    for anchor in anchors:
+        if anchor.name == MEMORY_OPEN:
+            opened = anchor
+        elif anchor.name == MEMORY_SEAL and opened is not None:
+            version = _version(anchor)
+            if version == _version(opened) and newest <= version and anchor.at - opened.at <= _SPAN:
                 newest = version
                 # Of equal versions, the last one counts.
                 found.pop(version, None)
                 found[version] = ZoneLocation(
-                    version=version, opened=opened.at, sealed=one.at, at=one.ts
+                    version=version, opened=opened.at, sealed=anchor.at, at=anchor.ts
                 )
             opened = None
     return list(found.values())[::-1]
 
 
-def _version(one: Anchor) -> int:
-    version = one.state.get("version")
+def _version(anchor: Anchor) -> int:
+    version = anchor.state.get("version")
     return version if type(version) is int else 0
 
 
-async def read_zone(store: TapeStore, tape: str, place: ZoneLocation) -> MemorySnapshot:
+async def read_zone(store: TapeStore, tape: str, zone_location: ZoneLocation) -> MemorySnapshot:
     """Return the content of a version."""
-    return _folded(await store.read(tape, place.opened, place.sealed)).snapshot
+    return _folded(await store.read(tape, zone_location.opened, zone_location.sealed)).snapshot
 
 
-async def zone_view(store: TapeStore, tape: str, place: ZoneLocation) -> ZoneView:
+async def zone_view(store: TapeStore, tape: str, zone_location: ZoneLocation) -> ZoneView:
     """Return a version with its cause."""
-    first, last = max(1, place.opened - _BEFORE), place.sealed + _BEHIND
+    first, last = max(1, zone_location.opened - _BEFORE), zone_location.sealed + _BEHIND
     around = await store.read(tape, first, last)
-    fold = _folded(one for one in around if place.opened <= one.id <= place.sealed)
-    before = [one for one in around if one.id < place.opened]
-    behind = [one for one in around if one.id > place.sealed]
+    fold = _folded(
+        entry for entry in around if zone_location.opened <= entry.id <= zone_location.sealed
+    )
+    before = [entry for entry in around if entry.id < zone_location.opened]
+    behind = [entry for entry in around if entry.id > zone_location.sealed]
     cleared, zone = fold.cleared != 0, fold.snapshot
-    cause, because = _cause(place.version, before, behind, cleared=cleared)
-    parts = (zone.long_term, zone.shared, zone.reference, *(one.content for one in zone.dailies))
+    cause, because = _cause(zone_location.version, before, behind, cleared=cleared)
+    parts = (
+        zone.long_term,
+        zone.shared,
+        zone.reference,
+        *(daily_note.content for daily_note in zone.dailies),
+    )
     return ZoneView(
-        **place.model_dump(),
+        **zone_location.model_dump(),
         cause=cause,
         because=because,
         restores=_restored(before),
@@ -182,20 +189,24 @@ async def zone_page(
     Raises:
         TapeNotFound: There is no such tape.
     """
-    found = known if known is not None else await list_zones(web.store, tape)
-    fitting = [one for one in found if before is None or one.version < before]
+    zone_locations = known if known is not None else await list_zones(web.store, tape)
+    fitting = [
+        zone_location
+        for zone_location in zone_locations
+        if before is None or zone_location.version < before
+    ]
     shown = fitting[:limit]
     return ZonePage(
         tape=tape,
-        total=len(found),
-        newest=found[0].version if found else 0,
-        versions=[await zone_view(web.store, tape, one) for one in shown],
+        total=len(zone_locations),
+        newest=zone_locations[0].version if zone_locations else 0,
+        versions=[await zone_view(web.store, tape, zone_location) for zone_location in shown],
         before=shown[-1].version if len(fitting) > limit else None,
     )
 
 
 async def zone_diff(
-    web: WebContext, tape: str, old: int, new: int, known: list[ZoneLocation] | None = None
+    web: WebContext, tape: str, old: int, new: int, zone_locations: list[ZoneLocation] | None = None
 ) -> ZoneDiff:
     """Return the difference of two versions, by part; version 0 is empty.
 
@@ -203,8 +214,8 @@ async def zone_diff(
         TapeNotFound: There is no such tape.
         HttpError: 404 if there is no such version.
     """
-    listed = known if known is not None else await list_zones(web.store, tape)
-    found = {one.version: one for one in listed}
+    listed = zone_locations if zone_locations is not None else await list_zones(web.store, tape)
+    found = {zone_location.version: zone_location for zone_location in listed}
 
     async def zone(version: int) -> MemorySnapshot:
         if version == 0:
@@ -214,8 +225,8 @@ async def zone_diff(
             raise HttpError(404, "not_found", detail)
         return await read_zone(web.store, tape, found[version])
 
-    one, other = await zone(old), await zone(new)
-    parts = await anyio.to_thread.run_sync(zone_part_diffs, one, other)
+    memory_snapshot, other = await zone(old), await zone(new)
+    parts = await anyio.to_thread.run_sync(zone_part_diffs, memory_snapshot, other)
     return ZoneDiff(tape=tape, old=old, new=new, parts=parts)
 
 
@@ -270,14 +281,14 @@ def _was_heard(before: list[TapeEntry]) -> bool:
 
 
 def _ends_command(behind: list[TapeEntry]) -> bool:
-    return any(one.name == TURN_END and one.data.get("status") == "command" for one in behind)
+    return any(entry.name == TURN_END and entry.data.get("status") == "command" for entry in behind)
 
 
 def _command(before: list[TapeEntry]) -> str:
     """Return the last command among these entries."""
-    found = [one for one in before if one.kind == "event" and one.name == COMMAND]
-    if not found:
+    entries = [entry for entry in before if entry.kind == "event" and entry.name == COMMAND]
+    if not entries:
         return ""
-    name, arguments = found[-1].data.get("name"), found[-1].data.get("arguments")
+    name, arguments = entries[-1].data.get("name"), entries[-1].data.get("arguments")
     told = f"/{name} {arguments if isinstance(arguments, str) else ''}".strip()
     return told if len(told) <= 120 else f"{told[:120].rstrip()}…"

@@ -98,9 +98,9 @@ class LiteLLMEmbedder(Embedder):
         """
         import numpy as np
 
-        for one in sorted(answer.data or (), key=lambda one: int(one["index"])):
+        for other in sorted(answer.data or (), key=lambda never: int(never["index"])):
             try:
-                vector: Vector = np.asarray(one["embedding"], dtype=np.float32)
+                vector: Vector = np.asarray(other["embedding"], dtype=np.float32)
             except (ValueError, TypeError) as error:
                 raise ModelError(f"{self._name}: the provider sent no embedding") from error
             length = float(np.linalg.norm(vector))

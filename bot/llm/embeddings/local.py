@@ -62,7 +62,7 @@ class _Encoder:
     def __init__(self, tokenizer: Any, session: Any) -> None:
         self._tokenizer = tokenizer
         self._session = session
-        self._inputs = {one.name for one in session.get_inputs()}
+        self._inputs = {get_input.name for get_input in session.get_inputs()}
 
     def encode(self, texts: Sequence[str]) -> list[Vector]:
         """Return a vector for each text; stop between texts when cancelled."""
@@ -114,10 +114,10 @@ def _file(package: str, name: str) -> Path:
         ImportError: The package is not installed.
         ModelUnavailable: The package has no such file.
     """
-    found = find_spec(package)
-    if found is None or found.origin is None:
+    module_spec = find_spec(package)
+    if module_spec is None or module_spec.origin is None:
         raise ModuleNotFoundError(f"no module {package}", name=package.replace("_", "-"))
-    path = Path(found.origin).parent / name
+    path = Path(module_spec.origin).parent / name
     if not path.is_file():
         raise ModelUnavailable(f"{path} is missing; install again: {_INSTALL}")
     return path

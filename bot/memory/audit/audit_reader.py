@@ -60,15 +60,17 @@ class AuditReader:
         memory = LongTermMemory(tape, fold, zone, self._scopes)
         await memory.workspace.open()
         await memory.home.open()
-        shown = zone.read()
+        memory_snapshot = zone.read()
         rendered = None
         if not _lags(fold, memory):
-            now = memory.with_current_facts(shown)
+            now = memory.with_current_facts(memory_snapshot)
             rendered = _parts(now)
         own = None
         if home != name and fold.facts.last_entry_id:
             own = await self._audited(name, fold.facts, fold.version)
-        return AuditedSession(name, shown.dailies, _parts(shown), rendered, own), home
+        return AuditedSession(
+            name, memory_snapshot.dailies, _parts(memory_snapshot), rendered, own
+        ), home
 
     async def read_scope(self, name: str) -> AuditedScope:
         """Return the facts of a scope and their evidence; empty if the scope has no tape yet."""
@@ -114,13 +116,21 @@ class AuditReader:
 
 def _cited(name: str, fold: FactFold) -> set[tuple[str, int]]:
     """Return the entries that facts, beliefs and shared values cite, and that problems resume."""
-    held = fold.compartments
-    found = {(one.tape, one.entry) for fact in fold.active() for one in fact.evidence}
-    ids = [one for belief in held.patterns.values() for one in belief.evidence_ids]
-    ids += [one.source for one in current_references(held)]
-    found |= {place for one in ids if (place := parse_episode_id(one)) is not None}
+    compartments = fold.compartments
+    found = {
+        (evidence.tape, evidence.entry) for fact in fold.active() for evidence in fact.evidence
+    }
+    ids = [
+        evidence_id
+        for belief in compartments.patterns.values()
+        for evidence_id in belief.evidence_ids
+    ]
+    ids += [reference.source for reference in current_references(compartments)]
+    found |= {place for other in ids if (place := parse_episode_id(other)) is not None}
     return found | {
-        (name, one) for problem in held.problems.values() for one in problem.resumable_entry_ids
+        (name, other)
+        for problem in compartments.problems.values()
+        for other in problem.resumable_entry_ids
     }
 
 
@@ -150,9 +160,9 @@ def _lags(fold: SessionFold, memory: LongTermMemory) -> bool:
         return True
     saved = parse_timestamp(zone.saved_at)
     folds = (memory.home.fold, memory.workspace.fold)
-    stamps = [fact.changed for one in folds for fact in one.facts.values()]
-    values = (value for one in folds for value in one.compartments.references.values())
+    stamps = [fact.changed for fact_fold in folds for fact in fact_fold.facts.values()]
+    values = (value for fact_fold in folds for value in fact_fold.compartments.references.values())
     changed = parse_timestamp(
-        max([*stamps, *(format_time(one.updated_at) for one in values)], default="")
+        max([*stamps, *(format_time(reference.updated_at) for reference in values)], default="")
     )
     return saved is None or (changed is not None and changed > saved)

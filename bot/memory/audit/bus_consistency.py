@@ -24,12 +24,12 @@ _LISTED = 10
 
 def groundless_beliefs(scope: AuditedScope) -> Iterator[AuditFinding]:
     """Yield active beliefs whose evidence is missing or no longer holds."""
-    for one in scope.fold.compartments.patterns.values():
-        if one.status != "active" or not one.text:
+    for belief in scope.fold.compartments.patterns.values():
+        if belief.status != "active" or not belief.text:
             continue
-        if (why := _groundless(scope, one)) is not None:
-            why = f"{one.id}: {why}: {redacted_text(one.text)}"
-            do = f"/memory why {one.id}, then /memory drop {one.id}"
+        if (why := _groundless(scope, belief)) is not None:
+            why = f"{belief.id}: {why}: {redacted_text(belief.text)}"
+            do = f"/memory why {belief.id}, then /memory drop {belief.id}"
             yield AuditFinding("unsupported", scope.name, (), why, do)
 
 
@@ -37,7 +37,7 @@ def _groundless(scope: AuditedScope, pattern: SynthesizedPattern) -> str | None:
     """Return why a belief is unsupported; None if it is supported."""
     if not pattern.evidence_ids:
         return "it has no evidence"
-    states = {one: _state(scope, one) for one in pattern.evidence_ids}
+    states = {evidence_id: _state(scope, evidence_id) for evidence_id in pattern.evidence_ids}
     missing = [one for one, state in states.items() if state == "missing"]
     if missing:
         return f"its evidence {', '.join(missing[:_LISTED])} does not exist"
@@ -64,15 +64,15 @@ def _state(scope: AuditedScope, evidence: str) -> str:
 
 def sourceless_references(scope: AuditedScope) -> Iterator[AuditFinding]:
     """Yield shared values whose source is missing or erased, and which are not marked as stale."""
-    for one in current_references(scope.fold.compartments):
-        place = parse_episode_id(one.source)
-        if place is None or one.stale:
+    for reference in current_references(scope.fold.compartments):
+        place = parse_episode_id(reference.source)
+        if place is None or reference.stale:
             continue
         entry = scope.evidence.get(place)
         if entry is not None and not is_erased(entry):
             continue
         what = "does not exist" if entry is None else "was erased"
-        why = f"the source of shared value {redacted_text(one.key)} v{one.version}, {one.source}, {what}"
+        why = f"the source of shared value {redacted_text(reference.key)} v{reference.version}, {reference.source}, {what}"
         ends = "unshare" if scope.name == WORKSPACE_SCOPE else "remove"
         do = f"/reference set KEY VALUE again, or /reference {ends} KEY"
         yield AuditFinding("unsupported", scope.name, (), why, do)
@@ -80,29 +80,36 @@ def sourceless_references(scope: AuditedScope) -> Iterator[AuditFinding]:
 
 def problem_errors(scope: AuditedScope) -> Iterator[AuditFinding]:
     """Yield mismatches of the active problem, and problems that hold another problem's data."""
-    held = scope.fold.compartments
-    active = {one.problem_id for one in held.problems.values() if one.state == "active"}
-    known = held.active_problem in held.problems or held.active_problem == GENERAL_PROBLEM
-    if not known or not active <= {held.active_problem}:
-        named = ", ".join(sorted(active - {held.active_problem})) or "none"
-        why = f"{held.active_problem} is in use, but {named} marked as active"
+    compartments = scope.fold.compartments
+    active = {
+        problem.problem_id
+        for problem in compartments.problems.values()
+        if problem.state == "active"
+    }
+    known = (
+        compartments.active_problem in compartments.problems
+        or compartments.active_problem == GENERAL_PROBLEM
+    )
+    if not known or not active <= {compartments.active_problem}:
+        named = ", ".join(sorted(active - {compartments.active_problem})) or "none"
+        why = f"{compartments.active_problem} is in use, but {named} marked as active"
         yield AuditFinding(
-            "problems", scope.name, (), why, f"/problem switch {held.active_problem}"
+            "problems", scope.name, (), why, f"/problem switch {compartments.active_problem}"
         )
-    for key, working in held.working_sets.items():
+    for key, working in compartments.working_sets.items():
         if key != working.problem_id:
             why = f"the working set of {key} belongs to {working.problem_id}"
             yield AuditFinding("problems", scope.name, (), why, f"/problem show {key}")
-    for one in held.problems.values():
+    for other in compartments.problems.values():
         others = {
             number: problem_of(entry)
-            for number in one.resumable_entry_ids
+            for number in other.resumable_entry_ids
             if (entry := scope.evidence.get((scope.name, number))) is not None
-            and problem_of(entry) != one.problem_id
+            and problem_of(entry) != other.problem_id
         }
         if others:
             which = ", ".join(f"#{number} of {problem}" for number, problem in others.items())
-            why = f"{one.problem_id} restores messages of another problem: {which}"
+            why = f"{other.problem_id} restores messages of another problem: {which}"
             do = "switch to it and send /new, to start without them"
             yield AuditFinding("problems", scope.name, (), why, do)
 
@@ -111,7 +118,7 @@ def broken_links(scope: AuditedScope) -> Iterator[AuditFinding]:
     """Yield breaks in a tape's chain of changes, and decisions without a reason."""
     do = f'tapebot tape verify "{scope.name}" says whether the file is damaged'
     if scope.replay.chain_breaks:
-        which = ", ".join(f"#{one}" for one in scope.replay.chain_breaks[:_LISTED])
+        which = ", ".join(f"#{chain_break}" for chain_break in scope.replay.chain_breaks[:_LISTED])
         why = f"the chain of changes is broken: {which} does not name the change before it"
         yield AuditFinding("bookkeeping", scope.name, (), why, do)
     if scope.replay.entries_without_reason:

@@ -54,10 +54,10 @@ def flapping_facts(scope: AuditedScope) -> Iterator[AuditFinding]:
     """Yield facts that were added and ended more than twice."""
     for ended in scope.replay.endings.values():
         numbers = tuple(sorted(set(ended)))
-        known = [fact for number in numbers if (fact := scope.fold.get(number)) is not None]
-        if len(ended) > _ENDS and known:
-            why = f"it was added and ended {len(ended)} times: {redacted_fact_text(known[-1])}"
-            yield AuditFinding("loops", scope.name, numbers, why, scope.remove_commands(*known))
+        facts = [fact for number in numbers if (fact := scope.fold.get(number)) is not None]
+        if len(ended) > _ENDS and facts:
+            why = f"it was added and ended {len(ended)} times: {redacted_fact_text(facts[-1])}"
+            yield AuditFinding("loops", scope.name, numbers, why, scope.remove_commands(*facts))
 
 
 def fold_mismatches(scope: AuditedScope) -> Iterator[AuditFinding]:

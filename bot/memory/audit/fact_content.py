@@ -49,7 +49,7 @@ _SAID_ON = re.compile(r"(?:(?<!\s)\s++)?[\[(](?:[^\W\d]{1,12} ){0,3}(\d{4}-\d\d-
 
 def duplicates_and_contradictions(scope: AuditedScope) -> Iterator[AuditFinding]:
     """Yield pairs of active facts that say the same or contradict each other."""
-    facts = sorted(scope.fold.active(), key=lambda one: (one.valid_from, one.id))
+    facts = sorted(scope.fold.active(), key=lambda fact: (fact.valid_from, fact.id))
     for place, newer in enumerate(facts):
         for older in facts[:place]:
             numbers = tuple(sorted((older.id, newer.id)))
@@ -66,11 +66,11 @@ def duplicates_and_contradictions(scope: AuditedScope) -> Iterator[AuditFinding]
                 yield AuditFinding("contradictions", scope.name, numbers, why, do)
 
 
-def _same(one: Fact, other: Fact) -> bool:
-    mine, theirs = fact_comparison_key(one.text), fact_comparison_key(other.text)
+def _same(fact: Fact, other: Fact) -> bool:
+    mine, theirs = fact_comparison_key(fact.text), fact_comparison_key(other.text)
     if mine != theirs and fuzz.token_set_ratio(mine, theirs) < _ALIKE:
         return False
-    return is_same_fact(one.text, other.text)
+    return is_same_fact(fact.text, other.text)
 
 
 def stale_facts(scope: AuditedScope, now: datetime) -> Iterator[AuditFinding]:
@@ -90,7 +90,7 @@ def stale_facts(scope: AuditedScope, now: datetime) -> Iterator[AuditFinding]:
 
 
 def _old(fact: Fact, now: datetime) -> str | None:
-    stamps = [one.when for one in fact.evidence if one.when]
+    stamps = [evidence.when for evidence in fact.evidence if evidence.when]
     newest = parse_timestamp(max(stamps, default=fact.changed))
     if newest is None or now - newest <= _LONG:
         return None
@@ -101,18 +101,20 @@ def _past(fact: Fact, now: datetime) -> str | None:
     """Return a text about the announced day of a fact that is past; None if there is none."""
     marks = _SAID_ON.findall(fact.text)
     text = _SAID_ON.sub("", fact.text)
-    stamps = sorted(one.when for one in fact.evidence if one.when) or [fact.valid_from]
+    stamps = sorted(evidence.when for evidence in fact.evidence if evidence.when) or [
+        fact.valid_from
+    ]
     first, newest = _date(stamps[0], now), _date(stamps[-1], now)
     noted = _iso_date(marks[-1]) if marks else first
     low = fold_text(text)
     ahead = [
         day
-        for one in extract_quantities(text, low, demanded=True).days
-        if newest is not None and (day := _last_of(one)) is not None and day > newest
+        for partial_date in extract_quantities(text, low, demanded=True).days
+        if newest is not None and (day := _last_of(partial_date)) is not None and day > newest
     ]
     if noted is not None:
         relative = low if marks else _certain(low)
-        found = (_last_of(one) for one in relative_dates(relative, noted))
+        found = (_last_of(partial_date) for partial_date in relative_dates(relative, noted))
         ahead += [day for day in found if day is not None and day >= noted]
     if not ahead or max(ahead) >= now.date():
         return None
@@ -172,7 +174,9 @@ def instruction_facts(scope: AuditedScope) -> Iterator[AuditFinding]:
     """Yield active facts that instruct the assistant, unless people who may do so said them."""
     for fact in scope.fold.active():
         cited = scope.evidence_of(fact)
-        allowed = bool(cited) and all(_may_order(scope, one, entry) for one, entry in cited)
+        allowed = bool(cited) and all(
+            _may_order(scope, evidence, entry) for evidence, entry in cited
+        )
         if not allowed and contains_instructions(fact.text):
             why = f"it tells the assistant what to do ({scope.admission_text(fact)}): {redacted_fact_text(fact)}"
             yield AuditFinding("orders", scope.name, (fact.id,), why, scope.remove_commands(fact))

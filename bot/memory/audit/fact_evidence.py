@@ -180,19 +180,19 @@ def _unsupported(scope: AuditedScope, fact: Fact, timezone: tzinfo | None) -> st
     cited = scope.evidence_of(fact)
     if not cited:
         return "it has no evidence"
-    if any(_imported(one, entry) for one, entry in cited):
+    if any(_imported(evidence, entry) for evidence, entry in cited):
         return None
-    found: list[_Said] = []
+    saids: list[_Said] = []
     broken = ""
-    for one, entry in cited:
-        said = _said(one, entry, timezone)
+    for other, entry in cited:
+        said = _said(other, entry, timezone)
         if isinstance(said, _Said):
-            found.append(said)
+            saids.append(said)
         else:
             broken = broken or said
-    if not found:
+    if not saids:
         return broken
-    why = _against(fact.text, found)
+    why = _against(fact.text, saids)
     if why is None or detect_secret(fact.text) is None:
         return why
     return "its evidence does not support it"
@@ -230,17 +230,17 @@ def _holding(quote: str, text: str) -> str | None:
     return text if bare and bare in " ".join(text.split()).casefold() else None
 
 
-def _against(claim: str, found: list[_Said]) -> str | None:
+def _against(claim: str, saids: list[_Said]) -> str | None:
     """Return why no piece of evidence, nor all together, supports a claim; None if one does."""
     why: str | None = None
     together = _Said(
-        " ".join(one.sentences for one in found),
-        " ".join(one.whole for one in found),
-        found[-1].when,
-        found[-1].who,
+        " ".join(other.sentences for other in saids),
+        " ".join(other.whole for other in saids),
+        saids[-1].when,
+        saids[-1].who,
     )
-    names = tuple({one.who for one in found})
-    for one in (*found, together) if len(found) > 1 else found:
+    names = tuple({other.who for other in saids})
+    for one in (*saids, together) if len(saids) > 1 else saids:
         for said in dict.fromkeys((one.sentences, one.whole)):
             if _literally(claim, said, names):
                 return None

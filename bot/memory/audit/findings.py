@@ -79,7 +79,7 @@ class AuditedScope:
 
     def evidence_of(self, fact: Fact) -> list[tuple[Evidence, TapeEntry | None]]:
         """Return a fact's evidence with the cited entries; None for a missing entry."""
-        return [(one, self.evidence.get((one.tape, one.entry))) for one in fact.evidence]
+        return [(other, self.evidence.get((other.tape, other.entry))) for other in fact.evidence]
 
     def admission_text(self, fact: Fact) -> str:
         """Return a phrase that says who added or changed a fact."""
@@ -104,8 +104,8 @@ class AuditedScope:
     def remove_commands(self, *facts: Fact) -> str:
         """Return the commands that remove facts from the scope."""
         if self.name != WORKSPACE_SCOPE:
-            return f"/memory forget {' '.join(self.number_of(one) for one in facts)}"
-        return ", ".join(f"/memory unshare {self.number_of(one)}" for one in facts)
+            return f"/memory forget {' '.join(self.number_of(fact) for fact in facts)}"
+        return ", ".join(f"/memory unshare {self.number_of(fact)}" for fact in facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +144,10 @@ def redacted_text(text: str) -> str:
 def parse_timestamp(stamp: str) -> datetime | None:
     """Parse an ISO time stamp, without offset as UTC; return None if it is invalid."""
     try:
-        found = datetime.fromisoformat(stamp)
+        moment = datetime.fromisoformat(stamp)
     except ValueError:
         return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def day_of(stamp: str, timezone: tzinfo | None = None) -> str:

@@ -29,7 +29,7 @@ def audit_scope(scope: AuditedScope, now: datetime) -> list[AuditFinding]:
         scope: The scope to audit.
         now: Present time in the user's time zone.
     """
-    found = [
+    audit_findings = [
         *content.duplicates_and_contradictions(scope),
         *content.stale_facts(scope, now),
         *content.secret_facts(scope),
@@ -44,13 +44,19 @@ def audit_scope(scope: AuditedScope, now: datetime) -> list[AuditFinding]:
         *compartments.problem_errors(scope),
         *compartments.broken_links(scope),
     ]
-    return sorted(found, key=lambda one: (AUDIT_FINDING_KINDS.index(one.kind), one.facts))
+    return sorted(
+        audit_findings,
+        key=lambda audit_finding: (
+            AUDIT_FINDING_KINDS.index(audit_finding.kind),
+            audit_finding.facts,
+        ),
+    )
 
 
 def audit_session(session: AuditedSession) -> list[AuditFinding]:
     """Return the findings for a session's memory zone, notes and own records."""
-    found = [*content.secret_notes(session), *books.zone_mismatches(session)]
+    audit_findings = [*content.secret_notes(session), *books.zone_mismatches(session)]
     if session.own is not None:
         rules = (books.fold_mismatches, compartments.problem_errors, compartments.broken_links)
-        found += [finding for rule in rules for finding in rule(session.own)]
-    return found
+        audit_findings += [finding for rule in rules for finding in rule(session.own)]
+    return audit_findings

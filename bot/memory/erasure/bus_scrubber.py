@@ -182,14 +182,14 @@ class BusScrubber:
         return None
 
     def _items(self, items: list[Any]) -> list[Any]:
-        return [one for one in items if not self._goes(one)]
+        return [item for item in items if not self._goes(item)]
 
     def _goes(self, item: Any) -> bool:
         texts = list(_told(item))
         if self.scrubber.scrub_texts(texts) is not None:
             return True
         return bool(self.texts) and any(
-            pad_words(normalize_for_match(one)) in self.texts for one in texts
+            pad_words(normalize_for_match(text)) in self.texts for text in texts
         )
 
     def _text(self, text: Any) -> Any:
@@ -213,11 +213,11 @@ def find_baseless_beliefs(compartments: Compartments, scrubber: BusScrubber) -> 
     """
     gone: frozenset[str] = frozenset()
     while True:
-        one = replace(scrubber, patterns=gone)
+        bus_scrubber = replace(scrubber, patterns=gone)
         found = frozenset(
             pattern.id
             for pattern in compartments.patterns.values()
-            if not one.scrub_belief(pattern.as_json())["content"].get("text")
+            if not bus_scrubber.scrub_belief(pattern.as_json())["content"].get("text")
         )
         if found <= gone:
             return gone

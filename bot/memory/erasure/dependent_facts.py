@@ -20,7 +20,7 @@ def dependent_fact_ids(fact: Fact, facts: Mapping[int, Fact]) -> set[int]:
         if before.id in found or len(found) > _LONGEST_CHAIN:
             break
         found.add(before.id)
-    heirs = {one.supersedes: one for one in facts.values() if one.supersedes is not None}
+    heirs = {other.supersedes: other for other in facts.values() if other.supersedes is not None}
     told = [facts[number].text for number in found]
     passed = set(found)
     after = heirs.get(fact.id)
@@ -35,7 +35,7 @@ def dependent_fact_ids(fact: Fact, facts: Mapping[int, Fact]) -> set[int]:
 def repeats_fact(new: str, old: str) -> bool:
     """Return whether a text repeats a name or number of another or, without any, most words."""
     said = set(match_tokens(normalize_for_match(new)))
-    names = {normalize_for_match(one) for one in _names(old)}
+    names = {normalize_for_match(name) for name in _names(old)}
     if names:
         return not said.isdisjoint(names)
     stems = set(stemmed_words(old)) - {"user"}

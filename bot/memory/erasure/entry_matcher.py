@@ -64,7 +64,10 @@ class ErasureRights:
 
     def may_erase_fact(self, fact: Fact) -> bool:
         """Return whether the person may erase a fact: all its evidence is their own messages."""
-        own = [identity_at(one.tape, one.sender) in self.identities for one in fact.evidence]
+        own = [
+            identity_at(evidence.tape, evidence.sender) in self.identities
+            for evidence in fact.evidence
+        ]
         return self.everything or (bool(own) and all(own))
 
     def may_erase_message(self, tape: str, entry: TapeEntry) -> bool:
@@ -176,13 +179,18 @@ class ErasureMatcher:
                 if number in facts:
                     chosen |= dependent_fact_ids(facts[number], facts)
         if self.query.searches_words:
-            said = ((one, [one.text, *(e.quote for e in one.evidence)]) for one in facts.values())
-            chosen |= {one.id for one, texts in said if self.query.matches(texts)}
+            said = (
+                (other, [other.text, *(e.quote for e in other.evidence)])
+                for other in facts.values()
+            )
+            chosen |= {other.id for other, texts in said if self.query.matches(texts)}
         if scope == self.home:
             chosen |= self.query.confirmed_facts & facts.keys()
             alone = [facts[one] for one in self.query.ended_facts - chosen if one in facts]
-            alone = [one for one in alone if one.id not in self.kept.facts]
-            self.facts |= {(scope, one.id): one for one in alone if self.rights.may_erase_fact(one)}
+            alone = [other for other in alone if other.id not in self.kept.facts]
+            self.facts |= {
+                (scope, other.id): other for other in alone if self.rights.may_erase_fact(other)
+            }
             kept, chosen = chosen & self.kept.facts, chosen - self.kept.facts
             self._keep(kept, chosen, facts)
         for number in chosen:
@@ -199,18 +207,18 @@ class ErasureMatcher:
         )
         places = {(e.tape, e.entry) for number in going for e in facts[number].evidence}
         self.kept_fact_texts = tuple(
-            one.text
-            for one in facts.values()
-            if one.text
-            and one.id not in going
-            and (one.id in kept or one.status in ("active", "pending"))
-            and any((e.tape, e.entry) in places for e in one.evidence)
+            fact.text
+            for fact in facts.values()
+            if fact.text
+            and fact.id not in going
+            and (fact.id in kept or fact.status in ("active", "pending"))
+            and any((e.tape, e.entry) in places for e in fact.evidence)
         )
 
     def add_fact(self, scope: str, fact: Fact) -> None:
         """Erase a fact together with its evidence."""
         self.facts[scope, fact.id] = fact
-        for text in (fact.text, *(one.quote for one in fact.evidence)):
+        for text in (fact.text, *(other.quote for other in fact.evidence)):
             self.matcher.add_text(text, passage=True)
             self._keep_lines(text)
         self._rests_on(fact.evidence)
@@ -321,7 +329,11 @@ class ErasureMatcher:
             return
         if is_erased(entry):
             self.uncounted.add((tape, entry.id))
-        self.blobs |= {one.blob for one in attachments_in(entry.meta) if one.blob is not None}
+        self.blobs |= {
+            entry_attachment.blob
+            for entry_attachment in attachments_in(entry.meta)
+            if entry_attachment.blob is not None
+        }
         if is_persons_entry(entry):
             self._take_said(tape, entry)
         elif isinstance(turn := entry.meta.get("turn"), str):
@@ -390,7 +402,7 @@ class ErasureMatcher:
                     self.matcher.add_text(text, passage=True)
 
     def _rests_on(self, evidence: Iterable[Evidence]) -> None:
-        places = {(one.tape, one.entry) for one in evidence}
+        places = {(other.tape, other.entry) for other in evidence}
         if not places <= self.evidence:
             self.evidence |= places
             self.needs_another_pass = True
@@ -412,6 +424,10 @@ def message_texts(entry: TapeEntry) -> list[str]:
     found = [str(entry.payload.get("content") or command)]
     if isinstance(quote := entry.meta.get("quote"), str):
         found.append(quote)
-    for one in attachments_in(entry.meta):
-        found += [one.name, *((one.text,) if one.text else ()), *((one.note,) if one.note else ())]
+    for entry_attachment in attachments_in(entry.meta):
+        found += [
+            entry_attachment.name,
+            *((entry_attachment.text,) if entry_attachment.text else ()),
+            *((entry_attachment.note,) if entry_attachment.note else ()),
+        ]
     return found

@@ -124,13 +124,13 @@ class CandidateCollector:
         return self.memory.tape.store
 
     async def collect(
-        self, wanted: ErasureQuery, asked: TapeEntry | None = None, asking: Iterable[str] = ()
+        self, query: ErasureQuery, entry: TapeEntry | None = None, asking: Iterable[str] = ()
     ) -> ErasurePreview:
         """Find what would be erased, without changing anything.
 
         Args:
-            wanted: The query.
-            asked: The entry of the session's tape that made the request: a command or a tool call.
+            query: The query.
+            entry: The entry of the session's tape that made the request: a command or a tool call.
             asking: Platform ids of the messages that led to the request.
 
         Raises:
@@ -138,9 +138,9 @@ class CandidateCollector:
         """
         home = self.memory.home
         await home.open()
-        finding = ErasureMatcher(wanted, self.rights, home.name, request_message_ids=set(asking))
-        if asked is not None:
-            self._note_request(finding, asked)
+        finding = ErasureMatcher(query, self.rights, home.name, request_message_ids=set(asking))
+        if entry is not None:
+            self._note_request(finding, entry)
         scopes = await self._scopes()
         for scope, facts in scopes.items():
             finding.choose_facts(scope, facts)
@@ -148,7 +148,7 @@ class CandidateCollector:
         sources = await self._sources(scopes[home.name])
         await self._find(finding, sources)
         if self._is_everybodys(finding):
-            names = {one.name for one in sources}
+            names = {source_tape.name for source_tape in sources}
             # The tapes of identities and logins hold ids and names only, no text to erase.
             names |= {IDENTITIES_TAPE, LOGINS_TAPE}
             others = [one for one in await self.store.list_tapes() if one not in names]
@@ -163,12 +163,12 @@ class CandidateCollector:
         known = self.memory.workspace.compartments.state() if self.owner else {}
         return any(find_affected_records(WORKSPACE_SCOPE, known, scrubber))
 
-    def _note_request(self, finding: ErasureMatcher, asked: TapeEntry) -> None:
+    def _note_request(self, finding: ErasureMatcher, entry: TapeEntry) -> None:
         tape = self.memory.tape.name
-        finding.request_location = (tape, asked.id)
-        if isinstance(inbound := asked.meta.get("inbound"), str):
+        finding.request_location = (tape, entry.id)
+        if isinstance(inbound := entry.meta.get("inbound"), str):
             finding.request_message_ids.add(inbound)
-        if isinstance(turn := asked.meta.get("turn"), str):
+        if isinstance(turn := entry.meta.get("turn"), str):
             finding.request_turn = turn
             finding.turns.setdefault(tape, set()).add(turn)
         finding.inbound.setdefault(tape, set()).update(finding.request_message_ids)
@@ -194,9 +194,11 @@ class CandidateCollector:
     ) -> None:
         """Choose the copies of chosen facts in the workspace and in linked identities' scopes."""
         texts = {
-            pad_words(normalize_for_match(one.text)) for one in finding.facts.values() if one.text
+            pad_words(normalize_for_match(other.text))
+            for other in finding.facts.values()
+            if other.text
         }
-        joint = [f"{PERSON_SCOPE_PREFIX}{one}" for one in self._identities()]
+        joint = [f"{PERSON_SCOPE_PREFIX}{identity}" for identity in self._identities()]
         for scope in {WORKSPACE_SCOPE, *joint} - {self.memory.home.name}:
             for fact in scopes.get(scope, {}).values():
                 if fact.text and pad_words(normalize_for_match(fact.text)) in texts:
@@ -210,7 +212,7 @@ class CandidateCollector:
         """Return the tapes to search, the home scope first: its records name the evidence."""
         home, session = self.memory.home.name, self.memory.tape.name
         names = [home, session]
-        names += [one.tape for fact in facts.values() for one in fact.evidence]
+        names += [evidence.tape for fact in facts.values() for evidence in fact.evidence]
         if self.owner:
             names.append(WORKSPACE_SCOPE)
         known = await self.store.list_tapes()
@@ -223,7 +225,7 @@ class CandidateCollector:
             names.append(theirs)
         wanted = set(names) & set(known)
         await self._follow_forks(known, wanted)
-        ordered = [one for one in dict.fromkeys(names) if one in wanted]
+        ordered = [fromkey for fromkey in dict.fromkeys(names) if fromkey in wanted]
         ordered += sorted(wanted.difference(ordered))
         return [SourceTape(one, self._origins(one)) for one in ordered]
 
@@ -271,7 +273,7 @@ class CandidateCollector:
     async def _find(self, finding: ErasureMatcher, sources: list[SourceTape]) -> None:
         for _ in range(_ROUNDS):
             finding.needs_another_pass = False
-            names = {one.name for one in sources}
+            names = {source_tape.name for source_tape in sources}
             for source in sources:
 
                 def look(entry: TapeEntry, source: SourceTape = source) -> None:
@@ -338,7 +340,7 @@ class CandidateCollector:
             lost: The records of the memory bus that lose text.
         """
         home, query = self.memory.home.name, finding.query
-        gone = {number: one for (scope, number), one in finding.facts.items() if scope == home}
+        gone = {number: fact for (scope, number), fact in finding.facts.items() if scope == home}
         return ErasurePreview(
             plan,
             tuple(sources),
@@ -370,7 +372,9 @@ class CandidateCollector:
 def _loses_all_evidence(fact: Fact, finding: ErasureMatcher) -> bool:
     """Return whether all evidence of an active or pending fact is erased."""
     held = fact.status in ("active", "pending") and bool(fact.evidence)
-    return held and all((one.tape, one.entry) in finding.messages for one in fact.evidence)
+    return held and all(
+        (evidence.tape, evidence.entry) in finding.messages for evidence in fact.evidence
+    )
 
 
 async def visit_entries(

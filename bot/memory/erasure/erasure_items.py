@@ -43,9 +43,9 @@ class ErasureItem:
         match record:
             case [told, [*facts], [str(tape), int(entry)]]:
                 kind: ErasureItemKind | None = next(
-                    (one for one in get_args(ErasureItemKind) if one == told), None
+                    (get_arg for get_arg in get_args(ErasureItemKind) if get_arg == told), None
                 )
-                numbers = tuple(one for one in facts if type(one) is int)
+                numbers = tuple(fact for fact in facts if type(fact) is int)
                 return cls(kind, numbers, (tape, entry)) if kind is not None else None
         return None
 
@@ -53,29 +53,29 @@ class ErasureItem:
 def list_items(survey: ErasurePreview) -> list[ErasureItem]:
     """Return the items of a preview, in the order in which they are shown."""
     numbers = [fact.id for fact in survey.facts]
-    found = [ErasureItem("fact", (one,)) for one in numbers[:MAX_LISTED_FACTS]]
+    items = [ErasureItem("fact", (number,)) for number in numbers[:MAX_LISTED_FACTS]]
     if more := tuple(numbers[MAX_LISTED_FACTS:]):
-        found.append(ErasureItem("facts", more))
-    found += [ErasureItem("message", location=place) for place in survey.message_locations]
+        items.append(ErasureItem("facts", more))
+    items += [ErasureItem("message", location=place) for place in survey.message_locations]
     if survey.message_count > len(survey.message_locations):
-        found.append(ErasureItem("messages"))
+        items.append(ErasureItem("messages"))
     if survey.affected_records:
-        found.append(ErasureItem("held"))
-    return found
+        items.append(ErasureItem("held"))
+    return items
 
 
 def items_to_keep(pieces: Sequence[ErasureItem], picked: Collection[int]) -> KeptContent:
     """Return what is kept if only the items with the picked numbers, from 1, are erased."""
-    going = [one for number, one in enumerate(pieces, 1) if number in picked]
-    kept = [one for number, one in enumerate(pieces, 1) if number not in picked]
-    if not kept:
+    going = [item for number, item in enumerate(pieces, 1) if number in picked]
+    items = [item for number, item in enumerate(pieces, 1) if number not in picked]
+    if not items:
         return KeptContent()
     return KeptContent(
-        facts=frozenset(number for one in kept for number in one.facts),
-        erased_messages=frozenset(one.location for one in going if one.kind == "message"),
-        messages=frozenset(one.location for one in kept if one.kind == "message"),
-        keeps_unlisted_messages=not any(one.kind == "messages" for one in going),
-        keeps_records=any(one.kind == "held" for one in kept),
+        facts=frozenset(number for item in items for number in item.facts),
+        erased_messages=frozenset(item.location for item in going if item.kind == "message"),
+        messages=frozenset(item.location for item in items if item.kind == "message"),
+        keeps_unlisted_messages=not any(item.kind == "messages" for item in going),
+        keeps_records=any(item.kind == "held" for item in items),
     )
 
 
@@ -87,6 +87,6 @@ def count_messages(pieces: Sequence[ErasureItem], said: int, picked: Collection[
         said: Number of messages in all items.
         picked: Numbers of the picked items, from 1.
     """
-    listed = sum(one.kind == "message" for one in pieces)
-    going = [one.kind for number, one in enumerate(pieces, 1) if number in picked]
+    listed = sum(item.kind == "message" for item in pieces)
+    going = [item.kind for number, item in enumerate(pieces, 1) if number in picked]
     return going.count("message") + (said - listed) * going.count("messages")

@@ -66,7 +66,7 @@ def confirmation_text(survey: ErasurePreview, timezone: tzinfo | None) -> str:
     """Return the Markdown that asks for confirmation: numbered items and all other effects."""
     facts = {fact.id: fact for fact in survey.facts}
     pieces = enumerate(list_items(survey), 1)
-    listed = [f"{number}. {_piece(one, survey, facts, timezone)}" for number, one in pieces]
+    listed = [f"{number}. {_piece(item, survey, facts, timezone)}" for number, item in pieces]
     parts = ["This would be erased for good:", *(["\n".join(listed)] if listed else ())]
     shared = len(survey.plan.facts) - len(survey.facts)
     if not survey.facts and shared > 0:
@@ -132,12 +132,12 @@ def _beside(survey: ErasurePreview) -> Iterator[str]:
     if survey.facts_without_evidence:
         yield (
             "These facts stay believed, but lose all their evidence:\n"
-            f"{_listed([_fact(one) for one in survey.facts_without_evidence])}"
+            f"{_listed([_fact(fact) for fact in survey.facts_without_evidence])}"
         )
 
 
 def _listed(texts: Sequence[str]) -> str:
-    shown = [f"- {one_line(one, _EXCERPT)}" for one in texts[:_MOST_LISTED]]
+    shown = [f"- {one_line(text, _EXCERPT)}" for text in texts[:_MOST_LISTED]]
     if len(texts) > _MOST_LISTED:
         shown.append(f"- and {len(texts) - _MOST_LISTED} more")
     return "\n".join(shown)
@@ -154,8 +154,8 @@ def confirmation_instructions(
         # The example picks facts that match the query, not facts that only cite the same message.
         direct = [
             number
-            for number, one in enumerate(pieces, 1)
-            if one.kind == "fact" and not survey.facts_of_same_message.issuperset(one.facts)
+            for number, item in enumerate(pieces, 1)
+            if item.kind == "fact" and not survey.facts_of_same_message.issuperset(item.facts)
         ]
         example = " ".join(map(str, direct[:_MOST_LISTED] or [1]))
         told += (

@@ -102,17 +102,17 @@ class RetainedContent:
         if not told or (entry.name == COMMAND and self.finding.loses_command(entry)):
             return
         self.wording.remove_text(told)
-        for one in attachments_in(entry.meta):
-            self.wording.remove_text(f"{one.name}\n{one.text or ''}")
+        for entry_attachment in attachments_in(entry.meta):
+            self.wording.remove_text(f"{entry_attachment.name}\n{entry_attachment.text or ''}")
 
     def retain_facts(self, scope: str, facts: Iterable[Fact]) -> list[str]:
         """Keep the words of the facts of a scope that stay; return their texts."""
         kept = [
-            one.text
-            for one in facts
-            if one.text
-            and (one.status in ("active", "pending") or self._is_spared(scope, one))
-            and (scope, one.id) not in self.finding.facts
+            fact.text
+            for fact in facts
+            if fact.text
+            and (fact.status in ("active", "pending") or self._is_spared(scope, fact))
+            and (scope, fact.id) not in self.finding.facts
         ]
         for text in kept:
             self.wording.remove_text(text)
@@ -120,14 +120,14 @@ class RetainedContent:
 
     def release_ended_facts(self, scope: str, facts: Iterable[Fact]) -> None:
         """Erase ended facts of a scope that repeat erased text."""
-        for one in facts:
-            said = (one.text, *(e.quote for e in one.evidence))
-            over = one.status not in ("active", "pending") and self.finding.rights.may_erase_fact(
-                one
+        for fact in facts:
+            said = (fact.text, *(e.quote for e in fact.evidence))
+            over = fact.status not in ("active", "pending") and self.finding.rights.may_erase_fact(
+                fact
             )
-            over = over and not self._is_spared(scope, one)
+            over = over and not self._is_spared(scope, fact)
             if over and any(map(self.wording.matches, said)):
-                self.finding.facts.setdefault((scope, one.id), one)
+                self.finding.facts.setdefault((scope, fact.id), fact)
 
     def _is_spared(self, scope: str, fact: Fact) -> bool:
         return scope == self.finding.home and fact.id in self.finding.kept.facts
@@ -218,13 +218,15 @@ class ErasurePlan:
         )
 
     def _records(self, source: SourceTape) -> RecordScrubber:
-        made = self._made.get(source.name)
-        if made is None:
+        record_scrubber = self._made.get(source.name)
+        if record_scrubber is None:
             bus, numbers = self.bus_scrubber(source), self._numbers(source)
             words = self._scrubber if not self.held else bus.scrubber
-            made = RecordScrubber(words, numbers, self.messages, bus, self.cuts, self.cutter)
-            self._made[source.name] = made
-        return made
+            record_scrubber = RecordScrubber(
+                words, numbers, self.messages, bus, self.cuts, self.cutter
+            )
+            self._made[source.name] = record_scrubber
+        return record_scrubber
 
     def _numbers(self, source: SourceTape) -> set[int]:
         """Return the numbers of the facts to erase from a tape's records."""
@@ -249,20 +251,25 @@ def with_beliefs(
         folds: Present facts and compartments, by tape.
     """
     blank = {
-        tape: frozenset(one.id for one in fold.facts.values() if not one.text)
+        tape: frozenset(fact.id for fact in fold.facts.values() if not fact.text)
         for tape, fold in folds.items()
     }
     plan = replace(plan, blank=blank)
-    own = [one for one in sources if one.name in folds]
-    held = {one.name: folds[one.name].compartments for one in own}
-    gone = {one.name: find_baseless_beliefs(held[one.name], plan.bus_scrubber(one)) for one in own}
+    own = [source_tape for source_tape in sources if source_tape.name in folds]
+    held = {source_tape.name: folds[source_tape.name].compartments for source_tape in own}
+    gone = {
+        source_tape.name: find_baseless_beliefs(
+            held[source_tape.name], plan.bus_scrubber(source_tape)
+        )
+        for source_tape in own
+    }
     plan = replace(plan, patterns=gone)
     lost = {
         record
-        for one in own
-        if not one.origins
+        for source_tape in own
+        if not source_tape.origins
         for record, _ in find_affected_records(
-            one.name, held[one.name].state(), plan.bus_scrubber(one)
+            source_tape.name, held[source_tape.name].state(), plan.bus_scrubber(source_tape)
         )
     }
     return plan, lost

@@ -75,9 +75,9 @@ class ErasureQuery:
     def text_matcher(self) -> TextMatcher:
         """Return a matcher of any single word or phrase."""
         found = TextMatcher(
-            {one for one in self.words if not is_unspaced(one)}, passages=set(self.phrases)
+            {word for word in self.words if not is_unspaced(word)}, passages=set(self.phrases)
         )
-        found.passages |= {one for one in self.words if is_unspaced(one)}
+        found.passages |= {word for word in self.words if is_unspaced(word)}
         return found
 
     def _in(self, plain: str) -> bool:

@@ -100,7 +100,7 @@ def request_event(survey: ErasurePreview, request: int, askers: Collection[str])
         "facts": [fact.id for fact in survey.facts],
         "ended": sorted(survey.ended),
         "messages": survey.message_count,
-        "pieces": [one.as_json() for one in list_items(survey)],
+        "pieces": [item.as_json() for item in list_items(survey)],
     }
     return event(FORGET_REQUESTED_EVENT, data)
 
@@ -127,17 +127,17 @@ async def find_pending_erasure(tape: TapeService, request: int, now: datetime) -
         MemoryRefused: There is no such request, it is more than a day old, or the same person has
             made another one since.
     """
-    found = await tape.read_entries(request, request) if request else []
-    shown, newer = await _shown(tape, request)
-    if not found or shown is None:
+    entries = await tape.read_entries(request, request) if request else []
+    entry, newer = await _shown(tape, request)
+    if not entries or entry is None:
         raise MemoryRefused("there is no such request to forget something; make a new one")
-    moment = recorded_at(shown)
+    moment = recorded_at(entry)
     if moment is not None and now - moment > _VALID:
         raise MemoryRefused("that request is more than a day old; make a new one")
-    told = _asked(found[0], shown)
-    if not told.askers.isdisjoint(newer):
+    pending_erasure = _asked(entries[0], entry)
+    if not pending_erasure.askers.isdisjoint(newer):
         raise MemoryRefused("there is a newer request; only the newest one counts")
-    return told
+    return pending_erasure
 
 
 async def find_erasure_result(memory: LongTermMemory, request: int) -> ErasureResult | None:
@@ -187,33 +187,37 @@ async def _shown(tape: TapeService, request: int) -> tuple[TapeEntry | None, set
     return None, newer
 
 
-def _asked(request: TapeEntry, shown: TapeEntry) -> PendingErasure:
-    data = shown.data
+def _asked(request: TapeEntry, entry: TapeEntry) -> PendingErasure:
+    data = entry.data
     facts = frozenset(_numbers(data.get("facts")))
     ended = frozenset(_numbers(data.get("ended")))
     listed = data.get("pieces")
     pieces = map(ErasureItem.from_json, listed if isinstance(listed, list) else ())
     return PendingErasure(
         request,
-        frozenset(_askers(shown)),
+        frozenset(_askers(entry)),
         facts,
         ended,
         _number(data.get("messages")),
-        tuple(one for one in pieces if one is not None),
+        tuple(item for item in pieces if item is not None),
     )
 
 
-def _askers(shown: TapeEntry) -> set[str]:
-    listed = shown.data.get("askers")
+def _askers(entry: TapeEntry) -> set[str]:
+    listed = entry.data.get("askers")
     return {one for one in listed if isinstance(one, str)} if isinstance(listed, list) else set()
 
 
 def _recorded(data: dict[str, Any]) -> ErasureResult:
     numbers = tuple(_numbers(data.get("facts")))
-    held = AffectedRecordCounts.from_json(data.get("held"))
+    record_counts = AffectedRecordCounts.from_json(data.get("held"))
     messages, places = _number(data.get("messages")), _number(data.get("entries"))
     return ErasureResult(
-        numbers, messages, places, affected_records=held, redacted_count=_number(data.get("cut"))
+        numbers,
+        messages,
+        places,
+        affected_records=record_counts,
+        redacted_count=_number(data.get("cut")),
     )
 
 

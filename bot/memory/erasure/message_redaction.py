@@ -90,9 +90,9 @@ class MessageRedactor:
 
 
 def _told(texts: Iterable[str], others: Iterable[str], more: TextMatcher) -> TextMatcher:
-    found = more.copy()
+    text_matcher = more.copy()
     for text in texts:
-        found.add_text(text)
+        text_matcher.add_text(text)
     for text in others:
-        found.remove_text(text)
-    return found
+        text_matcher.remove_text(text)
+    return text_matcher

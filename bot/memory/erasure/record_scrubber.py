@@ -59,7 +59,7 @@ class RecordScrubber:
             if _says_nothing(data) and not _says_nothing(entry.data):
                 meta[ERASED_META_KEY] = True
         if isinstance(ops := data.get("ops"), list):
-            data["ops"] = [self._operation(one) for one in ops]
+            data["ops"] = [self._operation(op) for op in ops]
         if isinstance(state := data.get("state"), dict):
             data["state"] = self._state(state)
         if data == entry.data and meta == entry.meta:
@@ -69,7 +69,7 @@ class RecordScrubber:
     def _state(self, state: dict[str, Any]) -> dict[str, Any]:
         fresh = {**state}
         if isinstance(facts := state.get("facts"), list):
-            fresh["facts"] = [self._fact(one) for one in facts]
+            fresh["facts"] = [self._fact(fact) for fact in facts]
         if isinstance(held := state.get("compartments"), dict):
             fresh["compartments"] = self._bus.scrub_state(held)
         return fresh
@@ -85,12 +85,12 @@ class RecordScrubber:
         went_by = operation.get("signals")
         judged = went_by.get("judge") if isinstance(went_by, dict) else None
         words = (operation.get("text"), operation.get("reason"), judged)
-        told = [one for one in words if isinstance(one, str)]
+        told = [word for word in words if isinstance(word, str)]
         wording = self.scrubber.scrub_texts(told) or _NO_WORDS
-        made = fact_from_json(operation.get("fact"))
-        if made is not None and made.id in self.facts:
+        fact = fact_from_json(operation.get("fact"))
+        if fact is not None and fact.id in self.facts:
             fresh["text"] = ""
-        elif made is None or operation.get("text") != made.text:
+        elif fact is None or operation.get("text") != fact.text:
             fresh["text"] = self.scrubber.scrub_value(operation.get("text", ""), wording)
         for key in ("reason", "signals"):
             if key in operation:
@@ -100,20 +100,20 @@ class RecordScrubber:
     def _fact(self, record: Any) -> Any:
         if not isinstance(record, dict):
             return record
-        known = fact_from_json(record)
-        erased = known is not None and known.id in self.facts
+        fact = fact_from_json(record)
+        erased = fact is not None and fact.id in self.facts
         fresh, wording = {**record}, _NO_WORDS
         if erased:
             fresh |= {"text": "", "subject": ""}
             fresh.pop("slot", None)
             if record.get("status") in ("active", "pending"):
                 fresh["status"] = "retired"
-        elif known is not None:
-            told = [known.text, known.subject, known.slot, *(one.quote for one in known.evidence)]
+        elif fact is not None:
+            told = [fact.text, fact.subject, fact.slot, *(other.quote for other in fact.evidence)]
             wording = self.scrubber.scrub_texts(told) or _NO_WORDS
-            if wording.matches(known.subject):
+            if wording.matches(fact.subject):
                 fresh["subject"] = ""
-            if wording.matches(known.slot):
+            if wording.matches(fact.slot):
                 fresh.pop("slot", None)
         if isinstance(evidence := record.get("evidence"), list):
             fresh["evidence"] = [self._evidence(one, wording, erased=erased) for one in evidence]
@@ -136,4 +136,6 @@ def _says_nothing(data: dict[str, Any]) -> bool:
     if not isinstance(values, list) or not values:
         return False
     alone = not any(data.get(name) for name in ("problems", "working", "patterns"))
-    return alone and all(isinstance(one, dict) and one.get("erased") is True for one in values)
+    return alone and all(
+        isinstance(value, dict) and value.get("erased") is True for value in values
+    )

@@ -111,11 +111,15 @@ class Scrubber:
         object.__setattr__(
             self, "_kept", frozenset(pad_words(normalize_for_match(one)) for one in self.kept)
         )
-        asked = self.query.text_matcher()
-        asked.words |= self.matcher.words
-        asked.pairs |= self.matcher.pairs
-        asked.passages |= self.matcher.passages
-        object.__setattr__(self, "_asked", TextMatcher(asked.words, asked.pairs, asked.passages))
+        text_matcher = self.query.text_matcher()
+        text_matcher.words |= self.matcher.words
+        text_matcher.pairs |= self.matcher.pairs
+        text_matcher.passages |= self.matcher.passages
+        object.__setattr__(
+            self,
+            "_asked",
+            TextMatcher(text_matcher.words, text_matcher.pairs, text_matcher.passages),
+        )
 
     @property
     def is_noop(self) -> bool:

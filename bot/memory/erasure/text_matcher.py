@@ -153,7 +153,7 @@ class TextMatcher:
                     self.words.discard(word)
         if self.passages:
             whole = pad_words(plain)
-            self.passages = {one for one in self.passages if one not in whole}
+            self.passages = {passage for passage in self.passages if passage not in whole}
 
     def matches(self, text: str) -> bool:
         """Return whether a text repeats any word, pair or passage."""
@@ -173,7 +173,7 @@ class TextMatcher:
         if not self.passages:
             return False
         whole = pad_words(plain)
-        return any(one in whole for one in self.passages)
+        return any(passage in whole for passage in self.passages)
 
     def _says_word(self, plain: str) -> bool:
         few = not self.pairs and len(self.words) <= _FEW

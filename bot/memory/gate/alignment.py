@@ -31,9 +31,9 @@ def alignment_score(text: str, goals: Sequence[str]) -> float:
     wanted = [found for goal in goals if (found := _telling(goal))]
     if not wanted:
         return 1.0
-    said = TermSet([*content_terms(fold_text(text)), *stemmed_words(text)])
+    term_set = TermSet([*content_terms(fold_text(text)), *stemmed_words(text)])
     return max(
-        min(1.0, sum(one in said for one in goal) / min(len(goal), _MOST)) for goal in wanted
+        min(1.0, sum(one in term_set for one in goal) / min(len(goal), _MOST)) for goal in wanted
     )
 
 
@@ -43,8 +43,8 @@ def collect_goals(*compartments: Compartments) -> list[str]:
         text
         for key in GOAL_KEYS
         for held in compartments
-        if (one := held.references.get(key)) is not None and isinstance(one.value, list)
-        for text in one.value
+        if (reference := held.references.get(key)) is not None and isinstance(reference.value, list)
+        for text in reference.value
         if isinstance(text, str)
     ]
     return list(dict.fromkeys(found))

@@ -104,8 +104,8 @@ class BatchDecider:
             MemoryRefused: The batch would end too many facts at once.
         """
         decided: list[ProposalDecision] = []
-        for one in self._batch.proposals:
-            decided.append(_with_judgement(self._decide(one)))
+        for proposal in self._batch.proposals:
+            decided.append(_with_judgement(self._decide(proposal)))
             decided += self._others(decided[-1])
         if self._batch.is_by_model and (kept := _without_heirs(decided)):
             return self._anew(kept).decide()
@@ -119,8 +119,10 @@ class BatchDecider:
     def _anew(self, kept: Collection[int]) -> BatchDecider:
         """Return a new decider for the batch that objects to ending the given facts."""
         proposals = tuple(
-            replace(one, objection=_NO_HEIR) if one.op == "retire" and one.fact in kept else one
-            for one in self._batch.proposals
+            replace(proposal, objection=_NO_HEIR)
+            if proposal.op == "retire" and proposal.fact in kept
+            else proposal
+            for proposal in self._batch.proposals
         )
         return BatchDecider(
             self._fold,
@@ -206,7 +208,7 @@ class BatchDecider:
 
     def _full(self, rival: Fact | None) -> bool:
         """Say whether the scope has no room for another fact; a replacement needs none."""
-        believed = sum(one.status == "active" for one in self._current.facts.values())
+        believed = sum(fact.status == "active" for fact in self._current.facts.values())
         return rival is None and believed >= MOST_FACTS
 
     def _verdict(self, proposal: Proposal, signals: WriteSignals) -> tuple[ProposalVerdict, str]:
@@ -252,7 +254,8 @@ class BatchDecider:
         )
         asked = self._batch.author == "person"
         first = min(
-            (one.when for one in proposal.evidence if one.when), default=format_time(self._now)
+            (evidence.when for evidence in proposal.evidence if evidence.when),
+            default=format_time(self._now),
         )
         return Fact(
             id=self._current.take_number(),
@@ -272,24 +275,28 @@ class BatchDecider:
             judged=self._entry if proposal.judgement is not None else 0,
         )
 
-    def _others(self, made: ProposalDecision) -> list[ProposalDecision]:
+    def _others(self, decision: ProposalDecision) -> list[ProposalDecision]:
         """End further facts that a new one contradicts; reopen those that a refuted one ended."""
-        fact, proposal = made.fact, made.proposal
-        if proposal.op == "refute" and made.verdict == "approved" and fact is not None:
-            return self._reopened(made.ended or fact)
-        if made.verdict != "approved" or fact is None or proposal.op not in ("add", "supersede"):
+        fact, proposal = decision.fact, decision.proposal
+        if proposal.op == "refute" and decision.verdict == "approved" and fact is not None:
+            return self._reopened(decision.ended or fact)
+        if (
+            decision.verdict != "approved"
+            or fact is None
+            or proposal.op not in ("add", "supersede")
+        ):
             return []
         found = []
-        for one in list(self._current.facts.values()):
-            rivals = one.status == "active" and one.id != fact.id and one.text
+        for other in list(self._current.facts.values()):
+            rivals = other.status == "active" and other.id != fact.id and other.text
             if (
                 rivals
-                and self._current.ends_fact(fact.text, fact.slot, fact.evidence, one)
-                and self._current.is_same_speaker(proposal, one)
+                and self._current.ends_fact(fact.text, fact.slot, fact.evidence, other)
+                and self._current.is_same_speaker(proposal, other)
             ):
-                closed = self._current.close(one)
+                closed = self._current.close(other)
                 self._ended += 1
-                ending = Proposal("retire", fact=one.id)
+                ending = Proposal("retire", fact=other.id)
                 found.append(
                     ProposalDecision(ending, "approved", f"fact {fact.id} is newer", closed)
                 )
@@ -301,9 +308,9 @@ class BatchDecider:
         if proposal.objection:
             return ProposalDecision(proposal, "refused", proposal.objection, target)
         self._said_again.add(target.id)
-        known = {(one.tape, one.entry) for one in target.evidence}
-        own = [one for one in proposal.evidence if one.is_own_words]
-        fresh = [one for one in own if (one.tape, one.entry) not in known]
+        known = {(evidence.tape, evidence.entry) for evidence in target.evidence}
+        own = [evidence for evidence in proposal.evidence if evidence.is_own_words]
+        fresh = [evidence for evidence in own if (evidence.tape, evidence.entry) not in known]
         if target.status != "active" or not fresh or proposal.review_reason or proposal.unverified:
             return ProposalDecision(proposal, "known", f"fact {target.id} says so already", target)
         surer = max(target.confidence, min(ASKED_CONFIDENCE, target.confidence + _STRENGTHENED))
@@ -335,12 +342,12 @@ class BatchDecider:
     def _taken_back(self, proposal: Proposal, target: Fact) -> ProposalDecision:
         """Restore a fact to its state before the operation that is undone."""
         before = proposal.before
-        gone = {(one.tape, one.entry) for one in proposal.evidence}
+        gone = {(evidence.tape, evidence.entry) for evidence in proposal.evidence}
         left = tuple(
-            one
-            for one in target.evidence
-            if (one.tape, one.entry) not in gone
-            and (before is None or (one.tape, one.entry) in before.evidence)
+            evidence
+            for evidence in target.evidence
+            if (evidence.tape, evidence.entry) not in gone
+            and (before is None or (evidence.tape, evidence.entry) in before.evidence)
         )
         confidence = target.confidence if before is None else before.confidence
         fact = replace(target, evidence=left, confidence=confidence)
@@ -362,13 +369,13 @@ class BatchDecider:
             return self._current.record(proposal, known, why)
         closed = self._current.close(known, status="retired")
         again = {
-            (said.tape, said.entry)
-            for one in self._current.replaced_by(target)
-            for said in one.evidence
+            (evidence.tape, evidence.entry)
+            for other in self._current.replaced_by(target)
+            for evidence in other.evidence
         }
         if (
             not proposal.text
-            or {(said.tape, said.entry) for said in proposal.evidence} <= again
+            or {(evidence.tape, evidence.entry) for evidence in proposal.evidence} <= again
             or self._current.find_duplicate(proposal.text) is not None
         ):
             return self._current.record(proposal, closed, why, was=target)
@@ -378,8 +385,8 @@ class BatchDecider:
     def _reopened(self, refuted: Fact) -> list[ProposalDecision]:
         """Reopen the facts that a refuted fact had ended."""
         return [
-            self._taken_back(Proposal("reopen", fact=one.id), one)
-            for one in self._current.replaced_by(refuted)
+            self._taken_back(Proposal("reopen", fact=fact.id), fact)
+            for fact in self._current.replaced_by(refuted)
         ]
 
     def _restated(self, proposal: Proposal, target: Fact) -> ProposalDecision:
@@ -408,7 +415,7 @@ class BatchDecider:
 
     def _says_no_more(self, text: str, fact: Fact) -> bool:
         """Say whether a text uses only words of a fact and negates the same things."""
-        denials = [[one.negated for one in parse_clauses(said)] for said in (text, fact.text)]
+        denials = [[clause.negated for clause in parse_clauses(said)] for said in (text, fact.text)]
         return set(stemmed_words(text)) <= set(stemmed_words(fact.text)) and any(denials[0]) == any(
             denials[1]
         )
@@ -433,10 +440,10 @@ class BatchDecider:
 
 
 def _with_judgement(decided: ProposalDecision) -> ProposalDecision:
-    told = decided.proposal.judgement
-    if told is None:
+    judgement = decided.proposal.judgement
+    if judgement is None:
         return decided
-    return replace(decided, signals={**decided.signals, "judge": told.description})
+    return replace(decided, signals={**decided.signals, "judge": judgement.description})
 
 
 def _without_heirs(decided: Sequence[ProposalDecision]) -> set[int]:
@@ -445,22 +452,24 @@ def _without_heirs(decided: Sequence[ProposalDecision]) -> set[int]:
     A model changes a fact by ending it and adding another. Both steps apply, or none.
     """
     lacking = [
-        one.proposal
-        for one in decided
-        if one.proposal.op in ("add", "supersede") and not one.is_believed
+        decision.proposal
+        for decision in decided
+        if decision.proposal.op in ("add", "supersede") and not decision.is_believed
     ]
     return {
-        one.previous.id
-        for one in decided
-        if one.proposal.op == "retire" and one.verdict == "approved" and one.previous is not None
-        if any(_same_matter(new, one.proposal, one.previous) for new in lacking)
+        decision.previous.id
+        for decision in decided
+        if decision.proposal.op == "retire"
+        and decision.verdict == "approved"
+        and decision.previous is not None
+        if any(_same_matter(new, decision.proposal, decision.previous) for new in lacking)
     }
 
 
 def _same_matter(new: Proposal, ending: Proposal, fact: Fact) -> bool:
     """Say whether a new fact and the end of another share evidence or words."""
-    said = {(one.tape, one.entry) for one in ending.evidence}
-    same = any((one.tape, one.entry) in said for one in new.evidence)
+    said = {(evidence.tape, evidence.entry) for evidence in ending.evidence}
+    same = any((evidence.tape, evidence.entry) in said for evidence in new.evidence)
     return same or word_overlap(new.text, fact.text) > 0
 
 

@@ -53,7 +53,7 @@ def belief_from_fact(fact: Fact) -> SynthesizedPattern:
         str(fact.id),
         "fact",
         {"text": fact.text} | ({"subject": fact.subject} if fact.subject else {}),
-        [episode_id(one.tape, one.entry) for one in fact.evidence],
+        [episode_id(evidence.tape, evidence.entry) for evidence in fact.evidence],
         fact.confidence,
         _moment(fact.valid_from),
         confirmed_at(fact),
@@ -66,7 +66,7 @@ def belief_from_fact(fact: Fact) -> SynthesizedPattern:
 
 def confirmed_at(fact: Fact) -> datetime:
     """Return when a fact was last confirmed: the time of its newest evidence."""
-    said = max((one.when for one in fact.evidence), default="")
+    said = max((evidence.when for evidence in fact.evidence), default="")
     return _moment(said or fact.changed or fact.valid_from)
 
 
@@ -94,7 +94,7 @@ def sort_by_confidence(
     patterns: Iterable[SynthesizedPattern], now: datetime
 ) -> list[SynthesizedPattern]:
     """Sort beliefs by their confidence at a time, highest first."""
-    return sorted(patterns, key=lambda one: (-one.confidence_at(now), one.id))
+    return sorted(patterns, key=lambda belief: (-belief.confidence_at(now), belief.id))
 
 
 def is_current(pattern: SynthesizedPattern) -> bool:
@@ -114,11 +114,11 @@ def contains_words(pattern: SynthesizedPattern, text: str) -> bool:
 
 def current_ranks(fold: FactFold) -> dict[int, float]:
     """Return the recorded ranks of active facts that did not change since."""
-    held = fold.compartments
-    stamp = format_time(held.decayed_at) if held.decayed_at is not None else ""
+    compartments = fold.compartments
+    stamp = format_time(compartments.decayed_at) if compartments.decayed_at is not None else ""
     return {
         number: rank
-        for number, rank in held.ranks.items()
+        for number, rank in compartments.ranks.items()
         if (fact := fold.get(number)) is not None
         and fact.status == "active"
         and fact.changed <= stamp
@@ -154,12 +154,12 @@ def decay_ranks(
 def _sunk(fold: FactFold, now: datetime) -> int:
     """Return how many beliefs lost confidence since the last decay."""
     last = fold.compartments.decayed_at
-    shown = [one for one in fold.compartments.patterns.values() if is_current(one)]
+    beliefs = [belief for belief in fold.compartments.patterns.values() if is_current(belief)]
     return sum(
-        one.confidence_at(max(last, one.last_validated) if last else one.last_validated)
-        - one.confidence_at(now)
+        belief.confidence_at(max(last, belief.last_validated) if last else belief.last_validated)
+        - belief.confidence_at(now)
         >= MIN_RANK_CHANGE
-        for one in shown
+        for belief in beliefs
     )
 
 
@@ -213,13 +213,13 @@ def apply_evidence_faults(
     """
     noted = pattern.reason.split("; ")
     new = [
-        f"{one} {faults[one]}"
-        for one in pattern.evidence_ids
-        if one in faults and not any(told.startswith(f"{one} ") for told in noted)
+        f"{evidence_id} {faults[evidence_id]}"
+        for evidence_id in pattern.evidence_ids
+        if evidence_id in faults and not any(told.startswith(f"{evidence_id} ") for told in noted)
     ]
     if not new:
         return None
-    good = sum(one not in faults for one in pattern.evidence_ids)
+    good = sum(evidence_id not in faults for evidence_id in pattern.evidence_ids)
     if good >= _ENOUGH and 2 * good >= len(pattern.evidence_ids) and pattern.status == "active":
         doubted = weaken_belief(pattern, new[0])
         return replace(doubted, reason=_with(doubted.reason, *new[1:]))
@@ -240,7 +240,11 @@ def belief_faults(
         fold: The scope's facts.
         found: Why episodes are invalid, by id.
     """
-    faults = {one: found[one] for one in pattern.evidence_ids if one in found}
+    faults = {
+        evidence_id: found[evidence_id]
+        for evidence_id in pattern.evidence_ids
+        if evidence_id in found
+    }
     for one in pattern.evidence_ids:
         if one.isascii() and one.isdecimal():
             fact = fold.facts.get(int(one))
@@ -262,11 +266,11 @@ def find_same_belief(
 ) -> SynthesizedPattern | None:
     """Return a belief of the same type that says the same, preferring one that is not retired."""
     twins = [
-        one
-        for one in patterns
-        if one.pattern_type == pattern.pattern_type and is_same_fact(pattern.text, one.text)
+        belief
+        for belief in patterns
+        if belief.pattern_type == pattern.pattern_type and is_same_fact(pattern.text, belief.text)
     ]
-    return min(twins, key=lambda one: one.status == "retired", default=None)
+    return min(twins, key=lambda belief: belief.status == "retired", default=None)
 
 
 def mark_contradicted_beliefs_stale(
@@ -274,9 +278,9 @@ def mark_contradicted_beliefs_stale(
 ) -> list[SynthesizedPattern]:
     """Return the active beliefs that a new one contradicts, marked as stale."""
     return [
-        mark_stale(one, f"{pattern.id} says otherwise")
-        for one in patterns
-        if one.status == "active" and is_contradiction(pattern.text, one.text)
+        mark_stale(belief, f"{pattern.id} says otherwise")
+        for belief in patterns
+        if belief.status == "active" and is_contradiction(pattern.text, belief.text)
     ]
 
 

@@ -70,7 +70,7 @@ def cite_quote(tape: str, entry: TapeEntry, quote: str) -> CitedSentence | None:
 
 def resting_on(proposal: Proposal, cited: Iterable[CitedSentence]) -> Proposal:
     """Return a proposal with these sentences as its evidence."""
-    return replace(proposal, evidence=tuple(one.evidence for one in cited))
+    return replace(proposal, evidence=tuple(cited_sentence.evidence for cited_sentence in cited))
 
 
 def propose_remembered_line(
@@ -114,7 +114,7 @@ def is_quotable(sentence: str) -> bool:
 
 def join_quotable(sentences: Sequence[str]) -> str:
     """Return a person's sentences as one quotation; empty if it is one word, or too long."""
-    words = " ".join(dict.fromkeys(" ".join(one.split()) for one in sentences))
+    words = " ".join(dict.fromkeys(" ".join(sentence.split()) for sentence in sentences))
     return words if " " in words and len(words) <= LONGEST_QUOTE else ""
 
 
@@ -134,7 +134,7 @@ def retraction_refusal(fact: str, said: str, when: date | None = None) -> str | 
         when: Date of the words.
     """
     asks_to_forget = _FORGET.search(fold_text(said)) is not None
-    told = [one.text for one in parse_clauses(said) if asks_to_forget or not one.mood]
+    told = [clause.text for clause in parse_clauses(said) if asks_to_forget or not clause.mood]
     if word_overlap(fact, ", ".join(told)) == 0:
         return "the words say nothing of it"
     if not asks_to_forget and unsupported_reason(fact, said, when=when) is None:

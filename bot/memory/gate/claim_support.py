@@ -153,19 +153,19 @@ def unsupported_reason(
         return "it is too long to be checked"
     if not words(fold_text(said)) or not words(fold_text(claim)):
         return "nothing is said in it"
-    wanted = parse_claim(claim, when, frozenset(names))
-    if (own := _OWN_WORDS.fullmatch(wanted.text)) and _flat(own[1]) == _flat(said):
+    parsed_claim = parse_claim(claim, when, frozenset(names))
+    if (own := _OWN_WORDS.fullmatch(parsed_claim.text)) and _flat(own[1]) == _flat(said):
         return None
-    if lacking := _missing(wanted, said, when):
+    if lacking := _missing(parsed_claim, said, when):
         return lacking
     spoken = parse_clauses(said)
-    stated = tuple(clause for clause in spoken if _states(clause, wanted))
+    stated = tuple(clause for clause in spoken if _states(clause, parsed_claim))
     return (
-        _not_stated(wanted, spoken, stated, when)
-        or wrong_subject_reason(wanted, stated, parse_clauses(newest))
-        or contradiction_reason(wanted, stated)
-        or swapped_roles_reason(wanted, said, stated)
-        or unsupported_words_reason(wanted, said, stated, newest)
+        _not_stated(parsed_claim, spoken, stated, when)
+        or wrong_subject_reason(parsed_claim, stated, parse_clauses(newest))
+        or contradiction_reason(parsed_claim, stated)
+        or swapped_roles_reason(parsed_claim, said, stated)
+        or unsupported_words_reason(parsed_claim, said, stated, newest)
     )
 
 
@@ -197,13 +197,13 @@ def missing_detail(
     """
     if len(claim) > MAX_CLAIM:
         return "it is too long to be checked"
-    wanted = parse_claim(claim, when, frozenset(names))
-    if loose and GERMAN.search(wanted.folded):
-        wanted = replace(wanted, names=tuple(filter(_is_no_noun, wanted.names)))
+    parsed_claim = parse_claim(claim, when, frozenset(names))
+    if loose and GERMAN.search(parsed_claim.folded):
+        parsed_claim = replace(parsed_claim, names=tuple(filter(_is_no_noun, parsed_claim.names)))
     if loose and _is_latin(claim) and not _is_latin(said):
         # Transliterated names cannot be compared.
-        wanted = replace(wanted, names=())
-    return _missing(wanted, said[:MAX_SOURCE_TEXT], when, loose=loose)
+        parsed_claim = replace(parsed_claim, names=())
+    return _missing(parsed_claim, said[:MAX_SOURCE_TEXT], when, loose=loose)
 
 
 def _is_latin(text: str) -> bool:
@@ -243,7 +243,7 @@ def _leading(words_said: Sequence[str]) -> int:
 def _bare(said: str) -> list[str]:
     """Return a clause's words in a form that is the same in first and third person."""
     full = _SHORTENED.sub(lambda hit: _LONG_FORMS[hit[1]], fold_text(said[:MAX_CLAIM]))
-    bare = ("i" if one in _SPEAKERS else _AGREEING.get(one, one) for one in words(full))
+    bare = ("i" if word in _SPEAKERS else _AGREEING.get(word, word) for word in words(full))
     # Removes the third person's "s": "lives", "live".
     return [
         one.removesuffix("s").removesuffix("e") if len(one) > _SHORT_ITEM else one for one in bare
@@ -254,40 +254,40 @@ def _missing(
     claim: ParsedClaim, said: str, when: date | None, *, loose: bool = False
 ) -> str | None:
     """Return why a name, number or date of a claim is missing from the words; None if none is."""
-    known = NameMatcher(said)
+    name_matcher = NameMatcher(said)
     if (odd := mixed_script_word(claim.text)) and odd not in said:
         return f"the name {odd[:60]} is not in it"
     for name in claim.names:
-        if name not in known:
+        if name not in name_matcher:
             return f"the name {name[:60]} is not in it"
     return _missing_number(claim, said, when, loose=loose) or _missing_signs(claim, said)
 
 
 def _missing_number(claim: ParsedClaim, said: str, when: date | None, *, loose: bool) -> str | None:
-    wanted = extract_quantities(claim.text, claim.folded, demanded=True)
-    if not wanted.numbers and not wanted.days:
+    quantities = extract_quantities(claim.text, claim.folded, demanded=True)
+    if not quantities.numbers and not quantities.days:
         return None
     low = fold_text(said)
     there = extract_quantities(said, low, demanded=False)
-    told = [*there.days, *(relative_dates(low, when) if when else ())]
-    if when and not any(day.month or day.weekday is not None for day in told):
-        told += default_dates(when)
+    partial_dates = [*there.days, *(relative_dates(low, when) if when else ())]
+    if when and not any(day.month or day.weekday is not None for day in partial_dates):
+        partial_dates += default_dates(when)
     readings = there.readings | _listed(said)
-    for day in wanted.days:
+    for day in quantities.days:
         if (
-            not matches_any_date(day, told, when)
+            not matches_any_date(day, partial_dates, when)
             and not (day.month is None and day.year and str(day.year) in readings)
-            and not (loose and _is_put_together(day, told, readings, when))
+            and not (loose and _is_put_together(day, partial_dates, readings, when))
         ):
             return f"the date {day.source_text.strip()[:60]} is not in it"
-    return _missing_count(wanted, there, said, told, when, loose=loose)
+    return _missing_count(quantities, there, said, partial_dates, when, loose=loose)
 
 
 def _missing_count(
-    wanted: Quantities,
+    quantities: Quantities,
     there: Quantities,
     said: str,
-    told: Collection[PartialDate],
+    partial_dates: Collection[PartialDate],
     when: date | None,
     *,
     loose: bool,
@@ -295,20 +295,23 @@ def _missing_count(
     """Return why a number of a claim is missing from the words; None if none is.
 
     Args:
-        wanted: Numbers in the claim.
+        quantities: Numbers in the claim.
         there: Numbers in the words.
         said: The words.
-        told: Dates in the words.
+        partial_dates: Dates in the words.
         when: Date of the words.
         loose: See ``missing_detail``.
     """
     low, readings = fold_text(said), there.readings | _listed(said)
     whole = [
         run
-        for run in wanted.digit_runs
-        if any(run.lstrip("0") in one or one.lstrip("0") in run for one in there.digit_runs)
+        for run in quantities.digit_runs
+        if any(
+            run.lstrip("0") in digit_run or digit_run.lstrip("0") in run
+            for digit_run in there.digit_runs
+        )
     ]
-    for shown, means in wanted.numbers:
+    for shown, means in quantities.numbers:
         digits = re.sub(r"\D", "", shown)
         late = loose or _LATE.search(low) is not None
         if _is_hour(next(iter(means)), readings, low) or (late and _is_later(means, readings)):
@@ -319,7 +322,7 @@ def _missing_count(
             continue
         if loose and shown.isdecimal() and 1 < int(shown) <= _most_listed(said):
             continue
-        if not _is_told_year(shown, told, low, when):
+        if not _is_told_year(shown, partial_dates, low, when):
             return f"the number {shown.strip()[:60]} is not in it"
     return None
 
@@ -330,14 +333,16 @@ _LATE = re.compile(
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 
 
-def _is_told_year(shown: str, told: Collection[PartialDate], low: str, when: date | None) -> bool:
+def _is_told_year(
+    shown: str, partial_dates: Collection[PartialDate], low: str, when: date | None
+) -> bool:
     """Say whether a number is the year of a date in the words, or else a year near ``when``."""
     if not (shown.isdecimal() and len(shown) == 4):
         return False
-    if any(day.year == int(shown) for day in told):
+    if any(day.year == int(shown) for day in partial_dates):
         return True
     near = when is not None and abs(int(shown) - when.year) <= 1
-    return near and _YEAR.search(low) is None and any(day.month for day in told)
+    return near and _YEAR.search(low) is None and any(day.month for day in partial_dates)
 
 
 def _most_listed(said: str) -> int:
@@ -347,10 +352,13 @@ def _most_listed(said: str) -> int:
 
 
 def _is_put_together(
-    day: PartialDate, told: Collection[PartialDate], readings: Collection[str], when: date | None
+    day: PartialDate,
+    partial_dates: Collection[PartialDate],
+    readings: Collection[str],
+    when: date | None,
 ) -> bool:
     """Say whether the words contain the day's number, and its month in another date."""
-    month = matches_any_date(replace(day, day=None, weekday=None), list(told), when)
+    month = matches_any_date(replace(day, day=None, weekday=None), list(partial_dates), when)
     return month and day.day is not None and str(day.day) in readings
 
 
@@ -431,8 +439,8 @@ def _states(clause: Clause, claim: ParsedClaim) -> bool:
 
 def is_statement(said: str) -> bool:
     """Say whether a text only makes statements: no part asks, supposes, jokes or reports others."""
-    found = parse_clauses(said[:MAX_SOURCE_TEXT])
-    return bool(found) and not any(clause.mood for clause in found)
+    clauses = parse_clauses(said[:MAX_SOURCE_TEXT])
+    return bool(clauses) and not any(clause.mood for clause in clauses)
 
 
 _WHY = {
@@ -457,7 +465,7 @@ def _not_stated(
         TermSet(content_terms(fold_text(kept))),
         TermSet(content_terms(fold_text(", ".join(c.text for c in rest)))),
     )
-    lost = [one for one in claim.terms if one in there and one not in here]
+    lost = [term for term in claim.terms if term in there and term not in here]
     if lost or _missing(claim, kept, when):
         guilty = next(
             (
@@ -468,7 +476,7 @@ def _not_stated(
             rest[0],
         )
         return _WHY[guilty.mood]
-    if not any(one in here for one in claim.terms) and not spoken[0].who and spoken[0].mood:
+    if not any(term in here for term in claim.terms) and not spoken[0].who and spoken[0].mood:
         return _WHY[spoken[0].mood]
     return None
 
@@ -478,8 +486,8 @@ def word_overlap(claim: str, said: str) -> float:
     wanted = _content_of(claim[:MAX_CLAIM])
     if not wanted:
         return 0.0
-    there, signs, known = _said_in(said[:MAX_SOURCE_TEXT])
-    return sum(one in there or one in signs or one in known for one in wanted) / len(wanted)
+    there, signs, name_matcher = _said_in(said[:MAX_SOURCE_TEXT])
+    return sum(one in there or one in signs or one in name_matcher for one in wanted) / len(wanted)
 
 
 @lru_cache(maxsize=512)

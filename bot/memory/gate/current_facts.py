@@ -85,9 +85,11 @@ class CurrentFacts:
         """Return the active or pending fact that says the same; None if there is none."""
         return next(
             (
-                one
-                for one in self.facts.values()
-                if one.status in ("active", "pending") and one.text and is_same_fact(text, one.text)
+                fact
+                for fact in self.facts.values()
+                if fact.status in ("active", "pending")
+                and fact.text
+                and is_same_fact(text, fact.text)
             ),
             None,
         )
@@ -99,16 +101,16 @@ class CurrentFacts:
 
     def find_ended(self, text: str, evidence: tuple[Evidence, ...]) -> Fact | None:
         """Return a fact of the same words that ended after all this evidence; None if none did."""
-        newest = max((one.when for one in evidence), default="")
+        newest = max((other.when for other in evidence), default="")
         if not newest or self._batch.author not in ("consolidation", "import"):
             return None
         key = fact_comparison_key(text)
-        ended = (one for one in self.facts.values() if one.status in ("retired", "superseded"))
+        ended = (fact for fact in self.facts.values() if fact.status in ("retired", "superseded"))
         return next(
             (
-                one
-                for one in ended
-                if one.text and fact_comparison_key(one.text) == key and newest <= one.changed
+                fact
+                for fact in ended
+                if fact.text and fact_comparison_key(fact.text) == key and newest <= fact.changed
             ),
             None,
         )
@@ -123,9 +125,11 @@ class CurrentFacts:
         """
         return next(
             (
-                one
-                for one in self.facts.values()
-                if one.status == "active" and one.text and self.ends_fact(text, slot, evidence, one)
+                fact
+                for fact in self.facts.values()
+                if fact.status == "active"
+                and fact.text
+                and self.ends_fact(text, slot, evidence, fact)
             ),
             None,
         )
@@ -158,9 +162,9 @@ class CurrentFacts:
     def current_successor(self, fact: Fact) -> Fact:
         """Return the latest fact that replaced a fact; the fact itself if none did."""
         heirs = {
-            one.supersedes: one
-            for one in self.facts.values()
-            if one.supersedes is not None and one.status in ("active", "superseded")
+            other.supersedes: other
+            for other in self.facts.values()
+            if other.supersedes is not None and other.status in ("active", "superseded")
         }
         while fact.status == "superseded" and (heir := heirs.pop(fact.id, None)) is not None:
             fact = heir
@@ -169,19 +173,19 @@ class CurrentFacts:
     def replaced_by(self, refuted: Fact) -> list[Fact]:
         """Return the facts that a refuted one replaced and no other fact replaced since."""
         heirs = {
-            one.supersedes
-            for one in self.facts.values()
-            if one.status == "active" and one.id != refuted.id
+            fact.supersedes
+            for fact in self.facts.values()
+            if fact.status == "active" and fact.id != refuted.id
         }
         found = []
-        for one in self.facts.values():
-            if one.status != "superseded" or not one.text or one.id in heirs | {refuted.id}:
+        for other in self.facts.values():
+            if other.status != "superseded" or not other.text or other.id in heirs | {refuted.id}:
                 continue
-            ended = one.batch == refuted.admitted and self.ends_fact(
-                refuted.text, refuted.slot, refuted.evidence, one
+            ended = other.batch == refuted.admitted and self.ends_fact(
+                refuted.text, refuted.slot, refuted.evidence, other
             )
-            if refuted.supersedes == one.id or ended or one.is_merged_into(refuted):
-                found.append(one)
+            if refuted.supersedes == other.id or ended or other.is_merged_into(refuted):
+                found.append(other)
         # If several replaced each other in one batch, only the last one counts.
         before = {one.supersedes for one in found}
         return [one for one in found if one.id not in before]
@@ -190,18 +194,18 @@ class CurrentFacts:
         """Say whether one person made both statements, so that the newer one is no conflict."""
         if self._batch.author in ("person", "import"):
             return True
-        own = all(one.is_own_words for one in proposal.evidence)
+        own = all(evidence.is_own_words for evidence in proposal.evidence)
         if own and _speakers(proposal.evidence) == _speakers(rival.evidence) == set():
             # The user may have a different id on each platform.
             return True
-        mine = {one.sender for one in proposal.evidence}
-        theirs = {one.sender for one in rival.evidence}
+        mine = {evidence.sender for evidence in proposal.evidence}
+        theirs = {evidence.sender for evidence in rival.evidence}
         return own and (not theirs or theirs == {""} or mine <= theirs)
 
     def is_older(self, proposal: Proposal, rival: Fact) -> bool:
         """Say whether a proposal's evidence is older than that of the fact it would replace."""
-        mine = max((one.when for one in proposal.evidence), default="")
-        theirs = max((one.when for one in rival.evidence), default="")
+        mine = max((evidence.when for evidence in proposal.evidence), default="")
+        theirs = max((evidence.when for evidence in rival.evidence), default="")
         learned = self._batch.author in ("consolidation", "import", "assistant")
         return bool(mine) and mine < theirs and learned
 
@@ -218,4 +222,4 @@ def _akin(mine: set[str], theirs: set[str]) -> bool:
 
 def _speakers(evidence: tuple[Evidence, ...]) -> set[str]:
     """Return the sender ids of evidence from others; empty if all is the user about themselves."""
-    return {one.sender for one in evidence if one.origin != "person"}
+    return {other.sender for other in evidence if other.origin != "person"}

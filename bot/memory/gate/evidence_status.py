@@ -39,7 +39,9 @@ async def find_evidence_faults(
         TapeError: A tape cannot be read.
     """
     found: dict[str, str] = {}
-    places = {one: place for one in episodes if (place := parse_episode_id(one)) is not None}
+    places = {
+        episode: place for episode in episodes if (place := parse_episode_id(episode)) is not None
+    }
     for one in places:
         read = await entry_of(store, one)
         if read is None:

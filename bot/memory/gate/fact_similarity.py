@@ -122,9 +122,9 @@ def _marks(
 ) -> tuple[frozenset[str], frozenset[object], frozenset[str], frozenset[str], str]:
     """Return what equal facts must share: numbers, dates, names, negations, and speaker."""
     bare, who = _bare(text)
-    found = extract_quantities(bare, fold_text(bare), demanded=True)
-    readings = frozenset(min(means) for _, means in found.numbers)
-    days = frozenset((day.year, day.month, day.day, day.weekday) for day in found.days)
+    quantities = extract_quantities(bare, fold_text(bare), demanded=True)
+    readings = frozenset(min(means) for _, means in quantities.numbers)
+    days = frozenset((day.year, day.month, day.day, day.weekday) for day in quantities.days)
     names = frozenset(
         fold_text(name).removesuffix("'s")
         for name in extract_names(bare)

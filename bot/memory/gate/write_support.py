@@ -59,7 +59,7 @@ def mentions_details(text: str, said: str, days: Sequence[date | None] = (None,)
 def covers_words(text: str, said: Sequence[str], least: float) -> bool:
     """Say whether a share of a text's content words was said; true if it has none."""
     # Numbers and dates are checked separately, in any notation.
-    bare = " ".join(one for one in words(fold_text(text)) if not _counts(one))
+    bare = " ".join(word for word in words(fold_text(text)) if not _counts(word))
     return not content_terms(bare) or word_overlap(bare, "\n".join(said)) >= least
 
 
@@ -95,13 +95,20 @@ def check_instructions(text: str, spoken: Sequence[TapeEntry], *, drafted: bool 
         drafted and not any(map(contains_instructions, third_party_texts_in_view(spoken)))
     ):
         return
-    own = [sender_text(one) for one in spoken if may_learn_from(one) and may_instruct(one)]
-    orders = [one for one in split_sentences(text) if contains_instructions(one)] or [text]
-    if not all(any(_asked_for(one, said) for said in own) for one in orders):
+    own = [sender_text(entry) for entry in spoken if may_learn_from(entry) and may_instruct(entry)]
+    orders = [
+        split_sentence
+        for split_sentence in split_sentences(text)
+        if contains_instructions(split_sentence)
+    ] or [text]
+    if not all(any(_asked_for(order, said) for said in own) for order in orders):
         raise MemoryRefused("it tells the assistant what to do, and no words of the user say so")
 
 
 def _asked_for(order: str, said: str) -> bool:
     """Say whether words support an order, or contain all its words in one sentence."""
-    whole = any(word_overlap(order, one) == 1 for one in split_sentences(said[:MAX_SOURCE_TEXT]))
+    whole = any(
+        word_overlap(order, split_sentence) == 1
+        for split_sentence in split_sentences(said[:MAX_SOURCE_TEXT])
+    )
     return whole or best_supporting_sentences(order, said) is not None

@@ -82,11 +82,14 @@ def describe_attachments(
         excerpt: Most characters to quote of each file; None for no limit.
     """
     parts = []
-    for place, one in enumerate(attachments_in(meta)):
-        words = [one.note or "", (remarks or {}).get(place, "")]
-        parts.append("\n" + _line(one, [one_line(word, _LONGEST_NOTE) for word in words if word]))
-        if one.third_party_text:
-            parts.append(quote_block(_cut(one.third_party_text, excerpt)))
+    for place, entry_attachment in enumerate(attachments_in(meta)):
+        words = [entry_attachment.note or "", (remarks or {}).get(place, "")]
+        parts.append(
+            "\n"
+            + _line(entry_attachment, [one_line(word, _LONGEST_NOTE) for word in words if word])
+        )
+        if entry_attachment.third_party_text:
+            parts.append(quote_block(_cut(entry_attachment.third_party_text, excerpt)))
     return replace_lone_surrogates("".join(parts))
 
 
@@ -95,15 +98,15 @@ def attachment_tokens(meta: Mapping[str, Any]) -> int:
     files = attachments_in(meta)
     if not files:
         return 0
-    shown = sum(one.is_viewable_image for one in files)
+    shown = sum(entry_attachment.is_viewable_image for entry_attachment in files)
     return shown * IMAGE_TOKENS + estimate_tokens(describe_attachments(meta))
 
 
-def _line(one: EntryAttachment, words: list[str]) -> str:
-    what = f"{one.kind} {one.name}"
-    if one.kind == "voice":
+def _line(entry_attachment: EntryAttachment, words: list[str]) -> str:
+    what = f"{entry_attachment.kind} {entry_attachment.name}"
+    if entry_attachment.kind == "voice":
         what = "voice message"
-        if one.text is not None:
+        if entry_attachment.text is not None:
             words = ["transcribed", *words]
             return escape_message(f"({what}, {'; '.join(words)})")
     return escape_message(f"({'; '.join([what, *words])})")

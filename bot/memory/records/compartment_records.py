@@ -289,14 +289,14 @@ def working_set_from_json(record: object, lane: str | None = None) -> WorkingSet
         return None
     created = _time(record.get("created"))
     hours = _number(record.get("ttl"), 2.0, most=MAX_WORKING_SET_HOURS)
-    made = WorkingSet(
+    working_set = WorkingSet(
         record["problem"],
         _text(record.get("lane")) or lane,
         created,
         parse_utc_time(record.get("expires")) or created + timedelta(hours=hours),
         ttl_hours=hours,
     )
-    return replace(made, **parse_working_fields(_in_shape(record)))
+    return replace(working_set, **parse_working_fields(_in_shape(record)))
 
 
 def _in_shape(record: dict[str, Any]) -> dict[str, Any]:
@@ -354,7 +354,9 @@ def pattern_from_json(record: object) -> SynthesizedPattern | None:
     if not isinstance(record, dict) or not _is_id(record.get("id")):
         return None
     content = record.get("content")
-    kind = next((one for one in get_args(PatternType) if one == record.get("type")), None)
+    kind = next(
+        (get_arg for get_arg in get_args(PatternType) if get_arg == record.get("type")), None
+    )
     if kind is None or not isinstance(content, dict):
         return None
     status = record.get("status")
@@ -382,7 +384,7 @@ def problem_from_json(record: object, lane: str | None = None) -> Problem | None
     return Problem(
         record["id"],
         _text(record.get("name")) or record["id"],
-        next((one for one in get_args(ProblemState) if one == state), "paused"),
+        next((get_arg for get_arg in get_args(ProblemState) if get_arg == state), "paused"),
         lane,
         _time(record.get("created")),
         _time(record.get("used")),

@@ -111,13 +111,13 @@ class Compartments:
     def state(self) -> dict[str, Any]:
         """Return the whole state as JSON, for a snapshot; empty if nothing ever changed."""
         state: dict[str, Any] = {
-            "problems": [one.as_json() for one in self.problems.values()],
-            "working": [one.as_json() for one in self.working_sets.values()],
-            "references": [one.as_json() for one in self.references.values()],
+            "problems": [other.as_json() for other in self.problems.values()],
+            "working": [other.as_json() for other in self.working_sets.values()],
+            "references": [reference.as_json() for reference in self.references.values()],
             "versions": {
                 key: list(map(list, found.items())) for key, found in self.versions.items()
             },
-            "patterns": [one.as_json() for one in self.patterns.values()],
+            "patterns": [belief.as_json() for belief in self.patterns.values()],
             "ranks": {str(number): value for number, value in self.ranks.items()},
             "decayed": self.decayed_at.isoformat() if self.decayed_at else "",
             "used": self.last_used.isoformat() if self.last_used else "",
@@ -199,9 +199,11 @@ def _numbered(ranks: object) -> dict[int, float]:
 
 def _versions(pairs: object) -> dict[int, int]:
     """Return entry ids by version number, without malformed items."""
-    lists = [one for one in pairs if isinstance(one, list)] if isinstance(pairs, list) else []
+    lists = [pair for pair in pairs if isinstance(pair, list)] if isinstance(pairs, list) else []
     return {
-        one[0]: one[1] for one in lists if len(one) == 2 and all(type(part) is int for part in one)
+        other[0]: other[1]
+        for other in lists
+        if len(other) == 2 and all(type(part) is int for part in other)
     }
 
 

@@ -58,7 +58,7 @@ def episode_from_entry(tape: str, entry: TapeEntry) -> EpisodeEntry | None:
         hrm_layer=layer if isinstance(layer, str) else "",
         entry_type=kind,
         content=dict(ERASED_CONTENT) if is_erased(entry) else content,
-        tags=[one for one in tags if isinstance(one, str)] if isinstance(tags, list) else [],
+        tags=[tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else [],
         supersedes=_superseded(tape, entry),
     )
 
@@ -91,7 +91,9 @@ def _event(entry: TapeEntry) -> tuple[EpisodeType, dict[str, Any]] | None:
     data = entry.data
     if entry.name == EPISODE_EVENT:
         given, content = data.get("type"), data.get("content")
-        known: EpisodeType = next((one for one in _TYPES if one == given), "decision")
+        known: EpisodeType = next(
+            (episode_type for episode_type in _TYPES if episode_type == given), "decision"
+        )
         return known, content if isinstance(content, dict) else {}
     if entry.name == HISTORY_EVENT:
         return "summary", {"summary": data.get("entry"), "range": data.get("range")}
@@ -104,7 +106,7 @@ def _event(entry: TapeEntry) -> tuple[EpisodeType, dict[str, Any]] | None:
 
 
 def _calls(entry: TapeEntry) -> dict[str, Any]:
-    made = [{"tool": one.get("name"), "arguments": one.get("arguments")} for one in entry.calls]
+    made = [{"tool": call.get("name"), "arguments": call.get("arguments")} for call in entry.calls]
     told: dict[str, Any] = {"tool": ", ".join(str(one["tool"]) for one in made), "calls": made}
     text = entry.payload.get("content")
     return {**told, "content": text} if text else told
@@ -127,10 +129,10 @@ def _on_facts(data: dict[str, Any]) -> tuple[EpisodeType, dict[str, Any]]:
     told: dict[str, Any] = {
         "by": data.get("author"),
         "decisions": [
-            {**{name: one[name] for name in kept if name in one}, **_numbers(one)} for one in ops
+            {**{name: op[name] for name in kept if name in op}, **_numbers(op)} for op in ops
         ],
     }
-    done = [one for one in ops if _text(one.get("closed")) and one.get("op") == "supersede"]
+    done = [op for op in ops if _text(op.get("closed")) and op.get("op") == "supersede"]
     if not done:
         return "decision", told
     before, after = ([_text(one.get(place)) for one in done] for place in ("closed", "fact"))
@@ -200,7 +202,7 @@ async def entry_of(store: TapeStore, episode: str) -> tuple[str, TapeEntry] | No
     if place is None:
         return None
     try:
-        found = await store.read(place[0], place[1], place[1])
+        entries = await store.read(place[0], place[1], place[1])
     except TapeNotFound:
         return None
-    return (place[0], found[0]) if found else None
+    return (place[0], entries[0]) if entries else None

@@ -51,7 +51,11 @@ def third_party_texts(entry: TapeEntry) -> list[str]:
         texts += pasted_parts(str(entry.payload.get("content") or ""), sender_name(entry))
     return [
         *texts,
-        *(one.third_party_text for one in attachments_in(entry.meta) if one.third_party_text),
+        *(
+            entry_attachment.third_party_text
+            for entry_attachment in attachments_in(entry.meta)
+            if entry_attachment.third_party_text
+        ),
     ]
 
 

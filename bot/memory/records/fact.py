@@ -133,27 +133,35 @@ class Fact:
         if not self.slot:
             del plain["slot"]
         plain["evidence"] = [
-            {name: getattr(one, name) for name in Evidence.__slots__} for one in self.evidence
+            {name: getattr(other, name) for name in Evidence.__slots__} for other in self.evidence
         ]
         return plain
 
 
 def weakest_origin(evidence: Iterable[Evidence]) -> EvidenceOrigin:
     """Return the origin of the weakest evidence; ``assistant`` if there is none."""
-    return min((one.origin for one in evidence), key=lambda origin: ORIGIN_TRUST[origin],
+    return min((other.origin for other in evidence), key=lambda origin: ORIGIN_TRUST[origin],
                default="assistant")  # fmt: skip
 
 
 def merge_evidence(old: Iterable[Evidence], new: Iterable[Evidence]) -> tuple[Evidence, ...]:
     """Combine evidence, drop quotes contained in others, and keep ``MOST_EVIDENCE`` pieces."""
     found: list[Evidence] = []
-    for one in (*old, *new):
-        same = [kept for kept in found if (kept.tape, kept.entry) == (one.tape, one.entry)]
-        if any(one.quote in kept.quote for kept in same):
+    for other in (*old, *new):
+        same = [
+            evidence
+            for evidence in found
+            if (evidence.tape, evidence.entry) == (other.tape, other.entry)
+        ]
+        if any(other.quote in evidence.quote for evidence in same):
             continue
-        found = [kept for kept in found if kept not in same or kept.quote not in one.quote]
-        found.append(one)
-    ordered = sorted(found, key=lambda one: (one.when, one.entry))
+        found = [
+            evidence
+            for evidence in found
+            if evidence not in same or evidence.quote not in other.quote
+        ]
+        found.append(other)
+    ordered = sorted(found, key=lambda evidence: (evidence.when, evidence.entry))
     if len(ordered) > MOST_EVIDENCE:
         ordered = [ordered[0], *ordered[1 - MOST_EVIDENCE :]]
     return tuple(ordered)
@@ -179,7 +187,7 @@ def evidence_from_json(record: object) -> Evidence | None:
 def evidence_list_from_json(record: object) -> tuple[Evidence, ...]:
     """Read a JSON list of evidence, leaving out malformed items."""
     found = map(evidence_from_json, record) if isinstance(record, list) else ()
-    return tuple(one for one in found if one is not None)
+    return tuple(evidence for evidence in found if evidence is not None)
 
 
 def fact_from_json(record: object) -> Fact | None:
@@ -189,7 +197,7 @@ def fact_from_json(record: object) -> Fact | None:
     evidence = evidence_list_from_json(record.get("evidence"))
     origin, confidence = record.get("origin"), record.get("confidence")
     supersedes, valid_to = record.get("supersedes"), record.get("valid_to")
-    statuses = (one for one in get_args(FactStatus) if one == record.get("status"))
+    statuses = (get_arg for get_arg in get_args(FactStatus) if get_arg == record.get("status"))
     known = isinstance(confidence, (int, float)) and 0 <= confidence <= 1
     return Fact(
         id=record["id"],

@@ -95,16 +95,16 @@ class FactFold:
 
     def active(self) -> list[Fact]:
         """Return the facts that are believed, by number."""
-        return [one for one in self.facts.values() if one.status == "active" and one.text]
+        return [fact for fact in self.facts.values() if fact.status == "active" and fact.text]
 
     def pending(self) -> list[Fact]:
         """Return the facts that wait for a person."""
-        return [one for one in self.facts.values() if one.status == "pending" and one.text]
+        return [fact for fact in self.facts.values() if fact.status == "pending" and fact.text]
 
     def get(self, number: int | None) -> Fact | None:
         """Return a fact by number, whatever its status; None if unknown or erased."""
-        found = self.facts.get(number) if number is not None else None
-        return found if found is not None and found.text else None
+        fact = self.facts.get(number) if number is not None else None
+        return fact if fact is not None and fact.text else None
 
     def history(self, fact: Fact) -> list[Fact]:
         """Return a fact and its chain of superseded facts, newest first."""
@@ -115,15 +115,15 @@ class FactFold:
 
     def predecessors(self, fact: Fact) -> list[Fact]:
         """Return what a fact replaced: the one it supersedes, and those merged into it."""
-        merged = (one for one in self.facts.values() if one.is_merged_into(fact))
+        merged = (other for other in self.facts.values() if other.is_merged_into(fact))
         named = self.get(fact.supersedes)
-        found = {one.id: one for one in (*([named] if named else []), *merged) if one.text}
+        found = {other.id: other for other in (*([named] if named else []), *merged) if other.text}
         return list(found.values())
 
     def state(self) -> dict[str, Any]:
         """Return the whole state as JSON, for a snapshot."""
         return {
-            "facts": [one.as_json() for one in self.facts.values()],
+            "facts": [fact.as_json() for fact in self.facts.values()],
             "next": self.next_id,
             "keys": [list(pair) for pair in self.decided_keys.items()],
             "paused": self.paused,
@@ -133,7 +133,7 @@ class FactFold:
 
     def _restore(self, state: dict[str, Any]) -> None:
         known = map(fact_from_json, _listed(state.get("facts")))
-        self.facts = {one.id: one for one in known if one is not None}
+        self.facts = {fact.id: fact for fact in known if fact is not None}
         told = state["next"] if type(state.get("next")) is int else 1
         self.next_id = max([told, *(number + 1 for number in self.facts)])
         self.decided_keys = OrderedDict(
@@ -172,31 +172,31 @@ def batch_entry(
     data: dict[str, Any] = {"key": key, "author": author, "previous": fold.last_entry_id, **more}
     data["ops"] = [
         {
-            "op": one.proposal.op,
-            "text": one.proposal.text,
-            "verdict": one.verdict,
-            "reason": one.reason,
-            "signals": one.signals,
-            "cites": [{"tape": e.tape, "entry": e.entry} for e in one.proposal.evidence],
-            **({"fact": one.fact.as_json()} if one.fact is not None else {}),
-            **({"closed": one.ended.as_json()} if one.ended is not None else {}),
-            **({"was": _standing(one.previous)} if one.previous is not None else {}),
+            "op": decision.proposal.op,
+            "text": decision.proposal.text,
+            "verdict": decision.verdict,
+            "reason": decision.reason,
+            "signals": decision.signals,
+            "cites": [{"tape": e.tape, "entry": e.entry} for e in decision.proposal.evidence],
+            **({"fact": decision.fact.as_json()} if decision.fact is not None else {}),
+            **({"closed": decision.ended.as_json()} if decision.ended is not None else {}),
+            **({"was": _standing(decision.previous)} if decision.previous is not None else {}),
         }
-        for one in outcome.decisions
+        for decision in outcome.decisions
     ]
     return _with_state(fold, event(FACTS_EVENT, data))
 
 
 def _standing(fact: Fact) -> dict[str, Any]:
     """Return a fact's state without its words, which would have to be erased here, too."""
-    rests_on = [[one.tape, one.entry] for one in fact.evidence]
+    rests_on = [[evidence.tape, evidence.entry] for evidence in fact.evidence]
     return {"status": fact.status, "confidence": fact.confidence, "evidence": rests_on}
 
 
 def pause_entry(fold: FactFold, *, paused: bool) -> TapeEntry:
     """Return the entry that pauses or resumes memory."""
-    made = event(PAUSED_EVENT, {"paused": paused, "previous": fold.last_entry_id})
-    return _with_state(fold, made)
+    entry = event(PAUSED_EVENT, {"paused": paused, "previous": fold.last_entry_id})
+    return _with_state(fold, entry)
 
 
 def bus_entry(fold: FactFold, data: dict[str, Any], **meta: Any) -> TapeEntry:

@@ -41,7 +41,7 @@ def changes_something(entry: TapeEntry) -> bool:
 
 def inverse_proposals(entry: TapeEntry) -> tuple[Proposal, ...]:
     """Return the proposals that undo a batch, last change first."""
-    found: list[Proposal] = []
+    proposals: list[Proposal] = []
     for operation in reversed(entry.data.get("ops", [])):
         if not _touched(operation):
             continue
@@ -50,13 +50,13 @@ def inverse_proposals(entry: TapeEntry) -> tuple[Proposal, ...]:
             fact_from_json(operation.get("closed")),
         )
         if fact is not None and (before := _before(operation.get("was"))) is not None:
-            found.append(_as_before(fact, before))
+            proposals.append(_as_before(fact, before))
         elif fact is not None:
             cited = evidence_list_from_json(operation.get("cites"))
-            found += _taken_back(str(operation.get("op")), fact, cited, entry.id)
+            proposals += _taken_back(str(operation.get("op")), fact, cited, entry.id)
         if closed is not None:
-            found.append(Proposal("reopen", fact=closed.id))
-    return tuple(found)
+            proposals.append(Proposal("reopen", fact=closed.id))
+    return tuple(proposals)
 
 
 def _touched(operation: object) -> bool:
@@ -71,7 +71,9 @@ def _touched(operation: object) -> bool:
 def _before(record: object) -> PriorState | None:
     if not isinstance(record, dict):
         return None
-    status = next((one for one in get_args(FactStatus) if one == record.get("status")), None)
+    status = next(
+        (get_arg for get_arg in get_args(FactStatus) if get_arg == record.get("status")), None
+    )
     confidence, evidence = record.get("confidence"), record.get("evidence")
     if status is None or not isinstance(confidence, int | float) or not isinstance(evidence, list):
         return None

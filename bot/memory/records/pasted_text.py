@@ -131,10 +131,10 @@ def _spans(text: str, writer: str) -> tuple[tuple[int, int], ...]:
     theirs = [False] * len(lines)
     for look in (_marked, _timed, _spoken, _tables):
         look(lines, theirs)
-    _mails(lines, theirs, frozenset(one for one in words(fold_text(writer)) if len(one) > 2))
+    _mails(lines, theirs, frozenset(word for word in words(fold_text(writer)) if len(word) > 2))
     _introduced(head, lines, theirs)
     spans = [
-        (one.start, one.end) for one, is_theirs in zip(lines, theirs, strict=True) if is_theirs
+        (line.start, line.end) for line, is_theirs in zip(lines, theirs, strict=True) if is_theirs
     ]
     spans += [hit.span(1) for hit in _QUOTATION.finditer(head)]
     spans += _in_one_line(head)

@@ -25,15 +25,17 @@ def match_problem(problems: Sequence[Problem], wanted: str) -> Problem | None:
     if not said:
         return None
     ids = (said, f"p{said}" if said.isdecimal() else said)
-    if (found := next((one for one in problems if one.problem_id in ids), None)) is not None:
+    if (
+        found := next((problem for problem in problems if problem.problem_id in ids), None)
+    ) is not None:
         return found
-    ranked = sorted(problems, key=lambda one: one.state == "completed")
-    exact = [one for one in ranked if one.name.casefold() == said]
+    ranked = sorted(problems, key=lambda problem: problem.state == "completed")
+    exact = [problem for problem in ranked if problem.name.casefold() == said]
     if exact:
         return exact[0]
-    alike = [one for one in ranked if one.name.casefold().startswith(said)]
-    open_ones = [one for one in alike if one.state != "completed"] or alike
+    alike = [problem for problem in ranked if problem.name.casefold().startswith(said)]
+    open_ones = [problem for problem in alike if problem.state != "completed"] or alike
     if len(open_ones) > 1:
-        several = ", ".join(f"{one.name} ({one.problem_id})" for one in open_ones[:5])
+        several = ", ".join(f"{problem.name} ({problem.problem_id})" for problem in open_ones[:5])
         raise MemoryRefused(f"{wanted.strip()[:60]!r} may be {several}: say which")
     return open_ones[0] if open_ones else None

@@ -43,10 +43,16 @@ def with_note(
         return {"partial_artifacts": {**working.partial_artifacts, why: text}}
     if kind == "decide":
         decision = {"d": text, "why": why} if why else {"d": text}
-        others = [one for one in working.local_decisions if _said(one, "d") != text]
+        others = [
+            local_decision
+            for local_decision in working.local_decisions
+            if _said(local_decision, "d") != text
+        ]
         return {"local_decisions": [*others, decision]}
     if kind == "assume":
-        others = [one for one in working.assumptions if _said(one, "a") != text]
+        others = [
+            assumption for assumption in working.assumptions if _said(assumption, "a") != text
+        ]
         return {"assumptions": [*others, {"a": text, "confidence": sure}]}
     held = note_lines(working, kind)
     return _changed(working, kind, [*held, text] if text not in held else held)
@@ -99,7 +105,7 @@ def without_text(working: WorkingSet, text: str) -> dict[str, Any]:
 def note_lines(working: WorkingSet, kind: NoteKind) -> list[str]:
     """Return the notes of a kind, a line each."""
     if kind == "decide":
-        return [_because(one) for one in working.local_decisions]
+        return [_because(local_decision) for local_decision in working.local_decisions]
     if kind == "draft":
         return [f"{name}: {text}" for name, text in working.partial_artifacts.items()]
     return _texts(working, kind)
@@ -112,13 +118,13 @@ def _words(text: str) -> str:
 def _texts(working: WorkingSet, kind: NoteKind) -> list[str]:
     """Return the texts that identify the notes of a kind."""
     if kind == "decide":
-        return [_said(one, "d") for one in working.local_decisions]
+        return [_said(local_decision, "d") for local_decision in working.local_decisions]
     if kind == "draft":
         return list(working.partial_artifacts)
     if kind == "assume":
-        return [_said(one, "a") for one in working.assumptions]
+        return [_said(assumption, "a") for assumption in working.assumptions]
     if kind == "ask":
-        return [str(one) for one in working.open_questions]
+        return [str(open_question) for open_question in working.open_questions]
     return [str(one) for one in working.constraints.get(_constraint(kind), ())]
 
 

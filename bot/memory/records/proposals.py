@@ -215,26 +215,26 @@ class BatchOutcome:
 
     def with_verdict(self, *verdicts: ProposalVerdict) -> list[ProposalDecision]:
         """Return the decisions with one of these verdicts."""
-        return [one for one in self.decisions if one.verdict in verdicts]
+        return [decision for decision in self.decisions if decision.verdict in verdicts]
 
 
 def parse_outcome(entry: TapeEntry) -> BatchOutcome:
     """Return the outcome that a ``memory.facts`` entry records."""
     operations = entry.data.get("ops")
     told = operations if isinstance(operations, list) else []
-    found = tuple(map(_decided, filter(_is_operation, told)))
-    return BatchOutcome(found, entry.id, repeated=True)
+    decisions = tuple(map(_decided, filter(_is_operation, told)))
+    return BatchOutcome(decisions, entry.id, repeated=True)
 
 
 def find_fact_decision(entry: TapeEntry, number: int) -> ProposalDecision | None:
     """Return the last decision in a batch that made, changed or ended a fact; None if none did."""
-    found = [
-        one
-        for one in parse_outcome(entry).decisions
-        if (one.fact is not None and one.fact.id == number)
-        or (one.ended is not None and one.ended.id == number)
+    decisions = [
+        decision
+        for decision in parse_outcome(entry).decisions
+        if (decision.fact is not None and decision.fact.id == number)
+        or (decision.ended is not None and decision.ended.id == number)
     ]
-    return found[-1] if found else None
+    return decisions[-1] if decisions else None
 
 
 def _is_operation(operation: object) -> bool:

@@ -79,7 +79,7 @@ async def _nearest_messages(
     """Return the messages that are near a query in meaning, by id."""
     newest = SearchQuery(kinds=frozenset({"message"}), last=query.last, limit=_SPEAKERS)
     names = {term for hit in await tape.search(newest) for term in _names(hit)}
-    found = await vectors.nearest(
+    vector_matches = await vectors.nearest(
         tape.name,
         strip_speaker_names(query.text, names),
         limit=_NEAREST,
@@ -88,7 +88,11 @@ async def _nearest_messages(
         skip=asking,
         problem=query.problem,
     )
-    return {one.id: one for one in found if one.similarity >= _ALIKE}
+    return {
+        vector_match.id: vector_match
+        for vector_match in vector_matches
+        if vector_match.similarity >= _ALIKE
+    }
 
 
 async def _search_both(
@@ -99,16 +103,18 @@ async def _search_both(
     near: dict[int, VectorMatch],
 ) -> list[Hit]:
     """Return the hits by words and meaning in one ranking; empty if the vectors cannot be used."""
-    meant = replace(query, near={one.id: one.nearness for one in near.values()})
+    search_query = replace(
+        query, near={vector_match.id: vector_match.nearness for vector_match in near.values()}
+    )
     try:
-        both = await _search(tape, meant, asking)
+        both = await _search(tape, search_query, asking)
     except TapeRefused as error:
         logger.warning("found by words alone: the tape server must be of this version (%s)", error)
         return []
     stale = any(
-        text_checksum(embeddable_text(hit.entry)) != one.checksum
+        text_checksum(embeddable_text(hit.entry)) != other.checksum
         for hit in both
-        if (one := near.get(hit.entry.id))
+        if (other := near.get(hit.entry.id))
     )
     if not stale:
         return both

@@ -178,15 +178,20 @@ class LongTermMemory:
             # The batch's fact numbers belong to the old scope.
             raise MemoryRefused(_MOVED)
         outcome = await home.apply(batch)
-        for one in () if outcome.repeated else outcome.with_verdict("pending"):
-            contested = one.signals.get("conflict_level") in ("medium", "high")
+        for decision in () if outcome.repeated else outcome.with_verdict("pending"):
+            contested = decision.signals.get("conflict_level") in ("medium", "high")
             # Quotations and text that gives orders stay out of the prompt until a person decides.
-            own = one.fact is not None and one.fact.is_own_words
-            if one.fact is not None and contested and own and not one.proposal.review_reason:
+            own = decision.fact is not None and decision.fact.is_own_words
+            if (
+                decision.fact is not None
+                and contested
+                and own
+                and not decision.proposal.review_reason
+            ):
                 hours = timedelta(hours=self.home.gate.thresholds.pending_hours)
                 until = self.home.clock.now() + hours
                 held = expiring_assumption(
-                    one.fact.text, one.fact.confidence, until, fact=one.fact.id
+                    decision.fact.text, decision.fact.confidence, until, fact=decision.fact.id
                 )
                 await self.bus.working_sets.add(self.fold.problem, "assumptions", held)
         return outcome
@@ -196,7 +201,7 @@ class LongTermMemory:
         told = select_facts(self.facts(), ranks=current_ranks(self.home.fold))
         text = markdown_lines(told)
         numbers = tuple(
-            (one.id, format_timestamp_day(one.valid_from, self.zone.timezone)) for one in told
+            (fact.id, format_timestamp_day(fact.valid_from, self.zone.timezone)) for fact in told
         )
         changed = (text, numbers) != (snapshot.long_term, snapshot.facts)
         if changed and (self.fold.home_scope or self.home.fold.last_entry_id):
@@ -210,7 +215,7 @@ class LongTermMemory:
     def render_reference(self) -> str:
         """Render the shared reference and beliefs that the session's prompt shows."""
         scopes = (self.home.compartments, self.workspace.compartments)
-        held: list[object] = [tuple(one.references.values()) for one in scopes]
+        held: list[object] = [tuple(compartments.references.values()) for compartments in scopes]
         held += [tuple(scopes[0].patterns.values()), scopes[0].decayed_at]
         if held != self._reference[0]:
             # Uses the confidence at the last decay, so that the prompt does not change by itself.
@@ -336,7 +341,7 @@ def lines_with_headings(text: str) -> list[tuple[str, str]]:
     for line in text.splitlines():
         if line.strip().startswith("#"):
             heading = line.strip("# \t")
-        found += [(heading, one) for one in memory_lines(line)]
+        found += [(heading, memory_line) for memory_line in memory_lines(line)]
     return found
 
 

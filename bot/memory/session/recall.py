@@ -137,7 +137,7 @@ async def recall_passages(
     wanted = (query or "").strip()[:MAX_QUERY_LENGTH]
     meant = resolve_relative_dates(split_quotations(wanted)[1], now.astimezone(timezone).date())
     asking = await _asking(tape)
-    found: list[RecalledPassage] = []
+    recalled_passages: list[RecalledPassage] = []
     for many in (days, _ANY_DAYS) if days < _ANY_DAYS else (days,):
         since = now - timedelta(days=many)
         zone = _from_zone(snapshot, since.astimezone(timezone).date().isoformat(), facts)
@@ -154,10 +154,13 @@ async def recall_passages(
         )
         if not wanted:
             return _newest_of_each([*zone, *_newest_first(hits, timezone)], limit)
-        found = _ranked(zone, hits, wanted, timezone)
-        if found and (any(hit.direct for hit in hits) or any(one.entry is None for one in found)):
+        recalled_passages = _ranked(zone, hits, wanted, timezone)
+        if recalled_passages and (
+            any(hit.direct for hit in hits)
+            or any(recalled_passage.entry is None for recalled_passage in recalled_passages)
+        ):
             break
-    return found[:limit]
+    return recalled_passages[:limit]
 
 
 async def _asking(tape: TapeService) -> int:
@@ -168,10 +171,12 @@ async def _asking(tape: TapeService) -> int:
     return 0
 
 
-def _newest_of_each(found: Sequence[RecalledPassage], limit: int) -> list[RecalledPassage]:
+def _newest_of_each(
+    recalled_passages: Sequence[RecalledPassage], limit: int
+) -> list[RecalledPassage]:
     """Return passages of memory, notes, history and messages in turn."""
     kinds: dict[str, list[RecalledPassage]] = {}
-    for passage in found:
+    for passage in recalled_passages:
         if passage.who.startswith("file:"):
             continue
         kind = passage.who if passage.who in ("memory", "note", "history") else "said"
@@ -194,24 +199,30 @@ def _ranked(
     in proportion.
     """
     said = [(_from_entry(hit.entry, timezone), hit.score) for hit in hits]
-    files = [one for hit in hits for one in _from_others(hit.entry, timezone)]
-    texts = [one for one, _ in said if one is not None]
+    files = [
+        recalled_passage for hit in hits for recalled_passage in _from_others(hit.entry, timezone)
+    ]
+    texts = [recalled_passage for recalled_passage, _ in said if recalled_passage is not None]
     shares = _shares([*zone, *files, *texts], query)
-    best = max((shares[id(one)] for one in texts), default=0.0)
+    best = max((shares[id(recalled_passage)] for recalled_passage in texts), default=0.0)
     top = max((score for _, score in said), default=0.0)
-    scored = [(shares[id(one)], one) for one in (*zone, *files) if shares[id(one)]]
+    scored = [
+        (shares[id(recalled_passage)], recalled_passage)
+        for recalled_passage in (*zone, *files)
+        if shares[id(recalled_passage)]
+    ]
     if not best and not (scored and any(hit.direct for hit in hits)):
         # Found by similar spelling, by date or by meaning, without a common word.
         best = _UNSHARED
     if top and best:
         # A repeated question shares its words but holds no answer.
         scored += [
-            (best * score / top * (0.5 if _asks(one) else 1.0), one)
-            for one, score in said
-            if one is not None
+            (best * score / top * (0.5 if _asks(recalled_passage) else 1.0), recalled_passage)
+            for recalled_passage, score in said
+            if recalled_passage is not None
         ]
     scored.sort(key=lambda item: -item[0])
-    return [replace(one, score=round(value, 3)) for value, one in scored]
+    return [replace(recalled_passage, score=round(value, 3)) for value, recalled_passage in scored]
 
 
 def _shares(passages: Sequence[RecalledPassage], query: str) -> dict[int, float]:
@@ -235,23 +246,30 @@ def _from_zone(
     snapshot: MemorySnapshot, oldest: str, facts: Sequence[RecallableFact]
 ) -> list[RecalledPassage]:
     """Return facts, lines of memory that are not facts, and notes."""
-    told = {_same(one.text): one for one in facts}
-    found = [
-        RecalledPassage(one.when, one.who, one.text, None, 0.0, one.evidence)
-        for one in told.values()
+    told = {_same(recallable_fact.text): recallable_fact for recallable_fact in facts}
+    recalled_passages = [
+        RecalledPassage(
+            recallable_fact.when,
+            recallable_fact.who,
+            recallable_fact.text,
+            None,
+            0.0,
+            recallable_fact.evidence,
+        )
+        for recallable_fact in told.values()
     ]
-    found += [
+    recalled_passages += [
         RecalledPassage("", "memory", line, None, 0.0)
         for line in memory_lines(f"{snapshot.long_term}\n{snapshot.shared}\n{snapshot.reference}")
         if _same(line) not in told
     ]
     for note in reversed(snapshot.dailies):
         if note.date >= oldest:
-            found += [
+            recalled_passages += [
                 RecalledPassage(note.date, "note", line, None, 0.0)
                 for line in memory_lines(note.content)
             ]
-    return found
+    return recalled_passages
 
 
 def _same(text: str) -> str:
@@ -333,7 +351,9 @@ def recallable_facts(
         RecallableFact(
             fact.text,
             format_timestamp_day(fact.valid_from, timezone),
-            tuple(_reference(one, memory.tape.name) for one in fact.evidence[-3:]) if own else (),
+            tuple(_reference(evidence, memory.tape.name) for evidence in fact.evidence[-3:])
+            if own
+            else (),
         )
         for fact, own in found
         if fact.text not in told

@@ -346,8 +346,8 @@ def nearness(similarities: Vector) -> Vector:
     if count > _MANY:
         usual = max(usual, float(np.partition(similarities, -_MANY)[-_MANY]))
     spread = max(float(similarities.std()), _LEAST_SPREAD)
-    found: Vector = np.maximum(similarities - usual, 0) / (_SCALE * spread)
-    return found
+    vector: Vector = np.maximum(similarities - usual, 0) / (_SCALE * spread)
+    return vector
 
 
 def _nearness(table: _Rows, vector: Vector, skip: int, problem: int | None) -> _Nearness | None:

@@ -207,8 +207,8 @@ class VectorIndex:
                 skip=skip,
                 problem=_problem_sum(problem) if problem is not None else None,
             )
-            found = await anyio.to_thread.run_sync(search)
-            if found is None:
+            vector_matches = await anyio.to_thread.run_sync(search)
+            if vector_matches is None:
                 await self.discard(tape)
                 self.mark_changed(tape)
         except TapeError as error:
@@ -218,7 +218,7 @@ class VectorIndex:
             self._failed(error)
             return []
         self._works()
-        return found or []
+        return vector_matches or []
 
     async def _embed_query(self, text: str) -> Vector:
         with anyio.fail_after(_LONGEST_ASKED):
@@ -264,7 +264,9 @@ class VectorIndex:
             some = ids[start : start + _PORTION]
             entries = await self._source.read(tape, some[0], some[-1])
             there = {
-                one.id: text_checksum(text) for one in entries if (text := embeddable_text(one))
+                entry.id: text_checksum(text)
+                for entry in entries
+                if (text := embeddable_text(entry))
             }
             if gone := [one for one in some if there.get(one) != held[one]]:
                 await self.erase(tape, gone)

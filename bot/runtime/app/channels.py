@@ -74,7 +74,7 @@ def configured_channels(app: App, announce: Announce, *, console: bool = True) -
     if terminal or (console and not channels):
         channels.append(ChannelSpec(CONSOLE, partial(_create_console_channel, app)))
     if not channels:
-        first, *others = [PREFIX + one.setting.upper() for one in PLATFORMS.values()]
+        first, *others = [PREFIX + platform.setting.upper() for platform in PLATFORMS.values()]
         raise SettingsError(
             f"{first}: not set. A gateway needs a channel: set it, "
             f"{' or '.join([*others, 'TAPEBOT_WEB_LISTEN'])}."
@@ -144,17 +144,17 @@ async def _run_shared(
         # Before the lease is held: loading takes seconds, and people wait once it is.
         await _load_in_thread(partial(import_platform, spec.name), spec)
     lease = _lease(spec)
-    held = anyio.Event()
+    event = anyio.Event()
 
     async def run_under_lease(epoch: int) -> None:
-        held.set()
+        event.set()
         port = app.bus.channel(spec.name, shard=spec.shard, shards=spec.shards, epoch=epoch)
         channel = await _create(app, spec, announce)
         await channel.run(port)
 
     async def announce_waiting() -> None:
         with anyio.move_on_after(_ANNOUNCE_AFTER_SECONDS):
-            await held.wait()
+            await event.wait()
             return
         announce(f"{lease}: another process holds it; waiting")
 
@@ -213,8 +213,8 @@ def _context(app: App, spec: ChannelSpec, announce: Announce) -> ChannelContext:
         access=app.access_control,
         media=app.attachments,
         commands=tuple(
-            MenuCommand(one.name, one.summary, one.forms)
-            for one in app.services.commands.visible_commands()
+            MenuCommand(command.name, command.summary, command.forms)
+            for command in app.services.commands.visible_commands()
         ),
         group_policy=GroupPolicy(frozenset(settings.always_answer), settings.group_context > 0),
         # The console makes its folder itself, once there is something to store.
@@ -271,6 +271,8 @@ def _create_console_channel(app: App, context: ChannelContext) -> Channel:
     return ConsoleChannel(
         history_file=context.data_dir / "history",
         user_name=app.settings.console_name,
-        commands=[(f"/{one.name}", one.summary) for one in context.commands],
+        commands=[
+            (f"/{menu_command.name}", menu_command.summary) for menu_command in context.commands
+        ],
         banner=banner,
     )

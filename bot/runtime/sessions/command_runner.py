@@ -117,20 +117,20 @@ class SessionContext:
         return await self._services.archive(self.tape.name, self.author.inbound, moment)
 
     async def preview_erasure(
-        self, wanted: ErasureQuery, request: TapeEntry | None = None
+        self, query: ErasureQuery, request: TapeEntry | None = None
     ) -> ErasurePreview:
         """Return what an erasure would remove, requested by this command or by an earlier one."""
-        return await self._eraser().collector.collect(wanted, request or self.command_entry)
+        return await self._eraser().collector.collect(query, request or self.command_entry)
 
     async def erase(
-        self, wanted: ErasureQuery, request: TapeEntry, shown: tuple[frozenset[int], int]
+        self, query: ErasureQuery, request: TapeEntry, shown: tuple[frozenset[int], int]
     ) -> ErasureResult | ErasurePreview:
         """Erase what an earlier request asks for; see ``bot.runtime.sessions.erasure.Eraser``."""
-        return await self._eraser().erase(wanted, request, shown)
+        return await self._eraser().erase(query, request, shown)
 
-    async def drop_request(self, wanted: ErasureQuery) -> None:
+    async def drop_request(self, query: ErasureQuery) -> None:
         """Erase the words of this command."""
-        await self._eraser().drop_request(self.command_entry, wanted)
+        await self._eraser().drop_request(self.command_entry, query)
 
     def _eraser(self) -> Eraser:
         asker, services = self.author, self._services

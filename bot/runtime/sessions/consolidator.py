@@ -167,13 +167,15 @@ class Consolidator:
             rest = EntryRange(self._fold.window.consolidated_through + 1, end)
             await self._record(await self._consolidate(rest))
 
-    async def _record(self, made: ConsolidationResult) -> None:
-        kept = await record_result(self._memory, made)
+    async def _record(self, consolidation_result: ConsolidationResult) -> None:
+        kept = await record_result(self._memory, consolidation_result)
         self._unchecked |= kept
         CONSOLIDATIONS.add(1, "kept" if kept else "dropped")
         if kept:
             logger.info(
-                "Memory consolidation of %s done: entries %s", self._tape.name, made.range.text
+                "Memory consolidation of %s done: entries %s",
+                self._tape.name,
+                consolidation_result.range.text,
             )
 
     async def _run(self, due: EntryRange, scope: anyio.CancelScope) -> None:
@@ -196,15 +198,15 @@ class Consolidator:
             with self._working_on():
                 await record()
 
-    async def _consolidate(self, wanted: EntryRange) -> ConsolidationResult:
+    async def _consolidate(self, entry_range: EntryRange) -> ConsolidationResult:
         began, outcome = time.perf_counter(), "cancelled"
-        logger.info("Memory consolidation of %s: entries %s", self._tape.name, wanted.text)
+        logger.info("Memory consolidation of %s: entries %s", self._tape.name, entry_range.text)
         try:
             with span("consolidation"):
-                made = await consolidate(
+                consolidation_result = await consolidate(
                     self._agent.model,
                     self._memory,
-                    wanted,
+                    entry_range,
                     portion_tokens=self._portion,
                     timezone=self._agent.timezone,
                     judging=self._agent.judge,
@@ -214,7 +216,7 @@ class Consolidator:
             raise
         else:
             outcome = "made"
-            return made
+            return consolidation_result
         finally:
             CONSOLIDATION_SECONDS.observe(time.perf_counter() - began, outcome)
 

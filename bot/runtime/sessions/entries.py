@@ -60,8 +60,8 @@ def message_entry(
         meta["quote"] = inbound.quote
     if inbound.attachments and "attachments" not in meta:
         meta["attachments"] = [
-            {key: value for key, value in asdict(one).items() if value is not None}
-            for one in inbound.attachments
+            {key: value for key, value in asdict(attachment).items() if value is not None}
+            for attachment in inbound.attachments
         ]
     return message("user", inbound.text, **meta)
 

@@ -111,12 +111,12 @@ class Eraser:
         return self.collector.store
 
     async def erase(
-        self, wanted: ErasureQuery, request: TapeEntry, shown: tuple[frozenset[int], int]
+        self, query: ErasureQuery, request: TapeEntry, shown: tuple[frozenset[int], int]
     ) -> ErasureResult | ErasurePreview:
         """Erase what a request asks for, physically.
 
         Args:
-            wanted: The parsed request.
+            query: The parsed request.
             request: The request's entry on the session's tape.
             shown: Ids of the facts, and the number of messages, that the person has confirmed.
 
@@ -130,7 +130,7 @@ class Eraser:
         """
         doors = self.scopes.session_locks
         async with doors.erasure_lock:
-            survey = await self.collector.collect(wanted, request)
+            survey = await self.collector.collect(query, request)
             facts, messages = shown
             found = {fact.id for fact in survey.facts}
             if not found <= facts or survey.message_count > messages + max(3, messages // 2):
@@ -168,18 +168,22 @@ class Eraser:
             MemoryRefused: A turn or ``/new`` runs.
         """
         own = {source.name: source.own for source in survey.sources}
-        touched = [one for one in self.scopes.active_sessions.values() if one.key in own]
-        if any(one.is_busy and own[one.key] for one in touched):
+        touched = [
+            active_session
+            for active_session in self.scopes.active_sessions.values()
+            if active_session.key in own
+        ]
+        if any(active_session.is_busy and own[active_session.key] for active_session in touched):
             raise MemoryRefused(BUSY)
-        for one in touched:
-            one.cancel_background_work()
+        for other in touched:
+            other.cancel_background_work()
 
-    async def drop_request(self, request: TapeEntry, wanted: ErasureQuery) -> None:
+    async def drop_request(self, request: TapeEntry, query: ErasureQuery) -> None:
         """Erase a request that matched nothing; it alone holds the words."""
         tape = self.collector.memory.tape.name
-        plan = ErasurePlan({}, (), {}, wanted.text_matcher(), request=(tape, request.id))
+        plan = ErasurePlan({}, (), {}, query.text_matcher(), request=(tape, request.id))
         async with self.scopes.session_locks.erasure_lock:
-            await self.erase_residual_files(wanted.text_matcher().all_texts(), ())
+            await self.erase_residual_files(query.text_matcher().all_texts(), ())
             if (found := plan.replacement(SourceTape(tape), request)) is not None:
                 await self._store.erase(tape, [found[1]])
             await self._reload({tape})
@@ -306,7 +310,11 @@ class Eraser:
 
         def look(tape: str, entry: TapeEntry) -> None:
             if (tape, entry.id) not in plan.messages:
-                left.difference_update(one.blob for one in attachments_in(entry.meta) if one.blob)
+                left.difference_update(
+                    entry_attachment.blob
+                    for entry_attachment in attachments_in(entry.meta)
+                    if entry_attachment.blob
+                )
 
         if left:
             for tape in await self._store.list_tapes():
@@ -325,9 +333,9 @@ class Eraser:
             if scope.name in tapes:
                 async with scope.tape.block_writes():
                     await scope.reload()
-        for one in list(self.scopes.active_sessions.values()):
-            if one.key in tapes:
-                await one.reload()
+        for active_session in list(self.scopes.active_sessions.values()):
+            if active_session.key in tapes:
+                await active_session.reload()
 
 
 def _names(survey: ErasurePreview) -> set[str]:

@@ -48,7 +48,9 @@ class ExplicitMemories:
                 continue
             key = f"said:{self._memory.tape.name}:{entry.id}"
             outcome = await self._memory.write(ProposalBatch(key, "person", (proposal,)))
-            notes += [_told(one) for one in outcome.decisions if one.verdict != "approved"]
+            notes += [
+                _told(decision) for decision in outcome.decisions if decision.verdict != "approved"
+            ]
         return notes
 
     async def replace(self, entry: TapeEntry, original: TapeEntry) -> None:
@@ -78,18 +80,19 @@ class ExplicitMemories:
     async def _original(self, entry: TapeEntry) -> TapeEntry | None:
         """Return the message that an edit replaces; None for other messages."""
         replaced = replaced_entry_id(entry)
-        found = await self._memory.tape.read_entries(replaced, replaced) if replaced else []
-        return found[0] if found else None
+        entries = await self._memory.tape.read_entries(replaced, replaced) if replaced else []
+        return entries[0] if entries else None
 
     async def _asked_before(self, original: TapeEntry, entry: TapeEntry) -> Fact | None:
         """Return the fact whose only evidence is the message or an earlier edit of it."""
         tape = self._memory.tape
         texts = [
-            one
-            for one in await tape.read_entries(original.id, entry.id - 1)
-            if original.id in (one.id, replaced_entry_id(one)) and self._proposal(one) is not None
+            other
+            for other in await tape.read_entries(original.id, entry.id - 1)
+            if original.id in (other.id, replaced_entry_id(other))
+            and self._proposal(other) is not None
         ]
-        rests_on = {(tape.name, one.id) for one in texts}
+        rests_on = {(tape.name, other.id) for other in texts}
         return next(
             (
                 fact

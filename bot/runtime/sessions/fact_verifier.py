@@ -66,7 +66,7 @@ class FactVerifier:
         judge = self._agent.judge
         if judge is None or self._scope is not None or self._waiting:
             return
-        facts = [one for one in self._memory.facts() if one.unverified][:_AT_ONCE]
+        facts = [fact for fact in self._memory.facts() if fact.unverified][:_AT_ONCE]
         if facts:
             self._tasks = tasks
             self._scope = anyio.CancelScope()
@@ -82,7 +82,7 @@ class FactVerifier:
         with scope, self._working_on():
             spoken = self._memory.fold.window.conversation()
             checker = EvidenceChecker(self._memory.tape.name, spoken, {}, self._agent.timezone)
-            questions = [self._question(one, checker) for one in facts]
+            questions = [self._question(fact, checker) for fact in facts]
             judgements, usage = await judge_claims(judge, questions, self._agent.timezone)
         if not scope.cancelled_caught:
             answered = list(zip(facts, judgements, strict=True))
@@ -98,19 +98,19 @@ class FactVerifier:
         if scope is not self._scope:
             return
         self._scope = None
-        known = {one.id: one for one in self._memory.facts() if one.unverified}
+        known = {fact.id: fact for fact in self._memory.facts() if fact.unverified}
         judged = [
-            (fact, said)
-            for fact, said in answered
-            if said is not None and known.get(fact.id) == fact
+            (fact, judgement)
+            for fact, judgement in answered
+            if judgement is not None and known.get(fact.id) == fact
         ]
-        if all(said is None for _, said in answered):
+        if all(judgement is None for _, judgement in answered):
             self._back_off()
         else:
             self._failures = 0
         if judged:
             key = "judged:" + ",".join(f"{fact.id}@{fact.batch}" for fact, _ in judged)
-            proposals = tuple(verified_proposal(fact, said) for fact, said in judged)
+            proposals = tuple(verified_proposal(fact, judgement) for fact, judgement in judged)
             batch = ProposalBatch(key, "judge", proposals, usage=usage.as_json())
             with self._working_on():
                 await self._memory.apply(batch)
@@ -126,7 +126,7 @@ class FactVerifier:
     def _question(self, fact: Fact, checker: EvidenceChecker) -> ClaimQuestion:
         made_from = self._memory.home.fold.predecessors(fact)
         return checker.question_for_fact(
-            fact, ". ".join(one.text.rstrip(". ") for one in made_from)
+            fact, ". ".join(other.text.rstrip(". ") for other in made_from)
         )
 
     async def _retry_after(self, seconds: float) -> None:
@@ -137,15 +137,15 @@ class FactVerifier:
         self._waiting = False
 
 
-def verified_proposal(fact: Fact, said: Judgement) -> Proposal:
+def verified_proposal(fact: Fact, judgement: Judgement) -> Proposal:
     """Return the change that a judgement makes; usable quotes replace an unsupported fact."""
-    if said.is_supported:
-        return Proposal("verify", fact=fact.id, judgement=said)
-    own = fact.evidence if said.ruling != "not_stated" else ()
-    stated = [one for one in own if one.is_own_words and is_quotable(one.quote)]
-    words = join_quotable([one.quote for one in stated])
+    if judgement.is_supported:
+        return Proposal("verify", fact=fact.id, judgement=judgement)
+    own = fact.evidence if judgement.ruling != "not_stated" else ()
+    stated = [evidence for evidence in own if evidence.is_own_words and is_quotable(evidence.quote)]
+    words = join_quotable([evidence.quote for evidence in stated])
     if not words:
-        return Proposal("refute", fact=fact.id, judgement=said)
+        return Proposal("refute", fact=fact.id, judgement=judgement)
     who = f"{stated[0].who} " if stated[0].origin == "member" else ""
-    refuted = Proposal("refute", f'{who}said: "{words}"', fact.id, judgement=said)
+    refuted = Proposal("refute", f'{who}said: "{words}"', fact.id, judgement=judgement)
     return replace(refuted, subject=fact.subject, slot=fact.slot, evidence=tuple(stated))

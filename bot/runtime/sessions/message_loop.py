@@ -210,8 +210,8 @@ class MessageLoop:
     def _parsed(self, delivery: ReceivedMessage) -> ParsedCommand | None:
         """Return the command in a message; an unknown command in a caption is plain text."""
         parsed = parsed_command(delivery.inbound)
-        known = parsed and self._session.services.commands.get(parsed.name)
-        return None if delivery.inbound.attachments and known is None else parsed
+        command = parsed and self._session.services.commands.get(parsed.name)
+        return None if delivery.inbound.attachments and command is None else parsed
 
     def _kind(self, delivery: ReceivedMessage) -> MessageKind:
         parsed, inbound = self._parsed(delivery), delivery.inbound

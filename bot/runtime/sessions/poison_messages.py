@@ -81,11 +81,15 @@ class PoisonMessages:
 
     def is_suspect(self, session: str, message: str) -> bool:
         """Return whether there is evidence against a message."""
-        return any(message in one.messages for one in self._of(session))
+        return any(message in message_failure.messages for message_failure in self._of(session))
 
     def is_given_up(self, session: str, message: str) -> bool:
         """Return whether a message is not retried unasked."""
-        against = [one.why for one in self._of(session) if message in one.messages]
+        against = [
+            message_failure.why
+            for message_failure in self._of(session)
+            if message in message_failure.messages
+        ]
         return any(against.count(why) >= most for why, most in _MOST.items())
 
     def pause(self, session: str) -> float:
@@ -93,46 +97,62 @@ class PoisonMessages:
 
         The pause grows with failures before any message was known, such as while reading the tape.
         """
-        waiting = sorted({one.session for one in self._recent() if one.why != "error"})
+        waiting = sorted(
+            {
+                message_failure.session
+                for message_failure in self._recent()
+                if message_failure.why != "error"
+            }
+        )
         if session not in waiting:
             return 0.0
-        ended = [one for one in self._of(session) if one.why != "error"]
-        unnamed = sum(not one.messages for one in ended)
+        ended = [
+            message_failure
+            for message_failure in self._of(session)
+            if message_failure.why != "error"
+        ]
+        unnamed = sum(not message_failure.messages for message_failure in ended)
         return min(_FIRST_PAUSE * (1 + waiting.index(session)) * 4.0**unnamed, _LONGEST_PAUSE)
 
     def clear(self, session: str, messages: Iterable[str]) -> None:
         """Drop the evidence against messages that have been answered."""
         done = set(messages)
-        if not any(done & set(one.messages) for one in self._of(session)):
+        if not any(done & set(message_failure.messages) for message_failure in self._of(session)):
             return
-        kept: list[MessageFailure] = []
-        for one in self._evidence:
-            left = tuple(message for message in one.messages if message not in done)
-            if one.session != session or not one.messages:
-                kept.append(one)
+        message_failures: list[MessageFailure] = []
+        for other in self._evidence:
+            left = tuple(message for message in other.messages if message not in done)
+            if other.session != session or not other.messages:
+                message_failures.append(other)
             elif left:
-                kept.append(replace(one, messages=left))
-        self._evidence = kept
+                message_failures.append(replace(other, messages=left))
+        self._evidence = message_failures
         self._write()
 
     def _of(self, session: str) -> list[MessageFailure]:
-        return [one for one in self._recent() if one.session == session]
+        return [
+            message_failure
+            for message_failure in self._recent()
+            if message_failure.session == session
+        ]
 
     def _recent(self) -> list[MessageFailure]:
         since = self._now() - _KEPT
-        return [one for one in self._evidence if one.at >= since]
+        return [
+            message_failure for message_failure in self._evidence if message_failure.at >= since
+        ]
 
     def _take_hang(self, record: Path) -> None:
         """Record the hang that ended the previous process."""
-        found = _hang(record)
-        if found is not None:
+        message_failure = _hang(record)
+        if message_failure is not None:
             logger.warning(
                 "the previous process hung and was ended while it worked for session %s, messages "
                 "%s",
-                found.session,
-                list(found.messages) or "(none)",
+                message_failure.session,
+                list(message_failure.messages) or "(none)",
             )
-            self._evidence.append(found)
+            self._evidence.append(message_failure)
             self._write()
         with suppress(OSError):
             record.unlink(missing_ok=True)
@@ -148,7 +168,7 @@ class PoisonMessages:
         known = {
             session: found
             for session, ids in messages.items()
-            if (found := {one for one in ids if self.is_suspect(session, one)})
+            if (found := {other for other in ids if self.is_suspect(session, other)})
         }
         for session, blamed in (known or messages).items():
             self._evidence.append(MessageFailure(session, tuple(sorted(blamed)), death.at, "death"))
@@ -162,7 +182,7 @@ class PoisonMessages:
             new = self._file.with_suffix(".new")
             descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
             with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 (a descriptor has no path)
-                json.dump([asdict(one) for one in self._evidence], file)
+                json.dump([asdict(message_failure) for message_failure in self._evidence], file)
             new.replace(self._file)
         except OSError as error:
             logger.warning("message failures could not be recorded: %s", error)
@@ -172,7 +192,7 @@ def _read(file: Path) -> list[MessageFailure]:
     """Return the evidence in a file; a damaged file counts as empty."""
     try:
         records = json.loads(file.read_text("utf-8"))
-        return [_evidence(one, one["why"]) for one in records]
+        return [_evidence(record, record["why"]) for record in records]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -171,5 +171,5 @@ def replace_state(fold: SessionFold, fresh: SessionFold) -> None:
             setattr(fold, part.name, getattr(fresh, part.name))
             continue
         old, new = getattr(fold, part.name), getattr(fresh, part.name)
-        for one in fields(old):
-            setattr(old, one.name, getattr(new, one.name))
+        for field in fields(old):
+            setattr(old, field.name, getattr(new, field.name))

@@ -163,7 +163,7 @@ class Supervisor:
 def is_session_lost(failure: BaseException, session: str) -> bool:
     """Return whether a worker failed only because another holder has the session."""
     if isinstance(failure, BaseExceptionGroup):
-        return all(is_session_lost(one, session) for one in failure.exceptions)
+        return all(is_session_lost(exception, session) for exception in failure.exceptions)
     if isinstance(failure, VersionConflict):
         return failure.tape == session
     return isinstance(failure, SessionLost)
@@ -185,7 +185,7 @@ def _told(failure: BaseException) -> str:
 def _from_outside(failure: BaseException) -> bool:
     """Return whether a disk, network, database or provider caused it, not a message."""
     if isinstance(failure, BaseExceptionGroup):
-        return any(_from_outside(one) for one in failure.exceptions)
+        return any(_from_outside(exception) for exception in failure.exceptions)
     if isinstance(failure, InvalidEntry | InvalidSearch):
         return False
     if isinstance(failure, OSError):

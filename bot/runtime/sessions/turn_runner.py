@@ -71,7 +71,9 @@ class TurnRunner:
             The turn; None if the next message was given up instead.
         """
         waiting = self._fold.window.waiting_messages()
-        trusted = [one for one in waiting if not any(map(self.is_suspect, inbound_ids([one])))]
+        trusted = [
+            entry for entry in waiting if not any(map(self.is_suspect, inbound_ids([entry])))
+        ]
         places = self._fold.turns.split_messages
         split = sorted(places, key=lambda one: (self.is_suspect(one), places[one]))
         if split and (not trusted or not self.is_suspect(split[0])):
@@ -170,7 +172,7 @@ class TurnRunner:
             return
         turn.inbound.append(delivery.inbound.id)
         command = self._writer.command(delivery, parsed)
-        await turn.end("stopped", "Stopped.", heard=[command], joined=joined)
+        await turn.end("stopped", "Stopped.", entries=[command], joined=joined)
 
     def finish(self) -> None:
         """Forget the turn that ran; messages of a turn that has ended are no suspects."""
@@ -188,9 +190,9 @@ class TurnRunner:
         Edits and private messages are included whatever the limit on group messages.
         """
         limit = self._session.services.group_context
-        heard = self._fold.window.overheard_messages()
-        chatter = [entry.id for entry in heard if _is_chatter(entry)]
-        others = [entry.id for entry in heard if not _is_chatter(entry)]
+        entries = self._fold.window.overheard_messages()
+        chatter = [entry.id for entry in entries if _is_chatter(entry)]
+        others = [entry.id for entry in entries if not _is_chatter(entry)]
         return sorted([*chatter[max(0, len(chatter) - limit) :], *others[-_MOST_OTHERS:]])
 
     def _new(self) -> Turn:
@@ -248,14 +250,14 @@ class TurnRunner:
         places = [
             turns.interrupted_messages.get(one) or turns.unanswered.get(one) for one in inbound
         ]
-        found: list[TapeEntry] = []
+        entries: list[TapeEntry] = []
         for place in places:
             if place is not None:
-                found += await self._session.tape.read_entries(place, place)
+                entries += await self._session.tape.read_entries(place, place)
         return [
-            f"Answer now this message of {speaker_label(one)}, which could not be answered before: "
-            f"{str(one.payload.get('content', ''))[:_LONGEST_QUOTE]}"
-            for one in found
+            f"Answer now this message of {speaker_label(entry)}, which could not be answered before: "
+            f"{str(entry.payload.get('content', ''))[:_LONGEST_QUOTE]}"
+            for entry in entries
         ]
 
     async def _stream(self, turn: Turn) -> None:

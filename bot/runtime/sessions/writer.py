@@ -100,22 +100,25 @@ class SessionWriter:
     async def send_answers(self) -> None:
         """Send every answer on the tape that has no receipt and that this holder has not sent."""
         address, exports = self._session.address, self._session.services.exports
-        for one in list(self._fold.turns.undelivered.values()):
-            if one.turn not in self._sent:
-                self._sent.add(one.turn)
-                elsewhere = _address(one.via)
+        for undelivered_answer in list(self._fold.turns.undelivered.values()):
+            if undelivered_answer.turn not in self._sent:
+                self._sent.add(undelivered_answer.turn)
+                elsewhere = _address(undelivered_answer.via)
                 answer = Answer(
                     elsewhere or address,
-                    one.turn,
-                    one.text,
-                    one.reply_to,
-                    one.turn,
-                    buttons=tuple(Button(*pair) for pair in one.buttons),
-                    sent_message_ids=self._fold.turns.delivered_parts.get(one.turn, ()),
-                    replaced_message_id=one.replaces,
+                    undelivered_answer.turn,
+                    undelivered_answer.text,
+                    undelivered_answer.reply_to,
+                    undelivered_answer.turn,
+                    buttons=tuple(Button(*pair) for pair in undelivered_answer.buttons),
+                    sent_message_ids=self._fold.turns.delivered_parts.get(
+                        undelivered_answer.turn, ()
+                    ),
+                    replaced_message_id=undelivered_answer.replaces,
                     # Use the file name alone, so that a tape cannot name a file in another folder.
                     files=tuple(
-                        OutgoingFile(name, exports / Path(file).name) for name, file in one.files
+                        OutgoingFile(name, exports / Path(file).name)
+                        for name, file in undelivered_answer.files
                     ),
                     report_to=None if elsewhere is None else address.session,
                 )
@@ -230,8 +233,8 @@ class SessionWriter:
     async def record_command(self, delivery: ReceivedMessage, parsed: ParsedCommand) -> TapeEntry:
         """Record a command; return the recorded entry if a killed process got that far."""
         known = self._fold.turns.unanswered_commands.get(delivery.inbound.id)
-        if known is not None and (found := await self._tape.read_entries(known, known)):
-            return found[0]
+        if known is not None and (entries := await self._tape.read_entries(known, known)):
+            return entries[0]
         return await self._tape.append(self.command(delivery, parsed))
 
     def command(self, delivery: ReceivedMessage, parsed: ParsedCommand) -> TapeEntry:

@@ -102,7 +102,7 @@ def _person_or_chat(text: str, info: ValidationInfo) -> str:
         return text
     hint = "" if platform is not None else spelling_hint(name, {one: one for one in PLATFORMS})
     prefixes = " or ".join(f"{one}:" for one in PLATFORMS)
-    examples = " or ".join(f"{one.name}:{one.example_id}" for one in PLATFORMS.values())
+    examples = " or ".join(f"{other.name}:{other.example_id}" for other in PLATFORMS.values())
     raise ValueError(
         f"{'the ids of people' if people else 'ids'}, each {prefixes} and a number, "
         f"such as {examples}{hint}"

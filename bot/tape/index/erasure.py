@@ -35,7 +35,7 @@ def replace_documents(
     with database.write_transaction() as connection:
         # Plan everything before anything is changed.
         plans = [_plan(connection, rows, entry) for entry in erased]
-        plan = [one for one in plans if one is not None]
+        plan = [other for other in plans if other is not None]
         if len(plan) < len(plans):
             return False
         dropped = sum(_put(connection, rows, *one) for places in plan for one in places)
@@ -108,16 +108,16 @@ def _plan(
 ) -> list[tuple[int, Document | None]] | None:
     """Return an entry's rows, each with its new content; None if it needs more rows."""
     found: list[tuple[int, Document | None]] = []
-    made = documents_of(entry)
+    documents = documents_of(entry)
     for lane in range(2):
         low = rows.first_row + lane * ROWS_PER_LANE
         high = low + ROWS_PER_LANE - 1
-        held = connection.execute(
+        cursor = connection.execute(
             "SELECT id, entry FROM docs WHERE id BETWEEN ? AND ? ORDER BY id",
             (first_row(connection, low, high, entry.id), high),
         )
-        places = [row for row, _ in takewhile(lambda one: one[1] == entry.id, held)]
-        pieces = [one for one in made if one.spoken == (lane == 0)]
+        places = [row for row, _ in takewhile(lambda one: one[1] == entry.id, cursor)]
+        pieces = [document for document in documents if document.spoken == (lane == 0)]
         if len(pieces) > len(places):
             return None
         found += zip_longest(places, pieces)

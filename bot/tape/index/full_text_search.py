@@ -210,7 +210,7 @@ class FullTextSearch:
     def _rows(self, expression: str, most: int = -1) -> Iterator[int]:
         """Yield the rows in the filtered range that match."""
         for low, high in self._scope.ranges:
-            found = self._connection.execute(
+            cursor = self._connection.execute(
                 "SELECT rowid FROM words WHERE words MATCH :terms AND rowid BETWEEN :low AND :high"  # noqa: S608 (words of ours)
                 f"{self._scope.and_labelled} ORDER BY rowid DESC LIMIT :most",
                 {
@@ -222,9 +222,9 @@ class FullTextSearch:
                 },
             )
             if self._scope.every_tape:
-                yield from (row for (row,) in found)
+                yield from (row for (row,) in cursor)
             else:
-                yield from (row for (row,) in found if row // (2 * ROWS_PER_LANE) in self._tapes)
+                yield from (row for (row,) in cursor if row // (2 * ROWS_PER_LANE) in self._tapes)
 
     # Ranking.
 
@@ -261,15 +261,19 @@ class FullTextSearch:
     def _of_others(self, rows: Iterable[int], entries: set[tuple[int, int]]) -> list[int]:
         """Return the rows that belong to other entries."""
         listed = ",".join(map(str, rows))
-        found = self._connection.execute(f"SELECT id, entry FROM docs WHERE id IN ({listed})")  # noqa: S608 (numbers)
-        return [row for row, entry in found if (row // (2 * ROWS_PER_LANE), entry) not in entries]
+        cursor = self._connection.execute(f"SELECT id, entry FROM docs WHERE id IN ({listed})")  # noqa: S608 (numbers)
+        return [row for row, entry in cursor if (row // (2 * ROWS_PER_LANE), entry) not in entries]
 
     def _scored(
         self, rows: dict[int, IndexRow], question: RankingQuery
     ) -> Iterator[tuple[float, float, IndexRow]]:
         """Yield the scores of rows and of the turns beside them."""
         turned = self._read(neighbour_ids(rows), every=True)
-        read = rows | {row: one for row, one in turned.items() if self._scope.counts_beside(one)}
+        read = rows | {
+            row: index_row
+            for row, index_row in turned.items()
+            if self._scope.counts_beside(index_row)
+        }
         return score_rows(
             rows.keys(),
             read,
@@ -281,8 +285,8 @@ class FullTextSearch:
     def _read(self, rows: Iterable[int], *, every: bool = False) -> dict[int, IndexRow]:
         """Return rows by their ids: those that pass the filters, or every one."""
         listed = ",".join(map(str, rows))
-        found = self._connection.execute(f"SELECT {ROW_COLUMNS} FROM docs WHERE id IN ({listed})")  # noqa: S608 (numbers)
-        read = (read_row(row, self._weights) for row in found)
+        cursor = self._connection.execute(f"SELECT {ROW_COLUMNS} FROM docs WHERE id IN ({listed})")  # noqa: S608 (numbers)
+        read = (read_row(row, self._weights) for row in cursor)
         return {row.id: row for row in read if every or self._scope.admits(row)}
 
     # Answers.

@@ -37,7 +37,7 @@ def labels_of(entry: TapeEntry) -> Labels:
         problem_of(entry),
         layer if isinstance(layer, str) else "",
         entry.name,
-        frozenset(one for one in tags if isinstance(one, str))
+        frozenset(tag for tag in tags if isinstance(tag, str))
         if isinstance(tags, list)
         else frozenset(),
     )

@@ -253,14 +253,14 @@ def row_features(
     """
     lengths = [read[row].length for row in rows]
     average = sum(lengths) / max(1, len(lengths))
-    fits = {row: bm25(one, question.weights, average) for row, one in read.items()}
+    fits = {row: bm25(index_row, question.weights, average) for row, index_row in read.items()}
     best = max((fits[row] for row in rows), default=0.0) or 1.0
     words = {row: fit / best for row, fit in fits.items()}
     return {row: _features(read[row], read, words, question) for row in rows}
 
 
 def _features(
-    one: IndexRow,
+    index_row: IndexRow,
     read: Mapping[int, IndexRow],
     fits: Mapping[int, float],
     question: RankingQuery,
@@ -268,23 +268,23 @@ def _features(
     """Return the features of a row.
 
     Args:
-        one: The row.
+        index_row: The row.
         read: The rows to rank and the turns beside them, by id.
         fits: How well the words of these rows fit, relative to the best row to rank.
         question: The analysed query.
     """
-    near = {step: read[row] for step, row in _beside(one.id, read).items()}
-    words = fits[one.id]
+    near = {step: read[row] for step, row in _beside(index_row.id, read).items()}
+    words = fits[index_row.id]
     there = {step: fits[other.id] for step, other in near.items()}
-    around_it = set(one.counts).union(*(other.counts for other in near.values()))
-    by_assistant = (one.tape, one.sender) in question.assistants
-    speaks = float(one.sender in question.speakers)
-    number = float(question.number and one.number)
-    replies = -1 in near and near[-1].sender != one.sender
+    around_it = set(index_row.counts).union(*(other.counts for other in near.values()))
+    by_assistant = (index_row.tape, index_row.sender) in question.assistants
+    speaks = float(index_row.sender in question.speakers)
+    number = float(question.number and index_row.number)
+    replies = -1 in near and near[-1].sender != index_row.sender
     meant = question.near or {}
     return (
         words,
-        _coverage(one.counts, question.weights),
+        _coverage(index_row.counts, question.weights),
         there.get(-1, 0.0),
         there.get(-2, 0.0),
         there.get(1, 0.0),
@@ -299,9 +299,9 @@ def _features(
         number * words,
         speaks,
         speaks * words,
-        math.log1p(one.length) / _LOG_OF_LONG * words,
-        float(one.length < _FEW),
-        meant.get(one.entry, 0.0) if is_turn(one.id) else 0.0,
+        math.log1p(index_row.length) / _LOG_OF_LONG * words,
+        float(index_row.length < _FEW),
+        meant.get(index_row.entry, 0.0) if is_turn(index_row.id) else 0.0,
         max((meant.get(near[step].entry, 0.0) for step in (-1, 1) if step in near), default=0.0),
     )
 

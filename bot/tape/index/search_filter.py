@@ -107,11 +107,11 @@ class IndexFilter:
             for lane in range(2):
                 low = rows.first_row + lane * ROWS_PER_LANE
                 for where, values in label_conditions(self._labels, tape):
-                    found = self._connection.execute(
+                    cursor = self._connection.execute(
                         f"SELECT {ROW_COLUMNS} FROM docs WHERE {where} BETWEEN ? AND ? ORDER BY id DESC",  # noqa: S608 (names of ours)
                         (*values, low, low + ROWS_PER_LANE - 1),
                     )
-                    yield from self._counting(limit, found)
+                    yield from self._counting(limit, cursor)
 
     def _counting(self, limit: int, found: Iterable[tuple[Any, ...]]) -> Iterator[IndexRow]:
         """Yield the first rows that pass the filters, up to a number of entries."""

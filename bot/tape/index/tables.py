@@ -159,11 +159,18 @@ def _collect(
 
 def anchor_row(rows: TapeRows, entry: TapeEntry) -> AnchorRow | None:
     """Return the row of an anchor; None if the entry is no anchor."""
-    made = anchor_from_entry(rows.name, entry)
-    if made is None:
+    anchor = anchor_from_entry(rows.name, entry)
+    if anchor is None:
         return None
-    state = text_to_blob(json.dumps(made.state, ensure_ascii=False))
-    return (rows.id, made.at, made.entry_id, text_to_blob(made.name), text_to_blob(made.ts), state)
+    state = text_to_blob(json.dumps(anchor.state, ensure_ascii=False))
+    return (
+        rows.id,
+        anchor.at,
+        anchor.entry_id,
+        text_to_blob(anchor.name),
+        text_to_blob(anchor.ts),
+        state,
+    )
 
 
 def doc_row(
@@ -201,10 +208,10 @@ def _sender(connection: sqlite3.Connection, rows: TapeRows, document: Document) 
         "SELECT id FROM senders WHERE tape = ? AND uid = ? AND name = ?", (rows.id, uid, name)
     ).fetchone()
     if found is None:
-        made = connection.execute(
+        cursor = connection.execute(
             "INSERT INTO senders (tape, uid, name) VALUES (?, ?, ?)", (rows.id, uid, name)
         )
-        return made.lastrowid or 0
+        return cursor.lastrowid or 0
     return int(found[0])
 
 
@@ -214,8 +221,8 @@ def _labels(connection: sqlite3.Connection, rows: TapeRows, document: Document) 
     row = (rows.id, text_to_blob(serialize_labels(document.labels)))
     known = connection.execute("SELECT id FROM labels WHERE tape = ? AND told = ?", row).fetchone()
     if known is None:
-        made = connection.execute("INSERT INTO labels (tape, told) VALUES (?, ?)", row)
-        return made.lastrowid or 0
+        cursor = connection.execute("INSERT INTO labels (tape, told) VALUES (?, ?)", row)
+        return cursor.lastrowid or 0
     return int(known[0])
 
 
@@ -242,7 +249,7 @@ def _drop(
     connection: sqlite3.Connection, rows: TapeRows, header: int, segments: Iterable[Segment]
 ) -> None:
     """Remove the rows of entries before a header that are in no segment."""
-    kept = max((one.last_id for one in segments if one.last_id < header), default=0)
+    kept = max((segment.last_id for segment in segments if segment.last_id < header), default=0)
     if kept >= header - 1:
         return
     low = rows.first_row

@@ -249,20 +249,26 @@ class TapeIndex:
             with database.reader() as connection:
                 return FullTextSearch(connection, tapes, query).run()
 
-        found = await self._ask(query.tapes, look, query.last)
-        on_tapes = await self._read(found)
-        read = [(one, on_tapes[one.tape]) for one in found]
+        index_matches = await self._ask(query.tapes, look, query.last)
+        on_tapes = await self._read(index_matches)
+        read = [(index_match, on_tapes[index_match.tape]) for index_match in index_matches]
         # Texts may be of any length.
         held = await anyio.to_thread.run_sync(_held, query, read)
         hits = [hit for hit in held if hit is not None]
-        outdated = {one.tape for one, hit in zip(found, held, strict=True) if hit is None}
+        outdated = {
+            index_match.tape
+            for index_match, hit in zip(index_matches, held, strict=True)
+            if hit is None
+        }
         return hits, outdated
 
-    async def _read(self, found: Iterable[IndexMatch]) -> dict[str, dict[int, TapeEntry]]:
+    async def _read(self, index_matches: Iterable[IndexMatch]) -> dict[str, dict[int, TapeEntry]]:
         """Return the matching entries and their neighbours by tape and id, as far as they exist."""
         wanted: defaultdict[str, set[int]] = defaultdict(set)
-        for one in found:
-            wanted[one.tape].update((*one.before, one.entry, *one.after))
+        for index_match in index_matches:
+            wanted[index_match.tape].update(
+                (*index_match.before, index_match.entry, *index_match.after)
+            )
         read: dict[str, dict[int, TapeEntry]] = {}
         for tape, ids in wanted.items():
             try:
@@ -497,19 +503,19 @@ def _held(
     query: SearchQuery, read: Iterable[tuple[IndexMatch, dict[int, TapeEntry]]]
 ) -> list[Hit | None]:
     """Return matches as hits; None where the tape holds something else."""
-    return [_hit(query, found, entries) for found, entries in read]
+    return [_hit(query, index_match, entries) for index_match, entries in read]
 
 
-def _hit(query: SearchQuery, found: IndexMatch, entries: dict[int, TapeEntry]) -> Hit | None:
-    entry = entries.get(found.entry)
-    if entry is None or found.print not in map(fingerprint, documents_of(entry)):
+def _hit(query: SearchQuery, index_match: IndexMatch, entries: dict[int, TapeEntry]) -> Hit | None:
+    entry = entries.get(index_match.entry)
+    if entry is None or index_match.print not in map(fingerprint, documents_of(entry)):
         return None
     if not labels_match(labels_of(entry), query):
         return None
     may_come = {i for i, e in entries.items() if query.problem in (None, problem_of(e))}
-    before = tuple(entries[i] for i in found.before if i in may_come)
-    after = tuple(entries[i] for i in found.after if i in may_come)
-    return Hit(found.tape, entry, found.score, before, after, found.direct)
+    before = tuple(entries[i] for i in index_match.before if i in may_come)
+    after = tuple(entries[i] for i in index_match.after if i in may_come)
+    return Hit(index_match.tape, entry, index_match.score, before, after, index_match.direct)
 
 
 def _closed(database: IndexDatabase | None) -> None:

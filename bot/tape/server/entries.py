@@ -108,7 +108,9 @@ async def chain_links(
     upto = min(end, at + limit - 1)
     found = await server.store.chain_links(tape, at, upto) if at <= end else []
     following = upto + 1 if upto < end else None
-    return build_json_response({"links": [link_record(one) for one in found], "next": following})
+    return build_json_response(
+        {"links": [link_record(chain_link) for chain_link in found], "next": following}
+    )
 
 
 @router.scoped(
@@ -181,10 +183,14 @@ async def list_anchors(
     server: ServerDep, tape: TapeName, after: EntryId = None, limit: PageSize = 200
 ) -> Response:
     """List a tape's anchors, oldest first, after an id."""
-    found = [one for one in await server.store.list_anchors(tape) if one.at > (after or 0)]
-    page = found[:limit]
-    following = page[-1].at if len(found) > limit else None
-    return build_json_response({"anchors": [anchor_record(one) for one in page], "next": following})
+    anchors = [
+        anchor for anchor in await server.store.list_anchors(tape) if anchor.at > (after or 0)
+    ]
+    page = anchors[:limit]
+    following = page[-1].at if len(anchors) > limit else None
+    return build_json_response(
+        {"anchors": [anchor_record(anchor) for anchor in page], "next": following}
+    )
 
 
 @router.scoped(
@@ -199,10 +205,10 @@ async def create_anchor(
     request: Request, server: ServerDep, tape: TapeName, key: AppendKey = None
 ) -> Response:
     """Append an anchor that names an entry, by default the newest."""
-    asked = await read_model(request, NewAnchor)
+    new_anchor = await read_model(request, NewAnchor)
     # One at a time, so that a retry sees the anchor that the first request is creating.
     async with server.creating_anchor:
-        target = asked.entry_id
+        target = new_anchor.entry_id
         if target is None:
             # A retry must name the same entry as the first request.
             before = await server.receipts.find(tape, key)
@@ -210,11 +216,11 @@ async def create_anchor(
             target = pointed or await newest_readable_id(server.store, tape)
         if not await server.store.read(tape, target, target):
             raise TapeNotFound(f"tape {tape} has no entry {target}")
-        entry = named_anchor_entry(asked.name, target, asked.state)
+        entry = named_anchor_entry(new_anchor.name, target, new_anchor.state)
         [written] = await server.receipts.append(tape, [entry], key=key)
-    made = anchor_from_entry(tape, written)
-    assert made is not None
-    return build_json_response(anchor_record(made), 201)
+    anchor = anchor_from_entry(tape, written)
+    assert anchor is not None
+    return build_json_response(anchor_record(anchor), 201)
 
 
 @router.scoped(

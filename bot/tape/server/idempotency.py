@@ -86,8 +86,8 @@ class IdempotentAppender:
             first = keys.first_ids.get(key)
         finally:
             keys.users -= 1
-        found = await self._store.read(tape, first, first) if first is not None else []
-        return found[0] if found else None
+        entries = await self._store.read(tape, first, first) if first is not None else []
+        return entries[0] if entries else None
 
     def _hold(self, tape: str) -> _Keys:
         keys = self._tapes.setdefault(tape, _Keys())
@@ -150,7 +150,7 @@ class IdempotentAppender:
         return held
 
 
-def _same(held: TapeEntry, asked: TapeEntry) -> bool:
+def _same(entry: TapeEntry, asked: TapeEntry) -> bool:
     """Return whether an entry on the tape equals the one in the request."""
-    meta = {"ts": held.meta.get("ts"), **asked.meta}
-    return (held.kind, held.payload, held.meta) == (asked.kind, asked.payload, meta)
+    meta = {"ts": entry.meta.get("ts"), **asked.meta}
+    return (entry.kind, entry.payload, entry.meta) == (asked.kind, asked.payload, meta)

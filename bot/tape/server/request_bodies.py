@@ -196,6 +196,8 @@ async def read_model(request: Request, model: type[_Model]) -> _Model:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        one = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        where = ascii(".".join(map(str, one["loc"])))[1:-1] or "the body"
-        raise HttpError(422, "invalid_request", f"{where}: {one['msg']}") from error
+        error_details = error.errors(include_input=False, include_url=False, include_context=False)[
+            0
+        ]
+        where = ascii(".".join(map(str, error_details["loc"])))[1:-1] or "the body"
+        raise HttpError(422, "invalid_request", f"{where}: {error_details['msg']}") from error

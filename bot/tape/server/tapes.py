@@ -50,10 +50,10 @@ async def list_tapes(
 )
 async def create(request: Request, server: ServerDep, grant: Grant, tape: TapeName) -> Response:
     """Create a tape unless it exists; with `replace` (scope admin) reset an existing one."""
-    asked = await read_model(request, NewTape)
-    if asked.replace:
+    new_tape = await read_model(request, NewTape)
+    if new_tape.replace:
         require_scope(grant, "admin")
-    made = await server.store.create_tape(tape, asked.title, replace_if_exists=asked.replace)
+    made = await server.store.create_tape(tape, new_tape.title, replace_if_exists=new_tape.replace)
     return build_json_response({"tape": made})
 
 
@@ -84,7 +84,7 @@ async def version(server: ServerDep, tape: TapeName) -> Response:
 async def segments(server: ServerDep, tape: TapeName) -> Response:
     """List a tape's sealed segments, oldest first."""
     found = await server.store.segments(tape)
-    return build_json_response({"segments": [segment_record(one) for one in found]})
+    return build_json_response({"segments": [segment_record(segment) for segment in found]})
 
 
 @router.scoped(
@@ -146,16 +146,16 @@ async def reset(
 )
 async def fork(request: Request, server: ServerDep, grant: Grant, tape: TapeName) -> Response:
     """Create a tape with a copy of this tape's entries from an entry or an anchor on."""
-    asked = await read_model(request, NewFork)
-    require_scope(grant, "append", asked.new_tape)
-    if asked.from_entry is not None and asked.from_entry < 1:
-        raise TapeNotFound(f"tape {tape} has no entry {asked.from_entry}")
+    new_fork = await read_model(request, NewFork)
+    require_scope(grant, "append", new_fork.new_tape)
+    if new_fork.from_entry is not None and new_fork.from_entry < 1:
+        raise TapeNotFound(f"tape {tape} has no entry {new_fork.from_entry}")
     made = await server.store.fork(
         tape,
-        asked.new_tape,
-        from_entry=asked.from_entry,
-        from_anchor=asked.from_anchor,
-        title=asked.title,
+        new_fork.new_tape,
+        from_entry=new_fork.from_entry,
+        from_anchor=new_fork.from_anchor,
+        title=new_fork.title,
     )
     return build_json_response({"tape": made}, 201)
 

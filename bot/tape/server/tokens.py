@@ -84,7 +84,9 @@ class TokenStore:
         A damaged or missing file grants nothing.
         """
         self._look()
-        return find_by_digest(((one.sha256, one) for one in self._grants), token_digest(token))
+        return find_by_digest(
+            ((token_grant.sha256, token_grant) for token_grant in self._grants), token_digest(token)
+        )
 
     def is_current(self, grant: TokenGrant) -> bool:
         """Return whether a grant is still in the file, unchanged."""
@@ -134,10 +136,10 @@ class TokenStore:
             SettingsError: The file cannot be read or written.
         """
         grants = self.list()
-        kept = [grant for grant in grants if grant.name != name]
-        if len(kept) == len(grants):
+        token_grants = [grant for grant in grants if grant.name != name]
+        if len(token_grants) == len(grants):
             return False
-        self._write(kept)
+        self._write(token_grants)
         return True
 
     def _write(self, grants: Sequence[TokenGrant]) -> None:

@@ -112,18 +112,22 @@ class TapeEraser:
                         found.append((segment, scan_part(source, wanted, beat)))
         if ids and ids[-1] >= parts.first_id:
             found.append((None, scan_part(parts.live, wanted, beat)))
-        held = [(number, line.entry) for _, one in found for number, (_, line) in one.held.items()]
+        held = [
+            (number, line.entry)
+            for _, part_scan in found
+            for number, (_, line) in part_scan.held.items()
+        ]
         changed = frozenset(number for number, old in held if entries_differ(old, wanted[number]))
         return _Plan(parts, found, changed)
 
     async def _carry_out(self, plan: _Plan, wanted: Mapping[int, TapeEntry]) -> bool:
         """Rewrite the affected parts; return False if the tape was archived or reset meanwhile."""
-        for segment, found in plan.found:
-            if not found.debris and plan.changed.isdisjoint(found.held):
+        for segment, part_scan in plan.found:
+            if not part_scan.debris and plan.changed.isdisjoint(part_scan.held):
                 continue
             if segment is not None:
-                await anyio.to_thread.run_sync(self._sealed, plan.parts, segment, found, wanted)
-            elif not await self._live(plan.parts, found, wanted):
+                await anyio.to_thread.run_sync(self._sealed, plan.parts, segment, part_scan, wanted)
+            elif not await self._live(plan.parts, part_scan, wanted):
                 return False
         return True
 
@@ -131,7 +135,7 @@ class TapeEraser:
         self,
         parts: TapeSnapshot,
         segment: Segment,
-        found: PartScan,
+        part_scan: PartScan,
         wanted: Mapping[int, TapeEntry],
     ) -> None:
         beat = anyio.from_thread.check_cancelled
@@ -145,7 +149,7 @@ class TapeEraser:
         with self._reader.sealed(segment) as source:
             if source is None:
                 raise FileNotFoundError(None, f"the segment {segment.name} is missing")
-            emptied = rewrite_part(source, found, wanted, fresh, beat)
+            emptied = rewrite_part(source, part_scan, wanted, fresh, beat)
         try:
             if is_raw:
                 fresh.chmod(SEALED_FILE)
@@ -160,13 +164,13 @@ class TapeEraser:
         self._reader.clear_part_damage(parts.tape, segment.first_id)
 
     async def _live(
-        self, parts: TapeSnapshot, found: PartScan, wanted: Mapping[int, TapeEntry]
+        self, parts: TapeSnapshot, part_scan: PartScan, wanted: Mapping[int, TapeEntry]
     ) -> bool:
         """Rewrite the live file; return whether it was still the live file at the end."""
         path = self._folder.live_path(parts.tape)
         fresh = path.with_name(path.name + ".new")
         emptied = await anyio.to_thread.run_sync(
-            rewrite_part, parts.live, found, wanted, fresh, anyio.from_thread.check_cancelled
+            rewrite_part, parts.live, part_scan, wanted, fresh, anyio.from_thread.check_cancelled
         )
         if not await self._tapes.replace(parts, fresh):
             return False
@@ -181,6 +185,10 @@ def _see(plan: _Plan, wanted: Mapping[int, TapeEntry]) -> None:
     Raises:
         InvalidEntry: An entry is missing, or its kind differs.
     """
-    held = {number: line.entry for _, one in plan.found for number, (_, line) in one.held.items()}
+    held = {
+        number: line.entry
+        for _, part_scan in plan.found
+        for number, (_, line) in part_scan.held.items()
+    }
     heads = {segment.first_id for segment in plan.parts.segments} | {plan.parts.first_id}
     check_tombstones(plan.parts.tape, wanted, held, heads)

@@ -144,11 +144,11 @@ class FileTapeStore(TapeStore):
     async def read_each(self, tape: str, ids: Collection[int]) -> list[TapeEntry]:
         """Return the existing entries among these ids, in order."""
         ranges: list[range] = []
-        for one in sorted(ids):
-            if ranges and one - ranges[-1].stop < _APART:
-                ranges[-1] = range(ranges[-1].start, one + 1)
+        for other in sorted(ids):
+            if ranges and other - ranges[-1].stop < _APART:
+                ranges[-1] = range(ranges[-1].start, other + 1)
             else:
-                ranges.append(range(one, one + 1))
+                ranges.append(range(other, other + 1))
 
         def each(live: LiveTape) -> list[TapeEntry]:
             read = (

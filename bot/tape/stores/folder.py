@@ -114,7 +114,7 @@ class TapeFolder:
         Raises:
             OSError: The storage failed; some files may remain.
         """
-        dropped = [one for one in self.segments(tape) if one.last_id <= last]
+        dropped = [other for other in self.segments(tape) if other.last_id <= last]
         for segment in dropped:
             self.segment_path(segment).unlink(missing_ok=True)
             self.packed_path(segment).unlink(missing_ok=True)

@@ -104,8 +104,8 @@ def _repair_tape(folder: TapeFolder, stem: str, *, dry_run: bool) -> list[Damage
         # Until packing has finished, the raw file counts.
         if raw.exists():
             damaged += _repair_lines(raw, SEALED_FILE, dry_run=dry_run)
-        elif (found := _repair_segment(folder, segment, dry_run=dry_run)) is not None:
-            damaged.append(found)
+        elif (damaged_file := _repair_segment(folder, segment, dry_run=dry_run)) is not None:
+            damaged.append(damaged_file)
     live = folder.root / f"{stem}.jsonl"
     if live.exists():
         damaged += _repair_lines(live, PRIVATE_FILE, dry_run=dry_run)
@@ -152,10 +152,10 @@ def _repair_segment(folder: TapeFolder, segment: Segment, *, dry_run: bool) -> D
             mended = mend_file(file.fd, contents)
             if mended is None:
                 return _unmended(file.fd, contents, segment, path.name)
-            found = os.pread(file.fd, len(mended) + 1, 0)
+            data = os.pread(file.fd, len(mended) + 1, 0)
     except OSError as error:
         return DamagedFile(path.name, f"the storage cannot read it: {error.strerror}", False)
-    if found == mended:
+    if data == mended:
         return None
     if not dry_run:
         assert contents.trailer is not None
@@ -163,8 +163,8 @@ def _repair_segment(folder: TapeFolder, segment: Segment, *, dry_run: bool) -> D
         _replace(
             path, mended, SEALED_FILE, lambda fresh: check_packed(fresh, segment, digest, _go_on)
         )
-    count = sum(a != b for a, b in zip(found, mended, strict=False))
-    differing = count + abs(len(found) - len(mended))
+    count = sum(a != b for a, b in zip(data, mended, strict=False))
+    differing = count + abs(len(data) - len(mended))
     return DamagedFile(path.name, f"bytes that differ from what was sealed: {differing:,}", True)
 
 

@@ -110,9 +110,9 @@ class _Tape:
         with _opened(self._live, successor_path(self._live), self._live) as live:
             head = scan.first_entry(live) if live is not None else None
             named = head.data.get("session") if head and head.name == HEADER_EVENT else None
-            found = self._folder.segments_of(self._stem)
+            segments = self._folder.segments_of(self._stem)
             # A segment sealed since the live file was opened is that file.
-            parts = [s for s in found if head is None or _before(s, head)]
+            parts = [s for s in segments if head is None or _before(s, head)]
             check = TapeVerifier(named if isinstance(named, str) else None)
             if isinstance(named, str) and self._folder.stem(named) != self._stem:
                 self._wrong(check, self._live.name, f"it belongs to another session: {named!r}")

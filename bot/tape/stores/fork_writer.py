@@ -66,7 +66,7 @@ def write_fork(
 def _from(reader: PartReader, parts: TapeSnapshot, first: int) -> Iterator[list[TapeEntry]]:
     """Yield the entries from an id on in non-empty pages."""
     # Between parts there may be any number of ids, whose entries a reset dropped.
-    ranges = [(one.first_id, one.last_id) for one in parts.segments]
+    ranges = [(segment.first_id, segment.last_id) for segment in parts.segments]
     for low, high in [*ranges, (parts.first_id, parts.last_id)]:
         for floor in range(max(low, first), high + 1, _PAGE):
             if page := reader.read(parts, floor, min(high, floor + _PAGE - 1)):
@@ -75,7 +75,7 @@ def _from(reader: PartReader, parts: TapeSnapshot, first: int) -> Iterator[list[
 
 def _newest(reader: PartReader, parts: TapeSnapshot) -> int | None:
     """Return the newest readable id."""
-    ranges = [(one.first_id, one.last_id) for one in parts.segments]
+    ranges = [(segment.first_id, segment.last_id) for segment in parts.segments]
     for low, high in reversed([*ranges, (parts.first_id, parts.last_id)]):
         for top in range(high, low - 1, -_LAST_PAGE):
             if page := reader.read(parts, max(low, top - _LAST_PAGE + 1), top):

@@ -171,8 +171,8 @@ def entries_between(
     source: LineSource, first: int, last: int | None
 ) -> tuple[list[TapeEntry], list[int]]:
     """Return the entries of an id range, and the offsets of damaged lines seen."""
-    found, damaged = lines_between(source, first, last)
-    return [line.entry for line in found], damaged
+    tape_lines, damaged = lines_between(source, first, last)
+    return [line.entry for line in tape_lines], damaged
 
 
 def lines_between(
@@ -200,12 +200,12 @@ def lines_between(
             if not line.more:
                 break
             passed, end = line.entry.id, line.entry.id + line.more
-    found = [
+    tape_lines = [
         line
         for line in committed_lines(lines)
         if line.entry.id >= first and (last is None or line.entry.id <= last)
     ]
-    return found, damaged
+    return tape_lines, damaged
 
 
 def first_entry(source: LineSource) -> TapeEntry | None:
@@ -285,6 +285,6 @@ def raw_lines_from(
 
 def _placed(offset: int, raw: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield a line with its offset; two lines if a damaged newline joined them."""
-    for one in split_joined(raw):
-        yield offset, one
-        offset += len(one) + 1
+    for data in split_joined(raw):
+        yield offset, data
+        offset += len(data) + 1

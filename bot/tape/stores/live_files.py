@@ -98,9 +98,11 @@ class LiveTape:
         if self._sealed is None:
             # A reader beside the writer may find a segment that was sealed after it opened the
             # tape.
-            found = folder.segments(self.tape)
+            segments = folder.segments(self.tape)
             self._sealed = tuple(
-                one for one in found if self.dropped < one.first_id and one.last_id < self.first_id
+                segment
+                for segment in segments
+                if self.dropped < segment.first_id and segment.last_id < self.first_id
             )
         return self._sealed
 

@@ -117,8 +117,8 @@ class MemoryTapeStore(TapeStore):
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
     ) -> list[ChainLink]:
         """Return the links of the entries of an id range."""
-        links, found = self._get(tape).links, await self.read(tape, from_entry_id, to_entry_id)
-        return [links[entry.id] for entry in found if entry.id in links]
+        links, entries = self._get(tape).links, await self.read(tape, from_entry_id, to_entry_id)
+        return [links[entry.id] for entry in entries if entry.id in links]
 
     async def read_back(
         self, tape: str, before: int | None = None
@@ -162,7 +162,7 @@ class MemoryTapeStore(TapeStore):
         parts = [*(entries for _, entries in held.segments), held.entries]
         found = {entry.id: entry for part in parts for entry in part if entry.id in wanted}
         heads = {part[0].id for part in parts if part}
-        changed = [one.id for one in pending_tombstones(tape, wanted, found, heads)]
+        changed = [entry.id for entry in pending_tombstones(tape, wanted, found, heads)]
         fresh = {entry.id: entry for entry in _read_back(*wanted.values())}
         for part in parts:
             part[:] = [fresh.get(entry.id, entry) for entry in part]
@@ -200,20 +200,20 @@ class MemoryTapeStore(TapeStore):
         head = fork_header(new_tape, title, forked_part(from_tape, copied, from_entry, last))
         if new_tape in self._tapes:
             raise TapeExists(f"there is a tape {new_tape} already")
-        held = _Tape(title)
-        held.entries = self._stamp([head], head.id - 1)
-        held.entries += [entry for entry in copied if entry.id > head.id]
-        for entry in held.entries:
-            held.chain([entry])
-        held.version = held.entries[-1].id
-        self._tapes[new_tape] = held
+        tape = _Tape(title)
+        tape.entries = self._stamp([head], head.id - 1)
+        tape.entries += [entry for entry in copied if entry.id > head.id]
+        for entry in tape.entries:
+            tape.chain([entry])
+        tape.version = tape.entries[-1].id
+        self._tapes[new_tape] = tape
         self._index.mark_changed(new_tape)
         return new_tape
 
     async def list_anchors(self, tape: str) -> list[Anchor]:
         """Return all anchors of a tape, oldest first."""
         found = (anchor_from_entry(tape, entry) for entry in self._all(tape))
-        return deepcopy([one for one in found if one is not None])
+        return deepcopy([anchor for anchor in found if anchor is not None])
 
     async def search(self, query: SearchQuery) -> list[Hit]:
         """Return the best matches, best first."""

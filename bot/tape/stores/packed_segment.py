@@ -201,9 +201,9 @@ def find_damage(fd: int, contents: PackedContents) -> ParityDamage:
     lost = tuple(chunk * CHUNK for chunk, whole in damaged.items() if not whole)
     if lost or contents.trailer is None:
         return ParityDamage(mendable, lost)
-    wanted = make_ending(parity.mended, end, _trailer_offset(contents))
-    found = os.pread(fd, len(wanted) + 1, end)
-    return ParityDamage(mendable, lost, found != wanted)
+    data = make_ending(parity.mended, end, _trailer_offset(contents))
+    found = os.pread(fd, len(data) + 1, end)
+    return ParityDamage(mendable, lost, found != data)
 
 
 def mend_file(fd: int, contents: PackedContents) -> bytes | None:
@@ -310,12 +310,16 @@ def _from_trailer(fd: int, size: int) -> PackedContents | None:
     offset = _located(fd, size - _LOCATOR)
     if offset is None:
         return None
-    found = _read_trailer(os.pread(fd, max(0, size - _LOCATOR - offset), offset), offset)
-    if found is None or found.trailer is None or found.trailer.get("format") == 1:
-        return found
+    packed_contents = _read_trailer(os.pread(fd, max(0, size - _LOCATOR - offset), offset), offset)
+    if (
+        packed_contents is None
+        or packed_contents.trailer is None
+        or packed_contents.trailer.get("format") == 1
+    ):
+        return packed_contents
     end = protected_length(size - 2 * _LOCATOR) if size > 2 * _LOCATOR else None
     whole = end is not None and _located(fd, end) == offset
-    return replace(found, protected=end or 0) if whole else None
+    return replace(packed_contents, protected=end or 0) if whole else None
 
 
 def _from_parity(fd: int, size: int) -> PackedContents | None:
@@ -325,9 +329,11 @@ def _from_parity(fd: int, size: int) -> PackedContents | None:
             if offset is not None and offset < end:
                 member = parity_of(fd, end).mended(offset, end - offset)
                 # A longer member means that the number of protected bytes was wrong.
-                found = _read_trailer(member, offset) if _COMMENTED not in member else None
-                if found is not None:
-                    return replace(found, protected=end, mended=True)
+                packed_contents = (
+                    _read_trailer(member, offset) if _COMMENTED not in member else None
+                )
+                if packed_contents is not None:
+                    return replace(packed_contents, protected=end, mended=True)
     return None
 
 

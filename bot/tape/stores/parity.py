@@ -140,8 +140,8 @@ class Parity:
             return b""
         first = offset // CHUNK
         places = range(first, -(-last // CHUNK))
-        found = b"".join(self.mended_chunk(place) or self._chunk(place) for place in places)
-        return found[offset - first * CHUNK : last - first * CHUNK]
+        data = b"".join(self.mended_chunk(place) or self._chunk(place) for place in places)
+        return data[offset - first * CHUNK : last - first * CHUNK]
 
     def mended_chunk(self, chunk: int) -> bytes | None:
         """Return a chunk, repaired if damaged; None if it cannot be repaired or checked."""

@@ -195,17 +195,17 @@ class PartReader:
         Raises:
             OSError: The storage failed.
         """
-        found: list[TapeLine] = []
+        tape_lines: list[TapeLine] = []
         for segment in parts.segments:
             if first <= segment.last_id and (last is None or segment.first_id <= last):
                 with self.sealed(segment) as source:
                     if source is None:
                         self._gone(parts, segment)
                     else:
-                        found += self._scan(parts.tape, segment.first_id, source, first, last)
+                        tape_lines += self._scan(parts.tape, segment.first_id, source, first, last)
         if last is None or last >= parts.first_id:
-            found += self._scan(parts.tape, parts.first_id, parts.live, first, last)
-        return found
+            tape_lines += self._scan(parts.tape, parts.first_id, parts.live, first, last)
+        return tape_lines
 
     @contextmanager
     def sealed(self, segment: Segment) -> Iterator[LineSource | None]:
@@ -255,7 +255,7 @@ class PartReader:
     def _scan(
         self, tape: str, first_id: int, source: LineSource, first: int, last: int | None
     ) -> list[TapeLine]:
-        found, damaged = scan.lines_between(source, first, last)
+        tape_lines, damaged = scan.lines_between(source, first, last)
         if damaged:
             self.record_damage(tape, first_id, damaged)
-        return found
+        return tape_lines

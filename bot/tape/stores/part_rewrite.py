@@ -79,7 +79,7 @@ def scan_part(source: LineSource, wanted: Container[int], beat: Callable[[], Non
         wanted: Ids of the requested entries.
         beat: Called now and then; may raise to cancel.
     """
-    found = PartScan()
+    part_scan = PartScan()
     end = 0
     for place, (offset, raw) in enumerate(lines_from(source, 0, source.size)):
         if place % _BEAT == 0:
@@ -87,18 +87,18 @@ def scan_part(source: LineSource, wanted: Container[int], beat: Callable[[], Non
         end = offset + len(raw) + 1
         line = None if raw.endswith(CANCEL) else decode_line(raw)
         if line is not None:
-            found.take(offset, line, wanted)
+            part_scan.take(offset, line, wanted)
             continue
-        found.damaged += not raw.endswith(CANCEL)
-        found.debris |= bool(raw)
-    found.debris |= end < source.size
-    found.finish()
-    return found
+        part_scan.damaged += not raw.endswith(CANCEL)
+        part_scan.debris |= bool(raw)
+    part_scan.debris |= end < source.size
+    part_scan.finish()
+    return part_scan
 
 
 def rewrite_part(
     source: LineSource,
-    found: PartScan,
+    part_scan: PartScan,
     tombstones: Mapping[int, TapeEntry],
     out: Path,
     beat: Callable[[], None],
@@ -107,7 +107,7 @@ def rewrite_part(
 
     Args:
         source: The part.
-        found: The result of ``scan_part``.
+        part_scan: The result of ``scan_part``.
         tombstones: Tombstones by id.
         out: The new file.
         beat: Called now and then; may raise to cancel.
@@ -120,14 +120,14 @@ def rewrite_part(
     """
     replaced = {
         offset: encode_tombstone(tombstones[number], line)
-        for number, (offset, line) in found.held.items()
+        for number, (offset, line) in part_scan.held.items()
     }
     emptied = 0
     out.unlink(missing_ok=True)
     try:
         descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
         with os.fdopen(descriptor, "wb") as file:
-            counting = iter(found.offsets)
+            counting = iter(part_scan.offsets)
             following = next(counting, None)
             for place, (offset, raw) in enumerate(lines_from(source, 0, source.size)):
                 if place % _BEAT == 0:

@@ -100,17 +100,17 @@ class RemoteTapeStore(TapeStore):
         """Return the entries of an id range, segments included."""
         first: int | None = _bounded(from_entry_id or 1)
         last = None if to_entry_id is None else _bounded(to_entry_id)
-        found: list[TapeEntry] = []
+        entries: list[TapeEntry] = []
         while first is not None:
             params: Params = {"first": first, "limit": MAX_PAGE_SIZE}
             if last is not None:
                 params["last"] = last
             answer = await self._get("/entries", tape, params)
-            found += self._lines(answer)
+            entries += self._lines(answer)
             first = _number(answer, NEXT_PAGE_HEADER)
             # Entries appended meanwhile are left out: the first page names the tape's version.
             last = _number(answer, "ETag") if last is None else last
-        return found
+        return entries
 
     async def chain_links(
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
@@ -241,13 +241,13 @@ class RemoteTapeStore(TapeStore):
 
     async def list_anchors(self, tape: str) -> list[Anchor]:
         """Return all anchors of a tape, oldest first."""
-        found: list[Anchor] = []
+        anchors: list[Anchor] = []
         params: Params = {"limit": MAX_PAGE_SIZE}
         while True:
             page, following = self._json(await self._get("/anchors", tape, params), _anchors_from)
-            found += page
+            anchors += page
             if following is None:
-                return found
+                return anchors
             params["after"] = following
 
     async def resolve_anchor(self, tape: str, name: str) -> int:

@@ -37,10 +37,12 @@ _HINT = (
 
 async def beliefs(page: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory beliefs``."""
-    found = [one for one in await context.memory.bus.semantic.search() if _is_own(one, context)]
+    found = [
+        belief for belief in await context.memory.bus.semantic.search() if _is_own(belief, context)
+    ]
     if not found:
         return CommandReply(_NOTHING)
-    parts = ["**Beliefs**\n" + "\n".join(_line(one, context) for one in found), _HINT]
+    parts = ["**Beliefs**\n" + "\n".join(_line(belief, context) for belief in found), _HINT]
     text, buttons = paginate("\n\n".join(parts), parse_page_number(page), "/memory beliefs")
     return CommandReply(text, buttons=buttons)
 
@@ -49,26 +51,28 @@ def _is_own(pattern: SynthesizedPattern, context: CommandContext) -> bool:
     return pattern.id in context.memory.home.compartments.patterns
 
 
-def _line(one: SynthesizedPattern, context: CommandContext) -> str:
-    told = f"{_named(one)} ({one.pattern_type}; {_standing(one, context)})"
-    return f"{told}: no longer used, {_reason(one, context)}" if one.status == "stale" else told
+def _line(belief: SynthesizedPattern, context: CommandContext) -> str:
+    told = f"{_named(belief)} ({belief.pattern_type}; {_standing(belief, context)})"
+    return (
+        f"{told}: no longer used, {_reason(belief, context)}" if belief.status == "stale" else told
+    )
 
 
-def _named(one: SynthesizedPattern) -> str:
-    return f"**{one.id}.** {escape_markdown(shorten(one.text))}"
+def _named(belief: SynthesizedPattern) -> str:
+    return f"**{belief.id}.** {escape_markdown(shorten(belief.text))}"
 
 
-def _standing(one: SynthesizedPattern, context: CommandContext) -> str:
+def _standing(belief: SynthesizedPattern, context: CommandContext) -> str:
     """Return a belief's confidence, and how long ago it was last confirmed."""
     zone = context.zone
-    old = age_text(format_time(one.last_validated), zone.today(), zone.timezone)
+    old = age_text(format_time(belief.last_validated), zone.today(), zone.timezone)
     since = "confirmed today" if old == "today" else f"last confirmed {old} ago"
-    return f"{confidence_text(one.confidence_at(zone.now()))}, {since}"
+    return f"{confidence_text(belief.confidence_at(zone.now()))}, {since}"
 
 
-def _reason(one: SynthesizedPattern, context: CommandContext) -> str:
+def _reason(belief: SynthesizedPattern, context: CommandContext) -> str:
     """Return the reason for a belief's status; entries of this chat without the tape's name."""
-    return escape_markdown(one.reason.replace(f"{context.tape.name}#", "#"))
+    return escape_markdown(belief.reason.replace(f"{context.tape.name}#", "#"))
 
 
 async def why(arguments: str, context: CommandContext) -> CommandReply:
@@ -99,22 +103,22 @@ async def _told(pattern: SynthesizedPattern, context: CommandContext) -> AsyncIt
     yield f"{states[pattern.status]}: a {pattern.pattern_type}, {_standing(pattern, context)}."
     if pattern.reason:
         yield f"Reason: {_reason(pattern, context)}."
-    through = [one for one in pattern.evidence_ids if "#" not in one]
+    through = [evidence_id for evidence_id in pattern.evidence_ids if "#" not in evidence_id]
     if through:
         yield f"It follows from {', '.join(through)}, which have this evidence."
     yield "Evidence:"
-    for one in await semantic.get_evidence_chain(pattern.id):
-        yield f"- {await _evidence(one, context)}"
+    for episode in await semantic.get_evidence_chain(pattern.id):
+        yield f"- {await _evidence(episode, context)}"
     if (entry := await semantic.find_decision_entry(pattern.id)) is not None:
         yield f"\n{_decision(entry, context)}"
 
 
-async def _evidence(one: EpisodeEntry, context: CommandContext) -> str:
-    place = one.id.replace(f"{context.tape.name}#", "#")
-    read = await entry_of(context.tape.store, one.id)
-    if read is None or one.content.get("missing") is True:
+async def _evidence(episode: EpisodeEntry, context: CommandContext) -> str:
+    place = episode.id.replace(f"{context.tape.name}#", "#")
+    read = await entry_of(context.tape.store, episode.id)
+    if read is None or episode.content.get("missing") is True:
         return f"entry {escape_markdown(place)}, which no longer exists"
-    if one.content.get("erased") is True:
+    if episode.content.get("erased") is True:
         return f"entry {escape_markdown(place)}, whose words were erased"
     return evidence_line(cite(*read), context)
 

@@ -49,7 +49,7 @@ def _asked(line: str, context: CommandContext) -> Proposal:
     if not is_other_person(context.author.id, context):
         return proposal
     # An owner may write into another person's memory, but not as that person.
-    evidence = tuple(replace(one, origin="member") for one in proposal.evidence)
+    evidence = tuple(replace(other, origin="member") for other in proposal.evidence)
     return replace(proposal, evidence=evidence)
 
 
@@ -67,8 +67,10 @@ def _added(outcome: BatchOutcome) -> str:
     if fact.admitted != outcome.entry:
         return f"I have that already: {fact_line(fact)}"
     told = f"Added to memory: {fact_line(fact)}"
-    gone = [one for one in (decided.ended, *(other.fact for other in ended)) if one is not None]
-    return "\n".join([told, *(f"It replaces {fact_line(one)}" for one in gone)])
+    facts = [
+        other for other in (decided.ended, *(other.fact for other in ended)) if other is not None
+    ]
+    return "\n".join([told, *(f"It replaces {fact_line(other)}" for other in facts)])
 
 
 async def edit(arguments: str, context: CommandContext) -> CommandReply:
@@ -115,7 +117,7 @@ def _edited(outcome: BatchOutcome, old: Fact, *, shared: bool) -> str:
 
 def _attributed(line: str, fact: Fact) -> str:
     """Return an edited text with the speaker's name of the old one, as facts of groups have."""
-    said = (f"{one.who}: " for one in fact.evidence)
+    said = (f"{evidence.who}: " for evidence in fact.evidence)
     prefix = next((one for one in said if fact.text.startswith(one)), "")
     return line if line.startswith(prefix) else prefix + line
 
@@ -183,8 +185,8 @@ async def unshare(arguments: str, context: CommandContext) -> CommandReply:
     batch = person_batch(context, Proposal("retire", fact=number.id))
     outcome = await context.memory.workspace.apply(batch)
     told = ALREADY_DONE
-    for one in outcome.decisions:
-        if one.fact is not None:
-            took = one.verdict == "approved"
-            told = f"{'No longer shared' if took else 'It was not shared'}: {fact_line(one.fact, shared=True)}"
+    for decision in outcome.decisions:
+        if decision.fact is not None:
+            took = decision.verdict == "approved"
+            told = f"{'No longer shared' if took else 'It was not shared'}: {fact_line(decision.fact, shared=True)}"
     return CommandReply(told, zone_edit=context.memory.with_current_facts)

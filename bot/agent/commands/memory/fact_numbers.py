@@ -39,7 +39,7 @@ def parse_fact_number(word: str) -> FactNumber | None:
 def parse_fact_numbers(text: str) -> list[FactNumber] | None:
     """Parse a list of fact numbers, each returned once; None if a word is not a number."""
     found = [parse_fact_number(word) for word in text.replace(",", " ").split()]
-    numbers = [one for one in found if one is not None]
+    numbers = [fact_number for fact_number in found if fact_number is not None]
     return list(dict.fromkeys(numbers)) if len(numbers) == len(found) else None
 
 

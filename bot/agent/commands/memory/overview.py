@@ -42,9 +42,9 @@ def _parts(context: CommandContext) -> Iterator[str]:
     own, shared = memory.facts(), memory.workspace.active()
     yield f"**What I remember** ({fact_count_text(len(own))})"
     subjects = group_by_subject(own)
-    for subject, found in subjects.items():
+    for subject, facts in subjects.items():
         heading = f"**{subject or 'other'}**\n" if len(subjects) > 1 or subject else ""
-        yield heading + _lines(found, context)
+        yield heading + _lines(facts, context)
     if not own:
         yield _NOTHING
     if shared:
@@ -59,10 +59,10 @@ def _parts(context: CommandContext) -> Iterator[str]:
         yield _HINT
 
 
-def _lines(found: list[Fact], context: CommandContext, *, shared: bool = False) -> str:
+def _lines(facts: list[Fact], context: CommandContext, *, shared: bool = False) -> str:
     today, timezone = context.zone.today(), context.zone.timezone
     lines = []
-    for fact in found:
+    for fact in facts:
         old = age_text(fact.valid_from, today, timezone)
         since = f" ({old})" if old else ""
         told = f"{escape_markdown(fact.text)}{since}{unverified_mark(fact)}"
@@ -84,17 +84,17 @@ def _state(context: CommandContext) -> Iterator[str]:
 
 async def history(page: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory history``."""
-    found: list[TapeEntry] = []
+    entries: list[TapeEntry] = []
     scanned = 0
     async for entry in context.tape.read_back():
         scanned += 1
         if entry.kind == "event" and entry.name == HISTORY_EVENT:
-            found.append(entry)
-        if len(found) == _LISTED or scanned == _SCANNED:
+            entries.append(entry)
+        if len(entries) == _LISTED or scanned == _SCANNED:
             break
-    if not found:
+    if not entries:
         return CommandReply("There is no history yet: nothing was consolidated.")
     mark = problem_labeller(context.fold)
-    told = "\n\n".join(f"{entry.data.get('entry', '')}{mark(entry)}" for entry in reversed(found))
+    told = "\n\n".join(f"{entry.data.get('entry', '')}{mark(entry)}" for entry in reversed(entries))
     text, buttons = paginate(told, parse_page_number(page), "/memory history")
     return CommandReply(text, buttons=buttons)

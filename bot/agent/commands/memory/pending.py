@@ -38,12 +38,12 @@ async def pending(page: str, context: CommandContext) -> CommandReply:
     waiting = context.memory.home.fold.pending()
     if not waiting:
         return CommandReply("Nothing is pending.")
-    shown, at = paginate_items(waiting, parse_page_number(page), _A_PAGE, "/memory pending")
+    facts, at = paginate_items(waiting, parse_page_number(page), _A_PAGE, "/memory pending")
     parts = [f"**{len(waiting)} pending**"]
-    parts += [await _item(fact, context) for fact in shown]
+    parts += [await _item(fact, context) for fact in facts]
     hint = "`/memory accept N` accepts a fact; `/memory drop N` or `drop all` rejects it."
     parts.append(f"{hint} {at.note}".rstrip())
-    buttons = [button for fact in shown for button in _buttons(fact)]
+    buttons = [button for fact in facts for button in _buttons(fact)]
     return CommandReply("\n\n".join(parts), buttons=(*buttons, *at.buttons))
 
 
@@ -57,8 +57,8 @@ async def _item(fact: Fact, context: CommandContext) -> str:
 def _origin(fact: Fact) -> str:
     if not fact.evidence:
         return "no person said it"
-    one = fact.evidence[-1]
-    return _ORIGINS.get(fact.origin) or f"{one.who} said it"
+    evidence = fact.evidence[-1]
+    return _ORIGINS.get(fact.origin) or f"{evidence.who} said it"
 
 
 def _buttons(fact: Fact) -> tuple[Button, Button]:
@@ -84,11 +84,11 @@ async def _decide(op: ProposalOperation, arguments: str, context: CommandContext
         numbers = [FactNumber(fact.id) for fact in context.memory.home.fold.pending()]
         if not numbers and idempotency_key(context) not in context.memory.home.fold.decided_keys:
             return CommandReply("Nothing is pending.")
-    elif not numbers or any(one.shared for one in numbers):
+    elif not numbers or any(fact_number.shared for fact_number in numbers):
         return CommandReply(f"Which one? For example: `/memory {op} 3`. See `/memory pending`.")
-    proposals = (Proposal(op, fact=one.id) for one in numbers)
+    proposals = (Proposal(op, fact=fact_number.id) for fact_number in numbers)
     outcome = await context.memory.apply(person_batch(context, *proposals))
-    told = bullet_list(_decided(one) for one in outcome.decisions)
+    told = bullet_list(_decided(decision) for decision in outcome.decisions)
     return CommandReply(told or ALREADY_DONE, zone_edit=context.memory.with_current_facts)
 
 

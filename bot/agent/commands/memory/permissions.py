@@ -29,7 +29,9 @@ def may_edit(fact: Fact, asker: CommandAuthor, *, shared: bool) -> bool:
 
 def is_own(fact: Fact, asker: CommandAuthor) -> bool:
     """Return whether a fact rests only on this person's words."""
-    return bool(asker.id and fact.evidence) and all(one.sender == asker.id for one in fact.evidence)
+    return bool(asker.id and fact.evidence) and all(
+        evidence.sender == asker.id for evidence in fact.evidence
+    )
 
 
 def is_other_person(asker: str, context: CommandContext) -> bool:

@@ -35,9 +35,9 @@ async def search(arguments: str, context: CommandContext) -> CommandReply:
     if notes := _notes(words, context):
         parts.append("**Daily notes**\n" + "\n".join(notes))
     kinds = frozenset({"message", "event"})
-    said = await search_tape_entries(context.tape, SearchQuery(words, kinds=kinds, limit=_SAID))
-    if said:
-        told = render_hits(said, context.zone.timezone, problem_labeller(context.fold))
+    hits = await search_tape_entries(context.tape, SearchQuery(words, kinds=kinds, limit=_SAID))
+    if hits:
+        told = render_hits(hits, context.zone.timezone, problem_labeller(context.fold))
         parts.append(f"**Said here**\n{told}")
     if not parts:
         return CommandReply("Nothing found in memory or in this chat.")
@@ -63,17 +63,17 @@ def _facts(words: str, context: CommandContext) -> list[str]:
 
 def _notes(words: str, context: CommandContext) -> list[str]:
     return [
-        f"- {note.date}: {one}"
+        f"- {note.date}: {memory_line}"
         for note in reversed(context.zone.read().dailies)
-        for one in memory_lines(note.content)
-        if _holds(one, words)
+        for memory_line in memory_lines(note.content)
+        if _holds(memory_line, words)
     ]
 
 
 def _matching(words: str, facts: Iterable[Fact]) -> list[Fact]:
     """Return the facts that contain the words, active ones first."""
-    found = [one for one in facts if one.text and _holds(f"{one.subject} {one.text}", words)]
-    return sorted(found, key=lambda one: (one.status != "active", one.id))
+    found = [fact for fact in facts if fact.text and _holds(f"{fact.subject} {fact.text}", words)]
+    return sorted(found, key=lambda fact: (fact.status != "active", fact.id))
 
 
 def _holds(text: str, words: str) -> bool:

@@ -40,12 +40,12 @@ async def undo(looked_at: str, context: CommandContext) -> CommandReply:
     home, key = context.memory.home, idempotency_key(context)
     batch = ProposalBatch(key, "undo", ())
     if key not in home.fold.decided_keys:
-        found = await home.undo_batch()
-        if looked_at and (found is None or looked_at != str(found.undone_entry)):
+        proposal_batch = await home.undo_batch()
+        if looked_at and (proposal_batch is None or looked_at != str(proposal_batch.undone_entry)):
             return CommandReply(_CHANGED, replaces_message=False)
-        if found is None or await _is_import(found, context):
+        if proposal_batch is None or await _is_import(proposal_batch, context):
             return await _undo_notes(context)
-        batch = replace(found, key=key, asker=context.author.id)
+        batch = replace(proposal_batch, key=key, asker=context.author.id)
     outcome = await context.memory.apply(batch)
     recorded = await home.find_batch(outcome.entry)
     undone = await home.find_batch(undone_batch_id(recorded) or 0) if recorded is not None else None
@@ -66,7 +66,9 @@ async def undo(looked_at: str, context: CommandContext) -> CommandReply:
 
 
 def _told(outcome: BatchOutcome) -> str:
-    lines = [_taken_back(one) for one in outcome.decisions if one.verdict == "approved"]
+    lines = [
+        _taken_back(decision) for decision in outcome.decisions if decision.verdict == "approved"
+    ]
     return f"Undone:\n{bullet_list(lines)}" if lines else "Undone."
 
 
@@ -130,11 +132,11 @@ async def _earlier_notes(context: CommandContext) -> MemorySnapshot | None:
     ceiling = current.version
     async with aclosing(read_zone_versions(context.tape)) as zones:
         async for version in zones:
-            found = version.snapshot.pruned(zone.today(), zone.retention_days)
-            if found.version == ceiling and version.restores is not None:
+            memory_snapshot = version.snapshot.pruned(zone.today(), zone.retention_days)
+            if memory_snapshot.version == ceiling and version.restores is not None:
                 ceiling = version.restores
-            if found.version < ceiling and found.dailies != current.dailies:
-                return found
+            if memory_snapshot.version < ceiling and memory_snapshot.dailies != current.dailies:
+                return memory_snapshot
     return None
 
 

@@ -71,8 +71,8 @@ class _Told:
             yield f"It replaced {told} ({validity_text(before, self._timezone)})"
         if self._may_see():
             yield "Evidence:" if fact.evidence else "Evidence: no person's words."
-            for one in fact.evidence:
-                yield f"- {evidence_line(one, self._context)}"
+            for evidence in fact.evidence:
+                yield f"- {evidence_line(evidence, self._context)}"
         else:
             yield "An owner shared it. Only owners see its evidence, in private."
         entry = await self._scope.find_batch(fact.admitted)
@@ -122,9 +122,9 @@ class _Told:
         """Return what ended a fact."""
         heir = next(
             (
-                one
-                for one in self._scope.fold.facts.values()
-                if one.supersedes == self._fact.id and one.text and one.status != "pending"
+                fact
+                for fact in self._scope.fold.facts.values()
+                if fact.supersedes == self._fact.id and fact.text and fact.status != "pending"
             ),
             None,
         )
@@ -147,20 +147,26 @@ class _Told:
         own = not is_other_person(str(asker or ""), self._context)
         if asker == me.id or (me.private and own and not self._number.shared):
             return "you asked"
-        who = next((one.who for one in self._fact.evidence if one.sender == asker), "")
+        who = next(
+            (evidence.who for evidence in self._fact.evidence if evidence.sender == asker), ""
+        )
         if not asker and self._fact.evidence:
             who = self._fact.evidence[-1].who
         return f"{who} asked" if who and self._may_see() else "an owner asked"
 
 
-def evidence_line(one: Evidence, context: CommandContext) -> str:
+def evidence_line(evidence: Evidence, context: CommandContext) -> str:
     """Return a piece of evidence as text: speaker, time, link to the message, entry and quote."""
-    when = format_timestamp(one.when, context.zone.timezone) if one.when else "an unknown day"
-    address = message_url(one.tape, one.inbound, private=one.origin != "member")
+    when = (
+        format_timestamp(evidence.when, context.zone.timezone)
+        if evidence.when
+        else "an unknown day"
+    )
+    address = message_url(evidence.tape, evidence.inbound, private=evidence.origin != "member")
     message = f"message of {when}"
     if address is not None:
         message = f"[{message}]({address})"
-    here = one.tape == context.tape.name
-    entry = f"#{one.entry}" if here else f"#{one.entry} of `{one.tape}`"
-    quote = f": “{escape_markdown(one.quote)}”" if one.quote else ""
-    return f"{escape_markdown(one.who or one.origin)}, {message}, entry {entry}{quote}"
+    here = evidence.tape == context.tape.name
+    entry = f"#{evidence.entry}" if here else f"#{evidence.entry} of `{evidence.tape}`"
+    quote = f": “{escape_markdown(evidence.quote)}”" if evidence.quote else ""
+    return f"{escape_markdown(evidence.who or evidence.origin)}, {message}, entry {entry}{quote}"

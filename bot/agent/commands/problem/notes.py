@@ -35,7 +35,9 @@ async def note(arguments: str, context: CommandContext) -> CommandReply:
     drops = word == "drop"
     if drops:
         word, rest = split_form(rest)
-    kind = next((one for one in NOTE_KINDS if one == word.replace("_", "-")), None)
+    kind = next(
+        (note_kind for note_kind in NOTE_KINDS if note_kind == word.replace("_", "-")), None
+    )
     number, begins = split_form(rest)
     if kind is None or not rest or (drops and not _is_number(number)):
         return CommandReply(f"For example: {_EXAMPLES}.")

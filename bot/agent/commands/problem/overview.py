@@ -31,13 +31,17 @@ async def list_problems(arguments: str, context: CommandContext) -> CommandReply
     form, _, page = arguments.lower().rpartition(" ")
     ended = "done" in (form, page)
     problems = context.memory.bus.problems
-    found = [one for one in await problems.list_by_state() if (one.state == "completed") == ended]
+    found = [
+        problem
+        for problem in await problems.list_by_state()
+        if (problem.state == "completed") == ended
+    ]
     if not found:
         return CommandReply("No problem is done yet.")
-    found.sort(key=lambda one: one.state != "active")
+    found.sort(key=lambda problem: problem.state != "active")
     command = f"/problem list{' done' * ended}"
     shown, at = paginate_items(found, parse_page_number(page), _A_PAGE, command)
-    lines = [_line(one, context) for one in shown]
+    lines = [_line(problem, context) for problem in shown]
     head = "**Done**" if ended else "**Problems**"
     text = "\n\n".join(part for part in (head, "\n".join(lines), at.note, _HINT) if part)
     buttons = [] if ended else _buttons(shown)[: _MOST_BUTTONS - len(at.buttons)]
@@ -66,17 +70,17 @@ def _labelled(problem: Problem) -> str:
     return f"**{problem.problem_id.removeprefix('p')}.** {escape_markdown(problem.name)}"
 
 
-def _buttons(shown: Sequence[Problem]) -> list[Button]:
+def _buttons(problems: Sequence[Problem]) -> list[Button]:
     """Return buttons to complete the active problem, and to switch to the others."""
-    found = [
-        Button(f"Done: {one.name}", f"/problem done {one.problem_id}")
-        for one in shown
-        if one.state == "active" and one.problem_id != GENERAL_PROBLEM
+    buttons = [
+        Button(f"Done: {problem.name}", f"/problem done {problem.problem_id}")
+        for problem in problems
+        if problem.state == "active" and problem.problem_id != GENERAL_PROBLEM
     ]
-    return found + [
-        Button(f"Switch to {one.name}", f"/problem switch {one.problem_id}")
-        for one in shown
-        if one.state != "active"
+    return buttons + [
+        Button(f"Switch to {problem.name}", f"/problem switch {problem.problem_id}")
+        for problem in problems
+        if problem.state != "active"
     ]
 
 
@@ -85,20 +89,20 @@ async def show(arguments: str, context: CommandContext) -> CommandReply:
     wanted, page = split_page_number(arguments)
     bus = context.memory.bus
     active = await bus.problems.get_active()
-    found = await find_problem(wanted, context) if wanted else active
-    if found.problem_id == active.problem_id:
-        text = "\n\n".join([f"**{escape_markdown(found.name)}**", *_notes(found)])
-        shown, buttons = paginate(text, page, f"/problem show {found.problem_id} page")
+    problem = await find_problem(wanted, context) if wanted else active
+    if problem.problem_id == active.problem_id:
+        text = "\n\n".join([f"**{escape_markdown(problem.name)}**", *_notes(problem)])
+        shown, buttons = paginate(text, page, f"/problem show {problem.problem_id} page")
         return CommandReply(shown, buttons=buttons)
-    summary = await bus.working_sets.export_summary(found.problem_id)
+    summary = await bus.working_sets.export_summary(problem.problem_id)
     told = f"Summary:\n{escape_markdown(summary)}" if summary else "It has no notes."
-    state = _STATES.get(found.state, found.state)
-    text = f"{formatted_name(found)} ({state}). {told}"
-    if found.state == "completed":
+    state = _STATES.get(problem.state, problem.state)
+    text = f"{formatted_name(problem)} ({state}). {told}"
+    if problem.state == "completed":
         return CommandReply(text)
     return CommandReply(
         f"{text}\n\nSwitch to it to see all its notes.",
-        buttons=(Button(f"Switch to {found.name}", f"/problem switch {found.problem_id}"),),
+        buttons=(Button(f"Switch to {problem.name}", f"/problem switch {problem.problem_id}"),),
     )
 
 

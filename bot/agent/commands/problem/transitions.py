@@ -36,8 +36,8 @@ _DONE = "Done."
 async def find_recorded_change(context: CommandContext, cause: str) -> TapeEntry | None:
     """Return the entry that records a cause's change; None if there is none yet."""
     known = context.fold.facts.decided_keys.get(cause)
-    found = await context.tape.read_entries(known, known) if known is not None else []
-    return found[0] if found else None
+    entries = await context.tape.read_entries(known, known) if known is not None else []
+    return entries[0] if entries else None
 
 
 async def find_problem(wanted: str, context: CommandContext) -> Problem:
@@ -46,10 +46,10 @@ async def find_problem(wanted: str, context: CommandContext) -> Problem:
     Raises:
         MemoryRefused: There is none, or the name is ambiguous.
     """
-    found = match_problem(await context.memory.bus.problems.list_by_state(), wanted)
-    if found is None:
+    problem = match_problem(await context.memory.bus.problems.list_by_state(), wanted)
+    if problem is None:
         raise MemoryRefused(f"there is no problem {wanted[:60]!r}; `/problem` lists the problems")
-    return found
+    return problem
 
 
 async def new(name: str, context: CommandContext) -> CommandReply:
@@ -57,9 +57,9 @@ async def new(name: str, context: CommandContext) -> CommandReply:
     if not name:
         return CommandReply("What should it be called? For example: `/problem new Taxes`.")
     problems, cause = context.memory.bus.problems, idempotency_key(context)
-    made = await problems.create(name, cause=cause)
+    problem = await problems.create(name, cause=cause)
     switching = f"{cause}:switch"
-    await problems.switch_to(made.problem_id, cause=switching)
+    await problems.switch_to(problem.problem_id, cause=switching)
     return await _told(context, switching)
 
 
@@ -69,14 +69,14 @@ async def switch(wanted: str, context: CommandContext) -> CommandReply:
     if not wanted:
         return CommandReply(_WHICH)
     if cause not in context.fold.facts.decided_keys:
-        found = await find_problem(wanted, context)
-        if found.state == "active":
-            return CommandReply(f"You are already on {formatted_name(found)}.")
-        if found.state == "completed":
+        problem = await find_problem(wanted, context)
+        if problem.state == "active":
+            return CommandReply(f"You are already on {formatted_name(problem)}.")
+        if problem.state == "completed":
             raise MemoryRefused(
-                f"{formatted_name(found)} is done; `/problem new` starts a new one of that name"
+                f"{formatted_name(problem)} is done; `/problem new` starts a new one of that name"
             )
-        await context.memory.bus.problems.switch_to(found.problem_id, cause=cause)
+        await context.memory.bus.problems.switch_to(problem.problem_id, cause=cause)
     return await _told(context, cause)
 
 
@@ -106,11 +106,11 @@ async def _put(wanted: str, context: CommandContext, put: _Put) -> CommandReply:
     cause = idempotency_key(context)
     if cause not in context.fold.facts.decided_keys:
         problems = context.memory.bus.problems
-        found = await find_problem(wanted, context) if wanted else await problems.get_active()
-        if found.problem_id == GENERAL_PROBLEM:
+        problem = await find_problem(wanted, context) if wanted else await problems.get_active()
+        if problem.problem_id == GENERAL_PROBLEM:
             return CommandReply("“general” always exists. `/problem switch X` switches to another.")
-        if not await put(problems, found.problem_id, cause):
-            return CommandReply(put_aside_text(found), buttons=resume_button(found))
+        if not await put(problems, problem.problem_id, cause):
+            return CommandReply(put_aside_text(problem), buttons=resume_button(problem))
     return await _told(context, cause)
 
 
@@ -121,11 +121,11 @@ async def priority(arguments: str, context: CommandContext) -> CommandReply:
         return CommandReply(
             "For example: `/problem priority 2 9`. Priorities are 1 to 9; 9 comes first."
         )
-    found = await find_problem(wanted, context)
+    problem = await find_problem(wanted, context)
     await context.memory.bus.problems.prioritise(
-        found.problem_id, int(number), cause=idempotency_key(context)
+        problem.problem_id, int(number), cause=idempotency_key(context)
     )
-    return CommandReply(f"{formatted_name(found)} now has priority {number}.")
+    return CommandReply(f"{formatted_name(problem)} now has priority {number}.")
 
 
 async def _told(context: CommandContext, cause: str) -> CommandReply:
@@ -143,10 +143,14 @@ async def _told(context: CommandContext, cause: str) -> CommandReply:
 def _problems_in(data: dict[str, Any]) -> list[Problem]:
     """Return the problems that a change records, with those working sets that can be decoded."""
     sets = [working_set_from_json(one) for one in data.get("working", ())]
-    by_problem = {one.problem_id: one for one in sets if one is not None}
+    by_problem = {
+        working_set.problem_id: working_set for working_set in sets if working_set is not None
+    }
     found = [problem_from_json(one) for one in data.get("problems", ())]
     return [
-        replace(one, working_set=by_problem.get(one.problem_id)) for one in found if one is not None
+        replace(problem, working_set=by_problem.get(problem.problem_id))
+        for problem in found
+        if problem is not None
     ]
 
 

@@ -37,8 +37,8 @@ def render_context_packet(working: WorkingSet, problem_name: str, most: int) -> 
     return f"{shown(left_out)}\n{_left_out(order[:left_out])}"[: max(0, most)]
 
 
-def _left_out(gone: list[_Item]) -> str:
-    counted = Counter(name for name, _ in gone)
+def _left_out(items: list[_Item]) -> str:
+    counted = Counter(name for name, _ in items)
     told = (f"{times} {name}{'s' * (times > 1)}" for name, times in counted.items())
     return f"(left out: {', '.join(told)})"
 
@@ -68,9 +68,9 @@ def _constraints(working: WorkingSet) -> Iterator[tuple[tuple[str, int], Any]]:
             yield (name, at), one
 
 
-def _without(working: WorkingSet, gone: list[_Item]) -> WorkingSet:
+def _without(working: WorkingSet, items: list[_Item]) -> WorkingSet:
     places: dict[str, set[Any]] = {}
-    for name, at in gone:
+    for name, at in items:
         places.setdefault(name, set()).add(at)
 
     def kept(name: str, values: list[Any]) -> list[Any]:

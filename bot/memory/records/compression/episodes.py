@@ -49,11 +49,11 @@ class _Legend:
 
     @classmethod
     def of(cls, entries: Sequence[EpisodeEntry]) -> _Legend:
-        named = [one.supersedes for one in entries if one.supersedes is not None]
+        named = [episode.supersedes for episode in entries if episode.supersedes is not None]
         return cls(
-            EntryIdNotation.of([*(one.id for one in entries), *named]),
-            most_common([one.problem_id for one in entries]),
-            most_common([one.hrm_layer for one in entries]) or "",
+            EntryIdNotation.of([*(episode.id for episode in entries), *named]),
+            most_common([episode.problem_id for episode in entries]),
+            most_common([episode.hrm_layer for episode in entries]) or "",
         )
 
     def header(self) -> str:
@@ -61,23 +61,25 @@ class _Legend:
         said += [encode_cell("layer", self.layer)] if self.layer else []
         return CELL_SEPARATOR.join([_TITLE, *self.ids.cells(), *said])
 
-    def lines(self, one: EpisodeEntry) -> list[str]:
+    def lines(self, episode: EpisodeEntry) -> list[str]:
         """Return an episode's line, preceded by a line for its day if that is new."""
-        day = one.timestamp.astimezone(UTC).date()
+        day = episode.timestamp.astimezone(UTC).date()
         known = self.before is not None and day == self.before.date()
         when = (
-            "" if one.timestamp == self.before else f"{TimeNotation().write(one.timestamp, day)} "
+            ""
+            if episode.timestamp == self.before
+            else f"{TimeNotation().write(episode.timestamp, day)} "
         )
-        self.before = one.timestamp.astimezone(UTC)
-        who, main, rest = _told(one)
-        cells = [f"{self.ids.write(one.id)} {when}{who}: {main}"]
-        cells += encode_words("tags", one.tags)
-        if one.problem_id != self.problem:
-            cells.append(encode_cell("problem", one.problem_id))
-        if one.hrm_layer != self.layer:
-            cells.append(encode_cell("layer", one.hrm_layer))
-        if one.supersedes is not None:
-            cells += encode_words("supersedes", [one.supersedes], self.ids.write)
+        self.before = episode.timestamp.astimezone(UTC)
+        who, main, rest = _told(episode)
+        cells = [f"{self.ids.write(episode.id)} {when}{who}: {main}"]
+        cells += encode_words("tags", episode.tags)
+        if episode.problem_id != self.problem:
+            cells.append(encode_cell("problem", episode.problem_id))
+        if episode.hrm_layer != self.layer:
+            cells.append(encode_cell("layer", episode.hrm_layer))
+        if episode.supersedes is not None:
+            cells += encode_words("supersedes", [episode.supersedes], self.ids.write)
         line = CELL_SEPARATOR.join(cells + rest)
         return [line] if known else [f"@{day.isoformat()}", line]
 
@@ -114,7 +116,7 @@ class _Legend:
 def encode_episodes(entries: Sequence[EpisodeEntry]) -> str:
     """Encode episodes below a header and day lines; empty if there are none."""
     legend = _Legend.of(entries)
-    lines = (line for one in entries for line in legend.lines(one))
+    lines = (line for episode in entries for line in legend.lines(episode))
     return "\n".join([legend.header(), *lines]) if entries else ""
 
 
@@ -128,28 +130,30 @@ def decode_episodes(text: str) -> list[EpisodeEntry]:
         return []
     said, ids, lines = parse_header(text, _TITLE)
     legend = _Legend(ids, said.get("problem"), said.get("layer", ""))
-    return [found for line in lines if (found := legend.read(line)) is not None]
+    return [episode for line in lines if (episode := legend.read(line)) is not None]
 
 
 def render_episodes(entries: Iterable[EpisodeEntry], most: int) -> str:
     """Render the newest ``most`` of some episodes, which are given oldest first."""
-    known = list(entries)
-    left = len(known) - max(0, most)
-    shown = encode_episodes(known[max(0, left) :])
+    episodes = list(entries)
+    left = len(episodes) - max(0, most)
+    shown = encode_episodes(episodes[max(0, left) :])
     return f"({left} more before these)\n{shown}".rstrip() if left > 0 else shown
 
 
-def _told(one: EpisodeEntry) -> tuple[str, str, list[str]]:
+def _told(episode: EpisodeEntry) -> tuple[str, str, list[str]]:
     """Return an episode's label, its text, and the cells with the rest of its content."""
-    by, key = _NAMED.get(one.entry_type, ("", ""))
-    name = one.content.get(by)
-    if isinstance(name, str) and isinstance(one.content.get(key), str):
-        rest = {held: of for held, of in one.content.items() if held != by}
-        if one.entry_type == "tool":
+    by, key = _NAMED.get(episode.entry_type, ("", ""))
+    name = episode.content.get(by)
+    if isinstance(name, str) and isinstance(episode.content.get(key), str):
+        rest = {held: of for held, of in episode.content.items() if held != by}
+        if episode.entry_type == "tool":
             return f"tool {encode_word(name, KEY_SEPARATOR)}", *split_content(rest, key)
         if _ROLE.fullmatch(name) and name not in _TYPES:
             return name, *split_content(rest, key)
-    return one.entry_type, *split_content(one.content, _TEXT.get(one.entry_type, "text"))
+    return episode.entry_type, *split_content(
+        episode.content, _TEXT.get(episode.entry_type, "text")
+    )
 
 
 def _who(reader: LineParser) -> tuple[EpisodeType, str, dict[str, Any]]:
@@ -158,7 +162,7 @@ def _who(reader: LineParser) -> tuple[EpisodeType, str, dict[str, Any]]:
     if name == "tool" and reader.skip_sign(" "):
         by, key = _NAMED["tool"]
         return "tool", key, {by: reader.read_word(KEY_SEPARATOR)}
-    kind = next((one for one in _TYPES if one == name), None)
+    kind = next((episode_type for episode_type in _TYPES if episode_type == name), None)
     if kind is not None:
         return kind, _TEXT.get(kind, "text"), {}
     by, key = _NAMED["turn"]

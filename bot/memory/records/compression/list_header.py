@@ -35,7 +35,7 @@ class TimeNotation:
     @classmethod
     def of(cls, moments: Iterable[datetime]) -> TimeNotation:
         """Return a notation that omits the most common year."""
-        return cls(most_common([one.astimezone(UTC).year for one in moments]))
+        return cls(most_common([moment.astimezone(UTC).year for moment in moments]))
 
     def cells(self) -> list[str]:
         """Return the header's cells."""
@@ -88,7 +88,7 @@ class EntryIdNotation:
     @classmethod
     def of(cls, ids: Iterable[str]) -> EntryIdNotation:
         """Return a notation that states each tape named more than once in the header."""
-        found = Counter(hit[1] for one in ids if (hit := _ID.fullmatch(one)))
+        found = Counter(hit[1] for other in ids if (hit := _ID.fullmatch(other)))
         named = [tape for tape, times in found.most_common(1 + len(_LETTERS)) if times > 1]
         return cls(dict(zip(("", *_LETTERS), named, strict=False)))
 

@@ -74,7 +74,7 @@ def encode_value(anything: Any, stops: str) -> str:
 
 def encode_items(values: Iterable[Any], stops: str = ";") -> str:
     """Write JSON values separated by semicolons."""
-    return "; ".join(encode_value(one, stops) for one in values)
+    return "; ".join(encode_value(value, stops) for value in values)
 
 
 def encode_cell(name: str, anything: Any) -> str:
@@ -86,7 +86,7 @@ def encode_words(
     name: str, texts: Iterable[str], write: Callable[[str], str] | None = None
 ) -> list[str]:
     """Write a cell of texts separated by spaces; no cell if there are no texts."""
-    written = [write(one) if write else encode_word(one, " |") for one in texts]
+    written = [write(text) if write else encode_word(text, " |") for text in texts]
     return [f"{name} {' '.join(written)}"] if written else []
 
 

@@ -39,10 +39,10 @@ class _Legend:
     @classmethod
     def of(cls, patterns: Sequence[SynthesizedPattern]) -> _Legend:
         return cls(
-            TimeNotation.of([one.last_validated for one in patterns]),
-            EntryIdNotation.of([entry for one in patterns for entry in one.evidence_ids]),
-            most_common([one.pattern_type for one in patterns]) or "fact",
-            most_common([one.decay_rate for one in patterns]) or 0.0,
+            TimeNotation.of([belief.last_validated for belief in patterns]),
+            EntryIdNotation.of([entry for belief in patterns for entry in belief.evidence_ids]),
+            most_common([belief.pattern_type for belief in patterns]) or "fact",
+            most_common([belief.decay_rate for belief in patterns]) or 0.0,
         )
 
     def header(self) -> str:
@@ -50,29 +50,29 @@ class _Legend:
         kind = encode_cell("type", self.kind)
         return CELL_SEPARATOR.join([_TITLE, *self.times.cells(), kind, *said, *self.ids.cells()])
 
-    def line(self, one: SynthesizedPattern, now: datetime | None) -> str:
+    def line(self, belief: SynthesizedPattern, now: datetime | None) -> str:
         """Write a pattern, with cells only for what differs from the header or default."""
-        main, rest = split_content(one.content, "text")
+        main, rest = split_content(belief.content, "text")
         cells = [
-            f"{encode_word(one.id, KEY_SEPARATOR)}: {main}",
-            f"{encode_value(one.confidence, ' ')} {self.times.write(one.last_validated)}",
+            f"{encode_word(belief.id, KEY_SEPARATOR)}: {main}",
+            f"{encode_value(belief.confidence, ' ')} {self.times.write(belief.last_validated)}",
         ]
-        left = round(one.confidence if now is None else one.confidence_at(now), 2)
-        if left != round(one.confidence, 2):
+        left = round(belief.confidence if now is None else belief.confidence_at(now), 2)
+        if left != round(belief.confidence, 2):
             cells.append(encode_cell("now", left))
-        cells += encode_words("ev", one.evidence_ids, self.ids.write)
-        if one.pattern_type != self.kind:
-            cells.append(encode_cell("type", one.pattern_type))
-        if one.created_at != one.last_validated:
-            cells.append(f"since {self.times.write(one.created_at)}")
-        if one.decay_rate != self.decay:
-            cells.append(encode_cell("decay", one.decay_rate))
-        if one.protected:
+        cells += encode_words("ev", belief.evidence_ids, self.ids.write)
+        if belief.pattern_type != self.kind:
+            cells.append(encode_cell("type", belief.pattern_type))
+        if belief.created_at != belief.last_validated:
+            cells.append(f"since {self.times.write(belief.created_at)}")
+        if belief.decay_rate != self.decay:
+            cells.append(encode_cell("decay", belief.decay_rate))
+        if belief.protected:
             cells.append("protected")
-        if one.status != "active":
-            cells.append(encode_cell("is", one.status))
-        if one.reason:
-            cells.append(encode_cell("why", one.reason))
+        if belief.status != "active":
+            cells.append(encode_cell("is", belief.status))
+        if belief.reason:
+            cells.append(encode_cell("why", belief.reason))
         return CELL_SEPARATOR.join(cells + rest)
 
     def read(self, line: str) -> SynthesizedPattern:
@@ -123,7 +123,7 @@ def render_patterns(patterns: Iterable[SynthesizedPattern], now: datetime, most:
 
     ``now`` in a line is the confidence after decay, if that is lower.
     """
-    ranked = sorted(patterns, key=lambda one: one.confidence_at(now), reverse=True)
+    ranked = sorted(patterns, key=lambda belief: belief.confidence_at(now), reverse=True)
     left = len(ranked) - max(0, most)
     shown = _encoded(ranked[: max(0, most)], now)
     return f"{shown}\n({left} more, less certain)".lstrip() if left > 0 else shown
@@ -131,5 +131,5 @@ def render_patterns(patterns: Iterable[SynthesizedPattern], now: datetime, most:
 
 def _encoded(patterns: Sequence[SynthesizedPattern], now: datetime | None) -> str:
     legend = _Legend.of(patterns)
-    lines = [legend.line(one, now) for one in patterns]
+    lines = [legend.line(belief, now) for belief in patterns]
     return "\n".join([legend.header(), *lines]) if patterns else ""

@@ -39,32 +39,32 @@ class _Legend:
     @classmethod
     def of(cls, problems: Sequence[Problem]) -> _Legend:
         return cls(
-            TimeNotation.of([one.last_active for one in problems]),
-            most_common([one.lane_id for one in problems]),
+            TimeNotation.of([problem.last_active for problem in problems]),
+            most_common([problem.lane_id for problem in problems]),
         )
 
     def header(self) -> str:
         lane = [] if self.lane is None else [encode_cell("lane", self.lane)]
         return CELL_SEPARATOR.join([_TITLE, *self.times.cells(), *lane])
 
-    def line(self, one: Problem) -> str:
+    def line(self, problem: Problem) -> str:
         """Write a problem, with cells only for what differs from the header or default."""
         cells = [
-            f"{encode_word(one.problem_id, KEY_SEPARATOR)}: {encode_value(one.name, '|')}",
-            f"{one.state} {self.times.write(one.last_active)}",
+            f"{encode_word(problem.problem_id, KEY_SEPARATOR)}: {encode_value(problem.name, '|')}",
+            f"{problem.state} {self.times.write(problem.last_active)}",
         ]
-        if one.created_at != one.last_active:
-            cells.append(f"since {self.times.write(one.created_at)}")
-        if one.priority != _PRIORITY:
-            cells.append(encode_cell("pri", one.priority))
-        if one.lane_id != self.lane:
-            cells.append(encode_cell("lane", one.lane_id))
-        if one.summary:
-            cells.append(encode_cell("sum", one.summary))
-        cells += encode_words("view", _runs(one.resumable_entry_ids))
-        if one.resumable_size != _NO_WEIGHT:
-            cells.append(encode_cell("weight", one.resumable_size))
-        inside = encode_working(one.working_set).split("\n") if one.working_set else []
+        if problem.created_at != problem.last_active:
+            cells.append(f"since {self.times.write(problem.created_at)}")
+        if problem.priority != _PRIORITY:
+            cells.append(encode_cell("pri", problem.priority))
+        if problem.lane_id != self.lane:
+            cells.append(encode_cell("lane", problem.lane_id))
+        if problem.summary:
+            cells.append(encode_cell("sum", problem.summary))
+        cells += encode_words("view", _runs(problem.resumable_entry_ids))
+        if problem.resumable_size != _NO_WEIGHT:
+            cells.append(encode_cell("weight", problem.resumable_size))
+        inside = encode_working(problem.working_set).split("\n") if problem.working_set else []
         return "\n".join([CELL_SEPARATOR.join(cells), *(f"{_INSIDE}{line}" for line in inside)])
 
     def read(self, line: str) -> Problem:
@@ -108,14 +108,14 @@ def decode_problems(text: str) -> list[Problem]:
         return []
     said, _, lines = parse_header(text, _TITLE)
     legend = _Legend(TimeNotation(said.get("year")), said.get("lane"))
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for inside, group in groupby(lines, lambda line: line.startswith(_INSIDE)):
-        if inside and found:
+        if inside and problems:
             working = decode_working("\n".join(line[len(_INSIDE) :] for line in group))
-            found[-1] = replace(found[-1], working_set=working)
+            problems[-1] = replace(problems[-1], working_set=working)
         else:
-            found += map(legend.read, group)
-    return found
+            problems += map(legend.read, group)
+    return problems
 
 
 def render_problems(
@@ -132,17 +132,17 @@ def render_problems(
         active: Id of the active problem.
         timezone: Time zone of the dates; UTC by default.
     """
-    ranked = sorted(problems, key=lambda one: (one.problem_id != active, -one.priority))
-    return "\n".join(_shown(one, active, timezone or UTC) for one in ranked)
+    ranked = sorted(problems, key=lambda problem: (problem.problem_id != active, -problem.priority))
+    return "\n".join(_shown(problem, active, timezone or UTC) for problem in ranked)
 
 
-def _shown(one: Problem, active: str, timezone: tzinfo) -> str:
-    said: list[str] = ["worked on now" if one.problem_id == active else one.state]
-    said.append(f"used {one.last_active.astimezone(timezone).date().isoformat()}")
-    if one.priority != _PRIORITY:
-        said.append(f"priority {one.priority}")
-    line = f"{encode_word(one.problem_id, KEY_SEPARATOR)}: {encode_value(one.name, '(')} ({', '.join(said)})"
-    return f"{line}: {encode_value(one.summary, '')}" if one.summary else line
+def _shown(problem: Problem, active: str, timezone: tzinfo) -> str:
+    said: list[str] = ["worked on now" if problem.problem_id == active else problem.state]
+    said.append(f"used {problem.last_active.astimezone(timezone).date().isoformat()}")
+    if problem.priority != _PRIORITY:
+        said.append(f"priority {problem.priority}")
+    line = f"{encode_word(problem.problem_id, KEY_SEPARATOR)}: {encode_value(problem.name, '(')} ({', '.join(said)})"
+    return f"{line}: {encode_value(problem.summary, '')}" if problem.summary else line
 
 
 def _runs(numbers: Sequence[int]) -> list[str]:

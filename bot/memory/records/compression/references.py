@@ -40,9 +40,9 @@ class _Legend:
     @classmethod
     def of(cls, refs: Sequence[SharedReference]) -> _Legend:
         return cls(
-            TimeNotation.of([one.updated_at for one in refs]),
-            EntryIdNotation.of([one.source for one in refs]),
-            most_common([one.updated_by for one in refs]) or "",
+            TimeNotation.of([reference.updated_at for reference in refs]),
+            EntryIdNotation.of([reference.source for reference in refs]),
+            most_common([reference.updated_by for reference in refs]) or "",
         )
 
     def header(self) -> str:
@@ -124,16 +124,20 @@ def render_references(
         most_bytes: Size limit in UTF-8 bytes.
         timezone: Time zone of the dates.
     """
-    known = list(refs)
-    lines = [_shown(one, timezone) for one in known]
+    references = list(refs)
+    lines = [_shown(reference, timezone) for reference in references]
     ranked = sorted(
-        range(len(known)),
-        key=lambda at: (known[at].key in GOAL_KEYS, not known[at].stale, known[at].updated_at),
+        range(len(references)),
+        key=lambda at: (
+            references[at].key in GOAL_KEYS,
+            not references[at].stale,
+            references[at].updated_at,
+        ),
         reverse=True,
     )
     room = most_bytes + 1
     if sum(map(_size, lines)) > room:
-        room -= _size(_more(len(known)))
+        room -= _size(_more(len(references)))
     chosen: set[int] = set()
     for at in ranked:
         if _size(lines[at]) <= room:
@@ -142,7 +146,7 @@ def render_references(
     if not chosen:
         return ""
     shown = [line for at, line in enumerate(lines) if at in chosen]
-    left = len(known) - len(chosen)
+    left = len(references) - len(chosen)
     return "\n".join([*shown, _more(left)] if left else shown)
 
 

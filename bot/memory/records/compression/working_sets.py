@@ -93,12 +93,13 @@ def encode_working_sets(sets: Sequence[WorkingSet]) -> str:
     if not sets:
         return ""
     legend = _Legend(
-        TimeNotation.of([one.created_at for one in sets]), most_common([o.lane_id for o in sets])
+        TimeNotation.of([working_set.created_at for working_set in sets]),
+        most_common([o.lane_id for o in sets]),
     )
     lane = [] if legend.lane is None else [encode_cell("lane", legend.lane)]
     found = [CELL_SEPARATOR.join([_TITLE, *legend.times.cells(), *lane])]
-    for one in sets:
-        found += [legend.first(one), *_lines(one)]
+    for other in sets:
+        found += [legend.first(other), *_lines(other)]
     return "\n".join(found)
 
 

@@ -97,16 +97,18 @@ class BeliefReader:
         """
         await self._home.open()
         now = self._clock.now()
-        found = [one for one in self._home.compartments.patterns.values() if is_current(one)]
-        found += [belief_from_fact(fact) for fact in self._home.active()]
+        beliefs = [
+            belief for belief in self._home.compartments.patterns.values() if is_current(belief)
+        ]
+        beliefs += [belief_from_fact(fact) for fact in self._home.active()]
         if pattern_type in (None, "summary"):
-            found += await self._summaries()
+            beliefs += await self._summaries()
         return [
-            one
-            for one in sort_by_confidence(found, now)
-            if pattern_type in (None, one.pattern_type)
-            and one.confidence_at(now) >= min_confidence
-            and contains_words(one, text)
+            belief
+            for belief in sort_by_confidence(beliefs, now)
+            if pattern_type in (None, belief.pattern_type)
+            and belief.confidence_at(now) >= min_confidence
+            and contains_words(belief, text)
         ]
 
     async def get_evidence_chain(self, pattern_id: str) -> list[EpisodeEntry]:
@@ -138,7 +140,7 @@ class BeliefReader:
                 waiting += await self._covered(pattern)
             else:
                 waiting += pattern.evidence_ids
-        return sorted(found.values(), key=lambda one: (one.timestamp, _place(one.id)))
+        return sorted(found.values(), key=lambda episode: (episode.timestamp, _place(episode.id)))
 
     async def find_decision_entry(self, pattern_id: str) -> TapeEntry | None:
         """Return the entry that records the gate's decision on a belief; None if there is none."""
@@ -161,12 +163,12 @@ class BeliefReader:
     # Details.
 
     async def _known(self, pattern_id: str) -> SynthesizedPattern:
-        found = await self.get_pattern(pattern_id)
-        if found is None:
+        belief = await self.get_pattern(pattern_id)
+        if belief is None:
             raise MemoryRefused(
                 f"there is no belief {pattern_id[:40]}: `/memory beliefs` lists them"
             )
-        return found
+        return belief
 
     def _is_read(self, entry: TapeEntry) -> bool:
         """Say whether an entry is a summary of the session's problem."""
@@ -181,16 +183,20 @@ class BeliefReader:
         query = SearchQuery(problem=self._problem, names=names, limit=MAX_HITS)
         hits = await self._session.search(query)
         found = (belief_from_summary(self._session.name, hit.entry) for hit in hits)
-        return [one for one in found if one is not None]
+        return [belief for belief in found if belief is not None]
 
     async def _covered(self, summary: SynthesizedPattern) -> list[str]:
         """Return the ids of the entries that a summary covers, of its problem only."""
-        ends = [place[1] for one in summary.evidence_ids if (place := parse_episode_id(one))]
+        ends = [
+            place[1]
+            for evidence_id in summary.evidence_ids
+            if (place := parse_episode_id(evidence_id))
+        ]
         entries = await self._session.read_entries(ends[0], ends[-1])
         return [
-            episode_id(self._session.name, one.id)
-            for one in entries
-            if one.kind in CONVERSATION_KINDS and problem_of(one) == self._problem
+            episode_id(self._session.name, entry.id)
+            for entry in entries
+            if entry.kind in CONVERSATION_KINDS and problem_of(entry) == self._problem
         ]
 
     async def _episode(self, episode: str) -> EpisodeEntry:

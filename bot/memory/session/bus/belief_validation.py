@@ -88,7 +88,7 @@ async def _evidence(
         raise MemoryRefused("a belief rests on evidence: name the entries that it is drawn from")
     if len(ids) > MOST_EVIDENCE:
         raise MemoryRefused(f"name at most {MOST_EVIDENCE} entries, the most telling ones")
-    tapes = {place[0] for one in ids if (place := parse_episode_id(one)) is not None}
+    tapes = {place[0] for other in ids if (place := parse_episode_id(other)) is not None}
     if home.kind == "session" and tapes - {home.name}:
         raise MemoryRefused("what was said elsewhere is no evidence in this chat")
     found = await find_evidence_faults(store, ids, session)

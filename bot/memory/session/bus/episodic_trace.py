@@ -135,20 +135,20 @@ class EpisodicTraceStore:
             raise InvalidSearch("a search gives at least one episode")
         wanted = frozenset(tags or ())
 
-        def fits(one: EpisodeEntry) -> bool:
+        def fits(episode: EpisodeEntry) -> bool:
             return (
-                (start is None or one.timestamp >= start)
-                and (end is None or one.timestamp < end)
-                and problem_id in (None, one.problem_id or GENERAL_PROBLEM)
-                and hrm_layer in (None, one.hrm_layer)
-                and entry_type in (None, one.entry_type)
-                and wanted <= set(one.tags)
+                (start is None or episode.timestamp >= start)
+                and (end is None or episode.timestamp < end)
+                and problem_id in (None, episode.problem_id or GENERAL_PROBLEM)
+                and hrm_layer in (None, episode.hrm_layer)
+                and entry_type in (None, episode.entry_type)
+                and wanted <= set(episode.tags)
             )
 
         if text.strip():
             labels = SearchQuery(text, problem=problem_id, layer=hrm_layer, tags=wanted)
-            found = [one for one in await self._searched(labels) if fits(one)]
-            return found if limit is None else found[-limit:]
+            episodes = [episode for episode in await self._searched(labels) if fits(episode)]
+            return episodes if limit is None else episodes[-limit:]
         return await (self._all(fits) if limit is None else self._newest(fits, limit))
 
     async def get_chunk(
@@ -176,30 +176,30 @@ class EpisodicTraceStore:
         """
         gone: set[str | None] = set()
 
-        def fits(one: EpisodeEntry) -> bool:
-            gone.add(one.supersedes)
-            return (one.problem_id or GENERAL_PROBLEM) == problem_id
+        def fits(episode: EpisodeEntry) -> bool:
+            gone.add(episode.supersedes)
+            return (episode.problem_id or GENERAL_PROBLEM) == problem_id
 
-        return [one for one in await self._all(fits) if one.id not in gone]
+        return [episode for episode in await self._all(fits) if episode.id not in gone]
 
     async def _all(self, fits: _Fits) -> list[EpisodeEntry]:
         found: list[EpisodeEntry] = []
         async with aclosing(read_batches(self._tape.store, self._tape.name)) as parts:
             async for entries in parts:
                 episodes = (episode_from_entry(self._tape.name, entry) for entry in entries)
-                found += (one for one in episodes if one is not None and fits(one))
+                found += (episode for episode in episodes if episode is not None and fits(episode))
         return found
 
     async def _newest(self, fits: _Fits, limit: int) -> list[EpisodeEntry]:
-        found: list[EpisodeEntry] = []
+        episodes: list[EpisodeEntry] = []
         async with aclosing(self._tape.read_back()) as entries:
             async for entry in entries:
-                one = episode_from_entry(self._tape.name, entry)
-                if one is not None and fits(one):
-                    found.append(one)
-                    if len(found) == limit:
+                episode = episode_from_entry(self._tape.name, entry)
+                if episode is not None and fits(episode):
+                    episodes.append(episode)
+                    if len(episodes) == limit:
                         break
-        return found[::-1]
+        return episodes[::-1]
 
     async def _searched(self, query: SearchQuery) -> list[EpisodeEntry]:
         """Return all hits of a search: a range with too many hits is split in halves."""
@@ -215,7 +215,7 @@ class EpisodicTraceStore:
             else:
                 found |= {hit.entry.id: hit.entry for hit in hits if hit.direct}
         episodes = (episode_from_entry(self._tape.name, found[number]) for number in sorted(found))
-        return [one for one in episodes if one is not None]
+        return [episode for episode in episodes if episode is not None]
 
 
 def _check(entry: EpisodeEntry, now: datetime) -> None:

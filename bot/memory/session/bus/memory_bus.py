@@ -271,14 +271,15 @@ class MemoryBus:
         self, scope: ScopeMemory, target: Compartment, cause: str
     ) -> WriteResult | None:
         """Return the result recorded for the same cause; None if there is none."""
-        for place in (scope, self._own):
-            if cause and (entry := place.fold.decided_keys.get(cause)) is not None:
-                found = await place.tape.read_entries(entry, entry)
+        for scope_memory in (scope, self._own):
+            if cause and (entry := scope_memory.fold.decided_keys.get(cause)) is not None:
+                entries = await scope_memory.tape.read_entries(entry, entry)
                 if (
-                    found
-                    and (known := parse_write_result(place.name, found[0], target)) is not None
+                    entries
+                    and (write_result := parse_write_result(scope_memory.name, entries[0], target))
+                    is not None
                 ):
-                    return known
+                    return write_result
         return None
 
     async def _redirect(

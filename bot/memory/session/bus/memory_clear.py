@@ -49,8 +49,8 @@ def preview_clear(memory: LongTermMemory) -> ClearPreview:
     """Return what clearing memory would end besides facts and daily notes."""
     home, own = memory.home.compartments, memory.fold.compartments
     return ClearPreview(
-        tuple(one.key for one in current_references(home)),
-        tuple(one.id for one in home.patterns.values() if one.status != "retired"),
+        tuple(reference.key for reference in current_references(home)),
+        tuple(belief.id for belief in home.patterns.values() if belief.status != "retired"),
         tuple(problem for problem, working in own.working_sets.items() if not working.empty),
     )
 
@@ -82,7 +82,7 @@ async def clear_bus(memory: LongTermMemory, key: str) -> None:
         TapeWriteError: The storage failed; a retry with the same key continues from there.
     """
     now = memory.home.clock.now()
-    await _change(memory.home, f"{key}:scope", lambda held: _ended(held, now))
+    await _change(memory.home, f"{key}:scope", lambda compartments: _ended(compartments, now))
     own = memory.scopes.home(memory.tape, memory.fold.facts, "")
     await _change(own, f"{key}:working", _emptied)
 
@@ -99,23 +99,31 @@ async def _change(
     await scope.append_change(compose)
 
 
-def _ended(held: Compartments, now: datetime) -> dict[str, Any]:
+def _ended(compartments: Compartments, now: datetime) -> dict[str, Any]:
     values = [
-        replace(one, value=None, version=1 + max(held.versions[one.key]), source="", stale=False)
-        for one in current_references(held)
+        replace(
+            reference,
+            value=None,
+            version=1 + max(compartments.versions[reference.key]),
+            source="",
+            stale=False,
+        )
+        for reference in current_references(compartments)
     ]
-    values = [replace(one, updated_at=now, updated_by="person", entry=0) for one in values]
+    values = [
+        replace(reference, updated_at=now, updated_by="person", entry=0) for reference in values
+    ]
     beliefs = [
-        replace(one, status="retired", reason=CLEARED_REASON)
-        for one in held.patterns.values()
-        if one.status != "retired"
+        replace(belief, status="retired", reason=CLEARED_REASON)
+        for belief in compartments.patterns.values()
+        if belief.status != "retired"
     ]
     data = {
-        "references": [one.as_json() for one in values],
-        "patterns": [one.as_json() for one in beliefs],
+        "references": [reference.as_json() for reference in values],
+        "patterns": [belief.as_json() for belief in beliefs],
     }
     return {name: found for name, found in data.items() if found}
 
 
-def _emptied(held: Compartments) -> dict[str, Any]:
-    return {"expired": list(held.working_sets)} if held.working_sets else {}
+def _emptied(compartments: Compartments) -> dict[str, Any]:
+    return {"expired": list(compartments.working_sets)} if compartments.working_sets else {}

@@ -73,17 +73,17 @@ class ProblemRegistry:
         _check_priority(priority)
 
         def compose(_: int) -> tuple[list[TapeEntry], str]:
-            held, now = self._own.compartments, self._clock.now()
+            compartments, now = self._own.compartments, self._clock.now()
             if (known := self._own.fold.decided_keys.get(cause)) is not None:
                 return [], f"@{known}"
-            taken = [one for one in self._all() if one.state != "completed"]
-            if any(one.name.casefold() == name.casefold() for one in taken):
+            taken = [problem for problem in self._all() if problem.state != "completed"]
+            if any(problem.name.casefold() == name.casefold() for problem in taken):
                 raise MemoryRefused(f"there is a problem {name!r} already: switch to it")
             if len(taken) > MAX_OPEN_PROBLEMS:
                 raise MemoryRefused(
                     f"there are {MAX_OPEN_PROBLEMS} problems: complete one of them first"
                 )
-            problem_id = f"p{held.next_problem}"
+            problem_id = f"p{compartments.next_problem}"
             made = Problem(problem_id, name, "paused", self._own.name, now, now, priority=priority)
             return [self._entry([made], cause=cause)], problem_id
 
@@ -138,18 +138,20 @@ class ProblemRegistry:
         def compose(_: int) -> tuple[list[TapeEntry], bool]:
             if cause in self._own.fold.decided_keys:
                 return [], True
-            known = self._known(problem_id)
-            if known.priority == priority:
+            problem = self._known(problem_id)
+            if problem.priority == priority:
                 return [], False
-            recorded = self._own.compartments.problem(problem_id) or known
+            recorded = self._own.compartments.problem(problem_id) or problem
             return [self._entry([replace(recorded, priority=priority)], cause=cause)], True
 
         return await self._own.append_change(compose)
 
     async def list_by_state(self, state: ProblemState | None = None) -> list[Problem]:
         """Return problems in a state, or all: highest priority first, then most recently used."""
-        found = [one for one in self._all() if state is None or one.state == state]
-        return sorted(found, key=lambda one: (-one.priority, -one.last_active.timestamp()))
+        problems = [problem for problem in self._all() if state is None or problem.state == state]
+        return sorted(
+            problems, key=lambda problem: (-problem.priority, -problem.last_active.timestamp())
+        )
 
     async def get_working_set(self, problem_id: str) -> WorkingSet:
         """Return a problem's working set, creating an empty one if needed.
@@ -180,8 +182,8 @@ class ProblemRegistry:
                 return [], None
             if self._known(problem_id).state == "completed":
                 raise MemoryRefused(f"problem {problem_id} is completed: make a new one")
-            held = self._own.compartments
-            now = self._known(held.active_problem)
+            compartments = self._own.compartments
+            now = self._known(compartments.active_problem)
             stays = problem_id == now.problem_id
             data: dict[str, Any] = {"wanted": "" if stays else problem_id}
             state: ProblemState = "active" if stays else leave or self._to_leave_as()
@@ -199,9 +201,9 @@ class ProblemRegistry:
 
     def _to_leave_as(self) -> ProblemState:
         """Return the recorded state of the active problem: ``active``, or the requested one."""
-        held = self._own.compartments
-        found = held.problem(held.active_problem)
-        return found.state if found is not None else "active"
+        compartments = self._own.compartments
+        problem = compartments.problem(compartments.active_problem)
+        return problem.state if problem is not None else "active"
 
     def resume_for_edit(self, original: TapeEntry, edit: int) -> list[TapeEntry]:
         """Return the entries that add an edit to the resumable entries of another problem.
@@ -210,11 +212,13 @@ class ProblemRegistry:
             original: The edited message.
             edit: Id of the edit, which is written just before these entries.
         """
-        known = self._own.compartments.problem(problem_of(original))
-        if known is None or original.id not in known.resumable_entry_ids:
+        problem = self._own.compartments.problem(problem_of(original))
+        if problem is None or original.id not in problem.resumable_entry_ids:
             return []
         return [
-            self._entry([replace(known, resumable_entry_ids=(*known.resumable_entry_ids, edit))])
+            self._entry(
+                [replace(problem, resumable_entry_ids=(*problem.resumable_entry_ids, edit))]
+            )
         ]
 
     async def adopt_parent_problem(self) -> None:
@@ -223,15 +227,17 @@ class ProblemRegistry:
             return
         begun = self._fold.window.problem
         anchors = await self._own.tape.store.list_anchors(self._own.name)
-        told = [one.state for one in anchors if one.name == f"{PROBLEM_ANCHOR_PREFIX}{begun}"][-1:]
+        told = [
+            other.state for other in anchors if other.name == f"{PROBLEM_ANCHOR_PREFIX}{begun}"
+        ][-1:]
         name = told[0].get("name") if told else None
         summary = told[0].get("summary") if told else None
 
         def compose(_: int) -> tuple[list[TapeEntry], None]:
             now = self._clock.now()
-            made = Problem(begun, str(name or begun), "active", self._own.name, now, now)
+            problem = Problem(begun, str(name or begun), "active", self._own.name, now, now)
             taken = self._own.compartments.problem(begun) or replace(
-                made, summary=str(summary or "")
+                problem, summary=str(summary or "")
             )
             return [self._entry([replace(taken, state="active")], active=begun)], None
 
@@ -249,10 +255,10 @@ class ProblemRegistry:
         def compose(_: int) -> tuple[list[TapeEntry], bool]:
             if cause in self._own.fold.decided_keys:
                 return [], True
-            known = self._known(problem_id)
-            if problem_id == GENERAL_PROBLEM or known.state in (state, "completed"):
+            problem = self._known(problem_id)
+            if problem_id == GENERAL_PROBLEM or problem.state in (state, "completed"):
                 return [], False
-            return self._parted(known, state, cause), True
+            return self._parted(problem, state, cause), True
 
         await self._working.expire_stale()
         return await self._own.append_change(compose)
@@ -263,12 +269,12 @@ class ProblemRegistry:
         def compose(version: int) -> tuple[list[TapeEntry], bool]:
             if cause in self._own.fold.decided_keys:
                 return [], True
-            known = self._known(wanted)
-            if wanted == self._own.compartments.active_problem or known.state == "completed":
+            problem = self._known(wanted)
+            if wanted == self._own.compartments.active_problem or problem.state == "completed":
                 return [], False
             if self._fold.turns.open_turn is not None:
                 raise MemoryRefused("something is still running here: try again once it is done")
-            return self._switched(known, state, cause, version), True
+            return self._switched(problem, state, cause, version), True
 
         # Expired working sets must leave their summaries first.
         await self._working.expire_stale()
@@ -278,44 +284,56 @@ class ProblemRegistry:
 
     def _parted(self, problem: Problem, state: ProblemState, cause: str) -> list[TapeEntry]:
         """Return the entries that put aside a problem that is not active."""
-        held, now = self._own.compartments, self._clock.now()
-        working = held.working_set(problem.problem_id, now)
+        compartments, now = self._own.compartments, self._clock.now()
+        working = compartments.working_set(problem.problem_id, now)
         summary = summarize_working_set(working)
-        kept = (
+        working_sets = (
             [_for_hours(working, now, MAX_LIFETIME_HOURS)] if working and state == "paused" else []
         )
-        gone = [problem.problem_id] if not kept and problem.problem_id in held.working_sets else []
+        gone = (
+            [problem.problem_id]
+            if not working_sets and problem.problem_id in compartments.working_sets
+            else []
+        )
         left = replace(problem, state=state, summary=_stays(problem, summary, gone))
-        entry = self._entry([left], working=kept, expired=gone, cause=cause)
+        entry = self._entry([left], working=working_sets, expired=gone, cause=cause)
         return [entry, *([summary_episode(problem.problem_id, summary, state)] if summary else [])]
 
     def _switched(
-        self, wanted: Problem, state: ProblemState, cause: str, version: int
+        self, problem: Problem, state: ProblemState, cause: str, version: int
     ) -> list[TapeEntry]:
         """Return the entries that switch from the active problem to another one."""
-        held, now = self._own.compartments, self._clock.now()
-        before = self._known(held.active_problem)
-        working = held.working_set(before.problem_id, now)
+        compartments, now = self._own.compartments, self._clock.now()
+        before = self._known(compartments.active_problem)
+        working = compartments.working_set(before.problem_id, now)
         summary = summarize_working_set(working)
         leaving = self._fold.window.entries_to_resume()
         state = "paused" if before.problem_id == GENERAL_PROBLEM else state
-        kept = (
+        working_sets = (
             [_for_hours(working, now, MAX_LIFETIME_HOURS)] if working and state == "paused" else []
         )
-        gone = [before.problem_id] if not kept and before.problem_id in held.working_sets else []
+        gone = (
+            [before.problem_id]
+            if not working_sets and before.problem_id in compartments.working_sets
+            else []
+        )
         left = replace(
             before,
             state=state,
             summary=_stays(before, summary, gone),
             resumable_entry_ids=leaving.ids,
             resumable_size=(leaving.messages, leaving.tokens),
-            last_active=held.last_used or now,
+            last_active=compartments.last_used or now,
         )
-        taken = replace(wanted, state="active", last_active=now)
-        if (again := held.working_set(wanted.problem_id, now)) is not None:
-            kept.append(_for_hours(again, now, again.ttl_hours))
+        taken = replace(problem, state="active", last_active=now)
+        if (again := compartments.working_set(problem.problem_id, now)) is not None:
+            working_sets.append(_for_hours(again, now, again.ttl_hours))
         entry = self._entry(
-            [left, taken], working=kept, expired=gone, cause=cause, active=wanted.problem_id
+            [left, taken],
+            working=working_sets,
+            expired=gone,
+            cause=cause,
+            active=problem.problem_id,
         )
         exports = [summary_episode(before.problem_id, summary, state)] if summary else []
         return [entry, *exports, self._boundary(taken, before, version)]
@@ -345,8 +363,8 @@ class ProblemRegistry:
         cause: str = "",
         active: str = "",
     ) -> TapeEntry:
-        data: dict[str, Any] = {"problems": [one.as_json() for one in problems]}
-        data |= {"working": [one.as_json() for one in working]} if working else {}
+        data: dict[str, Any] = {"problems": [problem.as_json() for problem in problems]}
+        data |= {"working": [working_set.as_json() for working_set in working]} if working else {}
         data |= {"expired": list(expired)} if expired else {}
         data |= {"active": active} if active else {}
         data |= {"key": cause} if cause else {}
@@ -357,19 +375,19 @@ class ProblemRegistry:
         return [self._known(name) for name in known]
 
     def _known(self, problem_id: str) -> Problem:
-        held = self._own.compartments
-        found = held.problem(problem_id)
-        if found is None:
+        compartments = self._own.compartments
+        problem = compartments.problem(problem_id)
+        if problem is None:
             raise MemoryRefused(f"there is no problem {problem_id}")
-        aside: ProblemState = "paused" if found.state == "active" else found.state
-        state = "active" if problem_id == held.active_problem else aside
-        working = held.working_set(problem_id, self._clock.now())
-        return replace(found, state=state, lane_id=self._own.name, working_set=working)
+        aside: ProblemState = "paused" if problem.state == "active" else problem.state
+        state = "active" if problem_id == compartments.active_problem else aside
+        working = compartments.working_set(problem_id, self._clock.now())
+        return replace(problem, state=state, lane_id=self._own.name, working_set=working)
 
     async def _made_by(self, entry: int) -> str:
         """Return the id of the problem that an entry created."""
-        found = await self._own.tape.read_entries(entry, entry)
-        problems = found[0].data.get("problems") if found else None
+        entries = await self._own.tape.read_entries(entry, entry)
+        problems = entries[0].data.get("problems") if entries else None
         return str(problems[0].get("id")) if problems else GENERAL_PROBLEM
 
 

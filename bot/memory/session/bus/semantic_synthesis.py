@@ -81,26 +81,35 @@ class SemanticSynthesisStore(BeliefReader):
         made = await validate_belief(pattern, self._home, self._store, self._session.name)
         known = find_same_belief(made, self._home.compartments.patterns.values())
         of_own = known.evidence_ids if known is not None else []
-        fresh = [one for one in made.evidence_ids if not await self._unfit(one, of_own)]
+        fresh = [
+            evidence_id
+            for evidence_id in made.evidence_ids
+            if not await self._unfit(evidence_id, of_own)
+        ]
         newest = await self._newest(made.evidence_ids)
 
         def compose(_: int) -> tuple[dict[str, Any] | None, str]:
-            held = self._home.compartments
+            compartments = self._home.compartments
             now = self._clock.now()
-            twin = find_same_belief(made, held.patterns.values())
+            twin = find_same_belief(made, compartments.patterns.values())
             if twin is not None and twin.status != "retired":
                 more = [one for one in fresh if one not in twin.evidence_ids]
                 changed = [strengthen_belief(twin, more, now).as_json()] if more else []
                 return ({"patterns": changed} if more else None), twin.id
             if twin is not None and newest <= twin.last_validated:
                 raise MemoryRefused(f"{twin.id} said so and was ended since: nothing newer says it")
-            if sum(one.status != "retired" for one in held.patterns.values()) >= MAX_BELIEFS:
+            if (
+                sum(belief.status != "retired" for belief in compartments.patterns.values())
+                >= MAX_BELIEFS
+            ):
                 raise MemoryRefused(
                     f"there are {MAX_BELIEFS} beliefs already: end some first (`/memory beliefs`)"
                 )
-            added = replace(made, id=f"p{held.next_pattern}", created_at=now, last_validated=now)
-            ended = mark_contradicted_beliefs_stale(added, held.patterns.values())
-            return {"patterns": [one.as_json() for one in (added, *ended)]}, added.id
+            added = replace(
+                made, id=f"p{compartments.next_pattern}", created_at=now, last_validated=now
+            )
+            ended = mark_contradicted_beliefs_stale(added, compartments.patterns.values())
+            return {"patterns": [belief.as_json() for belief in (added, *ended)]}, added.id
 
         done = await self._change(compose, cause, record)
         return done if done is not None else await self._added_by(cause)
@@ -214,28 +223,39 @@ class SemanticSynthesisStore(BeliefReader):
         Each piece counts once.
         """
         await self._home.open()
-        held = self._home.compartments
-        cited = {ev for one in held.patterns.values() if is_current(one) for ev in one.evidence_ids}
-        cited |= {one.source for one in held.references.values()}
+        compartments = self._home.compartments
+        cited = {
+            ev
+            for belief in compartments.patterns.values()
+            if is_current(belief)
+            for ev in belief.evidence_ids
+        }
+        cited |= {reference.source for reference in compartments.references.values()}
         found = await find_evidence_faults(self._store, cited, self._session.name) if cited else {}
 
         def compose(_: int) -> tuple[dict[str, Any] | None, list[str]]:
             now = self._home.compartments
             believed = dict(now.patterns)
             changed: list[SynthesizedPattern] = []
-            for one in sorted(believed.values(), key=belief_number):
-                faults = belief_faults(one, believed, self._home.fold, found)
-                if is_current(one) and (fresh := apply_evidence_faults(one, faults)) is not None:
-                    believed[one.id] = fresh
+            for other in sorted(believed.values(), key=belief_number):
+                faults = belief_faults(other, believed, self._home.fold, found)
+                if (
+                    is_current(other)
+                    and (fresh := apply_evidence_faults(other, faults)) is not None
+                ):
+                    believed[other.id] = fresh
                     changed.append(fresh)
             stale = [
-                replace(one, stale=True)
-                for one in now.references.values()
-                if one.source in found and not one.stale and one.value is not None
+                replace(reference, stale=True)
+                for reference in now.references.values()
+                if reference.source in found and not reference.stale and reference.value is not None
             ]
-            data = {"patterns": [one.as_json() for one in changed]} if changed else {}
-            data |= {"references": [one.as_json() for one in stale]} if stale else {}
-            told = [*(one.id for one in changed), *(f"shared:{one.key}" for one in stale)]
+            data = {"patterns": [belief.as_json() for belief in changed]} if changed else {}
+            data |= {"references": [reference.as_json() for reference in stale]} if stale else {}
+            told = [
+                *(belief.id for belief in changed),
+                *(f"shared:{reference.key}" for reference in stale),
+            ]
             return data or None, told
 
         return await self._change(compose) or []
@@ -275,8 +295,8 @@ class SemanticSynthesisStore(BeliefReader):
         newest = _UNKNOWN
         for one in evidence:
             read = await entry_of(self._store, one)
-            known = await self.get_pattern(one) if read is None else None
-            when = recorded_at(read[1]) if read else known.last_validated if known else None
+            belief = await self.get_pattern(one) if read is None else None
+            when = recorded_at(read[1]) if read else belief.last_validated if belief else None
             newest = max(newest, when or _UNKNOWN)
         return newest
 
@@ -332,10 +352,14 @@ def render_prompt_beliefs(
         most_bytes: Size limit in UTF-8 bytes.
     """
     lines: list[str] = []
-    for one in sort_by_confidence(home.compartments.patterns.values(), now):
-        if not is_current(one) or one.status != "active" or one.confidence_at(now) < _SHOWN_FROM:
+    for belief in sort_by_confidence(home.compartments.patterns.values(), now):
+        if (
+            not is_current(belief)
+            or belief.status != "active"
+            or belief.confidence_at(now) < _SHOWN_FROM
+        ):
             continue
-        line = f"- {' '.join(one.text.split())} ({one.pattern_type} {one.id})"
+        line = f"- {' '.join(belief.text.split())} ({belief.pattern_type} {belief.id})"
         size = len(line.encode("utf-8", "replace")) + 1
         if size <= most_bytes:
             most_bytes -= size

@@ -62,10 +62,17 @@ class SharedReferenceStore:
             removed key is None, too; its numbered version is returned with the value None.
         """
         await self.scope.open()
-        held = self.scope.compartments
-        current = held.references.get(key)
+        compartments = self.scope.compartments
+        current = compartments.references.get(key)
         if version is None:
-            return next((one for one in current_references(held) if one.key == key), None)
+            return next(
+                (
+                    reference
+                    for reference in current_references(compartments)
+                    if reference.key == key
+                ),
+                None,
+            )
         if current is not None and current.version == version:
             return _left(current)
         return await self._recorded(key, version)
@@ -103,8 +110,8 @@ class SharedReferenceStore:
         def compose(_: int) -> tuple[list[TapeEntry], int]:
             if (done := self._done(key, cause)) is not None:
                 return [], done
-            made = self._next(key, value, source, by)
-            return [self._entry(made, cause, record)], made.version
+            reference = self._next(key, value, source, by)
+            return [self._entry(reference, cause, record)], reference.version
 
         return await self.scope.append_change(compose)
 
@@ -134,8 +141,8 @@ class SharedReferenceStore:
                 return [], False
             if current.version == to_version:
                 return [], False
-            made = self._next(key, wanted.value, wanted.source, "rollback")
-            return [self._entry(made, cause, {"restores": to_version})], True
+            reference = self._next(key, wanted.value, wanted.source, "rollback")
+            return [self._entry(reference, cause, {"restores": to_version})], True
 
         return await self.scope.append_change(compose)
 
@@ -149,7 +156,9 @@ class SharedReferenceStore:
         def compose(_: int) -> tuple[list[TapeEntry], bool]:
             if self._done(key, cause) is not None:
                 return [], True
-            if all(one.key != key for one in current_references(self.scope.compartments)):
+            if all(
+                reference.key != key for reference in current_references(self.scope.compartments)
+            ):
                 return [], False
             return [self._entry(self._next(key, None, "", "person"), cause)], True
 
@@ -162,13 +171,13 @@ class SharedReferenceStore:
         Whose words a value of the workspace rests on is not for everybody: there the entry is left
         out.
         """
-        found = await self.get(key)
-        return "" if found is None else citation(found, self.scope)
+        reference = await self.get(key)
+        return "" if reference is None else citation(reference, self.scope)
 
     async def keys(self) -> list[str]:
         """Return the keys that have a value: north stars and priorities first, then by name."""
         await self.scope.open()
-        return [one.key for one in current_references(self.scope.compartments)]
+        return [reference.key for reference in current_references(self.scope.compartments)]
 
     def _done(self, key: str, cause: str) -> int | None:
         """Return the version that a cause made before; None if none."""
@@ -179,36 +188,36 @@ class SharedReferenceStore:
         return next((version for version, at in versions.items() if at == entry), None)
 
     def _next(self, key: str, value: Any, source: str, by: str) -> SharedReference:
-        now, held = self._clock.now(), self.scope.compartments
-        before = held.references.get(key)
+        now, compartments = self._clock.now(), self.scope.compartments
+        before = compartments.references.get(key)
         if value is not None and (before is None or before.value is None):
-            _check_room(held)
-        version = 1 + max(held.versions.get(key, ()), default=0)
+            _check_room(compartments)
+        version = 1 + max(compartments.versions.get(key, ()), default=0)
         created = before.created_at if before is not None else now
         return SharedReference(key, value, version, source, created, now, by)
 
     def _entry(
-        self, made: SharedReference, cause: str, record: dict[str, Any] | None = None
+        self, reference: SharedReference, cause: str, record: dict[str, Any] | None = None
     ) -> TapeEntry:
-        data = {**(record or {}), "references": [made.as_json()], "by": made.updated_by}
+        data = {**(record or {}), "references": [reference.as_json()], "by": reference.updated_by}
         return bus_entry(self.scope.fold, {**data, "key": cause} if cause else data)
 
     async def _recorded(self, key: str, version: int) -> SharedReference | None:
         """Return an older version from the entry that recorded it."""
         at = self.scope.compartments.versions.get(key, {}).get(version)
-        found = await self.scope.tape.read_entries(at, at) if at else []
-        if not found or is_erased(found[0]):
+        entries = await self.scope.tape.read_entries(at, at) if at else []
+        if not entries or is_erased(entries[0]):
             return None
-        kept = found[0].data.get("references")
+        kept = entries[0].data.get("references")
         for record in kept if isinstance(kept, list) else []:
-            reference = reference_from_json(record, found[0].id)
+            reference = reference_from_json(record, entries[0].id)
             if reference is not None and (reference.key, reference.version) == (key, version):
                 return _left(reference)
         return None
 
 
-def _check_room(held: Compartments) -> None:
-    if len(current_references(held)) >= MAX_REFERENCES:
+def _check_room(compartments: Compartments) -> None:
+    if len(current_references(compartments)) >= MAX_REFERENCES:
         raise MemoryRefused(
             f"there are {MAX_REFERENCES} shared values already: `/reference remove KEY` makes room"
         )
@@ -217,13 +226,18 @@ def _check_room(held: Compartments) -> None:
 def current_references(compartments: Compartments) -> list[SharedReference]:
     """Return the current versions, north stars and priorities first, then by key."""
     known = filter(None, map(_left, compartments.references.values()))
-    return sort_references(one for one in known if one.value is not None)
+    return sort_references(reference for reference in known if reference.value is not None)
 
 
 def sort_references(references: Iterable[SharedReference]) -> list[SharedReference]:
     """Sort references for display: north stars and priorities first, then by key."""
     return sorted(
-        references, key=lambda one: (one.key != NORTH_STARS_KEY, one.key != PRIORITIES_KEY, one.key)
+        references,
+        key=lambda reference: (
+            reference.key != NORTH_STARS_KEY,
+            reference.key != PRIORITIES_KEY,
+            reference.key,
+        ),
     )
 
 
@@ -263,11 +277,11 @@ def readable_references(home: Compartments, workspace: Compartments) -> list[Sha
     The source of a workspace value is hidden, because it may name a private chat.
     """
     own = current_references(home)
-    keys = {one.key for one in own}
+    keys = {reference.key for reference in own}
     others = (
-        replace(one, source=WORKSPACE_MARK)
-        for one in current_references(workspace)
-        if one.key not in keys
+        replace(reference, source=WORKSPACE_MARK)
+        for reference in current_references(workspace)
+        if reference.key not in keys
     )
     return sort_references([*own, *others])
 

@@ -76,10 +76,10 @@ class WorkingSetStore:
 
     async def get(self, problem_id: str) -> WorkingSet | None:
         """Return a problem's working set; None if it has none, or it expired."""
-        found = self._own.compartments.working_set(problem_id, self._clock.now())
-        if found is None or problem_id not in self._packets:
-            return found
-        return replace(found, context_packet=self._packets[problem_id][1])
+        working_set = self._own.compartments.working_set(problem_id, self._clock.now())
+        if working_set is None or problem_id not in self._packets:
+            return working_set
+        return replace(working_set, context_packet=self._packets[problem_id][1])
 
     async def compile(
         self, problem_id: str, *, pending: Container[int] = (), most: int = MAX_PACKET_CHARS
@@ -100,7 +100,11 @@ class WorkingSetStore:
         working = self._own.compartments.working_set(problem_id, now)
         if problem is None or working is None or working.empty:
             return ""
-        held = [_shown(one) for one in working.assumptions if _open(one, pending, now)]
+        held = [
+            _shown(assumption)
+            for assumption in working.assumptions
+            if _open(assumption, pending, now)
+        ]
         # Cached, because each step of a turn asks for it.
         working = replace(working, assumptions=held, expires_at=working.created_at)
         known = self._packets.get(problem_id)
@@ -156,24 +160,31 @@ class WorkingSetStore:
         """End expired working sets, exporting their summaries; return how many ended."""
 
         def compose(_: int) -> tuple[list[TapeEntry], int]:
-            held, stale = self._own.compartments, self._stale()
+            compartments, stale = self._own.compartments, self._stale()
             if not stale:
                 return [], 0
-            data: dict[str, Any] = {"expired": [one.problem_id for one in stale]}
+            data: dict[str, Any] = {"expired": [working_set.problem_id for working_set in stale]}
             entries = []
-            for one in stale:
-                problem, summary = held.problem(one.problem_id), summarize_working_set(one)
+            for other in stale:
+                problem, summary = (
+                    compartments.problem(other.problem_id),
+                    summarize_working_set(other),
+                )
                 if problem is not None and summary:
                     known = replace(problem, summary=append_summary(summary, problem.summary))
                     data.setdefault("problems", []).append(known.as_json())
-                    entries.append(summary_episode(one.problem_id, summary, "expired"))
+                    entries.append(summary_episode(other.problem_id, summary, "expired"))
             return [bus_entry(self._own.fold, data), *entries], len(stale)
 
         return await self._own.append_change(compose) if self._stale() else 0
 
     def _stale(self) -> list[WorkingSet]:
-        held, now = self._own.compartments, self._clock.now()
-        return [one for one in held.working_sets.values() if now >= held.expiry_of(one)]
+        compartments, now = self._own.compartments, self._clock.now()
+        return [
+            working_set
+            for working_set in compartments.working_sets.values()
+            if now >= compartments.expiry_of(working_set)
+        ]
 
     async def export_summary(self, problem_id: str) -> str:
         """Return the summary of a problem's working sets, past and present; empty if none."""
@@ -186,10 +197,10 @@ class WorkingSetStore:
         Raises:
             MemoryRefused: It is recorded under another problem's name.
         """
-        found = self._own.compartments.working_sets.get(problem_id)
-        if found is not None and found.problem_id != problem_id:
+        working_set = self._own.compartments.working_sets.get(problem_id)
+        if working_set is not None and working_set.problem_id != problem_id:
             raise MemoryRefused(
-                f"the working set of {problem_id} is that of {found.problem_id}: it is not shown"
+                f"the working set of {problem_id} is that of {working_set.problem_id}: it is not shown"
             )
 
     async def _edit(
@@ -201,18 +212,18 @@ class WorkingSetStore:
         ttl_hours: float | None = None,
     ) -> WorkingSet:
         def compose(_: int) -> tuple[list[TapeEntry], WorkingSet]:
-            held, now = self._own.compartments, self._clock.now()
-            if held.problem(problem_id) is None:
+            compartments, now = self._own.compartments, self._clock.now()
+            if compartments.problem(problem_id) is None:
                 raise MemoryRefused(f"there is no problem {problem_id}")
-            known = held.working_set(problem_id, now)
-            if known is not None and cause and cause in self._own.fold.decided_keys:
-                return [], known
-            working = known or self._fresh(problem_id, now, ttl_hours)
+            working_set = compartments.working_set(problem_id, now)
+            if working_set is not None and cause and cause in self._own.fold.decided_keys:
+                return [], working_set
+            working = working_set or self._fresh(problem_id, now, ttl_hours)
             fields = edit(working)
-            if known is not None and all(
-                fields[one] == getattr(known, one, None) for one in fields
+            if working_set is not None and all(
+                fields[field] == getattr(working_set, field, None) for field in fields
             ):
-                return [], known
+                return [], working_set
             check_fields(fields)
             expires = now + timedelta(hours=working.ttl_hours)
             working = replace(working, **fields, expires_at=max(expires, working.expires_at))
@@ -265,8 +276,8 @@ def check_fields(fields: dict[str, Any]) -> None:
     """
     for name, value in fields.items():
         if name not in WORKING_FIELDS:
-            known = ", ".join(WORKING_FIELDS)
-            raise MemoryRefused(f"a working set has no {name!r}; it has {known}")
+            literal_string = ", ".join(WORKING_FIELDS)
+            raise MemoryRefused(f"a working set has no {name!r}; it has {literal_string}")
         shape = dict if name in ("constraints", "partial_artifacts") else list
         if not isinstance(value, shape):
             raise MemoryRefused(f"{name} of a working set must be a {shape.__name__}")
@@ -353,5 +364,5 @@ def _reasoned(decision: dict[str, Any]) -> str:
 
 
 def _shortened(texts: list[Any]) -> list[str]:
-    found = [" ".join(str(one).split()) for one in texts]
+    found = [" ".join(str(text).split()) for text in texts]
     return [one if len(one) <= _SHOWN else f"{one[:_SHOWN].rstrip()}…" for one in found]

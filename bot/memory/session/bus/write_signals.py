@@ -97,12 +97,14 @@ class _Known:
             if current is not None and current.value is not None
             else ()
         )
-        return cls(tuple(scope.active()), tuple(one for one in held if is_current(one)), value)
+        return cls(
+            tuple(scope.active()), tuple(belief for belief in held if is_current(belief)), value
+        )
 
 
 def _compared(text: str, known: _Known, grounds: _Grounds) -> tuple[bool, float]:
     """Return whether a text is contested, and how much of it is new."""
-    texts = [*(one.text for one in known.facts), *(one.text for one in known.patterns)]
+    texts = [*(fact.text for fact in known.facts), *(belief.text for belief in known.patterns)]
     texts += known.value
     return _contested(text, known, grounds), _progress(text, texts)
 
@@ -170,11 +172,11 @@ async def _grounds(
 ) -> _Grounds:
     grounds = _Grounds()
     anything = False
-    for one in evidence_ids:
-        if parse_episode_id(one) is None:
-            anything |= _add_belief(scope, one, grounds, now)
+    for evidence_id in evidence_ids:
+        if parse_episode_id(evidence_id) is None:
+            anything |= _add_belief(scope, evidence_id, grounds, now)
             continue
-        read = await entry_of(store, one)
+        read = await entry_of(store, evidence_id)
         if read is None or is_erased(read[1]):
             grounds.trust, grounds.persons = min(grounds.trust, UNGROUNDED_QUALITY), False
             continue
@@ -214,15 +216,15 @@ def _add_belief(scope: ScopeMemory, name: str, grounds: _Grounds, now: datetime)
     own = fact is not None and fact.is_own_words
     grounds.persons &= own
     if fact is not None:
-        grounds.senders |= {one.sender for one in fact.evidence}
-        grounds.newest = max([grounds.newest, *(one.when for one in fact.evidence)])
+        grounds.senders |= {evidence.sender for evidence in fact.evidence}
+        grounds.newest = max([grounds.newest, *(evidence.when for evidence in fact.evidence)])
     return True
 
 
 def _quality(
     text: str, kind: str, parts: Sequence[str], grounds: _Grounds, others: Sequence[str]
 ) -> float:
-    if not any(one.strip() for one in grounds.words):
+    if not any(word.strip() for word in grounds.words):
         return min(grounds.trust, ORIGIN_TRUST["assistant"])
     # Her own "I work late" supports "Ada works late".
     words = [*grounds.words, *sorted(grounds.names)]
@@ -230,10 +232,10 @@ def _quality(
     days: list[date | None] = [*sorted(grounds.days)] or [None]
     held = all(mentions_details(one, said, days) for one in (text, *parts))
     if kind.startswith(SHARED_KIND_PREFIX):
-        held &= all(covers_words(one, words, _VALUE) for one in parts)
+        held &= all(covers_words(part, words, _VALUE) for part in parts)
     elif kind != "fact":
         held &= covers_words(text, words, 0.01)
-        held &= all(covers_words(one, grounds.own, _DONE) for one in parts)
+        held &= all(covers_words(part, grounds.own, _DONE) for part in parts)
     held = held and not is_from_third_party(text, said, [*grounds.others, *others])
     return grounds.trust if held else min(grounds.trust, UNGROUNDED_QUALITY)
 
@@ -242,13 +244,13 @@ def _contested(text: str, known: _Known, grounds: _Grounds) -> bool:
     """Say whether a text contradicts another source's fact or belief."""
     for fact in known.facts:
         if is_contradiction(text, fact.text):
-            theirs = {one.sender for one in fact.evidence}
-            said = max((one.when for one in fact.evidence), default="")
+            theirs = {evidence.sender for evidence in fact.evidence}
+            said = max((evidence.when for evidence in fact.evidence), default="")
             if not _same_source(grounds, theirs) or grounds.newest < said:
                 return True
     # Conclusions from a person's words are not another source.
     rivals = () if grounds.persons else known.patterns
-    return any(is_contradiction(text, one.text) for one in rivals)
+    return any(is_contradiction(text, belief.text) for belief in rivals)
 
 
 async def _replaces_another(store: TapeStore, current: SharedReference, grounds: _Grounds) -> bool:

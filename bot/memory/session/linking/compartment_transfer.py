@@ -65,14 +65,19 @@ class ScopeHistory:
         parts = str(entry.data.get("key") or "").split(":")
         place = parts[1] if len(parts) > 1 else ""
         for record in _listed(entry.data.get("references")):
-            one = reference_from_json(record)
-            if one is None or (one.value is not None and strip_erased(one.value) is None):
+            reference = reference_from_json(record)
+            if reference is None or (
+                reference.value is not None and strip_erased(reference.value) is None
+            ):
                 continue
             if isinstance(record, dict) and record.get("erased") is True:
                 continue
-            of = parse_episode_id(one.source)
-            versions = self.values.setdefault(one.key, {})
-            versions[one.version] = (one, channel_of(of[0]) if of is not None else place)
+            of = parse_episode_id(reference.source)
+            versions = self.values.setdefault(reference.key, {})
+            versions[reference.version] = (
+                reference,
+                channel_of(of[0]) if of is not None else place,
+            )
         for pattern in map(pattern_from_json, _listed(entry.data.get("patterns"))):
             if pattern is not None and pattern.status == "retired":
                 self.ended[pattern.id] = place
@@ -91,21 +96,21 @@ def join_changes(source: FactFold, target: FactFold) -> dict[str, Any]:
         target: State of the joint scope; its facts are merged already.
     """
     values: list[SharedReference] = []
-    held = target.compartments
-    room = MAX_REFERENCES - len(current_references(held))
-    current = {one.key: one for one in current_references(held)}
-    for one in current_references(source.compartments):
-        before = current.get(one.key)
+    compartments = target.compartments
+    room = MAX_REFERENCES - len(current_references(compartments))
+    current = {reference.key: reference for reference in current_references(compartments)}
+    for other in current_references(source.compartments):
+        before = current.get(other.key)
         if before is None:
-            if room > 0 and _is_newer(one, held.references.get(one.key)):
-                values.append(_version(one, held))
+            if room > 0 and _is_newer(other, compartments.references.get(other.key)):
+                values.append(_version(other, compartments))
                 room -= 1
-        elif (before.value, before.source) == (one.value, one.source):
+        elif (before.value, before.source) == (other.value, other.source):
             continue
-        elif _is_newer(one, before):
-            values.append(_version(one, held))
+        elif _is_newer(other, before):
+            values.append(_version(other, compartments))
         else:
-            older = _version(one, held)
+            older = _version(other, compartments)
             values += [older, replace(before, version=older.version + 1, entry=0)]
     beliefs = _Believed(target)
     for pattern in sorted(source.compartments.patterns.values(), key=belief_number):
@@ -129,20 +134,20 @@ def departure_changes(
         channels: Channels of those who unlink.
     """
     values: list[SharedReference] = []
-    held = own.compartments
-    current = {one.key: one for one in current_references(held)}
+    compartments = own.compartments
+    current = {reference.key: reference for reference in current_references(compartments)}
     for key, versions in history.values.items():
         mine = _newest(versions, lambda of: of in channels)
         before = current.get(key)
         same = mine is None or mine.value == (before.value if before is not None else None)
-        if mine is not None and not same and _is_newer(mine, held.references.get(key)):
-            values.append(_version(mine, held))
+        if mine is not None and not same and _is_newer(mine, compartments.references.get(key)):
+            values.append(_version(mine, compartments))
     beliefs = _Believed(own)
-    for one in sorted(joint.compartments.patterns.values(), key=belief_number):
-        if is_current(one):
-            beliefs.take(one, joint, lambda tape: channel_of(tape) in channels)
-        elif history.ended.get(one.id) in channels:
-            beliefs.end(one)
+    for belief in sorted(joint.compartments.patterns.values(), key=belief_number):
+        if is_current(belief):
+            beliefs.take(belief, joint, lambda tape: channel_of(tape) in channels)
+        elif history.ended.get(belief.id) in channels:
+            beliefs.end(belief)
     return _change(values, beliefs.changed)
 
 
@@ -150,31 +155,31 @@ def removal_changes(
     joint: FactFold, history: ScopeHistory, channels: Collection[str]
 ) -> dict[str, Any]:
     """Return the changes to the joint scope after unlinking; see ``departure_changes``."""
-    held = joint.compartments
+    compartments = joint.compartments
     values: list[SharedReference] = []
     for key, versions in history.values.items():
-        now = held.references.get(key)
+        now = compartments.references.get(key)
         known = versions.get(now.version) if now is not None else None
         if now is None or known is None or known[1] not in channels:
             continue
         before = _newest(versions, lambda of: of not in channels)
         if before is not None and before.value is not None:
-            values.append(_version(before, held))
+            values.append(_version(before, compartments))
         elif now.value is not None:
-            gone = replace(_version(now, held), value=None, source="", stale=False)
-            values.append(replace(gone, updated_by=PARTED_REASON))
+            reference = replace(_version(now, compartments), value=None, source="", stale=False)
+            values.append(replace(reference, updated_by=PARTED_REASON))
     ended: dict[str, SynthesizedPattern] = {}
-    for one in held.patterns.values():
-        if is_current(one) and (fresh := _without(one, joint, channels)) is not one:
-            ended[one.id] = fresh
-    gone_ids = {name for name, one in ended.items() if one.status == "retired"}
-    for one in held.patterns.values():
-        if one.status == "stale" and one.id not in gone_ids:
-            reasons = one.reason.split("; ")
+    for other in compartments.patterns.values():
+        if is_current(other) and (fresh := _without(other, joint, channels)) is not other:
+            ended[other.id] = fresh
+    gone_ids = {name for name, belief in ended.items() if belief.status == "retired"}
+    for other in compartments.patterns.values():
+        if other.status == "stale" and other.id not in gone_ids:
+            reasons = other.reason.split("; ")
             rest = [why for why in reasons if why.removesuffix(_OTHERWISE) not in gone_ids]
             if rest != reasons:
-                back = replace(ended.get(one.id, one), reason="; ".join(rest))
-                ended[one.id] = replace(back, status="stale" if rest else "active")
+                back = replace(ended.get(other.id, other), reason="; ".join(rest))
+                ended[other.id] = replace(back, status="stale" if rest else "active")
     return _change(values, ended.values())
 
 
@@ -194,7 +199,7 @@ class _Believed:
     def __init__(self, fold: FactFold) -> None:
         self._all = dict(fold.compartments.patterns)
         self._next = fold.compartments.next_pattern
-        self._facts = {fact_comparison_key(one.text): str(one.id) for one in fold.active()}
+        self._facts = {fact_comparison_key(fact.text): str(fact.id) for fact in fold.active()}
         self._names: dict[str, str] = {}
         self._changed: dict[str, None] = {}
 
@@ -237,7 +242,7 @@ class _Believed:
             self._put(replace(twin, status="retired", reason=pattern.reason))
 
     def _add(self, pattern: SynthesizedPattern) -> None:
-        if sum(one.status != "retired" for one in self._all.values()) >= MAX_BELIEFS:
+        if sum(belief.status != "retired" for belief in self._all.values()) >= MAX_BELIEFS:
             return
         added = replace(pattern, id=f"p{self._next}")
         self._next += 1
@@ -247,11 +252,11 @@ class _Believed:
             if added.status == "active"
             else []
         )
-        newer = [one for one in others if one.last_validated > added.last_validated]
+        newer = [belief for belief in others if belief.last_validated > added.last_validated]
         if newer:
             added = mark_stale(added, f"{newer[0].id}{_OTHERWISE}")
-        for one in () if newer else others:
-            self._put(one)
+        for other in () if newer else others:
+            self._put(other)
         self._put(added)
 
     def _put(self, pattern: SynthesizedPattern) -> None:
@@ -262,16 +267,18 @@ class _Believed:
         self, pattern: SynthesizedPattern, source: FactFold, of: Callable[[str], bool]
     ) -> Iterator[str]:
         """Yield a belief's accepted evidence under the ids it has in this scope."""
-        for one in pattern.evidence_ids:
-            tapes = {tape for tape, _ in evidence_sources([one], source)}
+        for evidence_id in pattern.evidence_ids:
+            tapes = {tape for tape, _ in evidence_sources([evidence_id], source)}
             mine = bool(tapes) and all(map(of, tapes))
-            fact = source.get(int(one)) if one.isdecimal() else None
+            fact = source.get(int(evidence_id)) if evidence_id.isdecimal() else None
             known = self._facts.get(fact_comparison_key(fact.text)) if fact is not None else None
-            known = known or self._names.get(one)
+            known = known or self._names.get(evidence_id)
             if mine and known is not None:
                 yield known
             else:
-                yield from (episode_id(*at) for at in evidence_sources([one], source) if of(at[0]))
+                yield from (
+                    episode_id(*at) for at in evidence_sources([evidence_id], source) if of(at[0])
+                )
 
 
 def evidence_sources(evidence: Iterable[str], fold: FactFold) -> list[tuple[str, int]]:
@@ -302,7 +309,7 @@ def _without(
         found = evidence_sources([one], fold)
         return bool(found) and all(channel_of(tape) in channels for tape, _ in found)
 
-    kept = [one for one in pattern.evidence_ids if not is_theirs(one)]
+    kept = [evidence_id for evidence_id in pattern.evidence_ids if not is_theirs(evidence_id)]
     if len(kept) == len(pattern.evidence_ids):
         return pattern
     if evidence_sources(kept, fold):
@@ -311,37 +318,43 @@ def _without(
     return replace(pattern, status="retired", reason=reason)
 
 
-def _is_newer(one: SharedReference, before: SharedReference | None) -> bool:
+def _is_newer(reference: SharedReference, before: SharedReference | None) -> bool:
     """Say whether a value is newer than another; one removed by unlinking is always older."""
     return (
-        before is None or before.updated_by == PARTED_REASON or one.updated_at > before.updated_at
+        before is None
+        or before.updated_by == PARTED_REASON
+        or reference.updated_at > before.updated_at
     )
 
 
-def _version(one: SharedReference, held: Compartments) -> SharedReference:
+def _version(reference: SharedReference, compartments: Compartments) -> SharedReference:
     """Return a value of another scope, or an older one, as the next version."""
-    before = held.references.get(one.key)
-    created = before.created_at if before is not None else one.created_at
-    version = 1 + max(held.versions.get(one.key, ()), default=0)
-    return replace(one, version=version, created_at=created, entry=0)
+    before = compartments.references.get(reference.key)
+    created = before.created_at if before is not None else reference.created_at
+    version = 1 + max(compartments.versions.get(reference.key, ()), default=0)
+    return replace(reference, version=version, created_at=created, entry=0)
 
 
 def _newest(
     versions: Mapping[int, tuple[SharedReference, str]], of: Callable[[str], bool]
 ) -> SharedReference | None:
-    known = [
-        one for one, channel in versions.values() if of(channel) and one.updated_by != PARTED_REASON
+    references = [
+        reference
+        for reference, channel in versions.values()
+        if of(channel) and reference.updated_by != PARTED_REASON
     ]
     # An older value that was merged has a higher version than newer ones.
-    return max(known, key=lambda one: (one.updated_at, one.version), default=None)
+    return max(
+        references, key=lambda reference: (reference.updated_at, reference.version), default=None
+    )
 
 
 def _change(
     values: Iterable[SharedReference], beliefs: Iterable[SynthesizedPattern]
 ) -> dict[str, Any]:
     data = {
-        "references": [one.as_json() for one in values],
-        "patterns": [one.as_json() for one in beliefs],
+        "references": [reference.as_json() for reference in values],
+        "patterns": [belief.as_json() for belief in beliefs],
     }
     return {name: found for name, found in data.items() if found}
 

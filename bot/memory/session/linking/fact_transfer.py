@@ -39,8 +39,10 @@ def was_parted(fold: FactFold) -> bool:
 def facts_ended_by_leaving(fold: FactFold) -> dict[str, Fact]:
     """Return the facts that ended because their speakers unlinked, by comparison key."""
     parted = {entry for key, entry in fold.decided_keys.items() if key.startswith(PARTED)}
-    ended = (one for one in fold.facts.values() if one.batch in parted and one.status == "retired")
-    return {fact_comparison_key(one.text): one for one in ended if one.text} if parted else {}
+    ended = (
+        fact for fact in fold.facts.values() if fact.batch in parted and fact.status == "retired"
+    )
+    return {fact_comparison_key(fact.text): fact for fact in ended if fact.text} if parted else {}
 
 
 def join_proposals(source: FactFold, target: FactFold) -> tuple[Proposal, ...]:
@@ -52,24 +54,24 @@ def join_proposals(source: FactFold, target: FactFold) -> tuple[Proposal, ...]:
     """
     # Facts that return with a person were not removed by a person.
     gone = facts_ended_by_leaving(target)
-    found: list[Proposal] = []
+    proposals: list[Proposal] = []
     for fact in _held(source):
         before = gone.get(fact_comparison_key(fact.text))
         if before is None or _held_already(fact, target.active()):
-            found.append(_proposed(fact, fact.evidence))
+            proposals.append(_proposed(fact, fact.evidence))
         else:
-            found.append(Proposal("reopen", fact=before.id))
-            found.append(Proposal("strengthen", fact=before.id, evidence=fact.evidence))
-    return tuple(found)
+            proposals.append(Proposal("reopen", fact=before.id))
+            proposals.append(Proposal("strengthen", fact=before.id, evidence=fact.evidence))
+    return tuple(proposals)
 
 
 def facts_ended_elsewhere(source: FactFold, target: FactFold) -> list[Fact]:
     """Return facts that ended in the joint scope and are still held in a member's own scope."""
-    over = {fact_comparison_key(one.text) for one in _held(target)} - {
-        fact_comparison_key(one.text) for one in _held(source)
+    over = {fact_comparison_key(fact.text) for fact in _held(target)} - {
+        fact_comparison_key(fact.text) for fact in _held(source)
     }
-    ended = (one for one in source.facts.values() if one.status not in ("active", "pending"))
-    return [one for one in ended if one.text and fact_comparison_key(one.text) in over]
+    ended = (fact for fact in source.facts.values() if fact.status not in ("active", "pending"))
+    return [fact for fact in ended if fact.text and fact_comparison_key(fact.text) in over]
 
 
 def departure_proposals(
@@ -83,11 +85,11 @@ def departure_proposals(
         movers: Their identities.
         ended: Facts that they ended themselves in the joint scope.
     """
-    over = {fact_comparison_key(one.text) for one in ended}
+    over = {fact_comparison_key(fact.text) for fact in ended}
     ends = [
-        Proposal("retire", fact=one.id)
-        for one in _held(target)
-        if fact_comparison_key(one.text) in over
+        Proposal("retire", fact=fact.id)
+        for fact in _held(target)
+        if fact_comparison_key(fact.text) in over
     ]
     taken = [
         _proposed(fact, mine) for fact in _held(source) if (mine := _of(fact.evidence, movers))
@@ -97,21 +99,21 @@ def departure_proposals(
 
 def removal_proposals(source: FactFold, movers: Collection[str]) -> tuple[Proposal, ...]:
     """Return the proposals for the joint scope when identities unlink from it."""
-    found: list[Proposal] = []
+    proposals: list[Proposal] = []
     for fact in _held(source):
         if _only_of(fact, movers):
-            found.append(Proposal("retire", fact=fact.id))
+            proposals.append(Proposal("retire", fact=fact.id))
         elif mine := _of(fact.evidence, movers):
-            found.append(Proposal("weaken", fact=fact.id, evidence=mine))
+            proposals.append(Proposal("weaken", fact=fact.id, evidence=mine))
     # Facts of those who leave had ended others in the same batches.
-    theirs = {one.admitted for one in source.facts.values() if _only_of(one, movers)}
-    left = [one for one in source.active() if not _only_of(one, movers)]
+    theirs = {other.admitted for other in source.facts.values() if _only_of(other, movers)}
+    left = [other for other in source.active() if not _only_of(other, movers)]
     for fact in source.facts.values():
         ended = fact.status in ("superseded", "retired") and fact.batch in theirs and fact.text
         if ended and not _only_of(fact, movers) and not _held_already(fact, left):
-            found.append(Proposal("reopen", fact=fact.id))
+            proposals.append(Proposal("reopen", fact=fact.id))
             left.append(fact)
-    return tuple(found)
+    return tuple(proposals)
 
 
 def _held(fold: FactFold) -> list[Fact]:
@@ -124,7 +126,7 @@ def _proposed(fact: Fact, evidence: tuple[Evidence, ...]) -> Proposal:
         suspect = _PENDING
     elif ORIGIN_TRUST[weakest_origin(evidence)] < _GROUNDED:
         suspect = _ACCEPTED
-    made = Proposal(
+    proposal = Proposal(
         "add",
         fact.text,
         subject=fact.subject,
@@ -132,23 +134,23 @@ def _proposed(fact: Fact, evidence: tuple[Evidence, ...]) -> Proposal:
         evidence=evidence,
         unverified=fact.unverified,
     )
-    return replace(made, review_reason=suspect)
+    return replace(proposal, review_reason=suspect)
 
 
 def _held_already(fact: Fact, believed: Iterable[Fact]) -> bool:
     """Say whether a belief says the same as a fact, or contradicts it."""
-    texts = [one.text for one in believed]
-    return any(is_same_fact(fact.text, one) or is_contradiction(fact.text, one) for one in texts)
+    texts = [other.text for other in believed]
+    return any(is_same_fact(fact.text, text) or is_contradiction(fact.text, text) for text in texts)
 
 
 def _of(evidence: Iterable[Evidence], movers: Collection[str]) -> tuple[Evidence, ...]:
     """Return the evidence that belongs to some identities."""
-    channels = {channel_of(one) for one in movers}
+    channels = {channel_of(mover) for mover in movers}
     return tuple(
-        one
-        for one in evidence
-        if identity_at(one.tape, one.sender) in movers
-        or (not one.sender and channel_of(one.tape) in channels)
+        other
+        for other in evidence
+        if identity_at(other.tape, other.sender) in movers
+        or (not other.sender and channel_of(other.tape) in channels)
     )
 
 

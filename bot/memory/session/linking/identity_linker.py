@@ -124,7 +124,12 @@ class IdentityLinker:
                 return [], "often"
             offers = people.offers.values()
             offer = next(
-                (one for one in offers if one.digest == digest and one.is_valid(now)), None
+                (
+                    link_offer
+                    for link_offer in offers
+                    if link_offer.digest == digest and link_offer.is_valid(now)
+                ),
+                None,
             )
             if offer is None:
                 return [link_entry("missed", who, now, key=key)], "wrong"
@@ -187,15 +192,19 @@ class IdentityLinker:
 
     def find_waiting_claim(self, identity: str, claim: int | None = None) -> LinkClaim | None:
         """Return the valid claim that an identity must answer, if its id matches; else None."""
-        found = self.people.claims.get(identity)
-        if found is None or claim not in (None, found.entry):
+        link_claim = self.people.claims.get(identity)
+        if link_claim is None or claim not in (None, link_claim.entry):
             return None
-        return found if found.is_valid(self._clock.now()) else None
+        return link_claim if link_claim.is_valid(self._clock.now()) else None
 
     def _claimed_by(self, key: str) -> LinkClaim | None:
-        moved = (one.claim for one in self.people.moves.values() if one.claim is not None)
-        known = (*self.people.claims.values(), *moved)
-        return next((one for one in known if one.key == key), None)
+        moved = (
+            scope_move.claim
+            for scope_move in self.people.moves.values()
+            if scope_move.claim is not None
+        )
+        link_claims = (*self.people.claims.values(), *moved)
+        return next((link_claim for link_claim in link_claims if link_claim.key == key), None)
 
     # Moving facts.
 
@@ -267,7 +276,7 @@ class IdentityLinker:
         ended = await self._ended_by(move, source, target)
         gained = departure_proposals(source.fold, target.fold, move.identities, ended)
         outcome = await target.apply(ProposalBatch(key, "import", gained))
-        channels = {channel_of(one) for one in move.identities}
+        channels = {channel_of(identity) for identity in move.identities}
         history = await _history(source)
         await self._hold(
             target, key, lambda: departure_changes(source.fold, target.fold, history, channels)
@@ -296,15 +305,15 @@ class IdentityLinker:
         self, move: ScopeMove, source: ScopeMemory, target: ScopeMemory
     ) -> list[Fact]:
         """Return the facts that those who leave ended, and that their own scope still holds."""
-        channels = {channel_of(one) for one in move.identities}
-        found: list[Fact] = []
+        channels = {channel_of(identity) for identity in move.identities}
+        facts: list[Fact] = []
         for fact in facts_ended_elsewhere(source.fold, target.fold):
             batch = await source.find_batch(fact.batch)
             # The key of a change contains the session that made it.
             parts = str(batch.data.get("key")).split(":") if batch is not None else []
             if len(parts) > 1 and parts[1] in channels:
-                found.append(fact)
-        return found
+                facts.append(fact)
+        return facts
 
     # The tape.
 
@@ -315,10 +324,10 @@ class IdentityLinker:
 
 
 async def _history(scope: ScopeMemory) -> ScopeHistory:
-    found = ScopeHistory()
+    scope_history = ScopeHistory()
     with suppress(TapeNotFound):
         async with aclosing(read_batches(scope.tape.store, scope.name, 1)) as parts:
             async for entries in parts:
                 for entry in entries:
-                    found.apply(entry)
-    return found
+                    scope_history.apply(entry)
+    return scope_history

@@ -166,16 +166,16 @@ class ScopeRegistry:
         return outcome
 
     async def _follow(self) -> None:
-        for one in list(self.active_sessions.values()):
-            await one.update_home()
+        for active_session in list(self.active_sessions.values()):
+            await active_session.update_home()
 
     def person(self, name: str) -> ScopeMemory:
         """Return a person's scope by the name of its tape."""
-        found = self._people.get(name)
-        if found is None:
-            found = self._scope(name, "person")
-            self._people[name] = found
-        return found
+        scope_memory = self._people.get(name)
+        if scope_memory is None:
+            scope_memory = self._scope(name, "person")
+            self._people[name] = scope_memory
+        return scope_memory
 
     def _scope(self, name: str, kind: ScopeKind) -> ScopeMemory:
         tape = TapeService(self._store, name)

@@ -179,7 +179,9 @@ class IdentityFold:
 
     def move_of_command(self, key: str) -> ScopeMove | None:
         """Return the move that a command caused; None if it caused none yet."""
-        return next((one for one in self.moves.values() if one.key == key), None)
+        return next(
+            (scope_move for scope_move in self.moves.values() if scope_move.key == key), None
+        )
 
     def last_change_id(self, identity: str) -> int:
         """Return the id of the newest event that changed a person's identities; 0 if none."""
@@ -197,7 +199,9 @@ class IdentityFold:
             return "self"
         if self.primary_identity(offerer) == self.primary_identity(claimer):
             return "joined"
-        channels = [{channel_of(one) for one in self.members(who)} for who in (offerer, claimer)]
+        channels = [
+            {channel_of(member) for member in self.members(who)} for who in (offerer, claimer)
+        ]
         return None if channels[0].isdisjoint(channels[1]) else "channel"
 
     # Folding.
@@ -288,11 +292,11 @@ class IdentityFold:
         self._note(move, before)
 
     def _group(self, members: tuple[str, ...]) -> None:
-        for one in members:
+        for member in members:
             if len(members) == 1:
-                self._groups.pop(one, None)
+                self._groups.pop(member, None)
             else:
-                self._groups[one] = members
+                self._groups[member] = members
 
     def _note(self, move: ScopeMove, concerned: Collection[str]) -> None:
         self.moves[move.entry] = move

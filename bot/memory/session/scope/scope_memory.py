@@ -176,8 +176,8 @@ class ScopeMemory:
             more |= {"undoes": batch.undone_entry} if batch.undone_entry is not None else {}
             more |= {"clears": True} if batch.clears_all else {}
             more |= {"usage": batch.usage} if batch.usage is not None else {}
-            made = batch_entry(self._fold, outcome, key=batch.key, author=batch.author, **more)
-            return [made], outcome
+            entry = batch_entry(self._fold, outcome, key=batch.key, author=batch.author, **more)
+            return [entry], outcome
 
         await self._ready()
         if len(self._fold.facts) > _MANY and batch.key not in self._fold.decided_keys:
@@ -243,17 +243,17 @@ class ScopeMemory:
 
     async def find_batch(self, entry: int) -> TapeEntry | None:
         """Return the entry that records a batch; None if there is none."""
-        found = await self.tape.read_entries(entry, entry) if entry else []
-        return found[0] if found and found[0].name == FACTS_EVENT else None
+        entries = await self.tape.read_entries(entry, entry) if entry else []
+        return entries[0] if entries and entries[0].name == FACTS_EVENT else None
 
     async def _batches_back(self) -> AsyncGenerator[TapeEntry, None]:
         at = self._fold.last_entry_id
         while at:
-            found = await self.tape.read_entries(at, at)
-            if not found:
+            entries = await self.tape.read_entries(at, at)
+            if not entries:
                 return
-            yield found[0]
-            before = found[0].data.get("previous")
+            yield entries[0]
+            before = entries[0].data.get("previous")
             at = before if type(before) is int and before < at else 0
 
     async def _ready(self) -> None:
@@ -275,25 +275,27 @@ async def load_fact_entries(tape: TapeService, last: int | None = None) -> list[
         last: Id of the newest entry of the chain, 0 if there is none; by default it is searched
             for.
     """
-    found: list[TapeEntry] = []
+    entries: list[TapeEntry] = []
     if last is None:
-        found = await _newest_link(tape)
+        entries = await _newest_link(tape)
     elif last:
-        found = [one for one in await tape.read_entries(last, last) if is_chain_entry(one)]
-    while found and not isinstance(found[-1].data.get("state"), dict):
-        if is_chain_start(found[-1]):
+        entries = [entry for entry in await tape.read_entries(last, last) if is_chain_entry(entry)]
+    while entries and not isinstance(entries[-1].data.get("state"), dict):
+        if is_chain_start(entries[-1]):
             break
-        before = found[-1].data.get("previous")
-        if type(before) is not int or not 0 < before < found[-1].id:
-            before = found[-1].id - 1
-        older = [one for one in await tape.read_entries(before, before) if is_chain_entry(one)]
+        before = entries[-1].data.get("previous")
+        if type(before) is not int or not 0 < before < entries[-1].id:
+            before = entries[-1].id - 1
+        older = [
+            entry for entry in await tape.read_entries(before, before) if is_chain_entry(entry)
+        ]
         # Past a damaged entry, the chain continues with the one before it. Past a reset, or in a
         # partial copy, nothing is there.
         older = older or await _newest_link(tape, before)
         if not older:
             break
-        found += older
-    return found[::-1]
+        entries += older
+    return entries[::-1]
 
 
 async def _newest_link(tape: TapeService, before: int | None = None) -> list[TapeEntry]:

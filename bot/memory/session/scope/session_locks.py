@@ -45,7 +45,7 @@ class SessionLocks:
         """
         self._closed = frozenset(tapes)
         try:
-            while any(self._opening[one] for one in tapes):
+            while any(self._opening[tape] for tape in tapes):
                 await self._changed.wait()
             yield
         finally:

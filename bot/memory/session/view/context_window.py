@@ -57,7 +57,9 @@ def visible_entries(
         after: Entries after the range that may be out of view by now, for the same purpose.
     """
     joined = {i for entry in (*entries, *after, *window.entries) for i in joined_message_ids(entry)}
-    edits = {old: one for one in (*entries, *after) if (old := replaced_entry_id(one)) is not None}
+    edits = {
+        old: entry for entry in (*entries, *after) if (old := replaced_entry_id(entry)) is not None
+    }
     edits |= window.edits
     return [
         edits.get(entry.id, entry)
@@ -109,7 +111,7 @@ class ResumedEntries:
         messages, tokens = record.get("messages"), record.get("tokens")
         if type(messages) is not int or type(tokens) is not int:
             return NO_RESUMED_ENTRIES
-        return cls(tuple(one for one in ids if type(one) is int), messages, tokens)
+        return cls(tuple(other for other in ids if type(other) is int), messages, tokens)
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON."""
@@ -243,12 +245,12 @@ class WindowFold:
     def add_resumed(self, entries: Iterable[TapeEntry]) -> None:
         """Add the entries that return with a problem, after reading them from the tape."""
         found = {entry.id: entry for entry in entries}
-        known = [found[one] for one in self.resume_plan.ids if one in found]
+        known = [found[other] for other in self.resume_plan.ids if other in found]
         # An imported tape may name any entries; only those of the same problem count.
         known = [
-            one
-            for one in known
-            if one.kind in CONVERSATION_KINDS and problem_of(one) == self.problem
+            entry
+            for entry in known
+            if entry.kind in CONVERSATION_KINDS and problem_of(entry) == self.problem
         ]
         # A message edited while another problem was active appears in its new version.
         edits = {old: entry for entry in known if (old := replaced_entry_id(entry)) in found}
@@ -266,7 +268,9 @@ class WindowFold:
 
     def joined_since(self, first: int) -> list[TapeEntry]:
         """Return the queued messages that joined at or after an entry."""
-        return [one for entry in self.entries if entry.id >= first for one in self._joined(entry)]
+        return [
+            other for entry in self.entries if entry.id >= first for other in self._joined(entry)
+        ]
 
     def spans(self) -> list[list[int]]:
         """Return a few id ranges that cover all entries in view or waiting."""
@@ -275,11 +279,11 @@ class WindowFold:
         # Included so that messages they dropped, if read again, do not wait again.
         ids |= {one for one in (self.overheard_discarded_at, self.parent_discarded_at) if one}
         spans: list[list[int]] = []
-        for one in sorted(ids):
-            if spans and one - spans[-1][1] <= _GAP:
-                spans[-1][1] = one
+        for other in sorted(ids):
+            if spans and other - spans[-1][1] <= _GAP:
+                spans[-1][1] = other
             else:
-                spans.append([one, one])
+                spans.append([other, other])
         return spans
 
     def waiting_messages(self) -> list[TapeEntry]:
@@ -377,10 +381,10 @@ class WindowFold:
             dropped, self.parent_discarded_at = self._not_joined(), entry.id
         elif discards_overheard(entry):
             dropped, self.overheard_discarded_at = self.overheard_messages(), entry.id
-        for one in dropped:
-            del self.queued[one.id]
-            if not is_overheard(one):
-                self._uncount(one)
+        for other in dropped:
+            del self.queued[other.id]
+            if not is_overheard(other):
+                self._uncount(other)
 
     def _forget_marks(self) -> None:
         first = min([self.first_id, *self.queued])
@@ -419,10 +423,10 @@ class WindowFold:
             self._drop_before(through + 1)
         if self.first_id == through + 1:
             # All that is left is in view: recount it, to correct earlier miscounts.
-            left = [one for one in self.conversation() if one.id > through]
-            left += [one for one in self.waiting_messages() if one.id > through]
-            self.unconsolidated = sum(one.kind == "message" for one in left)
-            self.unconsolidated_tokens = sum(entry_tokens(one) for one in left)
+            left = [entry for entry in self.conversation() if entry.id > through]
+            left += [entry for entry in self.waiting_messages() if entry.id > through]
+            self.unconsolidated = sum(entry.kind == "message" for entry in left)
+            self.unconsolidated_tokens = sum(entry_tokens(entry) for entry in left)
 
     def _bound(self) -> None:
         if self.messages <= self.max_messages and self.tokens <= self.max_tokens:
@@ -436,9 +440,9 @@ class WindowFold:
                 place = entry.id
                 if messages * 2 <= self.max_messages and tokens * 2 <= self.max_tokens:
                     break
-            for one in [entry] if entry.kind in CONVERSATION_KINDS else self._joined(entry):
-                messages -= one.kind == "message"
-                tokens -= entry_tokens(one)
+            for other in [entry] if entry.kind in CONVERSATION_KINDS else self._joined(entry):
+                messages -= other.kind == "message"
+                tokens -= entry_tokens(other)
         if place is not None:
             self._drop_before(place)
 

@@ -53,7 +53,7 @@ def select_facts(
         if size <= room:
             room -= size
             kept.append(fact)
-    return sorted(kept, key=lambda one: (one.confidence < _CERTAIN, one.id))
+    return sorted(kept, key=lambda other: (other.confidence < _CERTAIN, other.id))
 
 
 def group_by_subject(facts: Iterable[Fact]) -> dict[str, list[Fact]]:

@@ -61,7 +61,7 @@ async def fold_at(tape: TapeService, at: int) -> SessionFold:
 
 
 def _bound(window: WindowFold, bounds: object) -> None:
-    if isinstance(bounds, list) and [type(one) for one in bounds] == [int, int]:
+    if isinstance(bounds, list) and [type(bound) for bound in bounds] == [int, int]:
         window.max_messages, window.max_tokens = bounds
 
 
@@ -85,15 +85,15 @@ async def _restored(
 async def load_resumed_entries(tape: TapeService, window: WindowFold) -> None:
     """Read the entries that return to view with the active problem."""
     runs: list[list[int]] = []
-    for one in sorted(window.resume_plan.ids):
-        if runs and one - runs[-1][1] <= _NEAR:
-            runs[-1][1] = one
+    for other in sorted(window.resume_plan.ids):
+        if runs and other - runs[-1][1] <= _NEAR:
+            runs[-1][1] = other
         else:
-            runs.append([one, one])
-    found: list[TapeEntry] = []
+            runs.append([other, other])
+    entries: list[TapeEntry] = []
     for first, last in runs:
-        found += await tape.read_entries(first, last)
-    window.add_resumed(found)
+        entries += await tape.read_entries(first, last)
+    window.add_resumed(entries)
 
 
 async def _last_pointers(tape: TapeService, before: int | None) -> Pointers | None:

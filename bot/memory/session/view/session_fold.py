@@ -288,8 +288,13 @@ def _owed(turns: TurnFold) -> dict[str, Any]:
         "unsettled": dict(turns.unanswered),
         "commands": dict(turns.unanswered_commands),
         "undelivered": [
-            [one.turn, one.entry, one.reply_to, list(one.inbound)]
-            for one in turns.undelivered.values()
+            [
+                undelivered_answer.turn,
+                undelivered_answer.entry,
+                undelivered_answer.reply_to,
+                list(undelivered_answer.inbound),
+            ]
+            for undelivered_answer in turns.undelivered.values()
         ],
         "split": dict(turns.split_messages),
         "interrupted": dict(turns.interrupted_messages),

@@ -72,18 +72,18 @@ class UndeliveredAnswer:
 
     @classmethod
     def from_entry(
-        cls, turn: str, said: TapeEntry, reply_to: str | None, inbound: tuple[str, ...]
+        cls, turn: str, entry: TapeEntry, reply_to: str | None, inbound: tuple[str, ...]
     ) -> UndeliveredAnswer:
         """Return the answer in an entry: an assistant message or a reply."""
-        data = said.data
+        data = entry.data
         replaces, via = data.get("replaces"), data.get("via")
         return cls(
             turn,
-            str(said.payload.get("content") or data.get("text") or ""),
-            said.id,
+            str(entry.payload.get("content") or data.get("text") or ""),
+            entry.id,
             reply_to,
             inbound,
-            _pairs(data.get("buttons") or said.payload.get("buttons")),
+            _pairs(data.get("buttons") or entry.payload.get("buttons")),
             replaces if isinstance(replaces, str) else None,
             _pairs(data.get("files")),
             via if isinstance(via, str) else None,

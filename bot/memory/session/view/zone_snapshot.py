@@ -143,7 +143,7 @@ def zone_entries(snapshot: MemorySnapshot, now: str) -> list[TapeEntry]:
     if snapshot.long_term:
         data: dict[str, Any] = {"content": snapshot.long_term, "updated_at": now}
         if snapshot.facts:
-            data["facts"] = [list(one) for one in snapshot.facts]
+            data["facts"] = [list(fact) for fact in snapshot.facts]
         entries.append(event(LONG_TERM_EVENT, data))
     if snapshot.shared:
         entries.append(event(SHARED_EVENT, {"content": snapshot.shared, "updated_at": now}))

@@ -51,8 +51,8 @@ async def read_zone_versions(tape: TapeService) -> AsyncGenerator[ZoneVersion, N
             inside.append(entry)
             if entry.kind == "anchor" and entry.name == MEMORY_OPEN:
                 fold = ZoneFold()
-                for one in reversed(inside):
-                    fold.apply(one)
+                for other in reversed(inside):
+                    fold.apply(other)
                 found = fold if fold.span is not None else None
     if found is not None:
         yield _version(found, None)

@@ -194,7 +194,7 @@ class DocumentSearch:
         self, columns: list[Columns], found: set[int], question: RankingQuery, spreads: bool
     ) -> RankedRows:
         weights = self.words.weights
-        rows = {(row := _row(one, weights)).id: (row, one[-2], one[-1]) for one in columns}
+        rows = {(row := _row(other, weights)).id: (row, other[-2], other[-1]) for other in columns}
         read = {i: row for i, (row, _, beside) in rows.items() if beside or i in found}
         admitted = {i for i, (_, admitted, _) in rows.items() if admitted}
         ranked = score_rows(
@@ -213,7 +213,7 @@ class DocumentSearch:
             " order by d.said_at desc, d.entry desc limit %(most)s",
             most=self._query.limit,
         )
-        return [(0.0, _row(one, {})) for one in columns]
+        return [(0.0, _row(row, {})) for row in columns]
 
     def _newest_entries(self) -> str:
         """Return a relation ``d`` with one document of each of the newest entries of each tape."""

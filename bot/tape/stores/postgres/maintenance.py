@@ -90,8 +90,8 @@ class TapeMaintenance:
             if await cursor.fetchone() != (True,):
                 return
             cursor = await connection.execute("select part, asked_at from tapebot.vacuum_wanted")
-            wanted = await cursor.fetchall()
-            done = [one for one in wanted if await self._cleaned(connection, one[0])]
+            rows = await cursor.fetchall()
+            done = [row for row in rows if await self._cleaned(connection, row[0])]
             if done:
                 await connection.execute(_WHOLE)
             for part, asked in done:

@@ -176,11 +176,11 @@ class TapeReader:
         """Return the links of the entries of an id range."""
         rows = await self._ask(tape, _LINKS, clamp_id(first), clamp_id(last))
         found = (link_of(number, link, more) for _, number, link, more in rows)
-        return [one for one in found if one is not None]
+        return [chain_link for chain_link in found if chain_link is not None]
 
     async def read_by_ids(self, tape: str, ids: Sequence[int]) -> EntryPage:
         """Return the existing entries among these ids."""
-        return await self._page(tape, _THESE, [one for one in ids if one <= MAX_ROW_ID])
+        return await self._page(tape, _THESE, [other for other in ids if other <= MAX_ROW_ID])
 
     async def anchors(self, tape: str) -> list[TapeEntry]:
         """Return the anchor entries, oldest first."""
@@ -188,19 +188,19 @@ class TapeReader:
 
     async def last_anchor(self, tape: str, name: str) -> list[TapeEntry]:
         """Return the last anchor of a name, if there is one."""
-        kept = text_to_bytea(name)
-        return (await self._page(tape, _LAST_ANCHOR, kept, kept)).entries
+        data = text_to_bytea(name)
+        return (await self._page(tape, _LAST_ANCHOR, data, data)).entries
 
     async def read(self, tape: str, first: int, last: int) -> list[TapeEntry]:
         """Return the entries of an id range in one consistent state, however many."""
         while True:
             page = await self.read_page(tape, first, last, _LAST_PAGE)
-            found, live, newest = page.entries, page.live, page.version
+            entries, live, newest = page.entries, page.live, page.version
             while page.rows == _LAST_PAGE and page.last_row is not None and page.live == live:
                 page = await self.read_page(tape, page.last_row + 1, min(last, newest), _LAST_PAGE)
-                found += page.entries
+                entries += page.entries
             if page.live == live:
-                return found
+                return entries
             # Archived or reset meanwhile: entries still to read may have been dropped.
 
     async def read_back(self, tape: str, before: int | None) -> AsyncGenerator[TapeEntry, None]:

@@ -94,8 +94,8 @@ def link_of(number: int, link: bytes | None, more: int | None) -> ChainLink | No
 def entry_of(number: int, body: bytes, link: bytes | None, more: int | None) -> TapeEntry | None:
     """Return a row's entry; None if it is unreadable or does not match its digest."""
     if link is not None:
-        held, content = link_of(number, link, more), body[len(_OPENING) : -1]
-        if held is None or not body.startswith(_OPENING) or not held.covers(content):
+        chain_link, content = link_of(number, link, more), body[len(_OPENING) : -1]
+        if chain_link is None or not body.startswith(_OPENING) or not chain_link.covers(content):
             return None
     line = decode_line(body)
     return None if line is None else replace(line.entry, id=number)
@@ -115,7 +115,7 @@ def index_document(tape: str, entry: TapeEntry) -> dict[str, Any] | None:
         JSON that PostgreSQL's ``jsonb`` can hold; None if there is nothing to store.
     """
     made: dict[str, Any] = {}
-    if documents := [_kept(one) for one in documents_of(entry)]:
+    if documents := [_kept(document) for document in documents_of(entry)]:
         made["documents"] = documents
     if (gap := _gap(tape, entry)) is not None:
         made["gap"] = gap

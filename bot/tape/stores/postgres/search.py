@@ -70,14 +70,16 @@ async def search(
     query.validate()
     if query.after_anchor is not None or query.before_anchor is not None:
         query = await resolve_query_anchors(query, resolve)
-    asked = query
+    search_query = query
 
     async def work(connection: Connection) -> list[Hit]:
         await connection.execute(_BEGIN)
-        scope = await build_filter(connection, workspace, asked)
-        finding = DocumentSearch(connection, scope, asked)
+        scope = await build_filter(connection, workspace, search_query)
+        finding = DocumentSearch(connection, scope, search_query)
         ranked = await finding.run()
-        return await _hits(connection, scope, asked, ranked, worded=bool(asked.text.strip()))
+        return await _hits(
+            connection, scope, search_query, ranked, worded=bool(search_query.text.strip())
+        )
 
     with map_read_errors(database, "the tapes"):
         return await database.transact(work, seconds=_LONGEST)
@@ -96,7 +98,7 @@ async def _hits(
     keys = [(place_of(row.id)[0], row.entry) for _, row in ranked]
     around = await _around(connection, scope, keys, query.neighbours)
     read = await _entries(
-        connection, scope, {*keys, *(one for side in around.values() for one in side)}
+        connection, scope, {*keys, *(key for side in around.values() for key in side)}
     )
     return [
         Hit(

@@ -199,13 +199,15 @@ class PostgresTapeStore(TapeStore):
 
     async def get_anchor(self, tape: str, name: str) -> Anchor:
         """Return the last anchor of this name."""
-        found = (anchor_from_entry(tape, one) for one in await self._reader.last_anchor(tape, name))
-        return find_last_anchor(tape, name, (one for one in found if one is not None))
+        found = (
+            anchor_from_entry(tape, entry) for entry in await self._reader.last_anchor(tape, name)
+        )
+        return find_last_anchor(tape, name, (anchor for anchor in found if anchor is not None))
 
     async def list_anchors(self, tape: str) -> list[Anchor]:
         """Return all anchors of a tape, oldest first."""
         found = (anchor_from_entry(tape, entry) for entry in await self._reader.anchors(tape))
-        return [one for one in found if one is not None]
+        return [anchor for anchor in found if anchor is not None]
 
     async def search(self, query: SearchQuery) -> list[Hit]:
         """Return the best matches, best first."""

@@ -88,14 +88,14 @@ class TermWeigher:
             self._guessed = MAX_GUESSES
         dated = date_terms(asked)
         await self._look_up((*asked, *dated))
-        found = self._words
+        weighted_terms = self._words
         for known, term in sorted((self._known.get(term, 0), term) for term in asked):
             if self._has_room(known):
                 await self._gather(term)
             else:
-                found.weights[term] = idf(known, self._scope.total)
-                found.common.append(term)
-        if not found.gathered and not found.weights:
+                weighted_terms.weights[term] = idf(known, self._scope.total)
+                weighted_terms.common.append(term)
+        if not weighted_terms.gathered and not weighted_terms.weights:
             for term in asked:
                 await self._gather_near(term, doubted=True)
         for term in dated:
@@ -103,12 +103,12 @@ class TermWeigher:
             if self._has_room(known):
                 self._take(term, DATE_WORTH)
             else:
-                found.weights[term] = DATE_WORTH * idf(known, self._scope.total)
+                weighted_terms.weights[term] = DATE_WORTH * idf(known, self._scope.total)
         await self._look_up(parsed.compounds)
         for term in parsed.compounds:
             self._take(term, 1.0)
         await self._take_runs(parsed.weighty)
-        return found
+        return weighted_terms
 
     def _has_room(self, known: int) -> bool:
         return self._scope.total <= GATHERED or known <= self._room

@@ -143,22 +143,22 @@ class TapeWriter:
         """
         once, now = uuid4(), self._clock.now()
         carried = await _packed(tape, stamp(carry, self._clock))
-        place = [self._workspace, text_to_bytea(tape)]
+        datas = [self._workspace, text_to_bytea(tape)]
 
         async def work(connection: Connection) -> Row | None:
-            cursor = await connection.execute(_HOLD, place)
-            if (held := await cursor.fetchone()) is None:
+            cursor = await connection.execute(_HOLD, datas)
+            if (row := await cursor.fetchone()) is None:
                 return None
-            version, live, kept = held
+            version, live, kept = row
             kept = kept if title is None else text_to_bytea(title)
             seal = self._names.next_segment(tape, live, version, now) if keep else None
-            dropped = await self._dropped(connection, place, live) if keep else version
+            dropped = await self._dropped(connection, datas, live) if keep else version
             told = None if kept is None else bytea_to_text(kept)
             head = header_entry(tape, told, previous=seal, dropped=dropped)
             whole = pack(tape, stamp([head], self._clock)) + carried
             name = None if seal is None else seal.name
             cursor = await connection.execute(
-                _TURN_OVER, [*place, expect, once, name, kept, *whole.arguments]
+                _TURN_OVER, [*datas, expect, once, name, kept, *whole.arguments]
             )
             return await cursor.fetchone()
 
@@ -168,9 +168,9 @@ class TapeWriter:
         _see(tape, outcome, expect, last)
         return self._names.next_segment(tape, first, last, now)
 
-    async def _dropped(self, connection: Connection, place: list[bytes], live: int) -> int:
+    async def _dropped(self, connection: Connection, datas: list[bytes], live: int) -> int:
         """Return the id of the last entry that a reset dropped, from the live part's header."""
-        cursor = await connection.execute(_HEADER, [*place, live])
+        cursor = await connection.execute(_HEADER, [*datas, live])
         row = await cursor.fetchone()
         head = None if row is None else entry_of(live, bytes(row[0]), None, None)
         return 0 if head is None else last_dropped(head)
@@ -204,7 +204,10 @@ class TapeWriter:
         once = uuid4()
         while True:
             state = await self._reader.state(tape)
-            heads = {state.live, *(one.first_id for one in await self._reader.segments(tape))}
+            heads = {
+                state.live,
+                *(segment.first_id for segment in await self._reader.segments(tape)),
+            }
             seen = await self._reader.read_by_ids(tape, list(wanted))
             held = {entry.id: entry for entry in seen.entries}
             changed = await anyio.to_thread.run_sync(pending_tombstones, tape, wanted, held, heads)
@@ -240,21 +243,30 @@ class TapeWriter:
                 async for page in lines:
                     await _put(connection, row[0], tape, page)
                     if live is None:
-                        live = next((one.entry.id for one in page if one.entry.id > sealed), None)
+                        live = next(
+                            (
+                                tape_line.entry.id
+                                for tape_line in page
+                                if tape_line.entry.id > sealed
+                            ),
+                            None,
+                        )
                 if live is None:
                     raise TapeWriteError(
                         f"tape {tape} has no readable entry after its last segment"
                     )
                 await connection.execute(_BEGIN_AT, [live, row[0]])
-                for one in segments:
-                    await connection.execute(_SEAL, [row[0], one.first_id, one.last_id, one.name])
+                for segment in segments:
+                    await connection.execute(
+                        _SEAL, [row[0], segment.first_id, segment.last_id, segment.name]
+                    )
 
     async def _replace(
         self, tape: str, tombstones: Sequence[TapeEntry], live: int, erasures: int, once: UUID
     ) -> bool:
         packed = await _packed(tape, tombstones)
         head = next(
-            (one for one in tombstones if one.id == live and one.name == HEADER_EVENT), None
+            (entry for entry in tombstones if entry.id == live and entry.name == HEADER_EVENT), None
         )
         title = None if head is None else header_title(head)
         with _map_write_errors(f"tape {tape}"):
@@ -317,7 +329,7 @@ def _map_write_errors(what: str) -> Iterator[None]:
 
 async def _see_names(connection: Connection, tape: str, segments: Sequence[Segment]) -> None:
     """Check that no other tape has segments of these names."""
-    names = [one.name for one in segments]
+    names = [segment.name for segment in segments]
     found = await connection.execute(
         "select name from tapebot.segment where name = any (%s)", [names]
     )
