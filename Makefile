@@ -59,6 +59,7 @@ pictures: $(VENV)/.dev browser ## Make the README's pictures from the running pr
 	@$(BIN)/python -m docs.pictures.make
 
 lint: $(VENV)/.dev ## Check style, types and the layers
+	@! git grep -nE '^(<<<<<<<|>>>>>>>) ' || { echo "resolve these merge conflicts" >&2; exit 1; }
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy

@@ -17,8 +17,8 @@ from bot.memory.session.bus.memory_bus import MemoryBus
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.scope.scope_memory import load_fact_entries
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.zone import MemoryZone
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.zone import MemoryZone
 from bot.tape.entries import message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore

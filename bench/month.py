@@ -14,8 +14,8 @@ from bot.memory.records.event_names import (
     HISTORY_EVENT,
 )
 from bot.memory.records.fact import Fact
-from bot.memory.session.view.session_fold import CONSOLIDATION_FAILED_EVENT
-from bot.memory.session.view.turn_fold import parse_usage
+from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
+from bot.memory.session.state.turn_fold import parse_usage
 from bot.offline.model import OfflineModel
 from bot.testing.host import Host, session_host
 

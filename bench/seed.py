@@ -13,9 +13,9 @@ from bot.memory.records.conversation_entries import LOOP_STEP, TURN_END, TURN_ST
 from bot.memory.records.event_names import (
     HISTORY_EVENT,
 )
-from bot.memory.session.view.context_window import WindowFold
-from bot.memory.session.view.session_fold import SessionFold
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.state.zone_snapshot import (
     MemorySnapshot,
     zone_entries,
 )

@@ -1,1 +1,8 @@
 """Adapters between chat platforms and the message bus; they do not use tapes or models."""
+
+__all__ = [
+    "base",
+    "console",
+    "registry",
+    "web",
+]

@@ -26,8 +26,8 @@ from bot.inspector.server import bind, serve
 from bot.inspector.transcript import TapeTranscript
 from bot.llm.base import ModelReply, ModelRequest, OnText
 from bot.memory.session.linking.scope_registry import ScopeRegistry
-from bot.memory.session.view.context_window import WindowFold
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.session_fold import SessionFold
 from bot.offline import OfflineModel
 from bot.tape.entries import TapeEntry, anchor, event, message, tool_call, tool_result
 from bot.tape.store import TapeStore

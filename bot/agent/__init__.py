@@ -1,1 +1,18 @@
 """The agent loop: run a turn from message to answer, with commands, tools and consolidation."""
+
+__all__ = [
+    "agent",
+    "builtin_tools",
+    "commands",
+    "consolidation",
+    "context",
+    "request_builder",
+    "request_reconstruction",
+    "subtask",
+    "tools",
+    "turn",
+    "turn_history",
+    "views",
+    "vision",
+    "workspace_files",
+]

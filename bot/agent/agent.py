@@ -9,7 +9,7 @@ from datetime import tzinfo
 from bot.agent.context import ContextBuilder
 from bot.agent.tools.registry import ToolRegistry
 from bot.agent.views.registry import DEFAULT_BUILDER
-from bot.agent.workspace import Workspace
+from bot.agent.workspace_files import WorkspaceFiles
 from bot.core.clock import Clock
 from bot.llm.base import Model
 from bot.memory.session.vector_index import VectorIndex
@@ -40,7 +40,7 @@ class Agent:
 
     model: Model
     tools: ToolRegistry
-    workspace: Workspace
+    workspace: WorkspaceFiles
     clock: Clock
     timezone: tzinfo
     timezone_name: str

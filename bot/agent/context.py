@@ -35,8 +35,8 @@ from bot.memory.records.transcript import (
     quoted_block,
     speaker_label,
 )
-from bot.memory.session.view.context_window import WindowFold
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")

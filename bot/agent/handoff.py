@@ -17,7 +17,7 @@ from bot.core.errors import ModelError
 from bot.llm.base import Model, ModelRequest, Usage, estimate_tokens
 from bot.memory.records.conversation_entries import entry_tokens, starts_turn
 from bot.memory.records.transcript import render_transcript
-from bot.memory.session.view.context_window import WindowFold
+from bot.memory.session.state.context_window import WindowFold
 from bot.tape.entries import TapeEntry
 
 logger = logging.getLogger(__name__)

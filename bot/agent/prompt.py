@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import date, tzinfo
 from typing import Any
 
-from bot.agent.workspace import WorkspaceText
+from bot.agent.workspace_files import WorkspaceText
 from bot.llm.base import CapabilityProfile
 from bot.memory.records.prompt_escaping import escape_tags, replace_lone_surrogates
 from bot.memory.records.transcript import format_entry_time
-from bot.memory.session.view.zone_snapshot import MemorySnapshot, render_memory_block
+from bot.memory.session.state.zone_snapshot import MemorySnapshot, render_memory_block
 from bot.tape.entries import SESSION_START, TapeEntry
 
 _IDENTITY = """\

@@ -19,8 +19,8 @@ from bot.llm.base import ChatMessage, ModelRequest, ToolSpec
 from bot.memory.records.attachments import attachments_in
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.recall import recallable_facts
-from bot.memory.session.view.session_fold import SessionFold
-from bot.memory.session.view.zone import MemoryZone
+from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.state.zone import MemoryZone
 from bot.tape.entries import TapeEntry, system
 from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService

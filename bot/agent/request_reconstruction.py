@@ -23,8 +23,8 @@ from bot.core.errors import SettingsError
 from bot.llm.base import ChatMessage
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.tombstones import ERASED_TEXT, is_erased
-from bot.memory.session.view.fold_loader import fold_at
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.fold_loader import fold_at
+from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 

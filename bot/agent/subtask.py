@@ -26,9 +26,9 @@ from bot.memory.records.compartments import Compartments
 from bot.memory.records.conversation_entries import LOOP_STEP
 from bot.memory.records.episodes import with_problem
 from bot.memory.records.fact_fold import FactFold
-from bot.memory.session.view.context_window import WindowFold
-from bot.memory.session.view.session_fold import SessionFold
-from bot.memory.session.view.zone_snapshot import ZoneFold
+from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.state.zone_snapshot import ZoneFold
 from bot.tape.entries import event, message
 from bot.tape.service import TapeService
 

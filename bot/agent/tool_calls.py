@@ -14,8 +14,8 @@ from bot.core.telemetry.metrics import TOOL_SECONDS
 from bot.core.telemetry.tracing import span
 from bot.llm.base import ModelReply, ToolCall, Usage
 from bot.memory.records.transcript import is_owner
-from bot.memory.session.view.zone_snapshot import MemorySnapshot
-from bot.memory.session.view.zone_versions import find_zone_version
+from bot.memory.session.state.zone_snapshot import MemorySnapshot
+from bot.memory.session.state.zone_versions import find_zone_version
 from bot.tape.entries import TapeEntry, tool_call, tool_result
 
 

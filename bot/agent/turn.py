@@ -34,7 +34,7 @@ from bot.memory.records.conversation_entries import (
 from bot.memory.records.event_names import (
     REPLY,
 )
-from bot.memory.session.view.turn_fold import (
+from bot.memory.session.state.turn_fold import (
     TURN_RESUME,
     OpenTurn,
 )

@@ -15,7 +15,7 @@ from bot.core.errors import TapeNotFound
 from bot.llm.base import Usage
 from bot.memory.records.conversation_entries import LOOP_STEP, TURN_END, TURN_START
 from bot.memory.records.tombstones import is_erased
-from bot.memory.session.view.turn_fold import TURN_RESUME, parse_usage
+from bot.memory.session.state.turn_fold import TURN_RESUME, parse_usage
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 

@@ -43,8 +43,6 @@ from bot.core.errors import (
 from bot.core.files import TEMPORARY_SUFFIX, create_or_replace_file
 
 __all__ = [
-    "TEMPORARY_SUFFIX",
-    "WEB_CHANNEL",
     "AccessDecision",
     "AccessRequest",
     "Activity",
@@ -81,12 +79,24 @@ __all__ = [
     "SessionLost",
     "SharedSpool",
     "Spool",
+    "TEMPORARY_SUFFIX",
     "Transcript",
     "TranscriptMessage",
+    "WEB_CHANNEL",
     "WebBackend",
     "WebUser",
+    "access",
     "create_or_replace_file",
     "host_and_port",
+    "instrumented",
+    "journal",
+    "local",
+    "media",
+    "messages",
+    "ports",
+    "postgres",
+    "postgres_discord_state",
+    "postgres_spool",
     "web_address",
     "websocket_address",
 ]

@@ -1,1 +1,5 @@
 """The commands of ``tapebot``, one module each."""
+
+__all__ = [
+    "main",
+]

@@ -1,1 +1,15 @@
 """Foundations that know nothing of the rest: errors, clock, files, HTTP, telemetry, database."""
+
+__all__ = [
+    "addresses",
+    "clock",
+    "database",
+    "errors",
+    "files",
+    "http",
+    "ids",
+    "response_limits",
+    "stemming",
+    "telemetry",
+    "text",
+]

@@ -26,7 +26,7 @@ from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.runtime.sessions.entries import message_entry
 from bot.tape.entries import TapeEntry, message
 from bot.tape.service import TapeService
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 
 ClaimOutcome = Literal["claim", "quote", "refused"]
 """Outcome of a claim: believed as it is, believed as a quote, or not believed."""
@@ -192,7 +192,7 @@ class _Opened:
 
 
 async def _opened(label: LabelledClaim) -> _Opened:
-    store = MemoryTapeStore()
+    store = InMemoryTapeStore()
     await store.create_tape(_TAPE)
     entries = await store.append_many(
         _TAPE, [_entry(said_message) for said_message in label.messages]

@@ -18,8 +18,8 @@ from bot.evals.metrics import DEPTHS, SearchAnswer
 from bot.llm.embeddings.base import Embedder
 from bot.memory.session.hybrid_search import search_tape
 from bot.memory.session.recall import recall_passages
+from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.memory.session.vector_index import VectorIndex
-from bot.memory.session.view.zone_snapshot import MemorySnapshot
 from bot.tape.entries import SESSION_NEW, TapeEntry, anchor, message
 from bot.tape.search import SearchQuery
 from bot.tape.service import TapeService

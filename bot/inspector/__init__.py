@@ -1,1 +1,8 @@
 """The web site: chat in the browser, and an inspector for tapes, prompts and memory."""
+
+__all__ = [
+    "access",
+    "dependencies",
+    "site",
+    "transcript",
+]

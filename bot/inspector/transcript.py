@@ -29,7 +29,7 @@ from bot.memory.records.event_names import (
 )
 from bot.memory.records.tombstones import ERASED_TEXT, is_erased
 from bot.memory.records.transcript import sender_name
-from bot.memory.session.view.turn_fold import (
+from bot.memory.session.state.turn_fold import (
     UndeliveredAnswer,
 )
 from bot.tape.entries import TapeEntry

@@ -1,1 +1,27 @@
 """Analyse sentences of several languages by rules; compare claims with evidence. Pure."""
+
+__all__ = [
+    "claim_terms",
+    "clause",
+    "clauses",
+    "contradictions",
+    "dates",
+    "fact_terms",
+    "folding",
+    "forget_requests",
+    "grammatical_person",
+    "language_detection",
+    "lexicon",
+    "names",
+    "numerals",
+    "parsed_claim",
+    "parsed_facts",
+    "quantities",
+    "remaining_facts",
+    "semantic_roles",
+    "sentences",
+    "statements",
+    "topics",
+    "translation",
+    "unsupported_words",
+]

@@ -4,4 +4,7 @@ from __future__ import annotations
 
 from bot.offline.model import OfflineModel
 
-__all__ = ["OfflineModel"]
+__all__ = [
+    "OfflineModel",
+    "model",
+]

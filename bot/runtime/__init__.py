@@ -1,1 +1,8 @@
 """The running program: session workers, settings, the composition root and the control socket."""
+
+__all__ = [
+    "app",
+    "control_socket",
+    "sessions",
+    "settings",
+]

@@ -1,1 +1,15 @@
 """Append-only tapes, one per conversation, with their stores, search index and HTTP server."""
+
+__all__ = [
+    "batches",
+    "codec",
+    "entries",
+    "http_protocol",
+    "index",
+    "search",
+    "server",
+    "service",
+    "store",
+    "stores",
+    "verification",
+]

@@ -20,7 +20,7 @@ from bot.tape.index.documents import documents_of
 from bot.tape.index.terms import ParsedQuery, has_phrase, parse_query
 from bot.tape.search import Hit, SearchQuery, problem_of, resolve_query_anchors
 from bot.tape.store import Anchor, Segment, TapeStore
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 
 _PAGE = 64
 """Ids read at once in the search for the neighbours after a hit."""
@@ -48,7 +48,7 @@ class ForkTapeStore(TapeStore):
         self._parent = parent
         self._tape = tape
         self._point = point
-        self._overlay = MemoryTapeStore(clock=clock)
+        self._overlay = InMemoryTapeStore(clock=clock)
         self._overlay.begin_at(tape, point)
 
     async def merging(self) -> Callable[[int], list[TapeEntry]]:

@@ -20,7 +20,7 @@ from bot.agent.consolidation.policy import ConsolidationPolicy
 from bot.agent.context import ContextBuilder
 from bot.agent.tools.registry import Tool, ToolRegistry
 from bot.agent.views.registry import DEFAULT_BUILDER
-from bot.agent.workspace import Workspace
+from bot.agent.workspace_files import WorkspaceFiles
 from bot.bus.local import LocalBus
 from bot.bus.ports import Bus
 from bot.core.clock import Clock
@@ -257,7 +257,7 @@ def _services(
 def _agent(
     folder: Path, model: Model, clock: Clock, bounds: HostLimits, tools: Sequence[Tool[Any]]
 ) -> Agent:
-    workspace = Workspace(folder / "workspace", clock)
+    workspace = WorkspaceFiles(folder / "workspace", clock)
     agent = Agent(
         model=model,
         tools=ToolRegistry(),

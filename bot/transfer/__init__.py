@@ -1,1 +1,18 @@
 """Export, import, restore, verify and migrate tapes, and write memory to files."""
+
+__all__ = [
+    "bub",
+    "database_storage",
+    "export",
+    "file_storage",
+    "import_writer",
+    "imported",
+    "memory_archive",
+    "memory_folder",
+    "migration",
+    "nanobot",
+    "restore",
+    "session_memory",
+    "storage",
+    "tape_verification",
+]

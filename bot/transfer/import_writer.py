@@ -30,7 +30,7 @@ from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.linking.scope_registry import person_scope, scope_entry
 from bot.memory.session.long_term_memory import lines_with_headings
 from bot.memory.session.scope.scope_memory import ScopeKind, ScopeMemory
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.zone_snapshot import (
     DAILY_EVENT,
     LONG_TERM_EVENT,
     REFERENCE_EVENT,

@@ -38,8 +38,8 @@ from bot.memory.session.bus.shared_reference import (
     sort_references,
 )
 from bot.memory.session.scope.scope_memory import ScopeKind, ScopeMemory
-from bot.memory.session.view.session_fold import SCOPE_EVENT
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.session_fold import SCOPE_EVENT
+from bot.memory.session.state.zone_snapshot import (
     LONG_TERM_EVENT,
     REFERENCE_EVENT,
     SHARED_EVENT,

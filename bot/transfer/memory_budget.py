@@ -11,7 +11,7 @@ from bot.memory.records.event_names import (
     HISTORY_EVENT,
 )
 from bot.memory.records.fact import MAX_FACT_TEXT
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.zone_snapshot import (
     MAX_NOTE_BYTES,
     DailyNote,
     MemorySnapshot,

@@ -45,10 +45,10 @@ from bot.memory.session.linking.scope_registry import (
 from bot.memory.session.long_term_memory import resolve_home
 from bot.memory.session.scope.identities import IDENTITIES_TAPE
 from bot.memory.session.scope.scope_memory import load_fact_entries
-from bot.memory.session.view.context_window import WindowFold
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.session_fold import SCOPE_EVENT, SessionFold
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.session_fold import SCOPE_EVENT, SessionFold
+from bot.memory.session.state.zone_snapshot import (
     LONG_TERM_EVENT,
 )
 from bot.tape.batches import read_batches

@@ -32,7 +32,7 @@ from bot.memory.records.transcript import (
     message_content,
     speaker_label,
 )
-from bot.memory.session.view.fact_markdown import group_by_subject
+from bot.memory.session.state.fact_markdown import group_by_subject
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
 

@@ -11,8 +11,8 @@ from bot.memory.records.compartment_records import parse_utc_time
 from bot.memory.records.conversation_entries import TURN_START
 from bot.memory.records.fact_fold import FactFold, fold_entries
 from bot.memory.session.scope.scope_memory import load_fact_entries
-from bot.memory.session.view.session_fold import SCOPE_EVENT
-from bot.memory.session.view.zone_snapshot import DailyNote, MemorySnapshot, ZoneFold
+from bot.memory.session.state.session_fold import SCOPE_EVENT
+from bot.memory.session.state.zone_snapshot import DailyNote, MemorySnapshot, ZoneFold
 from bot.tape.batches import read_batches
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore

@@ -26,7 +26,7 @@ from bot.memory.records.conversation_entries import (
     replaced_entry_id,
 )
 from bot.memory.records.prompt_escaping import replace_lone_surrogates
-from bot.memory.session.view.context_window import MAX_OVERHEARD, WindowFold
+from bot.memory.session.state.context_window import MAX_OVERHEARD, WindowFold
 from bot.tape.entries import SESSION_NEW, TapeEntry
 
 _UNBOUND = 1 << 62

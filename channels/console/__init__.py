@@ -2,4 +2,7 @@
 
 from channels.console.channel import ConsoleChannel
 
-__all__ = ["ConsoleChannel"]
+__all__ = [
+    "ConsoleChannel",
+    "history",
+]

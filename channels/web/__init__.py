@@ -2,4 +2,6 @@
 
 from channels.web.channel import WebChannel
 
-__all__ = ["WebChannel"]
+__all__ = [
+    "WebChannel",
+]

@@ -54,7 +54,7 @@ def platform(folder: Path, ada: str) -> ChannelContext:
 
 
 class Scene(Protocol):
-    """One chat of Ada's.
+    """One chat of Ada's. Its methods never block: they run in the channel's event loop.
 
     Attributes:
         session: Its key.
@@ -85,7 +85,7 @@ class Scene(Protocol):
         ...
 
     def seen(self) -> str:
-        """Return all that the bot shows in the chat, one message below the other."""
+        """Return the bot's messages in the chat, one below the other; no greetings or notices."""
         ...
 
     def files(self) -> dict[str, bytes]:

@@ -19,7 +19,7 @@ from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
 from bot.tape.store import TapeStore
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.tape.stores.postgres import PostgresTapeStore
 
 Opener = Callable[[], TapeStore]
@@ -27,7 +27,7 @@ Opener = Callable[[], TapeStore]
 
 @asynccontextmanager
 async def _memory(folder: Path) -> AsyncIterator[Opener]:
-    store = MemoryTapeStore()
+    store = InMemoryTapeStore()
     yield lambda: store
 
 

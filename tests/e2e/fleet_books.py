@@ -20,7 +20,7 @@ from kill_checks import check_tape
 from platform_stage import TOKEN
 
 from bot.memory.records.conversation_entries import TURN_END
-from bot.memory.session.view.turn_fold import DELIVERY, TURN_RESUME
+from bot.memory.session.state.turn_fold import DELIVERY, TURN_RESUME
 from bot.tape.entries import TapeEntry
 
 ReadTape = Callable[[str], Awaitable[list[TapeEntry]]]

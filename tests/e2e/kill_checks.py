@@ -12,8 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from bot.memory.session.view.fact_markdown import MAX_RENDERED_BYTES
-from bot.memory.session.view.zone_snapshot import ZoneFold
+from bot.memory.session.state.fact_markdown import MAX_RENDERED_BYTES
+from bot.memory.session.state.zone_snapshot import ZoneFold
 from bot.tape.entries import MEMORY_CONSOLIDATED, MEMORY_OPEN, MEMORY_SEAL, SESSION_NEW, TapeEntry
 from bot.tape.store import REPAIR_EVENT
 from bot.tape.stores.file import FileTapeStore

@@ -14,8 +14,8 @@ from bot.bus import Answer
 from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.zone import MemoryZone
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.zone import MemoryZone
 from bot.tape.service import TapeService
 from bot.testing.host import Host, session_host
 from bot.testing.manual_clock import ManualClock

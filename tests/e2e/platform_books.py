@@ -24,7 +24,7 @@ from platform_talk import Said
 
 from bot.memory.records.conversation_entries import TURN_END
 from bot.memory.records.transcript import recorded_at
-from bot.memory.session.view.turn_fold import DELIVERY, TURN_RESUME
+from bot.memory.session.state.turn_fold import DELIVERY, TURN_RESUME
 from bot.tape.entries import TapeEntry
 from bot.tape.store import REPAIR_EVENT
 from bot.tape.stores.folder_verification import verify_folder

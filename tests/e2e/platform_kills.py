@@ -19,7 +19,7 @@ from platform_stage import Stage, is_half, now
 from platform_talk import Talk
 
 from bot.memory.records.conversation_entries import TURN_END
-from bot.memory.session.view.turn_fold import TurnFold
+from bot.memory.session.state.turn_fold import TurnFold
 
 _LOOK_SECONDS = 0.1
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 from platform_books import Books, Session
 
-from bot.memory.session.view.turn_fold import TURN_RESUME
+from bot.memory.session.state.turn_fold import TURN_RESUME
 from bot.tape.store import REPAIR_EVENT
 
 OFTEN = 3

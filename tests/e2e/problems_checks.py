@@ -23,9 +23,9 @@ from bot.memory.records.event_names import (
 from bot.memory.records.fact_fold import FactFold, fold_entries
 from bot.memory.records.problem_notes import NOTE_KINDS, note_lines
 from bot.memory.session.scope.scope_memory import load_fact_entries
-from bot.memory.session.view.context_window import WindowFold
-from bot.memory.session.view.fold_loader import load_fold, load_resumed_entries
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.fold_loader import load_fold, load_resumed_entries
+from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService

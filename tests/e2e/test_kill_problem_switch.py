@@ -12,7 +12,7 @@ from sampling import some
 
 from bot.memory.records.conversation_entries import TURN_END
 from bot.memory.records.episodes import EPISODE_EVENT
-from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.state.fold_loader import load_fold
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService

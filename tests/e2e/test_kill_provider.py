@@ -14,7 +14,7 @@ from kill_harness import Kill, Platform, kill_often
 from kill_talk import Line
 from sampling import many
 
-from bot.memory.session.view.zone_snapshot import ZoneFold
+from bot.memory.session.state.zone_snapshot import ZoneFold
 from testkit.openai_server import Call, Reply, ScriptedOpenAI
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

@@ -6,7 +6,7 @@ import pytest
 
 from bench.life import Keeper
 from bench.month import TURNS, simulate
-from bot.memory.session.view.fact_markdown import MAX_RENDERED_BYTES
+from bot.memory.session.state.fact_markdown import MAX_RENDERED_BYTES
 from bot.offline.model import OfflineModel
 
 

@@ -29,7 +29,7 @@ from kill_checks import read_tape
 from platform_program import ROOT, Program, running
 from waiting import until
 
-from bot.memory.session.view.turn_fold import DELIVERY
+from bot.memory.session.state.turn_fold import DELIVERY
 from testkit.discord.records import DiscordMessage
 from testkit.discord.server import DiscordServer
 from testkit.openai_server import Call, Reply, ScriptedOpenAI

@@ -27,10 +27,10 @@ from bot.bus import Sender
 from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.view.context_window import WindowFold
-from bot.memory.session.view.fold_loader import load_fold, load_resumed_entries
-from bot.memory.session.view.session_fold import SessionFold
-from bot.memory.session.view.zone import MemoryZone
+from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.fold_loader import load_fold, load_resumed_entries
+from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.state.zone import MemoryZone
 from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService
 from bot.testing.fake_channel import FakeChannel

@@ -15,7 +15,7 @@ from bot.tape.entries import TapeEntry, anchor, event, message, system, tool_res
 from bot.tape.search import GENERAL_PROBLEM, Hit, SearchQuery
 from bot.tape.store import TapeStore
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 
 proved = settings(max_examples=examples(60))
 
@@ -136,7 +136,7 @@ async def take(store: TapeStore, batches: Sequence[tuple[str, list[TapeEntry]]],
 
 Opener = Callable[[Path], TapeStore]
 OPENERS: dict[str, Opener] = {
-    "memory": lambda _: MemoryTapeStore(),
+    "memory": lambda _: InMemoryTapeStore(),
     "file": lambda folder: FileTapeStore(folder / "tapes", sync=False),
 }
 

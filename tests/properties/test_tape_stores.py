@@ -16,7 +16,7 @@ from bot.tape.codec import decode_line, encode_entries
 from bot.tape.entries import TapeEntry, event, message
 from bot.tape.store import HEADER_EVENT, REPAIR_EVENT, TapeStore
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 
 TAPE = "telegram:42"
 proved = settings(max_examples=examples(60))
@@ -118,7 +118,7 @@ async def opened(folder: Path, **options: bool) -> AsyncIterator[FileTapeStore]:
 async def test_any_payload_comes_back_exactly_from_every_store(found):
     with tempfile.TemporaryDirectory() as folder:
         async with opened(Path(folder)) as files:
-            for store in (MemoryTapeStore(), files):
+            for store in (InMemoryTapeStore(), files):
                 await store.create_tape(TAPE)
                 written = await store.append_many(TAPE, [event("e", data) for data in found])
                 read = await store.read(TAPE, 2)
@@ -129,7 +129,7 @@ async def test_any_payload_comes_back_exactly_from_every_store(found):
 @proved
 @given(st.lists(steps, max_size=8), st.integers(1, 20), st.integers(1, 20))
 async def test_the_memory_store_is_the_list(history, first, last):
-    store, model = MemoryTapeStore(), Model()
+    store, model = InMemoryTapeStore(), Model()
     await store.create_tape(TAPE)
     for step, texts in history:
         await take(store, model, step, texts)

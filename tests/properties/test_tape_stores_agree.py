@@ -33,7 +33,7 @@ from bot.tape.entries import (
 from bot.tape.search import SearchQuery
 from bot.tape.store import Anchor, Segment, TapeStore
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.tape.stores.postgres import PostgresTapeStore
 
 Opener = Callable[[], TapeStore]
@@ -47,7 +47,7 @@ NAMES = ("tea", "half \ud83d", SESSION_NEW, MEMORY_SEAL, "", "te\u0301a")
 
 @asynccontextmanager
 async def _memory(_folder: Path) -> AsyncIterator[Opener]:
-    store = MemoryTapeStore()
+    store = InMemoryTapeStore()
     yield lambda: store
 
 

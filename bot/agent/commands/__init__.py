@@ -1,1 +1,12 @@
 """Slash commands, the same in every channel; one module or package per command."""
+
+__all__ = [
+    "builtin",
+    "link",
+    "login",
+    "memory",
+    "message_links",
+    "pair",
+    "parser",
+    "registry",
+]

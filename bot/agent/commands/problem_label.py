@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
 

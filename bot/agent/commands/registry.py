@@ -21,9 +21,9 @@ from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.archive_summary import ArchiveSummary
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.view.session_fold import SessionFold
-from bot.memory.session.view.zone import MemoryZone, ZoneEdit
-from bot.memory.session.view.zone_snapshot import MemorySnapshot
+from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.state.zone import MemoryZone, ZoneEdit
+from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 

@@ -1,1 +1,9 @@
 """Consolidation: a model condenses messages into history entries and facts."""
+
+__all__ = [
+    "claim_judge",
+    "evidence_checker",
+    "policy",
+    "prompts",
+    "runner",
+]

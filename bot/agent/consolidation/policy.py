@@ -17,8 +17,8 @@ from bot.memory.records.conversation_entries import (
     starts_turn,
     switched_problem,
 )
-from bot.memory.session.view.context_window import WindowFold
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 
 _FEW = 8

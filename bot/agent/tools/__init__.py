@@ -1,1 +1,5 @@
 """Tools that the model can call."""
+
+__all__ = [
+    "registry",
+]

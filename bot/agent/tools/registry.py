@@ -19,9 +19,9 @@ from bot.llm.base import ToolCall, ToolSpec, Usage
 from bot.memory.gate.secret_detection import check_no_secret
 from bot.memory.gate.write_support import check_instructions
 from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.state.zone import MemoryZone, ZoneEdit
+from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.memory.session.vector_index import VectorIndex
-from bot.memory.session.view.zone import MemoryZone, ZoneEdit
-from bot.memory.session.view.zone_snapshot import MemorySnapshot
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService

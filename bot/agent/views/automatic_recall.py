@@ -22,10 +22,10 @@ from bot.memory.gate.memory_validation import memory_lines
 from bot.memory.records.conversation_entries import replaced_entry_id
 from bot.memory.records.stemming import stemmed_words
 from bot.memory.session.recall import RecallableFact, RecalledPassage, recall_passages
+from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.state.zone import MemoryZone
+from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.memory.session.vector_index import VectorIndex
-from bot.memory.session.view.session_fold import SessionFold
-from bot.memory.session.view.zone import MemoryZone
-from bot.memory.session.view.zone_snapshot import MemorySnapshot
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService

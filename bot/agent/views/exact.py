@@ -28,8 +28,8 @@ from bot.memory.records.attachments import describe_attachments
 from bot.memory.records.prompt_escaping import escape_tags, replace_lone_surrogates
 from bot.memory.records.tombstones import ERASED_MESSAGE_TEXT, is_erased
 from bot.memory.records.transcript import message_content, quoted_block
-from bot.memory.session.view.context_window import WindowFold
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService

@@ -17,4 +17,7 @@ a message to the dead letters, ``silence`` withdraws partials, ``letgo`` is a re
 
 from bot.bus.postgres.bus import PostgresBus
 
-__all__ = ["PostgresBus"]
+__all__ = [
+    "PostgresBus",
+    "codec",
+]

@@ -1,1 +1,8 @@
 """What all HTTP servers of the program share: serving, errors as JSON, limits, tokens."""
+
+__all__ = [
+    "errors",
+    "limits",
+    "server",
+    "tokens",
+]

@@ -1,1 +1,6 @@
 """Control access to the site: logins, API tokens, CSRF and origin checks, and limits."""
+
+__all__ = [
+    "control_handlers",
+    "logins",
+]

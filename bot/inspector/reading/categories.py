@@ -13,18 +13,18 @@ from bot.memory.records.event_names import (
 )
 from bot.memory.records.fact_fold import FACTS_EVENT, PAUSED_EVENT
 from bot.memory.records.transcript import sender_name, speaker_label
-from bot.memory.session.view.session_fold import CONSOLIDATION_FAILED_EVENT
-from bot.memory.session.view.turn_fold import (
+from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
+from bot.memory.session.state.turn_fold import (
     DELIVERY,
     TURN_RESUME,
 )
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.zone_snapshot import (
     DAILY_EVENT,
     LONG_TERM_EVENT,
     REFERENCE_EVENT,
     SHARED_EVENT,
 )
-from bot.memory.session.view.zone_versions import MEMORY_UNDONE_EVENT
+from bot.memory.session.state.zone_versions import MEMORY_UNDONE_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED, MEMORY_OPEN, MEMORY_SEAL, TapeEntry
 
 Category = Literal[

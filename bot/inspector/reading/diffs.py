@@ -17,7 +17,7 @@ from typing import Literal
 from pydantic import Field
 
 from bot.inspector.reading import ReadModel
-from bot.memory.session.view.zone_snapshot import MemorySnapshot
+from bot.memory.session.state.zone_snapshot import MemorySnapshot
 
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]", re.UNICODE)
 _SAID = re.compile(r"\w+", re.UNICODE)

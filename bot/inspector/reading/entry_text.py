@@ -26,23 +26,23 @@ from bot.memory.records.event_names import (
 from bot.memory.records.fact_fold import FACTS_EVENT, PAUSED_EVENT
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import message_content, sent_time
-from bot.memory.session.view.session_fold import (
+from bot.memory.session.state.session_fold import (
     CONSOLIDATION_FAILED_EVENT,
     SCOPE_EVENT,
     SESSION_MARK_EVENT,
 )
-from bot.memory.session.view.turn_fold import (
+from bot.memory.session.state.turn_fold import (
     DELIVERY,
     TURN_RESUME,
     parse_usage,
 )
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.zone_snapshot import (
     DAILY_EVENT,
     LONG_TERM_EVENT,
     REFERENCE_EVENT,
     SHARED_EVENT,
 )
-from bot.memory.session.view.zone_versions import MEMORY_UNDONE_EVENT
+from bot.memory.session.state.zone_versions import MEMORY_UNDONE_EVENT
 from bot.tape.entries import (
     CONTEXT_OVERFLOW,
     MEMORY_CONSOLIDATED,

@@ -37,8 +37,8 @@ from bot.memory.session.linking.scope_registry import (
     is_shared_scope,
 )
 from bot.memory.session.scope.scope_memory import ScopeKind, ScopeMemory
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.service import TapeService
 
 FactFilter = Literal["active", "pending", "superseded", "retired", "dropped", "ended", "all"]

@@ -19,7 +19,7 @@ from bot.inspector.reading.facts import FactView, LoadedMemory, filter_facts, la
 from bot.inspector.reading.zones import ZoneLocation
 from bot.memory.records.fact import Fact
 from bot.memory.session.scope.scope_memory import ScopeKind
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.session_fold import SessionFold
 
 _TURNED_DOWN = 20
 """The most rejected decisions to return, newest first."""

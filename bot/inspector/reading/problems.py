@@ -30,7 +30,7 @@ from bot.memory.records.episodes import EPISODE_EVENT
 from bot.memory.records.fact_fold import FactFold
 from bot.memory.session.bus.problem_registry import ProblemRegistry
 from bot.memory.session.bus.working_set import WorkingSetStore, problem_summary
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.service import TapeService
 
 _BACK = 60

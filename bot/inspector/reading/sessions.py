@@ -32,8 +32,8 @@ from bot.memory.session.linking.scope_registry import (
     ScopeRegistry,
 )
 from bot.memory.session.scope.scope_memory import load_fact_entries
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService

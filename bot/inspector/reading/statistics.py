@@ -31,7 +31,7 @@ from bot.inspector.reading.tape_statistics import (
     day_of,
     percentile,
 )
-from bot.memory.session.view.fold_loader import fold_at
+from bot.memory.session.state.fold_loader import fold_at
 from bot.tape.batches import read_batches
 from bot.tape.entries import SESSION_FORK
 from bot.tape.service import TapeService

@@ -19,8 +19,8 @@ from bot.core.clock import parse_time
 from bot.llm.base import Usage
 from bot.memory.records.conversation_entries import LOOP_STEP, TURN_END, TURN_START
 from bot.memory.records.fact_fold import FactFold
-from bot.memory.session.view.turn_fold import parse_usage
-from bot.memory.session.view.zone_snapshot import MemorySnapshot, ZoneFold
+from bot.memory.session.state.turn_fold import parse_usage
+from bot.memory.session.state.zone_snapshot import MemorySnapshot, ZoneFold
 from bot.tape.entries import SESSION_FORK, TapeEntry
 
 UNKNOWN = "unknown"

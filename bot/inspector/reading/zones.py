@@ -22,12 +22,12 @@ from bot.memory.records.event_names import (
     COMMAND,
     HISTORY_EVENT,
 )
-from bot.memory.session.view.session_fold import SCOPE_EVENT
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.session_fold import SCOPE_EVENT
+from bot.memory.session.state.zone_snapshot import (
     MemorySnapshot,
     ZoneFold,
 )
-from bot.memory.session.view.zone_versions import MEMORY_UNDONE_EVENT
+from bot.memory.session.state.zone_versions import MEMORY_UNDONE_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED, MEMORY_OPEN, MEMORY_SEAL, TapeEntry
 from bot.tape.store import Anchor, TapeStore
 

@@ -1,1 +1,6 @@
 """Embedding models: the port, adapters for litellm and an in-process model, and a factory."""
+
+__all__ = [
+    "base",
+    "registry",
+]

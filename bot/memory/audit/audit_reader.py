@@ -16,10 +16,10 @@ from bot.memory.session.bus.shared_reference import current_references
 from bot.memory.session.linking.scope_registry import ScopeRegistry, is_shared_scope
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.scope.scope_memory import load_fact_entries
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.session_fold import SessionFold
-from bot.memory.session.view.zone import MemoryZone
-from bot.memory.session.view.zone_snapshot import MemorySnapshot
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.state.zone import MemoryZone
+from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.tape.batches import read_batches
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService

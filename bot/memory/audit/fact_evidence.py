@@ -29,7 +29,7 @@ from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.fact_fold import FACTS_EVENT
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import sent_date, speaker_label
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.zone_snapshot import (
     DAILY_EVENT,
     LONG_TERM_EVENT,
     REFERENCE_EVENT,

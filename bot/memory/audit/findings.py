@@ -16,7 +16,7 @@ from bot.memory.gate.secret_detection import detect_secret
 from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.fact_fold import FactFold
 from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE
-from bot.memory.session.view.zone_snapshot import DailyNote
+from bot.memory.session.state.zone_snapshot import DailyNote
 from bot.tape.entries import TapeEntry
 
 AuditFindingKind = Literal[

@@ -134,7 +134,7 @@ class ErasureMatcher:
     request_turn: str = ""
     _after: str = field(default="", repr=False)
     _bus: BusScrubber = field(init=False, repr=False)
-    _cutter: MessageRedactor | None = field(default=None, repr=False)
+    _redactor: MessageRedactor | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Build the scrubber that finds compartment records with the words of the query."""
@@ -152,10 +152,10 @@ class ErasureMatcher:
     @property
     def redactor(self) -> MessageRedactor:
         """Redactor of messages that stay in part; first read after all facts are chosen."""
-        if self._cutter is None:
+        if self._redactor is None:
             gone = tuple(fact.text for fact in self.facts.values() if fact.text)
-            self._cutter = MessageRedactor(gone, self.kept_fact_texts, self.query.text_matcher())
-        return self._cutter
+            self._redactor = MessageRedactor(gone, self.kept_fact_texts, self.query.text_matcher())
+        return self._redactor
 
     @property
     def message_count(self) -> int:

@@ -40,7 +40,7 @@ from bot.memory.session.linking.scope_registry import (
 )
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.scope.identities import IDENTITIES_TAPE, LOGINS_TAPE, channel_of
-from bot.memory.session.view.session_fold import SCOPE_EVENT
+from bot.memory.session.state.session_fold import SCOPE_EVENT
 from bot.tape.batches import read_batches
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
@@ -309,9 +309,9 @@ class CandidateCollector:
             matcher=survivors.wording,
             query=finding.query if everything else ErasureQuery(),
             kept=tuple(kept),
-            cuts=dict(finding.redactions),
-            cutter=finding.redactor if finding.redactions else None,
-            held=not finding.kept.keeps_records,
+            redactions=dict(finding.redactions),
+            redactor=finding.redactor if finding.redactions else None,
+            scrubs_records=not finding.kept.keeps_records,
             request=finding.request_location if finding.request_location[1] else None,
             erased=frozenset(survivors.erased),
         )

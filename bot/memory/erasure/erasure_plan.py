@@ -159,9 +159,9 @@ class ErasurePlan:
     matcher: TextMatcher
     query: ErasureQuery = field(default_factory=ErasureQuery)
     kept: Collection[str] = ()
-    cuts: Mapping[EntryLocation, str] = field(default_factory=dict)
-    cutter: MessageRedactor | None = None
-    held: bool = True
+    redactions: Mapping[EntryLocation, str] = field(default_factory=dict)
+    redactor: MessageRedactor | None = None
+    scrubs_records: bool = True
     request: EntryLocation | None = None
     erased: Collection[EntryLocation] = frozenset()
     blank: Mapping[str, Collection[int]] = field(default_factory=dict)
@@ -195,7 +195,7 @@ class ErasurePlan:
             return ErasurePhase.SAID, tombstone(entry)
         if is_turn_output(self.turns.get(source.name, ()), entry):
             return ErasurePhase.REPEATED, tombstone(entry)
-        if (left := self.cuts.get(place)) is not None:
+        if (left := self.redactions.get(place)) is not None:
             return ErasurePhase.SAID, replace(entry, payload={**entry.payload, "content": left})
         return ErasurePhase.REPEATED, self._records(source).scrubber.scrub_entry(entry)
 
@@ -205,7 +205,7 @@ class ErasurePlan:
             pad_words(normalize_for_match(fact.text)) for fact in self.facts.values() if fact.text
         }
         scrubber = self._scrubber
-        if not self.held:
+        if not self.scrubs_records:
             scrubber = Scrubber(TextMatcher())
         elif not source.own and self.query.searches_words:
             scrubber = replace(scrubber, query=ErasureQuery())
@@ -221,9 +221,9 @@ class ErasurePlan:
         record_scrubber = self._made.get(source.name)
         if record_scrubber is None:
             bus, numbers = self.bus_scrubber(source), self._numbers(source)
-            words = self._scrubber if not self.held else bus.scrubber
+            words = self._scrubber if not self.scrubs_records else bus.scrubber
             record_scrubber = RecordScrubber(
-                words, numbers, self.messages, bus, self.cuts, self.cutter
+                words, numbers, self.messages, bus, self.redactions, self.redactor
             )
             self._made[source.name] = record_scrubber
         return record_scrubber

@@ -42,8 +42,8 @@ class RecordScrubber:
     facts: Collection[int]
     entries: Collection[tuple[str, int]]
     bus: BusScrubber | None = None
-    cuts: Collection[tuple[str, int]] = ()
-    cutter: MessageRedactor | None = None
+    redactions: Collection[tuple[str, int]] = ()
+    redactor: MessageRedactor | None = None
     _bus: BusScrubber = field(init=False)
 
     def __post_init__(self) -> None:
@@ -125,8 +125,8 @@ class RecordScrubber:
         place = (record.get("tape"), record.get("entry"))
         gone = erased or place in self.entries
         quote = record.get("quote", "")
-        if not gone and self.cutter is not None and place in self.cuts:
-            return {**record, "quote": self.cutter.redact_quote(str(quote))}
+        if not gone and self.redactor is not None and place in self.redactions:
+            return {**record, "quote": self.redactor.redact_quote(str(quote))}
         return {**record, "quote": "" if gone else self.scrubber.scrub_value(quote, wording)}
 
 

@@ -30,22 +30,22 @@ from bot.memory.records.event_names import (
     REPLY,
 )
 from bot.memory.records.tombstones import ERASED_TEXT, kept_meta
-from bot.memory.session.view.session_fold import (
+from bot.memory.session.state.session_fold import (
     CONSOLIDATION_FAILED_EVENT,
     SCOPE_EVENT,
     SESSION_MARK_EVENT,
 )
-from bot.memory.session.view.turn_fold import (
+from bot.memory.session.state.turn_fold import (
     DELIVERY,
     TURN_RESUME,
 )
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.zone_snapshot import (
     DAILY_EVENT,
     LONG_TERM_EVENT,
     REFERENCE_EVENT,
     SHARED_EVENT,
 )
-from bot.memory.session.view.zone_versions import MEMORY_UNDONE_EVENT
+from bot.memory.session.state.zone_versions import MEMORY_UNDONE_EVENT
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.store import HEADER_EVENT, REPAIR_EVENT

@@ -26,7 +26,8 @@ from bot.memory.gate.claim_support import word_overlap
 from bot.memory.gate.current_facts import CurrentFacts
 from bot.memory.gate.fact_similarity import fact_comparison_key
 from bot.memory.gate.memory_validation import is_placeholder, memory_line
-from bot.memory.gate.policy import (
+from bot.memory.gate.secret_detection import UNASKED, detect_secret
+from bot.memory.gate.write_gate import (
     ASKED_CONFIDENCE,
     BlastRadius,
     ConflictLevel,
@@ -35,7 +36,6 @@ from bot.memory.gate.policy import (
     WriteSignals,
     write_confidence,
 )
-from bot.memory.gate.secret_detection import UNASKED, detect_secret
 from bot.memory.records.fact import (
     LONGEST_SUBJECT,
     MAX_FACT_TEXT,
@@ -107,7 +107,7 @@ class BatchDecider:
         for proposal in self._batch.proposals:
             decided.append(_with_judgement(self._decide(proposal)))
             decided += self._others(decided[-1])
-        if self._batch.is_by_model and (kept := _without_heirs(decided)):
+        if self._batch.is_by_model and (kept := _ended_without_replacement(decided)):
             return self._anew(kept).decide()
         if self._batch.is_by_model and (self._ended > _FEW and self._ended * 3 > self._before):
             raise MemoryRefused(
@@ -446,7 +446,7 @@ def _with_judgement(decided: ProposalDecision) -> ProposalDecision:
     return replace(decided, signals={**decided.signals, "judge": judgement.description})
 
 
-def _without_heirs(decided: Sequence[ProposalDecision]) -> set[int]:
+def _ended_without_replacement(decided: Sequence[ProposalDecision]) -> set[int]:
     """Return the facts that were ended although their replacement in the batch is not believed.
 
     A model changes a fact by ending it and adding another. Both steps apply, or none.

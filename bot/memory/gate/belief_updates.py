@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 from bot.core.clock import format_time
 from bot.memory.gate.fact_similarity import is_contradiction, is_same_fact
-from bot.memory.gate.policy import ASKED_CONFIDENCE
+from bot.memory.gate.write_gate import ASKED_CONFIDENCE
 from bot.memory.records.compartment_records import SynthesizedPattern, parse_utc_time
 from bot.memory.records.episodes import episode_id, parse_episode_id
 from bot.memory.records.fact import Fact
@@ -125,7 +125,7 @@ def current_ranks(fold: FactFold) -> dict[int, float]:
     }
 
 
-def decay_ranks(
+def decayed_confidences(
     fold: FactFold, now: datetime, *, asked: bool = False
 ) -> tuple[dict[int, float], int]:
     """Return the current ranks, and how many facts and beliefs moved.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from bot.memory.gate.policy import Compartment, WriteDecision, WriteSignals
+from bot.memory.gate.write_gate import Compartment, WriteDecision, WriteSignals
 from bot.memory.records.compartment_records import parse_utc_time
 from bot.memory.records.episodes import episode_id
 from bot.tape.entries import TapeEntry

@@ -1,1 +1,13 @@
 """A conversation's memory: its zone and window, long-term memory, compartments, and recall."""
+
+__all__ = [
+    "archive_summary",
+    "bus",
+    "hybrid_search",
+    "linking",
+    "long_term_memory",
+    "recall",
+    "scope",
+    "state",
+    "vector_index",
+]

@@ -35,10 +35,10 @@ from bot.memory.session.linking.scope_registry import (
 )
 from bot.memory.session.scope.identities import channel_of
 from bot.memory.session.scope.scope_memory import ScopeMemory
-from bot.memory.session.view.fact_markdown import markdown_lines, render_facts, select_facts
-from bot.memory.session.view.session_fold import SessionFold
-from bot.memory.session.view.zone import MemoryZone
-from bot.memory.session.view.zone_snapshot import MemorySnapshot
+from bot.memory.session.state.fact_markdown import markdown_lines, render_facts, select_facts
+from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.state.zone import MemoryZone
+from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
@@ -83,7 +83,7 @@ class LongTermMemory:
         self._scopes = scopes
         self._reference: tuple[list[object], str] = ([], "")
         self._home = scopes.home(tape, fold.facts, fold.home_scope)
-        self.bus = MemoryBus(self, scopes.home(tape, fold.facts, ""), hours=hours)
+        self.bus = MemoryBus(self, scopes.home(tape, fold.facts, ""), working_set_hours=hours)
 
     @property
     def home(self) -> ScopeMemory:
@@ -133,11 +133,11 @@ class LongTermMemory:
             )
             key = f"forked:{self.tape.name}" if torn else f"import:{self.tape.name}:{span[0]}"
             await self.home.apply(ProposalBatch(key, "import", imported))
-        await self._carry()
+        await self._move_facts_to_person()
         await self.bus.problems.adopt_parent_problem()
         await self.refresh()
 
-    async def _carry(self) -> None:
+    async def _move_facts_to_person(self) -> None:
         """Move facts from the session's tape to the person's scope, once that is known.
 
         They end on the session's tape, so that they are not moved again.
@@ -269,9 +269,9 @@ class LongTermMemory:
         while known != people.version:
             # Links may change meanwhile.
             known = people.version
-            await self._follow(sender)
+            await self._follow_linked_person(sender)
 
-    async def _follow(self, sender: str) -> None:
+    async def _follow_linked_person(self, sender: str) -> None:
         people, home = self._scopes.identity_linker.people, self.fold.home_scope
         if not home.startswith(PERSON_SCOPE_PREFIX) or not people.was_linked(
             home.removeprefix(PERSON_SCOPE_PREFIX)
@@ -283,7 +283,7 @@ class LongTermMemory:
         if not whose:
             return
         if wanted == home:
-            await self._let_go()
+            await self._drop_departed_facts()
             return
         entry = scope_entry(wanted)
         # One append, so that after a crash no line of one scope appears to belong to the other.
@@ -294,7 +294,7 @@ class LongTermMemory:
         await self.home.open()
         await self.refresh()
 
-    async def _let_go(self) -> None:
+    async def _drop_departed_facts(self) -> None:
         """Remove from the prompt what ended here because its speakers unlinked."""
         await self.home.open()
         gone = facts_ended_by_leaving(self.home.fold)

@@ -35,10 +35,10 @@ from bot.memory.records.transcript import (
 from bot.memory.session.hybrid_search import search_tape
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.relative_dates import resolve_relative_dates
-from bot.memory.session.vector_index import VectorIndex
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.zone_snapshot import (
     MemorySnapshot,
 )
+from bot.memory.session.vector_index import VectorIndex
 from bot.tape.entries import TapeEntry
 from bot.tape.search import MAX_QUERY_LENGTH, Hit
 from bot.tape.service import TapeService

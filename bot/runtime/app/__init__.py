@@ -4,4 +4,14 @@ from bot.runtime.app.build import App, open_app
 from bot.runtime.app.models import make_judge, make_model
 from bot.runtime.app.serve import run, serve
 
-__all__ = ["App", "make_judge", "make_model", "open_app", "run", "serve"]
+__all__ = [
+    "App",
+    "build",
+    "database_services",
+    "make_judge",
+    "make_model",
+    "open_app",
+    "run",
+    "serve",
+    "tape_stores",
+]

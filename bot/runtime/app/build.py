@@ -27,7 +27,7 @@ from bot.agent.commands.registry import Command
 from bot.agent.consolidation.policy import ConsolidationPolicy
 from bot.agent.tools.registry import ToolRegistry
 from bot.agent.views.registry import context_builder
-from bot.agent.workspace import Workspace
+from bot.agent.workspace_files import WorkspaceFiles
 from bot.bus import Address, Answer, Bus
 from bot.bus.access.control import AccessControl, open_access_control
 from bot.bus.access.store import AccessStore
@@ -42,7 +42,7 @@ from bot.core.files import PRIVATE_FILE, private_directory
 from bot.core.ids import new_id
 from bot.llm.base import Model
 from bot.llm.embeddings.base import Embedder
-from bot.memory.gate.policy import GateThresholds, WriteGate
+from bot.memory.gate.write_gate import GateThresholds, WriteGate
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.vector_index import VectorIndex
 from bot.runtime.app.database_services import DatabaseServices, open_database_services
@@ -304,7 +304,7 @@ def _agent(
     agent = Agent(
         model=models.main,
         tools=ToolRegistry(),
-        workspace=Workspace(settings.workspace_folder, clock),
+        workspace=WorkspaceFiles(settings.workspace_folder, clock),
         clock=clock,
         timezone=ZoneInfo(settings.timezone),
         timezone_name=settings.timezone,

@@ -241,8 +241,8 @@ def _announce_claim_code(app: App, platform: str, announce: Announce) -> None:
     """Announce how to claim a bot without an owner; only after its token was accepted."""
     if (code := app.access_control.claim_code_for(platform)) is not None:
         announce(
-            f"{platform.capitalize()}: this bot has no owner yet. To own it, send it in a private "
-            f"chat: /claim {code}"
+            f"{PLATFORMS[platform].title}: this bot has no owner yet. To own it, send it in a "
+            f"private chat: /claim {code}"
         )
 
 

@@ -18,7 +18,7 @@ from bot.runtime.app.database_services import DatabaseServices, open_database_se
 from bot.runtime.settings import Settings
 from bot.tape.store import TapeStore
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 
 GROUP = "tapebot.tape_stores"
 """Entry point group of tape store plug-ins; each entry point names a ``StoreFactory``."""
@@ -94,7 +94,7 @@ def build_tape_store(
             clock=clock,
         )
     if name == "memory":
-        return MemoryTapeStore(clock=clock)
+        return InMemoryTapeStore(clock=clock)
     if name.startswith(("http://", "https://")):
         return _remote(settings)
     return _installed(name)(settings)

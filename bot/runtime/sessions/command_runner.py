@@ -16,8 +16,8 @@ from bot.memory.records.transcript import format_entry_time, recorded_at
 from bot.memory.session.archive_summary import ArchiveSummary
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.scope.identities import identity_at
-from bot.memory.session.view.session_fold import SessionFold
-from bot.memory.session.view.zone import MemoryZone
+from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.state.zone import MemoryZone
 from bot.runtime.sessions.entries import command_author
 from bot.runtime.sessions.erasure import Eraser
 from bot.runtime.sessions.session import Session

@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup
 
 from bot.agent.agent import Agent
 from bot.agent.consolidation.policy import ConsolidationPolicy, EntryRange
-from bot.agent.consolidation.worker import (
+from bot.agent.consolidation.runner import (
     ConsolidationResult,
     consolidate,
     failed_attempts,
@@ -34,7 +34,7 @@ from bot.core.telemetry.metrics import (
 from bot.core.telemetry.tracing import span
 from bot.memory.records.transcript import recorded_at
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.view.session_fold import CONSOLIDATION_FAILED_EVENT
+from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
 
 logger = logging.getLogger(__name__)
 

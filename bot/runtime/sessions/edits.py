@@ -9,7 +9,7 @@ from bot.memory.records.conversation_entries import is_overheard, replaced_entry
 from bot.memory.records.event_names import (
     COMMAND,
 )
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService

@@ -17,8 +17,8 @@ from bot.memory.records.event_names import (
     REPLY,
 )
 from bot.memory.records.evidence import MEMORY_PAUSED
-from bot.memory.session.view.session_fold import SessionFold
-from bot.memory.session.view.turn_fold import (
+from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.state.turn_fold import (
     DELIVERY,
 )
 from bot.tape.entries import TapeEntry, event, message

@@ -136,13 +136,13 @@ class Eraser:
             if not found <= facts or survey.message_count > messages + max(3, messages // 2):
                 return survey
             names = {source.name for source in survey.sources}
-            async with doors.erase_lock(names), self._kept(names):
-                self._let_go(survey)
+            async with doors.erase_lock(names), self._lock_sessions(names):
+                self._cancel_background_work(survey)
                 async with suspend_files(self.files, names):
-                    return await self._carry_out(survey, request, shown)
+                    return await self._erase(survey, request, shown)
 
     @asynccontextmanager
-    async def _kept(self, tapes: Collection[str]) -> AsyncIterator[None]:
+    async def _lock_sessions(self, tapes: Collection[str]) -> AsyncIterator[None]:
         """Keep workers of other processes off these tapes: they would write from their old state.
 
         Scopes have no worker; their readers notice erasures.
@@ -161,7 +161,7 @@ class Eraser:
                         raise TapeWriteError(f"nothing was erased: {error}") from error
             yield
 
-    def _let_go(self, survey: ErasurePreview) -> None:
+    def _cancel_background_work(self, survey: ErasurePreview) -> None:
         """Cancel background work on these tapes.
 
         Raises:
@@ -188,7 +188,7 @@ class Eraser:
                 await self._store.erase(tape, [found[1]])
             await self._reload({tape})
 
-    async def _carry_out(
+    async def _erase(
         self, survey: ErasurePreview, request: TapeEntry, shown: tuple[frozenset[int], int]
     ) -> ErasureResult:
         plan, sources = survey.plan, survey.sources
@@ -197,7 +197,7 @@ class Eraser:
         places = self._changed
         words = {*plan.matcher.all_texts(), *plan.query.text_matcher().all_texts(), *survey.lines}
         places += await self.erase_residual_files(
-            sorted(words), await self._unused(survey.blobs, plan)
+            sorted(words), await self._unused_blobs(survey.blobs, plan)
         )
         for phase in (ErasurePhase.SAID, ErasurePhase.BELIEVED):
             await self._erase_all(plan, later[phase])
@@ -216,11 +216,11 @@ class Eraser:
             await memory.home.tape.ensure_bootstrap_anchor()
             await memory.home.tape.append(result_event(memory, request.id, erased))
         await self._erase_all(plan, later[ErasurePhase.REQUESTED])
-        await self._reload(_names(survey))
+        await self._reload(_tape_names(survey))
         changed = self._changed
         await self._erase_later(plan, sources, seen)
         if self._changed > changed:
-            await self._reload(_names(survey))
+            await self._reload(_tape_names(survey))
         await memory.refresh()
         return erased
 
@@ -246,15 +246,15 @@ class Eraser:
             last = await self._version(source.name)
             while first <= last:
                 through = min(last, first + 499)
-                look = partial(self._look, plan, source, later)
+                look = partial(self._collect, plan, source, later)
                 await visit_entries(self._store, source.name, look, first, through)
-                await self._write(_MOST_AT_ONCE)
+                await self._flush(_MOST_AT_ONCE)
                 first = through + 1
-            await self._write(0)
+            await self._flush(0)
             read[source.name] = last
         return later, read
 
-    def _look(
+    def _collect(
         self,
         plan: ErasurePlan,
         source: SourceTape,
@@ -266,11 +266,11 @@ class Eraser:
             return
         phase, fresh = found
         if phase is ErasurePhase.REPEATED:
-            self._wait(source.name, fresh)
+            self._add_tombstone(source.name, fresh)
         else:
             later[phase].append((source, entry.id))
 
-    def _wait(self, tape: str, fresh: TapeEntry) -> None:
+    def _add_tombstone(self, tape: str, fresh: TapeEntry) -> None:
         self._waiting.setdefault(tape, []).append(fresh)
         self._size += len(str(fresh.payload))
 
@@ -278,11 +278,11 @@ class Eraser:
         for source, number in places:
             for entry in await self._store.read(source.name, number, number):
                 if (found := plan.replacement(source, entry)) is not None:
-                    self._wait(source.name, found[1])
-            await self._write(_MOST_AT_ONCE)
-        await self._write(0)
+                    self._add_tombstone(source.name, found[1])
+            await self._flush(_MOST_AT_ONCE)
+        await self._flush(0)
 
-    async def _write(self, most: int) -> None:
+    async def _flush(self, most: int) -> None:
         """Write the collected tombstones if they exceed this size in characters."""
         if self._size <= most:
             return
@@ -304,7 +304,7 @@ class Eraser:
                 f"the vectors of {tape} could not be erased ({error.strerror}); try again"
             ) from error
 
-    async def _unused(self, blobs: Collection[str], plan: ErasurePlan) -> list[str]:
+    async def _unused_blobs(self, blobs: Collection[str], plan: ErasurePlan) -> list[str]:
         """Return the blobs that no remaining entry on any tape refers to."""
         left = set(blobs)
 
@@ -338,5 +338,5 @@ class Eraser:
                 await active_session.reload()
 
 
-def _names(survey: ErasurePreview) -> set[str]:
+def _tape_names(survey: ErasurePreview) -> set[str]:
     return {source.name for source in survey.sources}

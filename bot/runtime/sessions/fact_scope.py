@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot.bus import Inbound
 from bot.memory.session.linking.scope_registry import changed_home, scope_entry
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.session_fold import SessionFold
 
 
 async def update_fact_scope(inbound: Inbound, memory: LongTermMemory, fold: SessionFold) -> None:

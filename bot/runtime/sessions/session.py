@@ -16,9 +16,9 @@ from bot.agent.vision import ImageTracker
 from bot.bus import Address
 from bot.memory.records.episodes import with_problem
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.session_fold import SessionFold
-from bot.memory.session.view.zone import MemoryZone
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.state.zone import MemoryZone
 from bot.runtime.sessions.consolidator import Consolidator, Post
 from bot.runtime.sessions.fact_verifier import FactVerifier
 from bot.runtime.sessions.services import SessionServices

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bot.core.errors import MemoryRefused, VersionConflict
 from bot.memory.session.linking.scope_registry import ScopeRegistry, is_shared_scope
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.zone import MemoryZone
 from bot.memory.session.vector_index import VectorIndex
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.zone import MemoryZone
 from bot.runtime.sessions.erasure import BUSY, DerivedFiles, suspend_files
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore

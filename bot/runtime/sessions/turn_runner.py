@@ -14,7 +14,7 @@ from bot.agent.turn import Turn
 from bot.bus import Activity, PartialAnswer, ReceivedMessage
 from bot.memory.records.conversation_entries import inbound_ids
 from bot.memory.records.transcript import speaker_label
-from bot.memory.session.view.turn_fold import OpenTurn
+from bot.memory.session.state.turn_fold import OpenTurn
 from bot.runtime.sessions.session import Session
 from bot.runtime.sessions.writer import GAVE_UP, SessionWriter, retry_button
 from bot.tape.entries import TapeEntry

@@ -21,9 +21,9 @@ from bot.core.errors import InvalidInbound
 from bot.core.ids import new_id
 from bot.memory.records.conversation_entries import TURN_END, needs_answer
 from bot.memory.records.transcript import recorded_at
-from bot.memory.session.view.session_fold import session_mark_entry
-from bot.memory.session.view.turn_fold import string_items
-from bot.memory.session.view.zone_snapshot import zone_entries
+from bot.memory.session.state.session_fold import session_mark_entry
+from bot.memory.session.state.turn_fold import string_items
+from bot.memory.session.state.zone_snapshot import zone_entries
 from bot.runtime.sessions.edits import is_unanswered
 from bot.runtime.sessions.entries import (
     command_end_entries,

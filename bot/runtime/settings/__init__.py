@@ -11,4 +11,11 @@ from bot.runtime.settings.load import export_dotenv, load_settings
 from bot.runtime.settings.schema import PREFIX, Settings
 from bot.runtime.settings.validators import ModelName, ProcessRole
 
-__all__ = ["PREFIX", "ModelName", "ProcessRole", "Settings", "export_dotenv", "load_settings"]
+__all__ = [
+    "ModelName",
+    "PREFIX",
+    "ProcessRole",
+    "Settings",
+    "export_dotenv",
+    "load_settings",
+]

@@ -2,4 +2,9 @@
 
 from bot.tape.index.tape_index import IndexSource, TapeIndex
 
-__all__ = ["IndexSource", "TapeIndex"]
+__all__ = [
+    "IndexSource",
+    "TapeIndex",
+    "documents",
+    "terms",
+]

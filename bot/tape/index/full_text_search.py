@@ -65,8 +65,8 @@ class IndexMatch:
     tape: str
     entry: int
     score: float
-    print: int
-    direct: bool
+    fingerprint: int
+    matched_itself: bool
     before: tuple[int, ...]
     after: tuple[int, ...]
 

@@ -508,14 +508,16 @@ def _held(
 
 def _hit(query: SearchQuery, index_match: IndexMatch, entries: dict[int, TapeEntry]) -> Hit | None:
     entry = entries.get(index_match.entry)
-    if entry is None or index_match.print not in map(fingerprint, documents_of(entry)):
+    if entry is None or index_match.fingerprint not in map(fingerprint, documents_of(entry)):
         return None
     if not labels_match(labels_of(entry), query):
         return None
     may_come = {i for i, e in entries.items() if query.problem in (None, problem_of(e))}
     before = tuple(entries[i] for i in index_match.before if i in may_come)
     after = tuple(entries[i] for i in index_match.after if i in may_come)
-    return Hit(index_match.tape, entry, index_match.score, before, after, index_match.direct)
+    return Hit(
+        index_match.tape, entry, index_match.score, before, after, index_match.matched_itself
+    )
 
 
 def _closed(database: IndexDatabase | None) -> None:

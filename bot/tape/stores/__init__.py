@@ -1,1 +1,11 @@
 """Implement ``TapeStore`` in memory, in files, in PostgreSQL and over HTTP."""
+
+__all__ = [
+    "file",
+    "folder",
+    "folder_repair",
+    "folder_verification",
+    "in_memory",
+    "postgres",
+    "remote",
+]

@@ -313,7 +313,7 @@ class FileTapeStore(TapeStore):
             self._files.copied[from_tape] += 1
             try:
                 async with self._tapes.snapshot(from_tape) as parts:
-                    await self._tapes.absent(new_tape)
+                    await self._tapes.check_absent(new_tape)
                     beat = anyio.from_thread.check_cancelled
                     copy = partial(write_fork, first=from_entry, begin=begin, out=fresh, beat=beat)
                     await anyio.to_thread.run_sync(copy, self._parts, parts)
@@ -321,7 +321,7 @@ class FileTapeStore(TapeStore):
                 self._files.copied[from_tape] -= 1
                 with anyio.CancelScope(shield=True), suppress(TapeError):
                     await self._sweep(from_tape)
-            await self._tapes.adopt(new_tape, fresh)
+            await self._tapes.publish(new_tape, fresh)
         self._grown(new_tape)
         return new_tape
 

@@ -52,7 +52,7 @@ class LiveTape:
 
     tape: str
     file: AppendFile
-    head: TapeEntry
+    header: TapeEntry
     chain: dict[int, bytes]
     users: int = 0
     free: anyio.Event = field(default_factory=anyio.Event)
@@ -61,17 +61,17 @@ class LiveTape:
     @property
     def first_id(self) -> int:
         """The live file's first id."""
-        return self.head.id
+        return self.header.id
 
     @property
     def title(self) -> str | None:
         """The title in the header."""
-        return header_title(self.head)
+        return header_title(self.header)
 
     @property
     def dropped(self) -> int:
         """Id of the last entry that a reset dropped; 0 without a reset."""
-        return last_dropped(self.head)
+        return last_dropped(self.header)
 
     @property
     def chain_end(self) -> bytes:
@@ -274,7 +274,7 @@ class LiveFiles:
         )
         self._parts.record_damage(tape, head.id, ending.damaged)
         if first is None:
-            live.head = head = replace(head, id=file.durable_seq + 1)
+            live.header = head = replace(head, id=file.durable_seq + 1)
         if self._read_only:
             return live
         if live.dropped:

@@ -48,7 +48,7 @@ class LiveTapes:
         self._opening = anyio.Lock()
         self._closed = False
         # Whether a new file name in the folder may not be durable yet.
-        self._unnamed = False
+        self._directory_sync_due = False
 
     @property
     def count(self) -> int:
@@ -158,9 +158,9 @@ class LiveTapes:
                 finally:
                     live.file.close()
                 with map_os_errors(failed, TapeWriteError):
-                    self._unnamed = True
+                    self._directory_sync_due = True
                     await anyio.to_thread.run_sync(replace_live_file, live.file.path, data, segment)
-                    self._unnamed = False
+                    self._directory_sync_due = False
                 await anyio.to_thread.run_sync(self._files.note_head, tape, data)
         return segment
 
@@ -202,18 +202,18 @@ class LiveTapes:
                         same = live.first_id == seen.first_id
                         if same:
                             since = FileSource(live.file.fd, live.file.size)
-                            self._unnamed = True
+                            self._directory_sync_due = True
                             await anyio.to_thread.run_sync(
                                 swap_file, live.file.path, fresh, since, seen.live.size
                             )
-                            self._unnamed = False
+                            self._directory_sync_due = False
                     finally:
                         live.file.close()
             finally:
                 await anyio.to_thread.run_sync(partial(fresh.unlink, missing_ok=True))
         return same
 
-    async def absent(self, tape: str) -> None:
+    async def check_absent(self, tape: str) -> None:
         """Check that there is no tape of this name.
 
         Raises:
@@ -222,7 +222,7 @@ class LiveTapes:
         async with self._opening:
             await anyio.to_thread.run_sync(self._check_absent, tape)
 
-    async def adopt(self, tape: str, fresh: Path) -> None:
+    async def publish(self, tape: str, fresh: Path) -> None:
         """Make a completely written file the live file of a new tape.
 
         Raises:
@@ -272,10 +272,10 @@ class LiveTapes:
     def _open_file(self, tape: str) -> LiveTape:
         if self._closed:
             raise TapeError(f"tape {tape} cannot be opened: the store is closed")
-        if self._unnamed:
+        if self._directory_sync_due:
             with map_os_errors(f"tape {tape} could not be opened", TapeError):
                 sync_directory(self._folder.root)
-            self._unnamed = False
+            self._directory_sync_due = False
         return self._files.open(tape)
 
     def _create_file(self, tape: str, title: str | None) -> None:
@@ -295,9 +295,9 @@ class LiveTapes:
             data, _ = encode_chained(
                 stamp(head, self._files.clock, max(version, gone)), CHAIN_START
             )
-            self._unnamed = True
+            self._directory_sync_due = True
             replace_file(path, data)
-            self._unnamed = False
+            self._directory_sync_due = False
             self._files.note_head(tape, data)
 
     def _check_absent(self, tape: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.agent.workspace import MAX_BOOTSTRAP, Workspace
+from bot.agent.workspace_files import MAX_BOOTSTRAP, WorkspaceFiles
 from bot.testing.manual_clock import ManualClock
 
 SKILL = "---\nname: brew\ndescription: >\n  How to\n  brew tea.\n---\nBoil water first.\n"
@@ -17,14 +17,14 @@ def _skill(root, name, text):
 async def test_bootstrap_files_come_in_a_fixed_order_and_are_cut(tmp_path):
     (tmp_path / "USER.md").write_text("I am Ada.", encoding="utf-8")
     (tmp_path / "AGENTS.md").write_text("x" * (MAX_BOOTSTRAP + 5), encoding="utf-8")
-    text = await Workspace(tmp_path, ManualClock()).read()
+    text = await WorkspaceFiles(tmp_path, ManualClock()).read()
     assert [name for name, _ in text.files] == ["AGENTS.md", "USER.md"]
     assert text.files[0][1].startswith("x" * MAX_BOOTSTRAP + "\n… (cut at")
 
 
 async def test_skills_are_listed_by_name_and_read_on_demand(tmp_path):
     _skill(tmp_path, "brew", SKILL)
-    workspace = Workspace(tmp_path, ManualClock())
+    workspace = WorkspaceFiles(tmp_path, ManualClock())
     [skill] = (await workspace.read()).skills
     assert (skill.name, skill.description) == ("brew", "How to brew tea.")
     assert "Boil water first." in str(await workspace.read_skill("brew"))
@@ -38,14 +38,14 @@ async def test_a_broken_file_is_left_out_and_the_others_stay(tmp_path):
     (tmp_path / "skills" / "folder" / "SKILL.md").mkdir(parents=True)
     (tmp_path / "AGENTS.md").mkdir()
     (tmp_path / "SOUL.md").write_bytes(b"calm \xff")
-    text = await Workspace(tmp_path, ManualClock()).read()
+    text = await WorkspaceFiles(tmp_path, ManualClock()).read()
     assert [skill.name for skill in text.skills] == ["brew"]
     assert [name for name, _ in text.files] == ["SOUL.md"]
 
 
 async def test_a_change_is_seen_after_half_a_minute_not_at_each_turn(tmp_path):
     clock = ManualClock()
-    workspace = Workspace(tmp_path, clock)
+    workspace = WorkspaceFiles(tmp_path, clock)
     assert (await workspace.read()).files == ()
     (tmp_path / "SOUL.md").write_text("calm", encoding="utf-8")
     assert (await workspace.read()).files == ()
@@ -54,6 +54,6 @@ async def test_a_change_is_seen_after_half_a_minute_not_at_each_turn(tmp_path):
 
 
 async def test_no_workspace_is_an_empty_one(tmp_path):
-    text = await Workspace(tmp_path / "none", ManualClock()).read()
+    text = await WorkspaceFiles(tmp_path / "none", ManualClock()).read()
     assert text.files == ()
     assert text.skills == ()

@@ -25,8 +25,8 @@ from bot.cli.tape import show_turn
 from bot.core.errors import ContextOverflow, SettingsError
 from bot.llm.base import CapabilityProfile, ChatMessage, estimate_tokens
 from bot.memory.records.conversation_entries import TURN_START
-from bot.memory.session.view.context_window import WindowFold
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.session_fold import SessionFold
 from bot.runtime.app.build import open_app
 from bot.runtime.settings import load_settings
 from bot.tape.entries import TapeEntry, anchor, message, tool_call, tool_result

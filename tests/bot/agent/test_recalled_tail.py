@@ -10,9 +10,9 @@ import pytest
 from bot.agent.views.automatic_recall import MIN_RECALL_BUDGET, AutomaticRecall
 from bot.llm.base import estimate_tokens
 from bot.memory.session.recall import RecallableFact
-from bot.memory.session.view.context_window import WindowFold
-from bot.memory.session.view.session_fold import SessionFold
-from bot.memory.session.view.zone import MemoryZone
+from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.state.zone import MemoryZone
 from bot.runtime.app.build import open_app
 from bot.runtime.settings import load_settings
 from bot.tape.entries import SESSION_NEW, anchor, message

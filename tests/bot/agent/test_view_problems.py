@@ -7,12 +7,12 @@ from dataclasses import replace
 from bot.agent.views.exact import anchors_in_view
 from bot.memory.records.compartments import Compartments
 from bot.memory.records.fact_fold import FactFold
-from bot.memory.session.view.context_window import WindowFold
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import anchor, message
 from bot.tape.search import SearchQuery
 from bot.tape.service import TapeService
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 
 
 def test_the_exact_view_has_only_anchors_of_the_problem_that_is_worked_on():
@@ -28,7 +28,7 @@ def test_the_exact_view_has_only_anchors_of_the_problem_that_is_worked_on():
 
 
 async def test_in_a_fork_the_neighbours_of_a_hit_are_of_its_problem():
-    tape = TapeService(MemoryTapeStore(), "fake:1")
+    tape = TapeService(InMemoryTapeStore(), "fake:1")
     await tape.ensure_bootstrap_anchor()
     said = [("roses first", "p2"), ("taxes", "p1"), ("zebra", "p2"), ("more taxes", "p1")]
     await tape.append_many([message("user", text, problem=problem) for text, problem in said])

@@ -13,7 +13,7 @@ from bot.agent.vision import NO_VISION_NOTICE, unreadable_files_note, with_image
 from bot.bus import Attachment
 from bot.bus.media.blobs import FolderBlobs
 from bot.llm.base import CapabilityProfile
-from bot.memory.session.view.context_window import WindowFold
+from bot.memory.session.state.context_window import WindowFold
 from bot.offline.model import OfflineModel
 from bot.tape.entries import message
 from bot.testing.host import session_host

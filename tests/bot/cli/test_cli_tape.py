@@ -16,7 +16,7 @@ from bot.runtime.settings import load_settings
 from bot.tape.entries import message
 from bot.tape.http_protocol import hit_record
 from bot.tape.search import SearchQuery
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply
 
@@ -124,7 +124,7 @@ async def test_a_running_bot_that_knows_of_no_problems_shows_nothing_of_another(
 ):
     """It is still of an earlier version: it gives what it finds in all."""
     monkeypatch.setenv("TAPEBOT_HOME", str(tmp_path))
-    store = MemoryTapeStore()
+    store = InMemoryTapeStore()
     await store.create_tape("fake:1")
     said = [("p1", "the red boat"), ("p2", "the green boat"), (None, "any boat")]
     await store.append_many("fake:1", [message("user", text, problem=p) for p, text in said])

@@ -15,7 +15,7 @@ from bot.inspector.access.control_handlers import web_handlers
 from bot.inspector.access.logins import LoginService
 from bot.runtime.control_socket import serve_control
 from bot.runtime.settings import PREFIX
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
 
@@ -38,7 +38,7 @@ async def logins(home):
         open_access_control(home, clock=clock) as access_control,
         anyio.create_task_group() as tasks,
     ):
-        made = LoginService(MemoryTapeStore(), access_control, clock, "http://127.0.0.1:8020")
+        made = LoginService(InMemoryTapeStore(), access_control, clock, "http://127.0.0.1:8020")
         await tasks.start(serve_control, home, web_handlers(made, "Ada"))
         yield made
         tasks.cancel_scope.cancel()

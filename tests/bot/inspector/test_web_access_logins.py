@@ -10,7 +10,7 @@ from bot.bus.access.codes import CLAIM_CODE_LENGTH, new_code
 from bot.bus.access.control import open_access_control
 from bot.core.errors import HttpError, TapeWriteError
 from bot.inspector.access.logins import LoginService
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
 DAY = 86_400.0
@@ -216,7 +216,7 @@ async def test_a_token_is_shown_once_on_the_page_where_it_is_made(site):
 
 
 async def test_two_processes_know_the_same_logins_at_once(tmp_path):
-    clock, store = ManualClock(), MemoryTapeStore()
+    clock, store = ManualClock(), InMemoryTapeStore()
     async with open_access_control(tmp_path, owners=["telegram:42"], clock=clock) as access_control:
         one, other = [LoginService(store, access_control, clock, URL) for _ in range(2)]
         link = await one.create_login_link("telegram.42", "Ada")
@@ -241,14 +241,14 @@ async def test_two_processes_know_the_same_logins_at_once(tmp_path):
 
 
 async def test_a_login_is_good_after_a_restart(tmp_path):
-    clock, store = ManualClock(), MemoryTapeStore()
+    clock, store = ManualClock(), InMemoryTapeStore()
     async with open_access_control(tmp_path, clock=clock) as access_control:
         opened = await LoginService(store, access_control, clock, URL).log_in("local", "Ada")
         again = LoginService(store, access_control, clock, URL)
         assert await again.login_store.login(opened.secret) is not None
 
 
-class Full(MemoryTapeStore):
+class Full(InMemoryTapeStore):
     """Takes nothing more once it is full."""
 
     full = False

@@ -15,7 +15,7 @@ from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.scope.identities import LinkParty
 from bot.tape.entries import event
 from bot.tape.service import TapeService
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 
 BOB = Sender("8", "Bob")
 GROUP = "telegram:-1001234567890"
@@ -301,7 +301,7 @@ async def test_looking_writes_nothing(rig):
 
 @pytest.mark.parametrize("ops", [1, None, {"op": "add"}, [1, {"op": "add", "text": "x"}]])
 async def test_a_damaged_record_of_the_gate_tells_nothing_and_keeps_nothing_from_being_told(ops):
-    store = MemoryTapeStore()
+    store = InMemoryTapeStore()
     await store.create_tape("fake:1")
     at = (await store.append("fake:1", event(FACTS_EVENT, {"ops": ops}))).id
     scope = TapeService(store, "fake:1")

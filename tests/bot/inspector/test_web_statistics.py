@@ -13,9 +13,9 @@ from web_rig import Rig, open_web
 from bot.inspector.plots import Plot, Series, ceiling
 from bot.inspector.reading.statistics import StatisticsCache
 from bot.inspector.reading.tape_statistics import UNKNOWN
-from bot.memory.session.view.zone_snapshot import MemorySnapshot, zone_entries
+from bot.memory.session.state.zone_snapshot import MemorySnapshot, zone_entries
 from bot.tape.entries import TapeEntry, anchor, event, message
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.host import HostLimits, session_host
 from bot.testing.scripted_model import (
     ScriptedModel,
@@ -50,14 +50,14 @@ def a_turn(days: int, number: int, *, ms: float = 100.0, **more: object) -> list
     ]  # fmt: skip
 
 
-async def a_store(*entries: TapeEntry, tape: str = "fake:1") -> MemoryTapeStore:
-    store = MemoryTapeStore()
+async def a_store(*entries: TapeEntry, tape: str = "fake:1") -> InMemoryTapeStore:
+    store = InMemoryTapeStore()
     await store.create_tape(tape)
     await store.append_many(tape, entries)
     return store
 
 
-async def summary(store: MemoryTapeStore, days: int = 3, **more):
+async def summary(store: InMemoryTapeStore, days: int = 3, **more):
     more = {"budget": 60.0, **more}
     return await StatisticsCache(store, UTC).summary(
         TODAY - timedelta(days=days - 1), TODAY, **more
@@ -126,7 +126,7 @@ async def test_what_a_copy_has_of_its_parent_is_counted_once():
 
 @pytest.mark.slow
 async def test_a_look_reads_for_a_bounded_time_and_the_next_goes_on(monkeypatch):
-    store = MemoryTapeStore()
+    store = InMemoryTapeStore()
     for number in range(30):
         await store.create_tape(f"fake:{number}")
         turns = [one for place in range(200) for one in a_turn(0, place)]
@@ -135,7 +135,7 @@ async def test_a_look_reads_for_a_bounded_time_and_the_next_goes_on(monkeypatch)
     first = await figures.summary(TODAY, TODAY, budget=0.0)
     assert (first.read, first.complete, 0 < first.days[0].turns < 200) == (0, False, True)
     reads = 0
-    plain = MemoryTapeStore.read
+    plain = InMemoryTapeStore.read
 
     async def counted(self, tape, first=None, last=None):
         nonlocal reads
@@ -143,7 +143,7 @@ async def test_a_look_reads_for_a_bounded_time_and_the_next_goes_on(monkeypatch)
         reads += len(found)
         return found
 
-    monkeypatch.setattr(MemoryTapeStore, "read", counted)
+    monkeypatch.setattr(InMemoryTapeStore, "read", counted)
     looks = [await figures.summary(TODAY, TODAY, budget=0.005)]
     while not looks[-1].complete:
         looks.append(await figures.summary(TODAY, TODAY, budget=0.005))
@@ -161,7 +161,7 @@ async def test_what_is_older_than_the_first_day_is_not_read(monkeypatch):
     old = [one for number in range(2000) for one in a_turn(40, number)]
     store = await a_store(*old, *a_turn(0, 0))
     read: list[int] = []
-    plain = MemoryTapeStore.read
+    plain = InMemoryTapeStore.read
 
     async def counted(self, tape, first=None, last=None):
         found = await plain(self, tape, first, last)
@@ -169,7 +169,7 @@ async def test_what_is_older_than_the_first_day_is_not_read(monkeypatch):
         return found
 
     ends = [one for one in await store.read("fake:1") if one.name == "turn.end"]
-    monkeypatch.setattr(MemoryTapeStore, "read", counted)
+    monkeypatch.setattr(InMemoryTapeStore, "read", counted)
     figures = StatisticsCache(store, UTC)
     assert await figures._first_since("fake:1", TODAY) == ends[-2].id + 1
     assert sum(read) == 0

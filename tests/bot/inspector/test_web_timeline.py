@@ -20,7 +20,7 @@ from bot.inspector.reading.categories import CATEGORIES
 from bot.inspector.reading.entries import first_id, summarize_entry
 from bot.inspector.reading.entry_text import LONGEST, decisions, entry_line, evidence, full_text
 from bot.tape.entries import ENTRY_KINDS, TapeEntry, anchor, event, message
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 
 TAPE = "fake:1"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -159,7 +159,7 @@ async def test_ids_that_a_reset_dropped_are_gaps_and_are_told_as_such(rig):
 
 async def test_the_oldest_entry_is_found_wherever_a_reset_left_it():
     for length in (0, 1, 7, 8, 9, 16, 100, 1_000):
-        store = MemoryTapeStore()
+        store = InMemoryTapeStore()
         await store.create_tape(TAPE)
         if length:
             await store.append_many(TAPE, [event("noted", {})] * length)
@@ -305,7 +305,7 @@ async def test_only_owners_see_a_timeline(rig):
         assert (await rig.stranger.get(f"{path}tape={TAPE}")).status_code == 401
 
 
-class _Counting(MemoryTapeStore):
+class _Counting(InMemoryTapeStore):
     """Counts the entries that are read."""
 
     taken = 0

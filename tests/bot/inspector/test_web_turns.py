@@ -23,7 +23,7 @@ from bot.memory.records.tombstones import tombstone
 from bot.tape.entries import event
 from bot.tape.entries import message as said
 from bot.tape.service import TapeService
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import (
     PausedStep,
@@ -381,7 +381,7 @@ async def test_each_turn_is_on_one_page_and_whole_wherever_a_page_stops_reading(
     monkeypatch, scanned
 ):
     monkeypatch.setattr(pages, "MAX_ENTRIES_PER_PAGE", scanned)
-    store = MemoryTapeStore()
+    store = InMemoryTapeStore()
     await store.create_tape("fake:1")
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "calls": 1}
     for number in range(20):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from web_rig import open_web
 
 from bot.inspector.reading.diffs import diff_lines, zone_part_diffs
-from bot.memory.session.view.zone_snapshot import DailyNote, MemorySnapshot, zone_entries
+from bot.memory.session.state.zone_snapshot import DailyNote, MemorySnapshot, zone_entries
 from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, anchor
 
 

@@ -10,8 +10,8 @@ from bot.memory.records.episodes import episode_id
 from bot.memory.session.bus.memory_bus import MemoryBus
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.zone import MemoryZone
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.zone import MemoryZone
 from bot.tape.service import TapeService
 
 DAY = 86_400

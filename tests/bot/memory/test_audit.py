@@ -21,7 +21,7 @@ from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.fact_fold import FACTS_EVENT, FactFold
 from bot.memory.records.tombstones import tombstone
 from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.zone_snapshot import (
     LONG_TERM_EVENT,
     DailyNote,
     MemorySnapshot,
@@ -30,7 +30,7 @@ from bot.memory.session.view.zone_snapshot import (
 from bot.runtime.settings import load_settings
 from bot.tape.entries import event, message, system, tool_call, tool_result
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.host import HostLimits, session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
@@ -51,7 +51,7 @@ class Planted:
 
     def __init__(self, scope: str = SCOPE) -> None:
         self.name = scope
-        self.store = MemoryTapeStore(clock=ManualClock(NOW))
+        self.store = InMemoryTapeStore(clock=ManualClock(NOW))
         self.facts = FactFold()
         self.next = 1
 

@@ -25,7 +25,7 @@ from bot.memory.records.tombstones import tombstone
 from bot.memory.session.linking.scope_registry import scope_entry
 from bot.runtime.settings import load_settings
 from bot.tape.entries import event, message
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.host import session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel, text_reply
@@ -39,7 +39,7 @@ class Planted:
     """A scope and a chat on which a test puts changes by hand."""
 
     def __init__(self) -> None:
-        self.store = MemoryTapeStore(clock=ManualClock(NOW))
+        self.store = InMemoryTapeStore(clock=ManualClock(NOW))
         self.folds = {HOME: FactFold(), CHAT: FactFold()}
 
     async def heard(self, text: str, **meta: Any) -> str:

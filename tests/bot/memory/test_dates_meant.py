@@ -8,7 +8,7 @@ import pytest
 
 from bot.memory.session.recall import recall_passages
 from bot.memory.session.relative_dates import resolve_relative_dates
-from bot.memory.session.view.zone_snapshot import MemorySnapshot
+from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.tape.entries import message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore

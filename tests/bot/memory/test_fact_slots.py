@@ -14,12 +14,12 @@ from bot.core.errors import MemoryRefused
 from bot.memory.records.fact_slot import normalize_slot, same_slot
 from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
 from bot.memory.session.scope.scope_memory import ScopeMemory
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 
 
 @pytest.fixture
 def scope() -> ScopeMemory:
-    return scope_on(MemoryTapeStore())
+    return scope_on(InMemoryTapeStore())
 
 
 def texts(scope: ScopeMemory) -> list[str]:
@@ -175,7 +175,7 @@ _WORDS = ("It is {} at present.", "Since then one says {}.", "Made {} by somebod
     )
 )
 async def test_of_each_slot_the_newest_value_alone_is_believed(changes):
-    store = MemoryTapeStore()
+    store = InMemoryTapeStore()
     scope, newest = scope_on(store), {}
     for day, (slot, value, words, anew) in enumerate(changes):
         text = f"{slot.partition(':')[0].title()}, {day}. {words.format(value)}"

@@ -12,7 +12,7 @@ from bot.memory.records.fact import Evidence
 from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.service import TapeService
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
 NOW = datetime(2026, 2, 10, 9, tzinfo=UTC)
@@ -25,7 +25,7 @@ def said(quote: str, entry: int, *, sender: str = "7", origin: str = "person", d
 
 @pytest.fixture
 def scope() -> ScopeMemory:
-    return ScopeMemory(TapeService(MemoryTapeStore(), "person:fake:7"), "person", ManualClock())
+    return ScopeMemory(TapeService(InMemoryTapeStore(), "person:fake:7"), "person", ManualClock())
 
 
 async def apply(scope: ScopeMemory, author, *proposals: Proposal, clears: bool = False):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from bot.agent.consolidation.policy import ConsolidationPolicy, EntryRange
-from bot.agent.consolidation.worker import ConsolidationResult, _portion, record_result
+from bot.agent.consolidation.runner import ConsolidationResult, _portion, record_result
 from bot.agent.context import default_context
 from bot.core.clock import format_time
 from bot.llm.base import Usage
@@ -33,15 +33,15 @@ from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.records.transcript import render_transcript
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.view.context_window import WindowFold, visible_entries
-from bot.memory.session.view.fold_loader import load_fold, load_resumed_entries
-from bot.memory.session.view.session_fold import CONSOLIDATION_FAILED_EVENT, SessionFold
-from bot.memory.session.view.turn_fold import (
+from bot.memory.session.state.context_window import WindowFold, visible_entries
+from bot.memory.session.state.fold_loader import load_fold, load_resumed_entries
+from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT, SessionFold
+from bot.memory.session.state.turn_fold import (
     DELIVERY,
     TURN_RESUME,
 )
-from bot.memory.session.view.zone import MemoryZone
-from bot.memory.session.view.zone_snapshot import zone_entries
+from bot.memory.session.state.zone import MemoryZone
+from bot.memory.session.state.zone_snapshot import zone_entries
 from bot.tape.entries import (
     CONTEXT_OVERFLOW,
     ENTRY_KINDS,
@@ -56,7 +56,7 @@ from bot.tape.entries import (
 )
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
 MESSAGES, TOKENS = 8, 120
@@ -68,7 +68,7 @@ class Session:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.tape = TapeService(MemoryTapeStore(clock=self.clock), "fake:1")
+        self.tape = TapeService(InMemoryTapeStore(clock=self.clock), "fake:1")
         self.numbers = iter(range(1, 10_000))
         self.turn: str | None = None
         self.steps = 0

@@ -54,10 +54,10 @@ from bot.memory.session.linking.scope_registry import (
     scope_entry,
 )
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.view.context_window import WindowFold
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.session_fold import SessionFold
-from bot.memory.session.view.zone import MemoryZone
+from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.state.zone import MemoryZone
 from bot.runtime.sessions.erasure import Eraser, erase_no_files
 from bot.runtime.sessions.session import replace_state
 from bot.tape.entries import (
@@ -72,7 +72,7 @@ from bot.tape.entries import (
     tool_result,
 )
 from bot.tape.service import TapeService
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
 MARKERS = ("zqxalpha", "Qvöbéta", "ЖщгаммаЫ", "wvu77delta", "鰐鱶", "ﬁxkappaﬁ")
@@ -108,7 +108,7 @@ class Life:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.store = MemoryTapeStore(clock=self.clock)
+        self.store = InMemoryTapeStore(clock=self.clock)
         self.tape = TapeService(self.store, SESSION)
         self.fold = SessionFold(WindowFold(50, 20_000))
         self.tape.observe(self.fold.apply)

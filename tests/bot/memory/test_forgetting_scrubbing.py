@@ -20,7 +20,7 @@ from bot.memory.records.event_names import (
 from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.fact_fold import FACTS_EVENT, fold_entries
 from bot.memory.records.tombstones import tombstone
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.zone_snapshot import (
     DAILY_EVENT,
     LONG_TERM_EVENT,
 )

@@ -13,7 +13,7 @@ from bot.memory.records.event_names import (
 )
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import fold_entries
-from bot.memory.session.view.session_fold import CONSOLIDATION_FAILED_EVENT
+from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import (

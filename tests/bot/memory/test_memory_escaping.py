@@ -8,7 +8,7 @@ from bot.agent.context import default_context
 from bot.memory.records.prompt_escaping import escape_message, escape_tags
 from bot.memory.records.transcript import render_transcript
 from bot.memory.session.recall import RecalledPassage
-from bot.memory.session.view.context_window import WindowFold
+from bot.memory.session.state.context_window import WindowFold
 from bot.tape.entries import message
 
 META = {"ts": "2026-02-10T10:00:00+00:00", "private": False}

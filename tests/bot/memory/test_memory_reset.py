@@ -9,9 +9,9 @@ import pytest
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import FACTS_EVENT
 from bot.memory.session.scope.scope_memory import load_fact_entries
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.zone import MemoryZone
-from bot.memory.session.view.zone_snapshot import DailyNote, MemorySnapshot
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.zone import MemoryZone
+from bot.memory.session.state.zone_snapshot import DailyNote, MemorySnapshot
 from bot.tape.entries import event, message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore

@@ -10,7 +10,7 @@ from bot.memory.records.fact import Evidence
 from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.scope.identities import IDENTITIES_TAPE, LinkClaim, LinkParty
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
 ADA = LinkParty("telegram:42", "Ada", "telegram:42")
@@ -22,7 +22,7 @@ class Processes:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.store = MemoryTapeStore(clock=self.clock)
+        self.store = InMemoryTapeStore(clock=self.clock)
         self.one, self.other = (ScopeRegistry(self.store, self.clock) for _ in range(2))
 
     async def say(self, tape: str, sender: str, text: str, number: int) -> None:

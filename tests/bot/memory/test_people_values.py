@@ -16,7 +16,7 @@ from bot.memory.session.linking.identity_linker import IdentityLinker
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.scope.identities import LinkClaim, LinkParty, ScopeMove
 from bot.tape.entries import TapeEntry
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
 ADA, ELSE, THIRD = (
@@ -30,7 +30,7 @@ class Killed(BaseException):
     """The end of the program."""
 
 
-class Mortal(MemoryTapeStore):
+class Mortal(InMemoryTapeStore):
     """A store of a program that dies before a write."""
 
     left: int | None = None

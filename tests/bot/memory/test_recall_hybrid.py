@@ -16,11 +16,11 @@ from bot.memory.records.event_names import (
 )
 from bot.memory.session import vector_index as vectors_module
 from bot.memory.session.recall import RecallableFact, RecalledPassage, recall_passages
-from bot.memory.session.vector_index import VectorIndex
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.zone_snapshot import (
     DailyNote,
     MemorySnapshot,
 )
+from bot.memory.session.vector_index import VectorIndex
 from bot.tape.entries import TapeEntry, event, message, tool_result
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.service import TapeService

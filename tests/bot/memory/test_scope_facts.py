@@ -16,7 +16,7 @@ from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.scope.scope_memory import ScopeMemory, load_fact_entries
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
 NOW = datetime(2026, 2, 10, 9, tzinfo=UTC)
@@ -33,7 +33,7 @@ def scope_on(store, kind="person") -> ScopeMemory:
 
 @pytest.fixture
 def scope() -> ScopeMemory:
-    return scope_on(MemoryTapeStore())
+    return scope_on(InMemoryTapeStore())
 
 
 async def learn(scope: ScopeMemory, text: str, *evidence: Evidence, author="consolidation", **more):
@@ -167,7 +167,7 @@ async def test_a_secret_is_not_learned_unasked(scope):
 
 
 async def test_the_workspace_believes_only_what_is_sure(scope):
-    shared = scope_on(MemoryTapeStore(), "workspace")
+    shared = scope_on(InMemoryTapeStore(), "workspace")
     assert (await learn(shared, "The office is in Oslo.", said("x"))).verdict == "logged"
     mine = await learn(shared, "The office is in Oslo.", said("x", 2), author="person")
     assert mine.verdict == "approved"
@@ -222,7 +222,7 @@ PROPOSALS = st.builds(
 @settings(max_examples=examples(150))
 async def test_whatever_is_proposed_the_fold_of_the_tape_says_what_is_believed(steps):
     """And of one attribute of one source one value is current at most."""
-    scope = scope_on(MemoryTapeStore())
+    scope = scope_on(InMemoryTapeStore())
     for number, (author, proposal) in enumerate(steps):
         if author == "undo":
             batch = await scope.undo_batch()
@@ -256,7 +256,7 @@ CHANGES = st.tuples(
 @given(st.lists(CHANGES, max_size=4), st.sampled_from(["consolidation", "assistant", "person"]))
 async def test_no_change_ends_a_fact_whose_successor_is_not_believed(changes, author):
     """Whatever is refused or waits for a person: of no matter less is believed than was, but what was ended."""
-    scope = scope_on(MemoryTapeStore())
+    scope = scope_on(InMemoryTapeStore())
     for at, matter in enumerate(MATTERS):
         await learn(scope, matter.format("Wednesday", 16), said("x", at + 1), author="person")
     numbers = [one.id for one in scope.active()]

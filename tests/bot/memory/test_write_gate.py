@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.memory.gate.policy import WriteGate, WriteRequest, WriteSignals
+from bot.memory.gate.write_gate import WriteGate, WriteRequest, WriteSignals
 
 NOW = datetime(2026, 3, 6, 10, tzinfo=UTC)
 

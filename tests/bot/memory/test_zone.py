@@ -15,8 +15,8 @@ from sampling import examples
 
 from bot.core.errors import MemoryRefused
 from bot.memory.gate.memory_validation import is_placeholder
-from bot.memory.session.view.zone import MemoryZone
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.zone import MemoryZone
+from bot.memory.session.state.zone_snapshot import (
     DailyNote,
     MemorySnapshot,
     ZoneFold,
@@ -25,7 +25,7 @@ from bot.memory.session.view.zone_snapshot import (
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
 TAPE = "fake:1"
@@ -48,7 +48,7 @@ class ZoneModel(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.clock = ManualClock()
-        self.store = MemoryTapeStore(clock=self.clock)
+        self.store = InMemoryTapeStore(clock=self.clock)
         self.zone = anyio.run(zone_on, self.store, self.clock)
         self.version, self.text, self.notes = 1, "", dict[str, str]()
 
@@ -134,7 +134,7 @@ async def test_a_zone_without_its_seal_does_not_exist(tmp_path):
 
 
 async def test_writes_at_the_same_time_are_all_kept():
-    clock, store = ManualClock(), MemoryTapeStore()
+    clock, store = ManualClock(), InMemoryTapeStore()
     zone = await zone_on(store, clock)
 
     async with anyio.create_task_group() as tasks:
@@ -146,7 +146,7 @@ async def test_writes_at_the_same_time_are_all_kept():
 
 
 async def test_what_goes_with_a_change_is_written_with_it_or_not_at_all():
-    store = MemoryTapeStore()
+    store = InMemoryTapeStore()
     zone = await zone_on(store, ManualClock())
     before = await store.version(TAPE)
 
@@ -163,7 +163,7 @@ async def test_what_goes_with_a_change_is_written_with_it_or_not_at_all():
 
 async def test_daily_notes_do_not_grow_for_ever():
     """A year of notes: each write holds at most the retention's days."""
-    clock, store = ManualClock(), MemoryTapeStore()
+    clock, store = ManualClock(), InMemoryTapeStore()
     zone = await zone_on(store, clock)
     sizes = []
     for _ in range(365):
@@ -183,7 +183,7 @@ def test_a_word_for_nothing_is_not_memory(text):
 
 
 async def test_long_term_memory_that_is_too_long_is_refused_whole_and_says_why():
-    clock, store = ManualClock(), MemoryTapeStore()
+    clock, store = ManualClock(), InMemoryTapeStore()
     zone = await zone_on(store, clock)
     await zone.save_long_term("- first")
     for content in ("x" * 4_001, "é" * 2_001, "- line\n" * 3_000):

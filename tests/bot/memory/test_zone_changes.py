@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.llm.base import ModelRequest
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.zone_snapshot import (
     REMOVED_PREFIX,
     MemorySnapshot,
     render_memory_block,

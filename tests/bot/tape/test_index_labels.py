@@ -16,7 +16,7 @@ from bot.tape.index import full_text_search as searching
 from bot.tape.index import search_filter as scope
 from bot.tape.index.ranking import IndexRow, read_row
 from bot.tape.search import GENERAL_PROBLEM, SearchQuery
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 
 TAPE = "telegram:42"
 
@@ -25,8 +25,8 @@ def said(text: str, **meta: Any) -> TapeEntry:
     return message("user", text, **meta)
 
 
-async def stored(*entries: TapeEntry) -> MemoryTapeStore:
-    store = MemoryTapeStore()
+async def stored(*entries: TapeEntry) -> InMemoryTapeStore:
+    store = InMemoryTapeStore()
     await store.create_tape(TAPE)
     await store.append_many(TAPE, entries)
     return store

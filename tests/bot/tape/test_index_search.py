@@ -19,7 +19,7 @@ from index_talk import opened
 
 from bot.core.errors import TapeError
 from bot.memory.session.recall import recall_passages
-from bot.memory.session.view.zone_snapshot import MemorySnapshot
+from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.runtime.app.control_commands import _search
 from bot.runtime.control_socket import call_control, serve_control
 from bot.tape.entries import TapeEntry, event, message, tool_call
@@ -29,7 +29,7 @@ from bot.tape.index import tape_index as index_module
 from bot.tape.index.database import IndexDatabase
 from bot.tape.index.documents import documents_of
 from bot.tape.search import Hit, SearchQuery
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -39,8 +39,8 @@ def said(words: str, hour: int = 0) -> TapeEntry:
     return message("user", words, ts=moment, sender={"id": str(hour), "name": ""})
 
 
-async def stored(**tapes: list[TapeEntry]) -> MemoryTapeStore:
-    store = MemoryTapeStore()
+async def stored(**tapes: list[TapeEntry]) -> InMemoryTapeStore:
+    store = InMemoryTapeStore()
     for tape, entries in tapes.items():
         await store.create_tape(tape)
         await store.append_many(tape, entries)
@@ -166,7 +166,7 @@ async def test_a_search_that_is_cancelled_at_any_step_leaves_the_index_whole(
 class _Refusing:
     """A store of which one tape cannot be read."""
 
-    def __init__(self, store: MemoryTapeStore, refused: str) -> None:
+    def __init__(self, store: InMemoryTapeStore, refused: str) -> None:
         self._store = store
         self._refused = refused
         self.tried = anyio.Event()
@@ -233,7 +233,7 @@ async def test_a_store_for_reading_finds_what_is_appended_and_made_after_it_look
 class _Gated:
     """A store in which one tape is not read on until somebody lets it."""
 
-    def __init__(self, store: MemoryTapeStore, tape: str) -> None:
+    def __init__(self, store: InMemoryTapeStore, tape: str) -> None:
         self.store, self.tape = store, tape
         self.reached, self.open = anyio.Event(), anyio.Event()
 
@@ -303,7 +303,7 @@ async def test_an_index_that_is_begun_anew_while_it_is_read_hides_nothing(tmp_pa
 class _Changed:
     """A store whose tape is another from some moment on."""
 
-    def __init__(self, store: MemoryTapeStore) -> None:
+    def __init__(self, store: InMemoryTapeStore) -> None:
         self.store = store
 
     def __getattr__(self, name: str) -> Any:
@@ -342,7 +342,7 @@ async def test_texts_of_any_length_are_compared_beside_the_event_loop(monkeypatc
 
 
 class _Session:
-    def __init__(self, store: MemoryTapeStore, tape: str) -> None:
+    def __init__(self, store: InMemoryTapeStore, tape: str) -> None:
         self._store = store
         self._tape = tape
 
@@ -367,7 +367,7 @@ async def test_recall_finds_what_is_spelt_a_little_differently_and_what_has_the_
     assert [passage.text for passage in found] == ["the juniper blooms"]
 
 
-async def asked(home: Path, store: MemoryTapeStore, **request: Any) -> dict[str, Any]:
+async def asked(home: Path, store: InMemoryTapeStore, **request: Any) -> dict[str, Any]:
     """Ask a bot's socket as ``tapebot tape search`` does."""
     answer: Callable[[Any], Any] = lambda request: _search(store, request)  # noqa: E731
     async with anyio.create_task_group() as tasks:

@@ -17,7 +17,7 @@ from bot.tape.entries import TapeEntry, anchor, event, message, system, tool_res
 from bot.tape.index import ranking
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import TapeStore
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.tape.stores.postgres import PostgresTapeStore
 
 TAPES = ("telegram:1", "discord:2", "console:3")
@@ -35,7 +35,7 @@ async def stores() -> AsyncIterator[tuple[TapeStore, TapeStore]]:
     url = await anyio.to_thread.run_sync(fresh_database)
     database = Database(url)
     await database.open()
-    memory = MemoryTapeStore()
+    memory = InMemoryTapeStore()
     yield memory, PostgresTapeStore(database, Wakeups(database))
     await memory.close()
     await database.close()

@@ -10,9 +10,9 @@ from tape_files import opened, says
 from waiting import until
 
 from bot.core.errors import TapeExists
-from bot.memory.session.view.context_window import WindowFold
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.session_fold import SessionFold, session_mark_entry
+from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.session_fold import SessionFold, session_mark_entry
 from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_FORK, anchor, event, message
 from bot.tape.service import TapeService
 from bot.tape.stores.folder_verification import verify_folder

@@ -13,9 +13,9 @@ import pytest
 from tape_files import opened, says
 
 from bot.core.errors import TapeError, TapeExists, TapeNotFound, VersionConflict
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.session_fold import SessionFold, session_mark_entry
-from bot.memory.session.view.zone_snapshot import MemorySnapshot, zone_entries
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.session_fold import SessionFold, session_mark_entry
+from bot.memory.session.state.zone_snapshot import MemorySnapshot, zone_entries
 from bot.tape.codec import decode_line
 from bot.tape.entries import (
     MEMORY_OPEN,
@@ -29,7 +29,7 @@ from bot.tape.entries import (
 from bot.tape.search import SearchQuery
 from bot.tape.service import TapeService
 from bot.tape.store import HEADER_EVENT
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 
 TAPE = "telegram:42"
 CHILD = "telegram:42/fork-1"
@@ -40,7 +40,7 @@ NOW = "2026-02-10T10:00:00.000+00:00"
 async def tape(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[TapeService]:
     """A tape with the header at 1, ``session/start`` at 2, and messages at 3 and 4."""
     if request.param == "memory":
-        store = MemoryTapeStore()
+        store = InMemoryTapeStore()
         yield await begun(TapeService(store, TAPE))
         await store.close()
     else:

@@ -10,14 +10,14 @@ from bot.tape.search import SearchQuery
 from bot.tape.service import TapeInfo, TapeService
 from bot.tape.store import HEADER_EVENT, REPAIR_EVENT
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 
 TAPE = "telegram:42"
 
 
 @pytest.fixture
 async def tape() -> TapeService:
-    service = TapeService(MemoryTapeStore(), TAPE)
+    service = TapeService(InMemoryTapeStore(), TAPE)
     await service.ensure_bootstrap_anchor()
     return service
 
@@ -194,7 +194,7 @@ async def test_information_counts_what_there_is(tape):
 
 
 async def test_information_about_a_tape_without_a_boundary_counts_from_its_beginning():
-    service = TapeService(MemoryTapeStore(), TAPE)
+    service = TapeService(InMemoryTapeStore(), TAPE)
     await service.store.create_tape(TAPE, "Kitchen")
     await service.append(says("a"))
     info = await service.info()

@@ -15,7 +15,7 @@ from tape_files import flip, killed_before, opened, pack_all, says, spoil
 
 from bot.cli.tape_verify import verify
 from bot.core.errors import SettingsError, TapeNotFound
-from bot.memory.session.view.zone_snapshot import MemorySnapshot, zone_entries
+from bot.memory.session.state.zone_snapshot import MemorySnapshot, zone_entries
 from bot.runtime.settings import Settings
 from bot.tape.codec import decode_line, encode_entries
 from bot.tape.entries import TapeEntry, anchor, event, message

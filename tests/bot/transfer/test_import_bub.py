@@ -13,7 +13,7 @@ from exchange_files import BUB, export, read, settings, tapes, write_lines
 
 from bot.cli.imports import import_bub
 from bot.core.errors import TapeNotFound
-from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.state.fold_loader import load_fold
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 

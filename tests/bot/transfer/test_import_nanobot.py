@@ -22,9 +22,9 @@ from bot.memory.records.event_names import (
     HISTORY_EVENT,
 )
 from bot.memory.session.recall import recall_passages
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.session_fold import SessionFold
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.state.zone_snapshot import (
     MAX_NOTE_BYTES,
 )
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, message

@@ -33,7 +33,7 @@ from bot.memory.session.linking.scope_registry import (
     scope_entry,
 )
 from bot.memory.session.scope.scope_memory import ScopeMemory
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.zone_snapshot import (
     DailyNote,
     MemorySnapshot,
     zone_entries,

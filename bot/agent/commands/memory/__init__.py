@@ -14,4 +14,7 @@ Rule 4: facts shared with all chats need an owner: share, unshare, edit wN. The 
 
 from bot.agent.commands.memory.command import MEMORY_COMMAND
 
-__all__ = ["MEMORY_COMMAND"]
+__all__ = [
+    "MEMORY_COMMAND",
+    "fact_text",
+]

@@ -18,7 +18,7 @@ from bot.memory.records.event_names import (
     HISTORY_EVENT,
 )
 from bot.memory.records.fact import Fact
-from bot.memory.session.view.fact_markdown import group_by_subject
+from bot.memory.session.state.fact_markdown import group_by_subject
 from bot.tape.entries import TapeEntry
 
 _SCANNED = 20_000

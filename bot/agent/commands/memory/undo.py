@@ -20,8 +20,8 @@ from bot.memory.session.bus.memory_clear import (
     preview_clear,
 )
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.view.zone_snapshot import DailyNote, MemorySnapshot
-from bot.memory.session.view.zone_versions import (
+from bot.memory.session.state.zone_snapshot import DailyNote, MemorySnapshot
+from bot.memory.session.state.zone_versions import (
     MEMORY_UNDONE_EVENT,
     notes_before_clearing,
     read_zone_versions,

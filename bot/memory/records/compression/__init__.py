@@ -52,6 +52,7 @@ __all__ = [
     "encode_references",
     "encode_working",
     "encode_working_sets",
+    "references",
     "render_context_packet",
     "render_episodes",
     "render_patterns",

@@ -1,1 +1,10 @@
 """The memory bus: four compartments behind one write gate, each a fold over tapes."""
+
+__all__ = [
+    "belief_reader",
+    "episodic_trace",
+    "memory_clear",
+    "problem_registry",
+    "shared_reference",
+    "working_set",
+]

@@ -14,15 +14,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bot.memory.gate.alignment import collect_goals
-from bot.memory.gate.policy import (
-    Compartment,
-    WriteDecision,
-    WriteGate,
-    WriteRequest,
-    WriteSignals,
-    worst_signals,
-    write_confidence,
-)
 from bot.memory.gate.reference_values import (
     check_key,
     check_no_secret_value,
@@ -32,6 +23,15 @@ from bot.memory.gate.reference_values import (
     value_text,
 )
 from bot.memory.gate.secret_detection import UNASKED, check_no_secret
+from bot.memory.gate.write_gate import (
+    Compartment,
+    WriteDecision,
+    WriteGate,
+    WriteRequest,
+    WriteSignals,
+    worst_signals,
+    write_confidence,
+)
 from bot.memory.gate.write_result import (
     ApprovedWrite,
     WriteResult,
@@ -97,11 +97,13 @@ class MemoryBus:
         gate: Decides where each write goes.
     """
 
-    def __init__(self, memory: LongTermMemory, own: ScopeMemory, *, hours: float = 2.0) -> None:
+    def __init__(
+        self, memory: LongTermMemory, own: ScopeMemory, *, working_set_hours: float = 2.0
+    ) -> None:
         self._memory = memory
         self._own = own
         self._clock = own.clock
-        self.working_sets = WorkingSetStore(own, self._clock, hours)
+        self.working_sets = WorkingSetStore(own, self._clock, working_set_hours)
         self.problems = ProblemRegistry(own, memory.fold, self.working_sets, self._clock)
         self.episodic = EpisodicTraceStore(memory.tape, self._clock)
         self.gate: WriteGate = own.gate

@@ -27,8 +27,8 @@ from bot.memory.session.bus.working_set import (
     summary_episode,
 )
 from bot.memory.session.scope.scope_memory import ScopeMemory
-from bot.memory.session.view.fold_loader import load_resumed_entries
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.fold_loader import load_resumed_entries
+from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry, anchor
 from bot.tape.search import GENERAL_PROBLEM, problem_of
 

@@ -19,7 +19,7 @@ from bot.memory.gate.belief_updates import (
     apply_evidence_faults,
     belief_faults,
     belief_number,
-    decay_ranks,
+    decayed_confidences,
     find_same_belief,
     is_current,
     mark_contradicted_beliefs_stale,
@@ -204,11 +204,11 @@ class SemanticSynthesisStore(BeliefReader):
             asked: Also run if the last decay was less than a day ago.
         """
         await self._home.open()
-        if not decay_ranks(self._home.fold, self._clock.now(), asked=asked)[1]:
+        if not decayed_confidences(self._home.fold, self._clock.now(), asked=asked)[1]:
             return 0
 
         def compose(_: int) -> tuple[dict[str, Any] | None, int]:
-            ranks, moved = decay_ranks(self._home.fold, self._clock.now(), asked=asked)
+            ranks, moved = decayed_confidences(self._home.fold, self._clock.now(), asked=asked)
             told = {str(number): rank for number, rank in sorted(ranks.items())}
             return ({"ranks": told} if moved else None), moved
 

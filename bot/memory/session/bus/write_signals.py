@@ -25,8 +25,8 @@ from bot.memory.gate.fact_similarity import (
     is_same_fact,
 )
 from bot.memory.gate.instruction_detection import contains_instructions
-from bot.memory.gate.policy import BlastRadius, ConflictLevel, WriteSignals
 from bot.memory.gate.reference_values import value_text
+from bot.memory.gate.write_gate import BlastRadius, ConflictLevel, WriteSignals
 from bot.memory.gate.write_support import (
     UNGROUNDED_QUALITY,
     covers_words,

@@ -15,14 +15,14 @@ from weakref import WeakValueDictionary
 
 from bot.bus import Inbound
 from bot.core.clock import Clock
-from bot.memory.gate.policy import WriteGate
+from bot.memory.gate.write_gate import WriteGate
 from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.proposals import BatchOutcome
 from bot.memory.session.linking.identity_linker import IdentityLinker
 from bot.memory.session.scope.identities import IDENTITIES_TAPE, LOGINS_TAPE, ScopeMove
 from bot.memory.session.scope.scope_memory import ScopeKind, ScopeMemory
 from bot.memory.session.scope.session_locks import SessionLocks
-from bot.memory.session.view.session_fold import SCOPE_EVENT
+from bot.memory.session.state.session_fold import SCOPE_EVENT
 from bot.tape.entries import TapeEntry, event
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore

@@ -1,1 +1,7 @@
 """One scope's facts on its tape, and the links between a person's identities."""
+
+__all__ = [
+    "identities",
+    "optimistic_writes",
+    "scope_memory",
+]

@@ -18,7 +18,7 @@ import anyio.to_thread
 from bot.core.clock import Clock
 from bot.core.errors import TapeNotFound
 from bot.memory.gate.batch_decision import BatchDecider
-from bot.memory.gate.policy import BlastRadius, WriteGate
+from bot.memory.gate.write_gate import BlastRadius, WriteGate
 from bot.memory.records.compartments import Compartments
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import (

@@ -2,4 +2,7 @@
 
 from bot.tape.stores.postgres.store import PostgresTapeStore
 
-__all__ = ["PostgresTapeStore"]
+__all__ = [
+    "PostgresTapeStore",
+    "store",
+]

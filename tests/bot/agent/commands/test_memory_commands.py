@@ -11,8 +11,8 @@ from sampling import some
 
 from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.parser import parse_command
-from bot.memory.session.view.context_window import WindowFold
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import event
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, memory_save_call, text_reply, tool_call_reply

@@ -15,7 +15,7 @@ from bot.llm.base import CapabilityProfile, ModelReply, ModelRequest
 from bot.memory.records.event_names import (
     HISTORY_EVENT,
 )
-from bot.memory.session.view.session_fold import CONSOLIDATION_FAILED_EVENT
+from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.manual_clock import ManualClock

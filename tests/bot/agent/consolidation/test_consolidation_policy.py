@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from bot.agent.consolidation.policy import ConsolidationPolicy
-from bot.memory.session.view.context_window import WindowFold
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import MEMORY_CONSOLIDATED, anchor, event, message
 
 POLICY = ConsolidationPolicy(window=10, tokens=1_000, prompt_tokens=2_000)

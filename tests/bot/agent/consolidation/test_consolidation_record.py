@@ -9,7 +9,7 @@ from datetime import UTC, timedelta
 import pytest
 
 from bot.agent.consolidation.policy import EntryRange
-from bot.agent.consolidation.worker import ConsolidationResult, consolidate, record_result
+from bot.agent.consolidation.runner import ConsolidationResult, consolidate, record_result
 from bot.core.clock import format_time
 from bot.core.errors import ConsolidationFailed
 from bot.llm.base import Usage
@@ -18,11 +18,11 @@ from bot.memory.records.fact import Evidence
 from bot.memory.records.proposals import Proposal
 from bot.memory.session.linking.scope_registry import ScopeRegistry, scope_entry
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.zone import MemoryZone
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.zone import MemoryZone
 from bot.tape.entries import event, message
 from bot.tape.service import TapeService
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.host import session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel, consolidation_reply, text_reply
@@ -30,7 +30,7 @@ from bot.testing.scripted_model import ScriptedModel, consolidation_reply, text_
 
 async def test_a_result_for_a_range_already_consolidated_is_dropped():
     """A late one writes nothing: neither its memory, nor its history, nor a cursor of its own."""
-    clock, store = ManualClock(), MemoryTapeStore()
+    clock, store = ManualClock(), InMemoryTapeStore()
     tape = TapeService(store, "fake:1")
     await tape.ensure_bootstrap_anchor()
     fold = await load_fold(tape, max_messages=100, max_tokens=10_000)
@@ -81,7 +81,7 @@ async def test_orders_in_a_history_entry_are_not_told_again(tmp_path):
 
 async def test_a_result_is_dropped_whose_facts_belong_elsewhere_now():
     """Somebody else turned up meanwhile: its numbers are of the facts of another scope."""
-    clock, store = ManualClock(), MemoryTapeStore()
+    clock, store = ManualClock(), InMemoryTapeStore()
     tape = TapeService(store, "fake:1")
     await tape.ensure_bootstrap_anchor()
     fold = await load_fold(tape, max_messages=100, max_tokens=10_000)
@@ -100,7 +100,7 @@ async def test_a_result_is_dropped_whose_facts_belong_elsewhere_now():
 
 async def test_what_was_said_before_a_clearing_in_another_chat_is_not_learned():
     """Neither by a consolidation that ran meanwhile, nor by one that begins afterwards."""
-    clock, store = ManualClock(), MemoryTapeStore()
+    clock, store = ManualClock(), InMemoryTapeStore()
     scopes = ScopeRegistry(store, clock)
     memories = []
     for name in ("fake:1", "fake:2"):
@@ -124,7 +124,7 @@ async def test_what_was_said_before_a_clearing_in_another_chat_is_not_learned():
 
 @pytest.mark.parametrize("seconds", [-60, 60])
 async def test_only_what_was_said_after_a_clearing_is_shown_to_the_model(seconds):
-    clock, store = ManualClock(), MemoryTapeStore()
+    clock, store = ManualClock(), InMemoryTapeStore()
     tape = TapeService(store, "fake:1")
     await tape.ensure_bootstrap_anchor()
     fold = await load_fold(tape, max_messages=100, max_tokens=10_000)

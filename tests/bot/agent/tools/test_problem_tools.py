@@ -12,7 +12,7 @@ import pytest
 from bot.agent.tools.problem import PROBLEM_TOOL
 from bot.bus import Sender
 from bot.llm.base import estimate_tokens
-from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.state.fold_loader import load_fold
 from bot.tape.service import TapeService
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply

@@ -30,7 +30,7 @@ from bot.llm.instrumented import instrumented
 from bot.memory.records.event_names import (
     HISTORY_EVENT,
 )
-from bot.memory.session.view.session_fold import CONSOLIDATION_FAILED_EVENT
+from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
 from bot.testing.fake_channel import FakeChannel
 from bot.testing.host import HostLimits, session_host
 from bot.testing.scripted_model import (

@@ -12,7 +12,7 @@ from embedding_rig import said, vector_of
 from bot.core.errors import ModelAuthError, ModelRejected, TransientModelError
 from bot.llm.embeddings.litellm import LiteLLMEmbedder
 from bot.memory.session.vector_index import VectorIndex
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from testkit.openai_server import Disconnect, Failure, ScriptedOpenAI
 
 KEY = "sk-a-key-that-nobody-may-read"
@@ -68,7 +68,7 @@ async def test_without_a_key_the_variable_is_named(monkeypatch):
 async def test_a_text_that_is_not_taken_keeps_no_other_from_being_found(provider, tmp_path):
     server, embedder = provider
     server.refused = {"the poison"}
-    store = MemoryTapeStore()
+    store = InMemoryTapeStore()
     await store.create_tape("a")
     await store.append_many("a", [said("the boat"), said("the poison"), said("the harbour")])
     vectors = VectorIndex(tmp_path, store, embedder)

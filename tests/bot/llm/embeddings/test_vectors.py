@@ -15,7 +15,7 @@ from bot.core.errors import TransientModelError
 from bot.memory.session import vector_index as vectors_module
 from bot.memory.session.vector_index import VectorIndex, text_checksum
 from bot.tape.entries import TapeEntry, event, tool_result
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
 TALK = [
@@ -40,8 +40,8 @@ def embedder() -> HashedWords:
     return HashedWords()
 
 
-async def stored(*texts: str, tape: str = "a") -> MemoryTapeStore:
-    store = MemoryTapeStore()
+async def stored(*texts: str, tape: str = "a") -> InMemoryTapeStore:
+    store = InMemoryTapeStore()
     await store.create_tape(tape)
     await store.append_many(tape, [said(text) for text in texts or TALK])
     return store
@@ -213,7 +213,7 @@ async def test_a_row_that_a_kill_cut_short_is_erased_with_the_others(tmp_path, e
     assert torn not in file.read_bytes()
 
 
-class Forgetful(MemoryTapeStore):
+class Forgetful(InMemoryTapeStore):
     """A store whose entries can be emptied, as erasing does."""
 
     erased: frozenset[int] = frozenset()
@@ -292,9 +292,9 @@ async def test_a_question_is_not_near_to_itself(tmp_path, embedder):
     assert 8 not in await found(vectors, "who plays the cello", 7, skip=8)
 
 
-async def of_problems(*said_in: tuple[str, str]) -> MemoryTapeStore:
+async def of_problems(*said_in: tuple[str, str]) -> InMemoryTapeStore:
     """A tape of texts, each with its problem; empty for none."""
-    store = MemoryTapeStore()
+    store = InMemoryTapeStore()
     await store.create_tape("a")
     entries = [said(text).with_meta(problem=problem) for text, problem in said_in]
     await store.append_many("a", entries)

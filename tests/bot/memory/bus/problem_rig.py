@@ -9,13 +9,13 @@ from bot.memory.records.episodes import with_problem
 from bot.memory.session.bus.memory_bus import MemoryBus
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.session_fold import SessionFold
-from bot.memory.session.view.zone import MemoryZone
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.state.zone import MemoryZone
 from bot.tape.entries import TapeEntry, event, message
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
 HOUR = 3_600
@@ -39,7 +39,7 @@ class Talk:
         self, store: TapeStore | None = None, name: str = "fake:1", *, hours: float = 2.0
     ) -> None:
         self.clock = ManualClock()
-        self.store = store or MemoryTapeStore(clock=self.clock)
+        self.store = store or InMemoryTapeStore(clock=self.clock)
         self.bounds = {"max_messages": 40, "max_tokens": 4_000}
         self._name = name
         self._hours = hours

@@ -20,7 +20,7 @@ from bot.memory.session.bus.semantic_synthesis import SemanticSynthesisStore
 from bot.memory.session.scope.scope_memory import ScopeKind, ScopeMemory
 from bot.tape.entries import TapeEntry, message
 from bot.tape.service import TapeService
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
 SESSION, PERSON = "fake:1", "person:fake:7"
@@ -38,7 +38,7 @@ class Rig:
 
     def __init__(self, kind: ScopeKind = "person", home: str = PERSON) -> None:
         self.clock = ManualClock()
-        self.store = MemoryTapeStore(clock=self.clock)
+        self.store = InMemoryTapeStore(clock=self.clock)
         self.session = TapeService(self.store, SESSION)
         self.home = ScopeMemory(TapeService(self.store, home), kind, self.clock)
         self.episodic = EpisodicTraceStore(self.session, self.clock)

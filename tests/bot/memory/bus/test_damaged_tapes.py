@@ -26,7 +26,7 @@ from bot.memory.session.scope.scope_memory import load_fact_entries
 from bot.tape.entries import TapeEntry, anchor, event
 from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 
 _ODD: tuple[Any, ...] = (
     *(None, True, 0, -1, 5, -1.5, 1e308, 10**400, "", "p1", "p9", GENERAL_PROBLEM, "٣", "x" * 50),
@@ -145,7 +145,7 @@ def _entry(chance: random.Random) -> TapeEntry:
 @settings(max_examples=examples(150))
 @given(chance=st.randoms(use_true_random=False))
 async def test_no_change_on_a_tape_keeps_its_session_from_opening_or_from_being_used(chance):
-    store = MemoryTapeStore()
+    store = InMemoryTapeStore()
     await (await Talk(store).open()).say("hello")
     for _ in range(chance.randint(1, 3)):
         await TapeService(store, "fake:1").append(_entry(chance))
@@ -170,7 +170,7 @@ async def test_no_change_on_a_tape_keeps_its_session_from_opening_or_from_being_
 
 
 async def test_an_empty_key_on_a_tape_does_not_pass_for_what_was_done_without_a_cause():
-    store = MemoryTapeStore()
+    store = InMemoryTapeStore()
     talk = await Talk(store).open()
     await talk.tape.append(bus_entry(talk.fold.facts, {"key": "", "wanted": ""}))
     first = await talk.problem("first")
@@ -179,7 +179,7 @@ async def test_an_empty_key_on_a_tape_does_not_pass_for_what_was_done_without_a_
 
 @pytest.mark.parametrize("damage", [{"previous": 10**6}, {"previous": "x"}, {"previous": None}])
 async def test_a_damaged_link_does_not_cut_a_session_off_from_its_problems(damage):
-    store = MemoryTapeStore()
+    store = InMemoryTapeStore()
     talk = await Talk(store).open()
     first = await talk.problem("first")
     await talk.bus.working_sets.add(first, "open_questions", "why")
@@ -194,7 +194,7 @@ async def test_a_damaged_link_does_not_cut_a_session_off_from_its_problems(damag
 
 
 async def test_a_change_that_says_it_is_the_first_begins_anew_for_everybody():
-    store = MemoryTapeStore()
+    store = InMemoryTapeStore()
     talk = await Talk(store).open()
     await talk.bus.working_sets.add(await talk.problem("first"), "open_questions", "why")
     await talk.tape.append(event(BUS_EVENT, {"previous": 0}))
@@ -215,7 +215,7 @@ async def test_a_pause_holds_where_its_entry_carries_the_whole_state(paused):
 
 async def test_a_line_that_is_gone_costs_what_it_said_and_not_what_was_before_it():
 
-    class Holed(MemoryTapeStore):
+    class Holed(InMemoryTapeStore):
         gone = 0
 
         async def read(self, tape, from_entry_id=None, to_entry_id=None):
@@ -235,7 +235,7 @@ async def test_a_line_that_is_gone_costs_what_it_said_and_not_what_was_before_it
 
 
 async def test_what_a_boundary_brings_back_is_of_its_own_problem_alone():
-    store = MemoryTapeStore()
+    store = InMemoryTapeStore()
     talk = await Talk(store).open()
     await talk.say("a secret")
     said = [one.id for one in talk.fold.window.conversation()]

@@ -11,7 +11,7 @@ import pytest
 from problem_rig import Talk
 
 from bot.agent.consolidation.policy import ConsolidationPolicy, EntryRange
-from bot.agent.consolidation.worker import consolidate, record_result
+from bot.agent.consolidation.runner import consolidate, record_result
 from bot.llm.base import ModelRequest
 from bot.memory.records.conversation_entries import TURN_START
 from bot.memory.records.event_names import (

@@ -13,9 +13,9 @@ from bot.core.errors import MemoryRefused
 from bot.memory.records.episodes import EPISODE_EVENT
 from bot.memory.records.problem_lookup import match_problem
 from bot.memory.session.bus.problem_registry import MAX_OPEN_PROBLEMS, MAX_PROBLEM_NAME
-from bot.memory.session.view.context_window import WindowFold
-from bot.memory.session.view.fold_loader import load_fold, load_resumed_entries
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.fold_loader import load_fold, load_resumed_entries
+from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import tool_call, tool_result
 from bot.tape.search import GENERAL_PROBLEM, problem_of
 

@@ -8,7 +8,7 @@ import pytest
 from semantic_rig import DAY, SESSION, Rig
 
 from bot.memory.gate.claim_support import missing_detail
-from bot.memory.gate.policy import WriteSignals
+from bot.memory.gate.write_gate import WriteSignals
 from bot.memory.records.fact_fold import bus_entry
 from bot.memory.session.bus.write_signals import compute_signals
 from bot.tape.entries import tool_result

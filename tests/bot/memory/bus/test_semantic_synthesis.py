@@ -14,7 +14,7 @@ from bot.memory.records.event_names import (
 )
 from bot.memory.records.fact_fold import bus_entry
 from bot.memory.session.bus.semantic_synthesis import render_prompt_beliefs
-from bot.memory.session.view.fact_markdown import select_facts
+from bot.memory.session.state.fact_markdown import select_facts
 from bot.tape.entries import event, tool_result
 
 

@@ -27,7 +27,7 @@ from bot.tape.entries import event
 from bot.tape.index.documents import documents_of
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
 HERE = "telegram:1#12"
@@ -41,7 +41,7 @@ def reference_on(store, kind="person", clock=None) -> SharedReferenceStore:
 
 @pytest.fixture
 def shared() -> SharedReferenceStore:
-    return reference_on(MemoryTapeStore())
+    return reference_on(InMemoryTapeStore())
 
 
 async def test_a_value_has_versions_and_each_is_read_as_it_was(shared):
@@ -102,7 +102,7 @@ async def test_a_citation_says_version_day_who_and_where(shared):
 
 
 async def test_a_citation_of_the_workspace_does_not_tell_everybody_whose_chat_it_is_from():
-    shared = reference_on(MemoryTapeStore(), "workspace")
+    shared = reference_on(InMemoryTapeStore(), "workspace")
     await shared.set("city", "Rome", HERE)
     assert await shared.cite("city") == "[city v1, set 2026-02-10 by an owner]"
 
@@ -232,7 +232,7 @@ def test_after_any_changes_the_reopened_tape_says_the_same_and_every_version_sta
 
 
 async def _live_and_reopen(steps):
-    store, clock = MemoryTapeStore(), ManualClock()
+    store, clock = InMemoryTapeStore(), ManualClock()
     shared = reference_on(store, clock=clock)
     expected: dict[str, list] = {key: [] for key in KEYS}
     cause = ""
@@ -274,7 +274,7 @@ def made(key, value, minute=0, **more) -> SharedReference:
 
 
 async def test_a_session_reads_its_own_value_before_the_workspaces_and_not_where_that_is_from():
-    store = MemoryTapeStore()
+    store = InMemoryTapeStore()
     own, everybodys = reference_on(store), reference_on(store, "workspace")
     await everybodys.set("city", "Rome", "telegram:99#1")
     await everybodys.set("name", "Anna", "telegram:99#2")

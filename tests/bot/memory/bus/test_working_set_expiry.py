@@ -9,7 +9,7 @@ from problem_rig import HOUR, Talk
 
 from bot.core.clock import parse_time
 from bot.core.errors import MemoryRefused
-from bot.memory.gate.policy import WriteSignals
+from bot.memory.gate.write_gate import WriteSignals
 from bot.memory.records.compartments import BUS_EVENT
 from bot.memory.records.fact_fold import bus_entry
 from bot.tape.search import GENERAL_PROBLEM

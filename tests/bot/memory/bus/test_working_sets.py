@@ -22,7 +22,7 @@ from bot.memory.session.bus.working_set import (
     MAX_WORKING_SET_BYTES,
     expiring_assumption,
 )
-from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.state.fold_loader import load_fold
 from bot.tape.search import GENERAL_PROBLEM
 
 

@@ -12,9 +12,9 @@ from bot.bus import SessionFull
 from bot.core.errors import TransientModelError
 from bot.llm.base import ModelRequest
 from bot.memory.records.conversation_entries import TURN_END
-from bot.memory.session.view.context_window import WindowFold
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore

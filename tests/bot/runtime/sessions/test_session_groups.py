@@ -9,8 +9,8 @@ from bot.bus import Attachment, Sender, SessionFull
 from bot.core.errors import ModelRejected
 from bot.llm.base import CapabilityProfile
 from bot.memory.records.conversation_entries import TURN_END
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.session_fold import SESSION_MARK_EVENT
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.session_fold import SESSION_MARK_EVENT
 from bot.offline.model import OfflineModel
 from bot.tape.service import TapeService
 from bot.testing.host import Host, HostLimits, session_host

@@ -14,13 +14,13 @@ from bot.bus import Address, Inbound, Sender
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.scope.identities import LinkClaim, LinkParty, ScopeMove
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.session_fold import SCOPE_EVENT, SessionFold
-from bot.memory.session.view.zone import MemoryZone
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.session_fold import SCOPE_EVENT, SessionFold
+from bot.memory.session.state.zone import MemoryZone
 from bot.runtime.sessions.entries import message_entry
 from bot.runtime.sessions.fact_scope import update_fact_scope
 from bot.tape.service import TapeService
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -31,7 +31,7 @@ ADA, ELSE = LinkParty("fake:7", "Ada", "fake:7"), LinkParty("other:9", "Ada", HE
 _watched: ContextVar[bool] = ContextVar("_watched", default=False)
 
 
-class Interrupted(MemoryTapeStore):
+class Interrupted(InMemoryTapeStore):
     """A store at whose calls, of the one task that is watched, something else happens first.
 
     Attributes:

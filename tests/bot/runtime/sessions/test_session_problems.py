@@ -14,7 +14,7 @@ from bot.llm.base import ModelRequest
 from bot.memory.records.event_names import (
     HISTORY_EVENT,
 )
-from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.state.fold_loader import load_fold
 from bot.tape.entries import CONTEXT_OVERFLOW, MEMORY_CONSOLIDATED, SESSION_NEW, TapeEntry
 from bot.tape.search import GENERAL_PROBLEM, problem_of
 from bot.tape.service import TapeService

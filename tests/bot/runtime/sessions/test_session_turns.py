@@ -14,7 +14,7 @@ from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.bus import Sender, SessionFull
 from bot.llm.base import ModelRequest
 from bot.memory.records.conversation_entries import TURN_END
-from bot.memory.session.view.turn_fold import DELIVERY
+from bot.memory.session.state.turn_fold import DELIVERY
 from bot.testing.fake_channel import ADA
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply

@@ -15,8 +15,8 @@ from bot.memory.records.event_names import (
     REPLY,
 )
 from bot.memory.session.scope.identities import LinkParty
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.session_fold import SCOPE_EVENT
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.session_fold import SCOPE_EVENT
 from bot.runtime.sessions.writer import ONLY_COMMANDS
 from bot.tape.entries import SESSION_NEW
 from bot.tape.service import TapeService

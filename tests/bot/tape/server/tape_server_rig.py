@@ -20,7 +20,7 @@ from bot.tape.server.app import build_app
 from bot.tape.server.server import bind_socket, uvicorn_config
 from bot.tape.server.tokens import TokenStore
 from bot.tape.store import TapeStore
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.tape.stores.remote import RemoteTapeStore
 
 TAPE = "telegram:42"
@@ -79,7 +79,7 @@ async def serving(
     **options: object,
 ) -> AsyncIterator[Rig]:
     """Serve a store, by default one in memory."""
-    store = store or MemoryTapeStore()
+    store = store or InMemoryTapeStore()
     tokens = tokens or TokenStore(home / "tape-tokens.json")
     stopping = anyio.Event()
     app = build_app(store, tokens, stopping=stopping, **options)

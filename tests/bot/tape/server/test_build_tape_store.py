@@ -8,14 +8,14 @@ from bot.core.errors import SettingsError
 from bot.runtime.app.tape_stores import build_tape_store
 from bot.runtime.settings import load_settings
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.tape.stores.remote import RemoteTapeStore
 
 THIRD_PARTY = """
-from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.in_memory import InMemoryTapeStore
 
 
-class ShelfStore(MemoryTapeStore):
+class ShelfStore(InMemoryTapeStore):
     def __init__(self, home):
         super().__init__()
         self.home = home
@@ -50,7 +50,7 @@ def installed(tmp_path, monkeypatch):
     ("values", "kind"),
     [
         ({}, FileTapeStore),
-        ({"tape_store": "memory"}, MemoryTapeStore),
+        ({"tape_store": "memory"}, InMemoryTapeStore),
         ({"tape_store": "http://127.0.0.1:1", "tape_store_token": "t"}, RemoteTapeStore),
     ],
 )

@@ -55,7 +55,7 @@ class _Tape:
             previous = link.value
 
 
-class MemoryTapeStore(TapeStore):
+class InMemoryTapeStore(TapeStore):
     """Keep tapes until the process ends; entries pass through the same encoding as in files.
 
     Attributes:

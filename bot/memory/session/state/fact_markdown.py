@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from bot.memory.records.fact import Fact
-from bot.memory.session.view.zone_snapshot import MAX_LONG_TERM_BYTES
+from bot.memory.session.state.zone_snapshot import MAX_LONG_TERM_BYTES
 
 MAX_RENDERED_BYTES = MAX_LONG_TERM_BYTES
 _CERTAIN = 0.7

@@ -41,8 +41,8 @@ from bot.memory.records.fact import Fact
 from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.records.transcript import format_entry_time, message_lines, recorded_at
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.view.context_window import WindowFold, visible_entries
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.context_window import WindowFold, visible_entries
+from bot.memory.session.state.zone_snapshot import (
     MemorySnapshot,
 )
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, anchor, event

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from bot.memory.records.conversation_entries import TURN_END, TURN_START
 from bot.memory.session.scope.scope_memory import load_fact_entries
-from bot.memory.session.view.context_window import WindowFold
-from bot.memory.session.view.session_fold import SESSION_MARK_EVENT, Pointers, SessionFold
+from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.session_fold import SESSION_MARK_EVENT, Pointers, SessionFold
 from bot.tape.batches import read_batches
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService

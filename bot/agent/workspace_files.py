@@ -50,7 +50,7 @@ class WorkspaceText:
     skills: tuple[Skill, ...] = ()
 
 
-class Workspace:
+class WorkspaceFiles:
     """Reads a workspace folder; a missing folder counts as empty."""
 
     def __init__(self, root: Path, clock: Clock) -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from bot.memory.session.view.zone_snapshot import DailyNote, MemorySnapshot, ZoneFold
+from bot.memory.session.state.zone_snapshot import DailyNote, MemorySnapshot, ZoneFold
 from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry
 from bot.tape.service import TapeService
 

@@ -19,18 +19,18 @@ from bot.memory.records.compartment_records import parse_utc_time
 from bot.memory.records.compartments import Compartments
 from bot.memory.records.conversation_entries import TURN_START, switched_problem
 from bot.memory.records.fact_fold import FactFold, fold_entries
-from bot.memory.session.view.context_window import (
+from bot.memory.session.state.context_window import (
     ResumedEntries,
     WindowFold,
     WindowPosition,
 )
-from bot.memory.session.view.turn_fold import (
+from bot.memory.session.state.turn_fold import (
     OpenTurn,
     TurnFold,
     UndeliveredAnswer,
     parse_usage,
 )
-from bot.memory.session.view.zone_snapshot import MemorySnapshot, ZoneFold
+from bot.memory.session.state.zone_snapshot import MemorySnapshot, ZoneFold
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, event
 
 CONSOLIDATION_FAILED_EVENT = "consolidation.failed"

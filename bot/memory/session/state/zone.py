@@ -9,7 +9,7 @@ from datetime import date, datetime, tzinfo
 from bot.core.clock import Clock, SystemClock, format_time
 from bot.core.errors import MemoryRefused
 from bot.memory.gate.memory_validation import check_note_date
-from bot.memory.session.view.zone_snapshot import (
+from bot.memory.session.state.zone_snapshot import (
     MAX_LONG_TERM_BYTES,
     MemorySnapshot,
     ZoneFold,

@@ -1,1 +1,0 @@
-"""The state of a session as folds over its tape: window, turns, memory zone, snapshots."""
