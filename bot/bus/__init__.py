@@ -43,6 +43,8 @@ from bot.core.errors import (
 from bot.core.files import TEMPORARY_SUFFIX, create_or_replace_file
 
 __all__ = [
+    "TEMPORARY_SUFFIX",
+    "WEB_CHANNEL",
     "AccessDecision",
     "AccessRequest",
     "Activity",
@@ -79,10 +81,8 @@ __all__ = [
     "SessionLost",
     "SharedSpool",
     "Spool",
-    "TEMPORARY_SUFFIX",
     "Transcript",
     "TranscriptMessage",
-    "WEB_CHANNEL",
     "WebBackend",
     "WebUser",
     "access",

@@ -40,7 +40,7 @@ _QUESTION_TERMS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class ReferenceValue:
+class ParsedReference:
     """A value of shared reference.
 
     Attributes:
@@ -81,7 +81,7 @@ class ProblemNotes:
     summary: str = ""
 
 
-def parse_values(block: str) -> tuple[ReferenceValue, ...]:
+def parse_values(block: str) -> tuple[ParsedReference, ...]:
     """Parse the values in a block of shared reference, in order."""
     values = (_parse_value_line(line) for line in block.partition(f"\n{_BELIEFS}")[0].split("\n"))
     return tuple(value for value in values if value is not None)
@@ -113,7 +113,7 @@ def parse_problem(records: str) -> ProblemNotes | None:
     return problem
 
 
-def describe_value(reference: ReferenceValue, *, group: bool) -> str:
+def describe_value(reference: ParsedReference, *, group: bool) -> str:
     """Return a value as a sentence that says who set it and when."""
     name = _quote_unless_plain(_readable_key(reference.key))
     whose = "The" if group or reference.for_everyone else "Your"
@@ -134,8 +134,8 @@ def describe_value(reference: ReferenceValue, *, group: bool) -> str:
 
 
 def matching_values(
-    values: Iterable[ReferenceValue], groups: Iterable[frozenset[str]], optional: frozenset[str]
-) -> list[ReferenceValue]:
+    values: Iterable[ParsedReference], groups: Iterable[frozenset[str]], optional: frozenset[str]
+) -> list[ParsedReference]:
     """Return the values that hold all terms of a question, at least one of them in the name.
 
     Args:
@@ -248,7 +248,7 @@ def _texts_in(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def _parse_value_line(line: str) -> ReferenceValue | None:
+def _parse_value_line(line: str) -> ParsedReference | None:
     """Parse a line with a value; return None for any other line."""
     try:
         key, at = _parse_text(line, 0, ":|")
@@ -258,7 +258,7 @@ def _parse_value_line(line: str) -> ReferenceValue | None:
             value, end = _parse_value(line, at + 2, stops)
             if (hit := behind.fullmatch(line, end)) is not None:
                 groups = hit.groupdict()
-                return ReferenceValue(
+                return ParsedReference(
                     key,
                     value,
                     groups.get("day", ""),

@@ -19,8 +19,8 @@ from bot.llm.base import ChatMessage, ModelRequest
 from bot.llm.openai_format import part_text
 from bot.offline.files import FILE, FileDescription, files_of, without_files
 from bot.offline.reference_parser import (
+    ParsedReference,
     ProblemNotes,
-    ReferenceValue,
     parse_beliefs,
     parse_problem,
     parse_values,
@@ -169,7 +169,7 @@ class ParsedRequest:
     recalled: tuple[Passage, ...] = ()
     numbers: Mapping[str, int] = field(default_factory=dict)
     shared: str = ""
-    values: tuple[ReferenceValue, ...] = ()
+    values: tuple[ParsedReference, ...] = ()
     beliefs: tuple[str, ...] = ()
     problem: ProblemNotes | None = None
 

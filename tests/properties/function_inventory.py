@@ -28,7 +28,7 @@ from bot.memory.records.fact import Fact
 from bot.memory.session.recall import RecalledPassage as Recalled
 from bot.offline.candidates import Candidate
 from bot.offline.intents import ParsedQuestion
-from bot.offline.reference_parser import ProblemNotes, ReferenceValue, parse_problem
+from bot.offline.reference_parser import ParsedReference, ProblemNotes, parse_problem
 from bot.offline.request_parser import ParsedRequest, Passage, UserMessage, parse_request
 from bot.tape.entries import TapeEntry, message
 
@@ -125,7 +125,7 @@ SAMPLES: dict[Any, Callable[[str], Any]] = {
     Candidate: lambda text: Candidate(parse_fact(text), text, "Ada", "2026-03-02 10:00"),
     UserMessage: lambda text: UserMessage(text, "Ada"),
     TapeEntry: lambda text: message("user", text),
-    ReferenceValue: lambda text: ReferenceValue(text, text),
+    ParsedReference: lambda text: ParsedReference(text, text),
     ProblemNotes: lambda text: (
         parse_problem(f"Problem at hand: {text}\nopen: {text}") or ProblemNotes(text)
     ),
@@ -142,7 +142,7 @@ _OBJECTS = {
     ParsedQuestion,
     UserMessage,
     TapeEntry,
-    ReferenceValue,
+    ParsedReference,
     ProblemNotes,
 }
 

@@ -12,8 +12,8 @@ from bot.runtime.settings.schema import PREFIX, Settings
 from bot.runtime.settings.validators import ModelName, ProcessRole
 
 __all__ = [
-    "ModelName",
     "PREFIX",
+    "ModelName",
     "ProcessRole",
     "Settings",
     "export_dotenv",
