@@ -1,0 +1,51 @@
+"""What the model's recall tool finds of what was said, and how it shows that."""
+
+from __future__ import annotations
+
+import pytest
+from memory_tool_chat import MAIL
+
+
+async def test_recall_finds_what_was_said_with_its_date_speaker_and_entry(chat):
+    await chat.host.channel.ask("My sister Beatrix plays the cello.")
+    chat.host.clock.advance(2 * 86_400)
+    found = await chat.tool("memory_recall", query="who plays the cello?")
+    said = next(e for e in await chat.host.tape() if "cello" in str(e.payload.get("content")))
+    assert f"- 2026-02-10 10:00, Ada [#{said.id}]: My sister Beatrix plays the cello." in found
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("我喜欢喝绿茶", "绿茶"),
+        ("Ich wohne in der Grüßgasse", "grüßgasse"),
+        ("Моя кошка по имени Мурка", "мурка"),
+        ('He said "open sesame" twice\nand left', "sesame"),
+        ("私は京都に住んでいます", "京都"),
+    ],
+)
+async def test_recall_finds_any_script_and_quoted_and_multi_line_text(chat, said, asked):
+    await chat.host.channel.ask(said)
+    assert " ".join(said.split()) in await chat.tool("memory_recall", query=asked)
+
+
+async def test_recall_marks_what_was_pasted(chat):
+    await chat.host.channel.ask(f"Can you answer this?\n\n{MAIL}")
+    found = await chat.tool("memory_recall", query="moving to Madrid in June")
+    [line] = [one for one in found.splitlines() if "Madrid" in one]
+    assert "quoted:" in line
+
+
+async def test_recall_of_one_session_never_shows_another(chat):
+    await chat.host.channel.ask("the secret is aleph", chat="2")
+    assert "aleph" not in await chat.tool("memory_recall", query="secret")
+
+
+async def test_recall_reaches_behind_a_new_session(chat):
+    await chat.host.channel.ask("The bicycle is green.")
+    await chat.host.channel.ask("/new now")
+    assert "The bicycle is green." in await chat.tool("memory_recall", query="bicycle")
+
+
+async def test_recall_that_finds_nothing_says_so(chat):
+    assert await chat.tool("memory_recall", query="zebra") == "No matching records."
