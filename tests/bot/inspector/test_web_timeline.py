@@ -10,16 +10,14 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from web_rig import open_web
 
 from bot.bus.messages import Sender
 from bot.inspector.reading import entry_search as finding
 from bot.inspector.reading.categories import CATEGORIES
-from bot.inspector.reading.entries import first_id, summarize_entry
-from bot.inspector.reading.entry_text import LONGEST, decisions, entry_line, evidence, full_text
-from bot.tape.entries import ENTRY_KINDS, TapeEntry, anchor, event, message
+from bot.inspector.reading.entries import first_id
+from bot.inspector.reading.entry_text import LONGEST
+from bot.tape.entries import TapeEntry, anchor, event, message
 from bot.tape.stores.in_memory import InMemoryTapeStore
 
 TAPE = "fake:1"
@@ -348,51 +346,6 @@ async def test_the_page_tells_its_place_to_whoever_cannot_see_it(rig):
     assert "<noscript>" in page
 
 
-_plain = st.none() | st.booleans() | st.integers() | st.text(max_size=8)
-_json = (
-    _plain
-    | st.lists(_plain, max_size=2)
-    | st.just({"op": 1, "text": None})
-    | st.just([{"cites": [1]}])
-)
-_names = st.sampled_from(
-    "command reply delivery turn.start turn.end loop.step memory.facts memory.bus memory.daily "
-    "memory.history memory/open memory/consolidated session/new person.link".split()
-)
-_keys = st.sampled_from(
-    "ops usage spent status ms error text content name arguments model date state calls cites".split()
-)
-_entries = st.builds(
-    TapeEntry,
-    st.integers(1, 9),
-    st.sampled_from(sorted(ENTRY_KINDS)),
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "name": _names | _json,
-            "data": st.dictionaries(_keys, _json, max_size=2) | _plain,
-            "state": st.dictionaries(_keys, _json, max_size=2) | _plain,
-            "content": _json,
-            "calls": _json,
-            "role": _json,
-        },
-    ),
-    st.fixed_dictionaries(
-        {}, optional={"ts": _json, "sender": _json, "turn": _json, "sent": _json}
-    ),
-)
-
-
-@given(_entries)
-def test_no_damage_keeps_an_entry_from_being_told(entry):
-    told = summarize_entry(entry)
-    assert len(told.text) <= LONGEST
-    assert told.category in CATEGORIES
-    f"{told} {full_text(entry)}".encode()
-    decisions(entry)
-    evidence(entry)
-
-
 async def test_answers_are_found_by_words_that_very_many_messages_have_and_no_answer_is_lost(rig):
     said = [("The harbour, the harbour!", "I see.") for _ in range(4)]
     await rig.talk(
@@ -403,13 +356,3 @@ async def test_answers_are_found_by_words_that_very_many_messages_have_and_no_an
     asked = await found(rig, words="harbour", category="message", limit=4)
     assert (len(asked), answer in asked) == (4, False)
     assert await found(rig, words="harbour", category="message", kinds="anchor") == []
-
-
-def test_a_time_that_only_another_zone_has_is_unknown():
-    entry = message("user", "hello", ts="0001-01-01T00:00:00+14:00")
-    assert (summarize_entry(entry).time, summarize_entry(entry).text) == ("", "hello")
-
-
-def test_a_summary_of_a_consolidation_is_shown_with_its_words():
-    line = entry_line(event("memory.history", {"entry": "Ada bought a boat.", "range": [1, 9]}))
-    assert line == "Summary: Ada bought a boat."

@@ -1,0 +1,16 @@
+"""Wait until a session owes nothing, and tell what its model was shown last."""
+
+from __future__ import annotations
+
+from bot.testing.host import Host
+from bot.testing.scripted_model import ScriptedModel
+
+
+async def settled(host: Host) -> None:
+    """Wait until nothing accepted is owed anything."""
+    await host.wait_for_pending(0)
+
+
+def shown(model: ScriptedModel) -> list[str]:
+    """Return what the newest request shows of the conversation."""
+    return [str(message["content"]) for message in model.requests[-1].messages[1:]]
