@@ -2,111 +2,39 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import re
 import tempfile
-import zlib
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import anyio
-import anyio.lowlevel
 import pytest
+from erased_words import (
+    _MEMBER,
+    SECRET,
+    TAPE,
+    bytes_below,
+    erase_all,
+    found,
+    laid_out,
+    problems,
+    secrets,
+    tell,
+    tombstone,
+    traces,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 from tape_files import opened, pack_all, says, spoil
 from waiting import until
 
-from bot.core.errors import InvalidEntry, TapeWriteError
 from bot.tape.codec import CANCEL, TapeLine, committed_lines, encode_entries
 from bot.tape.entries import TapeEntry, anchor, message
 from bot.tape.search import SearchQuery
-from bot.tape.stores import erasure as erasing
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.folder_verification import verify_folder
 from bot.tape.stores.line_scan import FileSource
 from bot.tape.stores.part_rewrite import PartScan
-
-TAPE = "telegram:42"
-SECRET = "xylographqzw"
-"""A word that is nowhere else, and that no stemmer cuts; each text has it with a number."""
-
-_MEMBER = b"\x1f\x8b\x08"
-
-
-def tombstone(entry: TapeEntry) -> TapeEntry:
-    return replace(entry, payload={"role": "user", "content": ""}, meta={"erased": True})
-
-
-def bytes_below(folder: Path) -> dict[str, bytes]:
-    """All bytes of all files, and what of them can be unpacked behind."""
-    found = {}
-    for path in folder.rglob("*"):
-        if path.is_file():
-            raw = path.read_bytes()
-            unpacked = []
-            for match in re.finditer(re.escape(_MEMBER), raw):
-                with suppress(zlib.error):
-                    unpacked.append(zlib.decompressobj(31).decompress(raw[match.start() :]))
-            found[path.name] = b"".join([raw, *unpacked]).lower()
-    return found
-
-
-def traces(folder: Path, word: str = SECRET) -> list[str]:
-    """Files that hold any fragment of a word: a term may be cut where another begins alike."""
-    data = bytes_below(folder)
-    assert data
-    fragments = {word[i : i + 6].encode() for i in range(len(word) - 5)}
-    return sorted(
-        name for name, raw in data.items() if any(fragment in raw for fragment in fragments)
-    )
-
-
-def problems(folder: Path) -> list[str]:
-    return [str(problem) for problem in verify_folder(folder, "").problems]
-
-
-async def secrets(store: FileTapeStore) -> list[TapeEntry]:
-    return [entry for entry in await store.read(TAPE) if SECRET in repr(entry)]
-
-
-async def erase_all(store: FileTapeStore) -> int:
-    return await store.erase(TAPE, [tombstone(entry) for entry in await secrets(store)])
-
-
-async def tell(store: FileTapeStore, number: int, count: int = 40) -> None:
-    """Append messages, every eighth of them with the secret."""
-    await store.create_tape(TAPE)
-    said = [
-        says(f"{SECRET}{number}x{place} and tea" if place % 8 == 3 else f"plain words {place}")
-        for place in range(count)
-    ]
-    await store.append_many(TAPE, said[: count // 2])
-    for entry in said[count // 2 :]:
-        await store.append(TAPE, entry)
-
-
-async def found(store: FileTapeStore, words: str) -> list[int]:
-    hits = await store.search(SearchQuery(words, limit=1_000))
-    return sorted(hit.entry.id for hit in hits if hit.direct)
-
-
-async def laid_out(folder: Path) -> None:
-    """A packed segment, a raw one, a live part, and an index of them all."""
-    async with opened(folder) as store:
-        await tell(store, 1, 600)
-        await store.archive(TAPE)
-    pack_all(folder)
-    async with opened(folder) as store:
-        await tell(store, 2)
-        await store.archive(TAPE)
-        await tell(store, 3)
-        assert await found(store, f"{SECRET}3x3")
-    assert len(traces(folder)) == 4
 
 
 @pytest.mark.parametrize("indexed", ["open", "closed", "written ahead"])
@@ -263,174 +191,6 @@ async def test_a_damaged_block_goes_with_what_can_still_be_read_of_it(tmp_path):
         wanted = [tombstone(one) if one.id in numbers else one for one in before]
         assert await store.read(TAPE) == wanted
     assert all("the line cannot be read" in told for told in problems(tmp_path))
-
-
-# Refused, broken off, cut short.
-
-
-async def test_an_entry_that_cannot_be_read_cannot_be_erased_by_its_id(tmp_path):
-    async with opened(tmp_path) as store:
-        await tell(store, 1, 8)
-    [live] = tmp_path.glob("*.jsonl")
-    lines = live.read_bytes().splitlines(keepends=True)
-    live.write_bytes(b"".join([*lines[:3], b"{\n", *lines[4:]]))
-    async with opened(tmp_path) as store:
-        with pytest.raises(InvalidEntry, match="no entry 4"):
-            await store.erase(TAPE, [replace(says(""), id=4)])
-
-
-@pytest.mark.parametrize("step", ["rewrite_part", "put_packed", "rename"])
-async def test_where_the_storage_refuses_nothing_is_lost_and_erasing_again_completes(
-    tmp_path, monkeypatch, step
-):
-    await laid_out(tmp_path)
-    async with opened(tmp_path) as store:
-        before = await store.read(TAPE)
-        marks = [tombstone(entry) for entry in await secrets(store)]
-
-        def refuse(*args: object, **kwargs: object) -> None:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-        with monkeypatch.context() as patch:
-            if step == "rename":
-                patch.setattr(Path, "replace", refuse)
-            else:
-                patch.setattr(erasing, step, refuse)
-            with pytest.raises(TapeWriteError, match="erase again"):
-                await store.erase(TAPE, marks)
-        assert not list(tmp_path.glob("*.new"))
-        by_id = {entry.id: entry for entry in marks}
-        held = await store.read(TAPE)
-        assert all(one in (old, by_id.get(old.id)) for one, old in zip(held, before, strict=True))
-        assert problems(tmp_path) == []
-        assert not list(tmp_path.glob("*.sum"))
-        await store.append(TAPE, says("goes on"))
-        left = await secrets(store)
-        assert await store.erase(TAPE, marks) == len(left)
-        assert traces(tmp_path) == problems(tmp_path) == []
-
-
-@pytest.mark.slow
-async def test_an_index_whose_place_is_full_is_removed_and_made_anew(tmp_path, monkeypatch):
-    await laid_out(tmp_path)
-    async with opened(tmp_path) as store:
-
-        def refuse(*args: object) -> None:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-        with monkeypatch.context() as patch:
-            patch.setattr("bot.tape.index.erasure._finish", refuse)
-            assert await erase_all(store) > 80
-        assert traces(tmp_path) == []
-        assert not list(tmp_path.glob("*.index.db*"))
-        assert len(await found(store, "plain")) > 500
-
-
-@pytest.mark.parametrize("seen", ["*.sum", "*.jsonl.new", "*.gz.new", "*.db.new"])
-async def test_what_is_cancelled_leaves_a_whole_tape_and_can_be_completed(tmp_path, seen):
-    await laid_out(tmp_path)
-    ended = anyio.Event()
-    async with opened(tmp_path) as store:
-        marks = [tombstone(entry) for entry in await secrets(store)]
-
-        async def work() -> None:
-            try:
-                await store.erase(TAPE, marks)
-            finally:
-                ended.set()
-
-        with anyio.fail_after(30):
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(work)
-                # The index's digest is there until the first byte goes, the others come.
-                while not ended.is_set() and bool(list(tmp_path.glob(seen))) == (seen == "*.sum"):
-                    await anyio.lowlevel.checkpoint()
-                tasks.cancel_scope.cancel()
-            assert problems(tmp_path) == []
-            assert not list(tmp_path.glob("*.new"))
-            await store.append(TAPE, says("plain and on"))
-            await store.erase(TAPE, marks)
-        assert traces(tmp_path) == problems(tmp_path) == []
-        assert len(await found(store, "plain")) > 500
-
-
-@pytest.mark.slow
-async def test_a_writer_meanwhile_loses_nothing_and_a_reader_beside_sees_whole_tapes(tmp_path):
-    await laid_out(tmp_path)
-    said: dict[int, str] = {}
-    done = anyio.Event()
-    async with opened(tmp_path) as store, opened(tmp_path, read_only=True) as beside:
-        before = await store.version(TAPE)
-        marks = [tombstone(entry) for entry in await secrets(store)]
-
-        async def speak(name: str) -> None:
-            while not done.is_set():
-                batch = [says(f"{name}{len(said)}.{n}") for n in range(3)]
-                for entry in await store.append_many(TAPE, batch):
-                    said[entry.id] = entry.payload["content"]
-
-        async def look() -> None:
-            while not done.is_set():
-                held = await beside.read(TAPE)
-                assert [entry.id for entry in held] == list(range(1, len(held) + 1))
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(speak, "a")
-            tasks.start_soon(speak, "b")
-            tasks.start_soon(look)
-            for place in range(0, len(marks), 20):
-                assert await store.erase(TAPE, marks[place : place + 20])
-            await store.archive(TAPE)
-            assert await store.erase(TAPE, marks) == 0
-            done.set()
-        held = {entry.id: entry.payload.get("content") for entry in await store.read(TAPE)}
-        assert sorted(held) == list(range(1, len(held) + 1))
-        assert len(said) > 30
-        assert min(said) == before + 1
-        assert said.items() <= held.items()
-        assert beside.statistics()["damaged_lines"] == 0
-    assert traces(tmp_path) == problems(tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    "left", ["__a.jsonl.new", "__a.20260210T100000Z.1-5.jsonl.gz.new", ".index.db.new-journal"]
-)
-async def test_leftovers_of_what_was_cut_off_are_removed_at_the_next_start(tmp_path, left):
-    async with opened(tmp_path) as store:
-        await tell(store, 1, 8)
-        await erase_all(store)
-    [live] = tmp_path.glob("*.jsonl")
-    (tmp_path / f"{live.name.partition('__')[0]}{left}").write_text(SECRET)
-    async with opened(tmp_path):
-        assert traces(tmp_path) == []
-
-
-async def test_an_index_that_a_kill_left_behind_is_not_trusted(tmp_path):
-    """What is there when the process dies between the tape's erasing and the index's."""
-    await laid_out(tmp_path)
-    copy = tmp_path / "copy"
-    async with opened(tmp_path) as store:
-        marks = [tombstone(entry) for entry in await secrets(store)]
-        await found(store, "tea")
-        taken: list[str] = []
-        erase = store._index.erase
-
-        async def die(*args: object) -> None:
-            copy.mkdir()
-            for path in tmp_path.iterdir():
-                if path.is_file():
-                    (copy / path.name).write_bytes(path.read_bytes())
-                    taken.append(path.name)
-
-        store._index.erase = die  # type: ignore[method-assign]
-        await store.erase(TAPE, marks)
-        store._index.erase = erase  # type: ignore[method-assign]
-    assert any(name.endswith("index.db") for name in traces(copy))
-    assert not any(name.endswith(".sum") for name in taken)
-    async with opened(copy) as store:
-        assert await found(store, SECRET) == []
-        assert traces(copy) == []
-        assert len(await found(store, "plain")) > 500
 
 
 # Any tape.
