@@ -15,104 +15,26 @@ from pathlib import Path
 
 import anyio
 import pytest
+from archived_memory import ADA, HOME, NAMES, NOON, live, unzipped
 from exchange_files import UTC, read, settings, tapes
 
-from bot.cli.imports import import_jsonl, import_nanobot
-from bot.cli.main import main
-from bot.cli.memory_export import export_memory, write_memory_files
-from bot.core.clock import SystemClock
+from bot.cli.imports import import_jsonl
+from bot.cli.memory_export import export_memory
 from bot.core.errors import TapeNotFound, TapeWriteError
-from bot.memory.records.event_names import (
-    HISTORY_EVENT,
-)
-from bot.memory.records.fact import Evidence
-from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.linking.scope_registry import (
-    WORKSPACE_SCOPE,
-    person_scope,
     scope_entry,
 )
-from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.memory.session.state.zone_snapshot import (
     DailyNote,
     MemorySnapshot,
     zone_entries,
 )
 from bot.tape.codec import encode_entries
-from bot.tape.entries import TapeEntry, event, message
+from bot.tape.entries import TapeEntry, message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
 from bot.transfer.memory_archive import MemoryArchives, archive_name, write_archive
 from bot.transfer.session_memory import read_session_memory
-
-ADA = "telegram:42"
-HOME = person_scope("telegram", "42")
-NOON = datetime(2026, 3, 6, 12, tzinfo=ZULU)
-SUBJECTS = ["home", "work", "food", ""]
-NAMES = [
-    "README.txt",
-    "MEMORY.md",
-    "HISTORY.md",
-    "notes/2026-03-05.md",
-    "notes/2026-03-06.md",
-    "facts.json",
-    "references.md",
-    "reference.json",
-    "beliefs.md",
-    "problems.md",
-    "decisions.jsonl",
-    "conversation.md",
-    "conversation.jsonl",
-]
-
-
-def history(text: str, moment: str = "2026-03-06T10:00:00.000+00:00") -> TapeEntry:
-    return event(HISTORY_EVENT, {"entry": text, "from": moment, "to": moment})
-
-
-async def believe(store: FileTapeStore, home: str, texts: list[str], key: str = "k") -> None:
-    kind = "workspace" if home == WORKSPACE_SCOPE else "person" if home == HOME else "session"
-    evidence = Evidence(ADA, 3, "as I said", "Ada", "2026-03-01T10:00:00.000+00:00", sender="42")
-    proposals = tuple(
-        Proposal("add", text, subject=SUBJECTS[place % len(SUBJECTS)], evidence=(evidence,))
-        for place, text in enumerate(texts)
-    )
-    scope = ScopeMemory(TapeService(store, home), kind, SystemClock())
-    await scope.apply(ProposalBatch(f"{home}:{key}", "person", proposals))
-
-
-async def live(store: FileTapeStore, session: str = ADA, home: str = HOME) -> None:
-    """Let a session have a past in two parts, of which one is sealed, and facts."""
-    tape = TapeService(store, session)
-    await tape.ensure_bootstrap_anchor()
-    await tape.append_many(
-        [
-            message("user", "I live in Oslo, naïvely: 你好", sender={"id": "42", "name": "Ada"}),
-            message("assistant", "Noted."),
-            history("[2026-03-05 09:00] Ada told that she lives in Oslo.\n\nAnd that it is cold."),
-        ]
-    )
-    await tape.archive()
-    notes = (DailyNote("2026-03-05", "It rained."), DailyNote("2026-03-06", "The sun."))
-    await tape.append_many(
-        [
-            scope_entry(home),
-            *zone_entries(MemorySnapshot(1, "- The user lives in Oslo.", notes), "2026-03-06"),
-            message("user", "And I have a cat", sender={"id": "42", "name": "Ada"}),
-            history("A cat was mentioned."),
-        ]
-    )
-    await believe(store, home, ["The user lives in Oslo.", "The user works at Statkraft."])
-    scope = ScopeMemory(TapeService(store, home), "person", SystemClock())
-    moved = Proposal("supersede", "The user lives in Bergen.", fact=1, subject="home")
-    await scope.apply(ProposalBatch("moved", "person", (moved,)))
-    await believe(store, WORKSPACE_SCOPE, ["The office is in Harbour Street."])
-
-
-def unzipped(path: Path) -> dict[str, str]:
-    with zipfile.ZipFile(path) as archive:
-        assert archive.testzip() is None
-        return {name: archive.read(name).decode() for name in archive.namelist()}
 
 
 async def archived(home: Path, path: Path, session: str = ADA) -> dict[str, str]:
@@ -362,85 +284,3 @@ async def test_a_long_tape_costs_the_memory_of_a_portion(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         assert archive.getinfo("conversation.jsonl").file_size > 30_000_000
     assert peak < 15_000_000
-
-
-# The command line.
-
-
-def test_the_command_line_writes_archives_also_beside_a_running_bot(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("TAPEBOT_HOME", str(tmp_path))
-
-    async def beside() -> None:
-        async with tapes(tmp_path) as store:  # holds the lock
-            await live(store)
-            given = ["memory", "export", ADA]
-            assert await anyio.to_thread.run_sync(main, given) == 0
-            assert await anyio.to_thread.run_sync(main, [*given, "--to", str(tmp_path)]) == 0
-            to = str(tmp_path / "files" / "memory")
-            assert await anyio.to_thread.run_sync(main, ["memory", "files", ADA, "--to", to]) == 0
-
-    anyio.run(beside)
-    [exported] = (tmp_path / "exports").iterdir()
-    [beside_it] = tmp_path.glob("memory-*.zip")
-    assert list(unzipped(exported)) == list(unzipped(beside_it)) == NAMES
-    files = tmp_path / "files" / "memory"
-    assert (files / "MEMORY.md").read_text() == unzipped(exported)["MEMORY.md"]
-    assert (files / "HISTORY.md").read_text() == unzipped(exported)["HISTORY.md"]
-    assert str(exported) in capsys.readouterr().out
-    assert main(["memory", "export", "telegram:1"]) == 1
-    assert "telegram:1" in capsys.readouterr().err
-    assert main(["memory", "files", ADA, "--to", str(exported)]) == 2
-
-
-@pytest.mark.parametrize(
-    ("target", "packed"),
-    [(None, False), ("telegram:43", True), ("telegram:-100", False), ("discord:9", True)],
-)
-def test_memory_files_that_are_brought_in_again_are_the_same_facts(tmp_path, target, packed):
-    facts = [
-        f"Fact {number}: the user has book {number * 7} — «тест» 日本" for number in range(150)
-    ]
-
-    async def fill() -> None:
-        async with tapes(tmp_path) as store:
-            await live(store)
-            await believe(store, HOME, facts, "many")
-
-    anyio.run(fill)
-    out = tmp_path / "out"
-    if packed:
-        export_memory(settings(tmp_path), ADA, tmp_path / "a.zip")
-        with zipfile.ZipFile(tmp_path / "a.zip") as archive:
-            archive.extractall(out)
-    else:
-        write_memory_files(settings(tmp_path), ADA, out)
-    again = tmp_path / "again"
-    for _ in range(2):
-        assert import_nanobot(settings(again), out, memory_to=target) == 0
-    session = target or "console:local"
-    assert lines(again, session) == lines(tmp_path, ADA)
-    write_memory_files(settings(again), session, tmp_path / "out2")
-    assert (tmp_path / "out2" / "MEMORY.md").read_text() == (out / "MEMORY.md").read_text()
-    there = (tmp_path / "out2" / "HISTORY.md").read_text()
-    for piece in (out / "HISTORY.md").read_text().split("\n\n"):
-        assert piece in there
-
-
-def lines(home: Path, session: str) -> list[tuple[str, str]]:
-    async def active() -> list[tuple[str, str]]:
-        async with tapes(home, read_only=True) as store:
-            known = await read_session_memory(store, session)
-        return sorted((one.text, one.subject.lower() or "other") for one in known.facts.active())
-
-    return anyio.run(active)
-
-
-def test_a_line_that_is_too_long_for_a_fact_is_kept_as_history(tmp_path):
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "MEMORY.md").write_text(f"# Food\n\n- I like tea.\n- {'endless ' * 400}\n")
-    assert import_nanobot(settings(tmp_path / "home"), out) == 0
-    assert lines(tmp_path / "home", "console:local") == [("I like tea.", "food")]
-    entries = anyio.run(read, tmp_path / "home", "console:local")
-    kept = "".join(str(one.data["entry"]) for one in entries if one.name == HISTORY_EVENT)
-    assert kept.count("endless") >= 390
