@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from folded_session import MESSAGES, TOKENS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
-from session_rig import MESSAGES, TOKENS
 
 from bot.agent.consolidation.policy import ConsolidationPolicy
 from bot.agent.context import default_context

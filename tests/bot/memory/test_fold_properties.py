@@ -8,10 +8,10 @@ from typing import Any
 
 import anyio
 import pytest
+from folded_session import MESSAGES, TOKENS, Session
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
-from session_rig import MESSAGES, TOKENS, Session
 
 from bot.memory.records.conversation_entries import (
     replaced_entry_id,
