@@ -1,4 +1,4 @@
-"""A Discord and its people, for the tests of its channel."""
+"""A Discord and its people, and a program with a page of the web chat, for the tests of their channels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import AsyncIterator
 
 import anyio
 import pytest
+from web_chat import Page, opened
+from web_stage import Stage, program
 
+from bot.testing.scripted_model import ScriptedModel, text_reply
 from testkit.discord.server import DiscordServer
 
 
@@ -35,3 +38,16 @@ def home(server, ada, eve) -> int:
 @pytest.fixture
 def place(server, ada) -> int:
     return server.direct(ada)
+
+
+@pytest.fixture
+async def stage(tmp_path) -> AsyncIterator[Stage]:
+    async with program(tmp_path, ScriptedModel(lambda _: text_reply("**Hello** Ada"))) as stage:
+        yield stage
+
+
+@pytest.fixture
+async def page(stage: Stage) -> AsyncIterator[Page]:
+    async with opened(stage.site) as page:
+        await page.until(lambda: page.rows or page.welcome)
+        yield page

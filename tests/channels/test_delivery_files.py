@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from delivery_paper import Paper, Running, answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
-from test_delivery import Paper, Running, answer
 from waiting import until
 
 from bot.bus import Button, OutgoingFile

@@ -7,7 +7,7 @@ import selectors
 
 import anyio
 import pytest
-from test_delivery import HERE, Paper, Running, answer
+from delivery_paper import HERE, Paper, Running, answer
 from waiting import until
 
 from bot.bus import Activity, PartialAnswer

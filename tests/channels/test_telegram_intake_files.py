@@ -1,0 +1,176 @@
+"""Files that people send in Telegram: fetched, put together as one message, and holding up no other chat."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+from telegram_garden import garden, settled
+
+from testkit.telegram.media_files import TelegramMedia
+
+
+@pytest.fixture
+async def rig(tmp_path):
+    async with garden(tmp_path) as rig:
+        yield rig
+
+
+async def test_a_photo_is_taken_in_the_largest_useful_size(rig):
+    async with rig.running():
+        rig.telegram.photo(rig.chat, 7, b"a picture", caption="my cat")
+        [inbound] = await rig.arrived(1)
+    assert inbound.text == "my cat"
+    [photo] = inbound.attachments
+    assert (photo.kind, photo.mime, photo.size) == ("image", "image/jpeg", len(b"a picture"))
+    assert len(rig.telegram.records.downloads) == 1
+
+
+async def test_what_a_voice_message_says_is_the_message(rig):
+    async with rig.running():
+        rig.telegram.voice(rig.chat, 7, b"buy milk")
+        [inbound] = await rig.arrived(1)
+    assert (inbound.text, inbound.attachments[0].kind) == ("buy milk", "voice")
+
+
+async def test_a_document_keeps_its_name(rig):
+    async with rig.running():
+        rig.telegram.document(rig.chat, 7, "plan.pdf", "application/pdf", b"%PDF")
+        [inbound] = await rig.arrived(1)
+    [document] = inbound.attachments
+    assert (document.kind, document.name, document.mime) == (
+        "document",
+        "plan.pdf",
+        "application/pdf",
+    )
+
+
+@pytest.mark.parametrize("declared", [25 * 1024 * 1024, None])
+async def test_a_file_that_telegram_does_not_give_is_told_of(rig, declared):
+    rig.desk.most = 100 if declared is None else rig.desk.most
+    async with rig.running():
+        rig.telegram.document(rig.chat, 7, "big.zip", "", b"x" * 101, size=declared)
+        [inbound] = await rig.arrived(1)
+    note = inbound.attachments[0].note
+    assert "larger than" in note
+    assert ("20 MB" in note) == (declared is not None)
+
+
+async def test_a_file_is_fetched_through_a_bad_network(rig):
+    rig.telegram.faults.html(502, method="download")
+    rig.telegram.faults.hang_up(method="download")
+    rig.telegram.faults.hang_up(method="getFile")
+    async with rig.running():
+        rig.telegram.voice(rig.chat, 7, b"buy milk")
+        [inbound] = await rig.arrived(1)
+    assert inbound.text == "buy milk"
+
+
+async def test_an_album_is_one_message(rig):
+    pictures = [
+        TelegramMedia("photo", b"one"),
+        TelegramMedia("photo", b"three", caption="two cats"),
+    ]
+    async with rig.running():
+        numbers = rig.telegram.album(rig.chat, 7, pictures)
+        rig.telegram.say(rig.chat, 7, "which is older?")
+        album, question = await rig.arrived(2)
+        rig.telegram.edit(numbers[1], "three cats", caption=True)
+        edit = (await rig.arrived(3))[2]
+        await rig.until_handled()
+    assert (album.id, album.text) == (str(numbers[0]), "two cats")
+    assert [one.size for one in album.attachments] == [3, 5]
+    assert question.text == "which is older?"
+    assert (edit.text, edit.edited_message_id) == ("three cats", album.id)
+
+
+async def test_an_edit_of_a_part_keeps_what_the_other_parts_say(rig):
+    pictures = [
+        TelegramMedia("photo", caption="@tape_bot a cat"),
+        TelegramMedia("photo", caption="a dog"),
+    ]
+    async with rig.running():
+        album, other = rig.telegram.album(rig.group, 7, pictures)
+        await rig.arrived(1)
+        rig.telegram.edit(other, "two dogs", caption=True)
+        rig.telegram.edit(album, "@tape_bot two cats", caption=True)
+        edits = (await rig.arrived(3))[1:]
+        paste = rig.telegram.say(rig.chat, 7, "a" * 4096)
+        rest = rig.telegram.say(rig.chat, 7, "b")
+        await rig.arrived(4)
+        rig.telegram.edit(rest, "c")
+        long = (await rig.arrived(5))[4]
+    assert [(one.text, one.edited_message_id, one.expects_answer) for one in edits] == [
+        ("a cat\ntwo dogs", str(album), True),
+        ("two cats\ntwo dogs", str(album), True),
+    ]
+    assert (long.text, long.edited_message_id) == ("a" * 4096 + "c", str(paste))
+
+
+async def test_an_edit_of_a_part_that_is_forgotten_is_of_that_part_alone(rig):
+    pictures = [TelegramMedia("photo", caption="a cat"), TelegramMedia("photo", caption="a dog")]
+    async with rig.running():
+        _, other = rig.telegram.album(rig.chat, 7, pictures)
+        await rig.arrived(1)
+        await rig.telegram.until_confirmed()
+    async with rig.running():
+        rig.telegram.edit(other, "two dogs", caption=True)
+        edit = (await rig.arrived(2))[1]
+    assert (edit.text, edit.edited_message_id) == ("two dogs", str(other))
+
+
+async def test_an_album_whose_next_part_is_slow_to_take_stays_one(rig):
+    rig.access_control.holds[2] = anyio.Event()
+    async with rig.running():
+        rig.telegram.album(
+            rig.chat, 7, [TelegramMedia("photo"), TelegramMedia("photo", caption="two")]
+        )
+        with anyio.fail_after(30):
+            await rig.access_control.held.wait()
+        await anyio.sleep(
+            2 * rig.timing.message_group_wait
+        )  # the first part has waited long enough
+        rig.access_control.holds[2].set()
+        [album] = await rig.arrived(1)
+    assert (album.text, len(album.attachments)) == ("two", 2)
+
+
+async def test_an_album_that_names_the_bot_anywhere_is_for_the_bot(rig):
+    async with rig.running():
+        silent = [TelegramMedia("photo"), TelegramMedia("photo", caption="for us")]
+        rig.telegram.album(rig.group, 7, silent)
+        rig.telegram.say(rig.chat, 7, "between")
+        named = [TelegramMedia("photo"), TelegramMedia("photo", caption="@tape_bot which?")]
+        rig.telegram.album(rig.group, 7, named)
+        await rig.arrived(2)
+        got = await settled(rig)
+    assert [(one.text, len(one.attachments)) for one in got] == [("between", 0), ("which?", 2)]
+    assert len(rig.telegram.records.downloads) == 2
+
+
+async def test_a_file_on_its_way_holds_its_own_chat_in_order_and_no_other(rig):
+    gate = anyio.Event()
+    rig.telegram.faults.slow(method="download", gate=gate)
+    async with rig.running():
+        rig.telegram.voice(rig.chat, 7, b"first")
+        rig.telegram.say(rig.chat, 7, "second")
+        rig.telegram.say(rig.group, 7, "@tape_bot elsewhere")
+        await rig.arrived(1)
+        await rig.telegram.until_confirmed()
+        assert [one.text for one in rig.inbounds] == ["elsewhere"]
+        gate.set()
+        await rig.arrived(3)
+    assert [one.text for one in rig.inbounds] == ["elsewhere", "first", "second"]
+
+
+async def test_a_stop_waits_for_no_file(rig):
+    gate = anyio.Event()
+    rig.telegram.faults.slow(method="download", gate=gate)
+    async with rig.running():
+        rig.telegram.voice(rig.chat, 7, b"first")
+        rig.telegram.say(rig.chat, 7, "second")
+        rig.telegram.say(rig.chat, 7, "/stop")
+        await rig.arrived(1)
+        assert [one.text for one in rig.inbounds] == ["/stop"]
+        gate.set()
+        await rig.arrived(3)
+    assert [one.text for one in rig.inbounds] == ["/stop", "first", "second"]

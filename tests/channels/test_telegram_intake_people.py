@@ -1,0 +1,307 @@
+"""Whom the bot listens to in Telegram, alone and in groups, and what it tells those whom it does not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from telegram_garden import GROUP, garden, settled
+from telegram_rig import REFUSAL
+
+from bot.bus import Address, Sender, SessionFull
+from channels.base import GroupPolicy
+from testkit.telegram.media_files import TelegramMedia
+
+
+@pytest.fixture
+async def rig(tmp_path):
+    async with garden(tmp_path) as rig:
+        yield rig
+
+
+FORUM = -1002
+
+
+# Who may.
+
+
+async def test_a_private_message_says_who_wrote_it_where_and_when(rig):
+    async with rig.running():
+        number = rig.telegram.say(rig.chat, 7, "  Grüße 👋  ")
+        [inbound] = await rig.arrived(1)
+    assert inbound.address == Address("telegram", "7")
+    assert (inbound.id, inbound.sender) == (str(number), Sender("7", "Ada"))
+    assert (inbound.text, inbound.private, inbound.expects_answer) == ("Grüße 👋", True, True)
+    assert (inbound.role, inbound.quote, inbound.edited_message_id, inbound.pressed_message_id) == (
+        "owner",
+        None,
+        None,
+        None,
+    )
+    assert abs((datetime.now(UTC) - inbound.sent_at).total_seconds()) < 60
+
+
+async def test_of_a_stranger_nothing_is_fetched_kept_or_published(rig, caplog):
+    """Messages, files, albums, edits, buttons and reactions."""
+    eve = rig.telegram.private(13)
+    async with rig.running():
+        number = rig.telegram.say(eve, 13, "let me in")
+        rig.telegram.photo(eve, 13)
+        rig.telegram.voice(eve, 13)
+        rig.telegram.album(eve, 13, [TelegramMedia("photo"), TelegramMedia("photo")])
+        rig.telegram.edit(number, "let me in now")
+        rig.telegram.react(number, "👍", user=13)
+        rig.telegram.say(rig.group, 13, "@tape_bot hello")
+        assert await settled(rig) == []
+        await rig.shown(eve, 1)
+    books = rig.telegram.records
+    assert (books.downloads, books.called("getFile"), rig.spooled) == ([], [], [])
+    assert "let me in" not in caplog.text
+    assert set(books.texts(eve.id)) == {REFUSAL}
+    assert books.texts(GROUP) == []
+
+
+async def test_a_stranger_who_says_nothing_to_the_bot_is_told_nothing(rig):
+    rig.access_control.silent_in_groups = False
+    rig.groups = GroupPolicy(keep_context=True)
+    async with rig.running():
+        rig.telegram.say(rig.group, 13, "nice weather")
+        rig.telegram.album(rig.group, 13, [TelegramMedia("photo"), TelegramMedia("photo")])
+        rig.telegram.say(rig.group, 13, "@tape_bot hello")
+        assert await settled(rig) == []
+        assert await rig.shown(rig.group, 1) == [REFUSAL]
+
+
+async def test_a_code_reaches_the_door_as_it_was_written(rig):
+    eve = rig.telegram.private(13)
+    async with rig.running():
+        rig.telegram.say(eve, 13, "/start tape-1234")
+        assert await rig.shown(eve, 1) == [REFUSAL]
+    [access_request] = rig.access_control.knocks
+    assert (access_request.text, access_request.private, access_request.chat_ids) == (
+        "/start tape-1234",
+        True,
+        ("13",),
+    )
+
+
+async def test_members_of_an_allowed_group_are_let_in_as_members(rig):
+    rig.access_control.chats.add(str(GROUP))
+    async with rig.running():
+        rig.telegram.say(rig.group, 13, "@tape_bot hello")
+        [inbound] = await rig.arrived(1)
+    assert (inbound.role, inbound.sender.name, inbound.private) == ("member", "Eve", False)
+    assert rig.access_control.knocks[0].text is None
+
+
+async def test_an_anonymous_administrator_is_the_group_itself(rig):
+    rig.access_control.chats.add(str(GROUP))
+    anonymous = rig.telegram.world.users[1087968824] = type(rig.telegram.me)(
+        1087968824, "Group", "GroupAnonymousBot", is_bot=True
+    )
+    async with rig.running():
+        chat = {"id": GROUP, "type": "supergroup", "title": "Garden"}
+        rig.telegram.say(rig.group, anonymous, "@tape_bot hi", extra={"sender_chat": chat})
+        [inbound] = await rig.arrived(1)
+    assert inbound.sender == Sender(str(GROUP), "Garden")
+
+
+async def test_bots_and_channels_are_not_listened_to(rig):
+    rig.access_control.chats.add(str(GROUP))
+    rig.access_control.roles["99"] = "owner"
+    robot = rig.telegram.world.users[99] = type(rig.telegram.me)(99, "Robot", is_bot=True)
+    async with rig.running():
+        rig.telegram.say(rig.group, robot, "@tape_bot hi")
+        rig.telegram.say(
+            rig.group,
+            7,
+            "@tape_bot news",
+            extra={
+                "is_automatic_forward": True,
+                "sender_chat": {"id": -1009, "type": "channel", "title": "News"},
+            },
+        )
+        rig.telegram.raw(
+            {
+                "channel_post": {
+                    "message_id": 1,
+                    "date": 1,
+                    "chat": {"id": -1009, "type": "channel", "title": "News"},
+                    "text": "post",
+                }
+            }
+        )
+        assert await settled(rig) == []
+
+
+async def test_while_the_door_cannot_record_nothing_is_confirmed(rig):
+    rig.access_control.broken = True
+    async with rig.running():
+        rig.telegram.say(rig.chat, 7, "Hello?")
+        await rig.telegram.until(lambda books: len(books.updates[0].handed_at) > 1)
+        rig.access_control.broken = False
+        [inbound] = await rig.arrived(1)
+    assert inbound.text == "Hello?"
+
+
+# GroupPolicy.
+
+
+@pytest.mark.parametrize(
+    ("text", "heard"),
+    [
+        ("@tape_bot what grows here?", "what grows here?"),
+        ("what grows, @Tape_Bot , here?", "what grows, , here?"),
+        ("@tape_bot, what?", "what?"),
+        ("hey @tape_bot what?", "hey what?"),
+        ("@tape_bot why?\n    def f(a,  b):", "why?\n    def f(a,  b):"),
+        ("/memory show", "/memory show"),
+        ("/memory@tape_bot show", "/memory show"),
+        ("/Memory show", "/Memory show"),
+        ("/start", "/start"),
+        ("/weather tomorrow", None),
+        ("/weather@tape_bot tomorrow", "/weather tomorrow"),
+        ("@tape_bot", "@tape_bot"),
+        ("@tape_bot ask @dora 🌱", "ask @dora 🌱"),
+        ("what is @tape_bots?", None),
+        ("mail me at x@tape_bot", None),
+        ("/memory@other_bot show", None),
+        ("what grows here?", None),
+    ],
+)
+async def test_in_a_group_only_what_is_said_to_the_bot_is_answered(rig, text, heard):
+    async with rig.running():
+        rig.telegram.say(rig.group, 7, text)
+        got = await settled(rig)
+    assert [(one.text, one.expects_answer) for one in got] == (
+        [] if heard is None else [(heard, True)]
+    )
+
+
+async def test_a_mention_without_a_handle_counts_and_one_of_somebody_else_is_a_name(rig):
+    me = rig.telegram.me.as_json()
+    dora = {"id": 5, "is_bot": False, "first_name": "Dora"}
+    async with rig.running():
+        rig.telegram.say(
+            rig.group,
+            7,
+            "🌱 Tape, ask Dora",
+            entities=[
+                {"type": "text_mention", "offset": 3, "length": 4, "user": me},
+                {"type": "text_mention", "offset": 13, "length": 4, "user": dora},
+            ],
+        )
+        [inbound] = await rig.arrived(1)
+    assert inbound.text == "🌱 , ask @Dora"
+
+
+async def test_a_reply_to_the_bot_is_for_the_bot(rig):
+    rig.answering = True
+    async with rig.running():
+        rig.telegram.say(rig.group, 7, "@tape_bot hi")
+        await rig.until_reported(1)
+        answer = rig.telegram.records.messages(GROUP)[0]
+        rig.telegram.say(rig.group, 7, "and now?", reply_to=answer)
+        await rig.arrived(2)
+    assert (rig.inbounds[1].text, rig.inbounds[1].expects_answer) == ("and now?", True)
+    assert rig.inbounds[1].quote is None, "its last answer is known to the bot"
+
+
+async def test_where_everything_is_answered_everything_asks(rig):
+    rig.groups = GroupPolicy(always_answer=frozenset({f"telegram:{GROUP}"}))
+    async with rig.running("telegram-work"):
+        rig.telegram.say(rig.group, 7, "what grows here?")
+        [inbound] = await rig.arrived(1)
+    assert (inbound.expects_answer, inbound.address.channel) == (True, "telegram-work")
+
+
+async def test_overheard_messages_are_context_where_that_is_wanted(rig):
+    rig.groups = GroupPolicy(keep_context=True)
+    async with rig.running():
+        rig.telegram.say(rig.group, 7, "the roses need water")
+        rig.telegram.say(rig.group, 13, "from a stranger")
+        rig.telegram.say(rig.group, 7, "/water@other_bot")
+        got = await settled(rig)
+    assert [(one.text, one.expects_answer) for one in got] == [("the roses need water", False)]
+    assert rig.telegram.records.texts(GROUP) == []
+
+
+async def test_a_command_of_nobody_knows_which_bot_is_overheard_as_any_text(rig):
+    rig.groups = GroupPolicy(keep_context=True)
+    async with rig.running():
+        rig.telegram.say(rig.group, 7, "/weather tomorrow")
+        rig.telegram.say(rig.chat, 7, "/weather tomorrow")
+        got = await rig.arrived(2)
+    assert [(one.text, one.private, one.expects_answer) for one in got] == [
+        ("/weather tomorrow", False, False),
+        ("/weather tomorrow", True, True),
+    ]
+
+
+async def test_privacy_mode_is_told_of_where_it_is_in_the_way(rig):
+    rig.telegram.world.bots[rig.telegram.token].privacy = True
+    async with rig.running():
+        await rig.until(lambda: len(rig.said) == 1)
+    rig.groups = GroupPolicy(keep_context=True)
+    async with rig.running():
+        await rig.until(lambda: len(rig.said) == 3)
+    assert "/setprivacy" in rig.said[1]
+
+
+async def test_a_topic_is_a_conversation_of_its_own_and_a_thread_of_replies_is_none(rig):
+    forum = rig.telegram.group(FORUM, "Forum", forum=True)
+    topic = rig.telegram.topic(forum, "Roses", 7)
+    rig.answering = True
+    async with rig.running():
+        rig.telegram.say(forum, 7, "@tape_bot in it", topic=topic)
+        rig.telegram.say(forum, 7, "@tape_bot beside it")
+        first = rig.telegram.say(rig.group, 7, "hm")
+        rig.telegram.say(rig.group, 7, "@tape_bot in a thread", reply_to=first)
+        await rig.arrived(3)
+        await rig.telegram.until_messages(forum, 2)
+    sessions = {one.text: one.session for one in rig.inbounds}
+    assert sessions == {
+        "in it": f"telegram:{FORUM}:{topic}",
+        "beside it": f"telegram:{FORUM}",
+        "in a thread": f"telegram:{GROUP}",
+    }
+    assert rig.inbounds[0].quote is None
+    topics = {one.text: one.topic for one in rig.telegram.records.messages(FORUM)}
+    assert topics == {"echo: in it": topic, "echo: beside it": None}
+
+
+async def test_whoever_adds_the_bot_to_a_group_is_told_by_the_program_how_to_allow_it(rig):
+    new = rig.telegram.group(-1003, "New", bots=[])
+    async with rig.running():
+        rig.telegram.join(rig.telegram.me, new, 13)
+        await rig.until(lambda: len(rig.said) > 1)
+    assert "/pair here" in rig.said[1]
+    assert "telegram:-1003" in rig.said[1]
+
+
+async def test_a_full_session_is_told_and_holds_up_nothing(rig):
+    rig.port().refusals.append(SessionFull("50 messages already wait here"))
+    async with rig.running():
+        rig.telegram.say(rig.chat, 7, "one")
+        rig.telegram.say(rig.chat, 7, "two")
+        [inbound] = await rig.arrived(1)
+        assert await rig.shown(rig.chat, 1) == ["50 messages already wait here"]
+        await rig.telegram.until_confirmed()
+    assert inbound.text == "two"
+
+
+async def test_of_a_full_session_only_those_hear_who_spoke_to_the_bot(rig):
+    """At once, and in the chat's lane behind a file."""
+    rig.groups = GroupPolicy(keep_context=True)
+    rig.port().refusals += [SessionFull("full")] * 4
+    async with rig.running():
+        rig.telegram.say(rig.group, 7, "the roses need water")
+        await rig.until_tried(1)
+        rig.telegram.photo(rig.group, 7, caption="see")
+        await rig.until_tried(2)
+        rig.telegram.say(rig.group, 7, "@tape_bot help")
+        await rig.until_tried(3)
+        rig.telegram.photo(rig.group, 7, caption="@tape_bot see")
+        assert await rig.shown(rig.group, 2) == ["full", "full"]
+        assert await settled(rig) == []
+    assert rig.telegram.records.texts(GROUP) == ["full", "full"]

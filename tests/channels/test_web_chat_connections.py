@@ -1,0 +1,168 @@
+"""Connections to the web channel: who may have one, how many, and which are closed while others go on."""
+
+from __future__ import annotations
+
+import json
+from contextlib import AsyncExitStack
+from typing import Any
+
+import anyio
+import pytest
+from web_chat import ADA, EVE, opened
+from web_stage import app_of, closed, joined, program, talked
+
+from bot.bus import Answer
+from bot.testing.scripted_model import ScriptedModel
+from channels.web import socket
+from channels.web.conversation import MAX_QUEUED_CHARACTERS, MAX_QUEUED_FRAMES, PageQueue
+from channels.web.socket import MAX_PAGES_PER_USER, NOT_LOGGED_IN, TOO_MANY, TOO_SLOW, WRONG_ORIGIN
+
+
+async def test_a_slow_page_is_closed_and_no_other(stage, page):
+    tab = PageQueue()
+    for number in range(MAX_QUEUED_FRAMES):
+        tab.put(str(number))
+    assert not tab.overflowed.is_set()
+    tab.put("one more")
+    assert tab.overflowed.is_set()
+    assert [await tab.get() for _ in range(MAX_QUEUED_FRAMES)] == [
+        str(n) for n in range(MAX_QUEUED_FRAMES)
+    ]
+
+
+@pytest.mark.slow
+async def test_a_page_that_does_not_read_is_closed_while_others_go_on(stage, page):
+    url = f"{stage.site.url}/chat/socket?after=0".replace("http", "ws", 1)
+    headers = {"Authorization": f"Bearer {ADA.id}"}
+    async with joined(url, additional_headers=headers, max_queue=1, compression=None) as slow:
+        await slow.recv()
+        for number in range(MAX_QUEUED_FRAMES + 80):
+            notice = Answer(ADA.address, f"big-{number}", "word " * 40_000)
+            await stage.host.bus.send(notice)
+            # The page that reads is never far behind, however busy the machine is.
+            await page.until(lambda: len(page.said("notice")) >= number - 20)  # noqa: B023
+        await page.until(lambda: len(page.said("notice")) >= MAX_QUEUED_FRAMES + 80)
+        await talked(page, "and now?")
+        assert await closed(slow, ignoring=True) in (TOO_SLOW, 1006)
+    assert page.codes == []
+
+
+async def test_pages_that_are_gone_without_a_word_give_their_places_to_others(stage, monkeypatch):
+    monkeypatch.setattr(socket, "SEND_TIMEOUT_SECONDS", 0.3)
+    url = f"{stage.site.url}/chat/socket?after=0".replace("http", "ws", 1)
+    headers = {"Authorization": f"Bearer {ADA.id}"}
+    async with AsyncExitStack() as stack:
+        for _ in range(MAX_PAGES_PER_USER):
+            asleep = joined(
+                url, additional_headers=headers, max_queue=1, compression=None, close_timeout=0.1
+            )
+            silent = await stack.enter_async_context(asleep)
+            # It does not say that it goes at the end either, nor is it waited for.
+            stack.callback(silent.transport.abort)
+            await silent.recv()
+        # Fewer frames than make a page a slow one, and more bytes than lie on their way.
+        for number in range(MAX_QUEUED_FRAMES // 2):
+            await stage.host.bus.send(Answer(ADA.address, f"big-{number}", "word " * 80_000))
+        page = await stack.enter_async_context(opened(stage.site))
+        await page.until(lambda: page.welcome, within=30)
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"Authorization": "Bearer nobody"}, NOT_LOGGED_IN),
+        ({"Authorization": "Bearer local", "Origin": "https://evil.example"}, WRONG_ORIGIN),
+        ({"Authorization": "Bearer local", "Origin": "null"}, WRONG_ORIGIN),
+    ],
+    ids=["nobody", "elsewhere", "sandboxed"],
+)
+async def test_a_connection_of_nobody_or_of_another_site_is_closed(stage, headers, code):
+    url = f"{stage.site.url}/chat/socket".replace("http", "ws", 1)
+    async with joined(url, additional_headers=headers) as socket:
+        assert await closed(socket) == code
+
+
+async def test_a_visitor_has_so_many_pages_open_and_no_more(stage):
+    url = f"{stage.site.url}/chat/socket".replace("http", "ws", 1)
+    headers = {"Authorization": f"Bearer {ADA.id}"}
+    async with AsyncExitStack() as stack:
+        for _ in range(MAX_PAGES_PER_USER):
+            one = await stack.enter_async_context(joined(url, additional_headers=headers))
+            assert json.loads(await one.recv())["type"] == "welcome"
+        async with joined(url, additional_headers=headers) as more:
+            assert await closed(more) == TOO_MANY
+
+
+async def test_who_may_not_is_told_and_nothing_of_theirs_is_taken(stage):
+    async with opened(stage.site, EVE.id) as page:
+        await page.until(lambda: page.welcome)
+        await page.say("let me in", files=())
+        await page.until(lambda: page.refused)
+    assert "may no longer use this bot" in page.refused[0]
+    assert await stage.lines("web:telegram.13") == []
+    assert (await stage.host.bus.statistics())["pending"] == 0
+    assert stage.access_control.knocks[-1].sender.id == EVE.id
+
+
+async def test_who_is_shut_out_meanwhile_is_refused_with_the_next_message(stage, page):
+    await talked(page, "hi")
+    stage.access_control.inside.clear()
+    await page.say("and now?")
+    await page.until(lambda: page.refused)
+    assert page.said("person") == ["hi"]
+
+
+async def test_a_login_that_ends_is_noticed_without_a_word(tmp_path):
+    async with AsyncExitStack() as stack:
+        running = program(tmp_path, ScriptedModel(), check_seconds=0.05)
+        stage = await stack.enter_async_context(running)
+        page = await stack.enter_async_context(opened(stage.site))
+        await page.until(lambda: page.welcome)
+        del stage.site.people[ADA.id]
+        await page.until(lambda: page.codes)
+        ended = [frame for frame in page.frames if frame["type"] == "ended"]
+        assert "Log in" in ended[0]["text"]
+        assert page.codes[0] == NOT_LOGGED_IN
+
+
+@pytest.mark.parametrize("origin", ["http://[", "https://a]"])
+async def test_an_origin_that_is_no_address_is_another_site(stage, origin):
+    upload = await stage.send("/chat/uploads?name=a", content=b"x", headers={"Origin": origin})
+    assert upload.status_code == 401
+    url = f"{stage.site.url}/chat/socket".replace("http", "ws", 1)
+    headers = {"Authorization": f"Bearer {ADA.id}", "Origin": origin}
+    async with joined(url, additional_headers=headers) as socket:
+        assert await closed(socket) == WRONG_ORIGIN
+
+
+async def test_a_page_that_asks_for_very_long_lines_and_takes_none_is_closed():
+    tab = PageQueue()
+    tab.put("x" * (2 * MAX_QUEUED_CHARACTERS))
+    assert not tab.overflowed.is_set()
+    tab.put("one more")
+    assert tab.overflowed.is_set()
+    assert len(await tab.get()) == 2 * MAX_QUEUED_CHARACTERS
+    tab.put("and more")
+    assert await tab.get() == "and more"
+
+
+async def test_a_page_that_says_nonsense_without_a_pause_leaves_others_theirs_and_is_closed(stage):
+    received, codes = 0, list[int]()
+
+    async def receive() -> Any:
+        nonlocal received
+        received += 1
+        assert received < 10_000
+        kind = "websocket.connect" if received == 1 else "websocket.receive"
+        return {"type": kind, "text": "nonsense"}
+
+    async def send(message: Any) -> None:
+        if message["type"] == "websocket.close":
+            codes.append(message["code"])
+        elif message["type"] == "websocket.send":
+            await anyio.sleep_forever()
+
+    scope = {"type": "websocket", "path": "/chat/socket", "query_string": b"", "subprotocols": [],
+             "headers": [(b"authorization", f"Bearer {ADA.id}".encode())]}  # fmt: skip
+    await app_of(stage)(scope, receive, send)
+    assert codes == [TOO_SLOW]
