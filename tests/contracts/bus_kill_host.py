@@ -62,7 +62,7 @@ else:
 
 import anyio  # noqa: E402 (the guards come first)
 from bus_backends import BUSES, Backend  # noqa: E402
-from test_bus import inbound, take  # noqa: E402
+from bus_talk import inbound, take  # noqa: E402
 
 
 def tell(line: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 import pytest
 from bus_backends import BUSES, Backend
-from test_bus import ids, inbound, publish, take
+from bus_talk import ids, inbound, publish, take
 
 from bot.bus import Address, BusClosed, BusError
 

@@ -1,70 +1,17 @@
-"""What every message bus must do."""
+"""What every message bus promises of the messages that come in, and of the sessions that they wait in."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from datetime import UTC, datetime
-from pathlib import Path
-
 import anyio
+import bus_talk
 import pytest
-from bus_backends import BUSES, LIMIT, Backend
+from bus_backends import LIMIT
+from bus_talk import DESK, HERE, ids, inbound, publish, take
 
-from bot.bus import (
-    Activity,
-    Address,
-    Answer,
-    Bus,
-    BusClosed,
-    ChannelPort,
-    DeliveryReport,
-    Inbound,
-    InvalidInbound,
-    PartialAnswer,
-    ReceivedMessage,
-    Sender,
-    SessionFull,
-    SessionInbox,
-)
+from bot.bus import Address, Answer, BusClosed, InvalidInbound, SessionFull
 
-HERE = Address("fake", "1")
-DESK = Address("web", "desk.1")
-SENT = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
-
-
-@pytest.fixture(params=BUSES)
-async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
-    async with BUSES[request.param](tmp_path) as held:
-        with anyio.fail_after(60):
-            yield held
-
-
-@pytest.fixture
-def bus(backend: Backend) -> Bus:
-    return backend.bus
-
-
-def inbound(message_id: str, text: str = "hi", address: Address = HERE, **extra) -> Inbound:
-    return Inbound(address, message_id, Sender("7", "Ada"), text, SENT, **extra)
-
-
-async def publish(bus: Bus, *messages: Inbound) -> None:
-    port = bus.channel("fake")
-    for one in messages:
-        assert not (await port.publish(one)).duplicate
-
-
-async def take(inbox: SessionInbox, count: int) -> list[ReceivedMessage]:
-    taken = []
-    for _ in range(count):
-        item = await inbox.receive()
-        assert not isinstance(item, DeliveryReport)
-        taken.append(item)
-    return taken
-
-
-def ids(deliveries: list[ReceivedMessage]) -> list[str]:
-    return [one.inbound.id for one in deliveries]
+backend = bus_talk.backend
+bus = bus_talk.bus
 
 
 async def test_messages_of_a_session_come_in_the_order_of_their_acceptance(bus):
@@ -237,92 +184,6 @@ async def test_a_session_is_as_full_as_before_after_a_kill(backend):
         await publish((await backend.killed()), inbound("one more"))
 
 
-async def test_answers_of_a_chat_keep_their_order_and_chats_take_turns(bus):
-    port = bus.channel("fake")
-    for chat in ("1", "2"):
-        for number in range(3):
-            await bus.send(Answer(Address("fake", chat), f"{chat}-{number}", "text"))
-    shown = [await port.receive() for _ in range(6)]
-    assert [one.id for one in shown] == ["1-0", "2-0", "1-1", "2-1", "1-2", "2-2"]
-
-
-async def test_of_partials_only_the_newest_waits_and_none_behind_its_answer(bus):
-    port = bus.channel("fake")
-    for text in ("a", "ab", "abc"):
-        await bus.send(PartialAnswer(HERE, "s1", text))
-    await bus.send(PartialAnswer(HERE, "s2", "x"))
-    assert [(await port.receive()).text, (await port.receive()).text] == ["abc", "x"]
-    await bus.send(PartialAnswer(HERE, "s1", "abcd"))
-    await bus.send(Answer(HERE, "a1", "abcde", stream="s1"))
-    assert isinstance(await port.receive(), Answer)
-
-
-async def test_of_activity_only_the_newest_waits(bus):
-    for state in ("thinking", "tool", "idle"):
-        await bus.send(Activity(HERE, state))
-    await bus.send(Answer(HERE, "a1", "text"))
-    port = bus.channel("fake")
-    assert (await port.receive()) == Activity(HERE, "idle")
-    assert isinstance(await port.receive(), Answer)
-
-
-async def test_each_channel_gets_its_own(bus):
-    await bus.send(Answer(Address("other", "1"), "a1", "other"))
-    await bus.send(Answer(HERE, "a2", "fake"))
-    assert (await bus.channel("fake").receive()).id == "a2"
-    assert (await bus.channel("other").receive()).id == "a1"
-
-
-async def nothing_comes(bus: Bus, port: ChannelPort, place: Address = HERE) -> None:
-    """See that nothing waits for a chat: what is sent next comes next."""
-    await bus.send(Answer(place, "next", "text"))
-    assert (await port.receive()).id == "next"
-
-
-async def test_a_report_reaches_the_sessions_holder_and_wakes_a_session_that_has_none(bus):
-    report = DeliveryReport("fake:1", "a1")
-    await bus.channel("fake").report(report)
-    inbox = await bus.claim()
-    assert await inbox.receive() == report
-
-
-async def test_an_answer_whose_last_report_still_waits_is_not_sent_again(bus):
-    """A holder that breaks down over a receipt must not make the next one show the answer twice."""
-    port = bus.channel("fake")
-    answer = Answer(HERE, "a1", "once")
-    await bus.send(answer)
-    assert await port.receive() == answer
-    await port.report(DeliveryReport(HERE.session, "a1", platform_ids=("5",)))
-    inbox = await bus.claim()
-    await bus.send(answer)
-    assert (await inbox.receive()).answer == "a1"
-    inbox.release(failed=True)
-    await bus.claim()
-    await bus.send(answer)
-    await nothing_comes(bus, port)
-
-
-async def test_an_answer_shown_elsewhere_is_reported_to_its_own_session(bus):
-    port = bus.channel("web")
-    answer = Answer(DESK, "a1", "done", "m1", report_to=HERE.session)
-    await bus.send(answer)
-    shown = await port.receive()
-    assert shown == answer
-    assert shown.session == HERE.session
-    report = DeliveryReport(shown.session, shown.id, platform_ids=("5",))
-    await port.report(report)
-    inbox = await bus.claim()
-    assert inbox.session == HERE.session
-    # Its last report waits for its session: nothing is shown again by whoever has that next.
-    await bus.send(answer)
-    assert await inbox.receive() == report
-    inbox.release(failed=True)
-    inbox = await bus.claim()
-    await bus.send(answer)
-    await nothing_comes(bus, port, DESK)
-    assert await inbox.receive() == report
-
-
 async def test_a_command_from_elsewhere_takes_its_turn_in_the_session_that_it_is_for(backend):
     await publish(backend.bus, inbound("m1"))
     asked = inbound("m2", "/memory", answer_to=DESK)
@@ -333,16 +194,6 @@ async def test_a_command_from_elsewhere_takes_its_turn_in_the_session_that_it_is
     assert (first.inbound.answer_to, second.inbound) == (None, asked)
     again = await take(await (await backend.killed()).claim(), 2)
     assert [one.inbound.answer_to for one in again] == [None, DESK]
-
-
-async def test_a_word_on_the_way_leaves_the_answer_on_its_way(bus):
-    port = bus.channel("fake")
-    answer = Answer(HERE, "a1", "once")
-    await bus.send(answer)
-    await port.receive()
-    await port.report(DeliveryReport(HERE.session, "a1", platform_ids=("5",), final=False))
-    await bus.send(answer)
-    await nothing_comes(bus, port)
 
 
 async def test_what_is_overheard_leaves_room_for_what_is_asked(bus):

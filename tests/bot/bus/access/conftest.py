@@ -1,0 +1,17 @@
+"""Fixtures that the tests of the door may use."""
+
+from __future__ import annotations
+
+import pytest
+from databases import drop, fresh_database
+
+
+@pytest.fixture(params=["file", "postgres"])
+def home(request, tmp_path):
+    """A home folder, or a database's address."""
+    if request.param == "file":
+        yield tmp_path
+        return
+    url = fresh_database()
+    yield url
+    drop(url)
