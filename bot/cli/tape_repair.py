@@ -37,7 +37,7 @@ def repair_tapes(settings: Settings, session: str | None, *, dry_run: bool) -> i
         outcome = done if file.mendable else "cannot be repaired, left unchanged"
         print(printable(f"{file.name}: {file.what}; {outcome}").replace("\n", " "))
     mendable = sum(file.mendable for file in report.damaged)
-    verb = "can be repaired" if dry_run else "mended"
+    verb = "can be repaired" if dry_run else "repaired"
     found = f"damaged files: {len(report.damaged):,}, {verb}: {mendable:,}"
     print(f"tapes: {report.tapes}; {found if report.damaged else 'nothing to repair'}")
     return int(len(report.damaged) > (0 if dry_run else mendable))

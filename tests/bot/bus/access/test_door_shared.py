@@ -164,7 +164,7 @@ async def test_a_damaged_roster_lets_nobody_in_and_is_not_written_over(url):
         await anyio.to_thread.run_sync(write, b'{"version": 1, "people": [')
         with pytest.raises(BusError, match="nobody may use the bot"):
             await access_control.authorize(private("1"))
-        with pytest.raises(SettingsError, match="is damaged, or of another version"):
+        with pytest.raises(SettingsError, match="is damaged or from another version"):
             async with opened(url):
                 pass
         await anyio.to_thread.run_sync(write, encode(AccessList()))
