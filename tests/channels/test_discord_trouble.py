@@ -223,7 +223,7 @@ async def test_a_servers_name_is_announced_in_plain_signs_and_a_flood_of_servers
     added = rig.announced[2:]
     assert len(added) == 5
     assert all(each.isprintable() for each in rig.announced)
-    assert f"added to the server Club [2J {'x' * 54}…; whoever" in added[0]
+    assert f"added to the server Club [2J {'x' * 54}…. Allowed people" in added[0]
 
 
 @pytest.mark.parametrize(

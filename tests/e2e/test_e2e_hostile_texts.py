@@ -113,7 +113,7 @@ async def test_hostile_messages_and_answers_hold_nobody_up_nor_does_a_tape_that_
 
         times = {}
         async with running(tmp_path, **settings) as program:
-            await program.until_said(f"{platform.title()}: @")
+            await program.until_said(f"{platform.title()}: connected as @")
             await side.arrive()
             await say("hello", "has no owner yet")
             start = "/start" if platform == "telegram" else "/claim"
@@ -126,7 +126,7 @@ async def test_hostile_messages_and_answers_hold_nobody_up_nor_does_a_tape_that_
             times["/new"] = await say("/new", "New session started.")
         assert program.process.returncode == 0
         async with running(tmp_path, **settings) as program:
-            await program.until_said(f"{platform.title()}: @")
+            await program.until_said(f"{platform.title()}: connected as @")
             again = len(HOSTILE) + 1
             times["after a restart"] = await say(f"No. {again} hello", f"Reply {again}.")
         assert program.process.returncode == 0

@@ -24,7 +24,7 @@ from bot.language.clauses import parse_clauses
 from bot.language.parsed_claim import ParsedClaim, parse_claim
 from bot.language.parsed_facts import parse_fact
 from bot.llm.base import ModelRequest
-from bot.memory.records.fact import Fact
+from bot.memory.records.fact import Evidence, Fact
 from bot.memory.session.recall import RecalledPassage as Recalled
 from bot.offline.candidates import Candidate
 from bot.offline.intents import ParsedQuestion
@@ -125,6 +125,7 @@ SAMPLES: dict[Any, Callable[[str], Any]] = {
     Candidate: lambda text: Candidate(parse_fact(text), text, "Ada", "2026-03-02 10:00"),
     UserMessage: lambda text: UserMessage(text, "Ada"),
     TapeEntry: lambda text: message("user", text),
+    Evidence: lambda text: Evidence("fake:1", 1, text, "Ada", origin="member"),
     ParsedReference: lambda text: ParsedReference(text, text),
     ProblemNotes: lambda text: (
         parse_problem(f"Problem at hand: {text}\nopen: {text}") or ProblemNotes(text)

@@ -30,6 +30,10 @@ CALLS = {"match", "fullmatch", "compile", "search", "sub", "subn", "split", "fin
 # Each is an expression in the module's namespace.
 SAMPLES: dict[tuple[str, str], str] = {
     (
+        "bot/runtime/settings/validators.py",
+        "platform.person_id if people else platform.chat_id",
+    ): "[{'platform': one, 'people': people} for one in PLATFORMS.values() for people in (True, False)]",
+    (
         "bot/transfer/file_storage.py",
         "re.escape(folder.stem(tape)) + '\\.\\d{8}T\\d{6}Z\\.' + re.escape(tail)",
     ): (

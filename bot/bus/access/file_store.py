@@ -125,7 +125,7 @@ def read_access_list(path: Path) -> AccessList:
         return AccessList()
     except OSError as error:
         raise _unusable(path, error) from error
-    return decode(data, str(path), "move the file away")
+    return decode(data, f"{path} (the access list)", "move the file away")
 
 
 def _unusable(path: Path, error: OSError) -> SettingsError:

@@ -120,7 +120,7 @@ def decode(data: bytes, where: str, discard: str) -> AccessList:
     except (ValidationError, InvalidInbound):
         pass
     raise SettingsError(
-        f"{where} (the access list) is damaged or from another version of tapebot, so nobody may "
+        f"{where} is damaged or from another version of tapebot, so nobody may "
         f"use the bot. Restore a copy. Without one, {discard}: the bot then forgets whom it "
         "allowed, and prints a new claim code unless TAPEBOT_OWNERS is set."
     )

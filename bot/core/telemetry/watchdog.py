@@ -294,7 +294,7 @@ class Watchdog:
             "it was asked to stop" if self._stopped_at is not None else "it does not end by itself"
         )
         logger.critical(
-            "ending the process: the event loop has been blocked for %.0f s, and %s",
+            "ending the process: nothing has run for %.0f s, and %s",
             stalled_for,
             why,
         )

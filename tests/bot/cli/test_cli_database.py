@@ -157,7 +157,7 @@ def test_an_export_becomes_a_tape_of_the_database_once(moved, capsys, tmp_path):
     out = tmp_path / "one.jsonl"
     assert main(["tape", "export", "telegram:42", "--output", str(out)]) == 0
     assert main(["import", "jsonl", str(out)]) == 1
-    assert "there is a tape telegram:42 already" in capsys.readouterr().err
+    assert "there is already a tape telegram:42" in capsys.readouterr().err
     # Whoever changes a line takes its digest away.
     bare = re.sub(rb',"chain":"[^"]+"', b"", out.read_bytes())
     out.write_bytes(bare.replace(b"telegram:42", b"telegram:50"))

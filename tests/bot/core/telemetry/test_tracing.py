@@ -154,7 +154,7 @@ async def test_a_collector_that_takes_nothing_keeps_no_process_from_ending(tmp_p
                 check=False,
             )
     assert done.returncode == 0, done.stderr.decode()
-    assert b"not taken within 1 s" in done.stderr
+    assert b"not accepted within 1 s" in done.stderr
 
 
 @pytest.mark.parametrize(
