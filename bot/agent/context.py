@@ -29,8 +29,10 @@ from bot.memory.records.prompt_escaping import (
 )
 from bot.memory.records.tombstones import ERASED_MESSAGE_TEXT, is_erased
 from bot.memory.records.transcript import (
+    cause_label,
     format_entry_time,
     format_timestamp,
+    is_automation,
     message_content,
     quoted_block,
     speaker_label,
@@ -213,6 +215,11 @@ def _render_message(entry: TapeEntry) -> ChatMessage:
         if not is_erased(entry)
         else ERASED_MESSAGE_TEXT
     )
+    if is_automation(entry):
+        head = (
+            f"[{format_entry_time(entry)}, {cause_label(entry)}, sent by tapebot, not by the user]"
+        )
+        return {"role": "user", "content": f"{head} {escape_message(content)}"}
     if entry.payload.get("role") != "user":
         return {"role": "assistant", "content": content}
     head = f"[{format_entry_time(entry)}, {speaker_label(entry)}]"

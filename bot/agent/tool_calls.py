@@ -13,7 +13,7 @@ from bot.core.errors import MemoryRefused
 from bot.core.telemetry.metrics import TOOL_SECONDS
 from bot.core.telemetry.tracing import span
 from bot.llm.base import ModelReply, ToolCall, Usage
-from bot.memory.records.transcript import is_owner
+from bot.memory.records.transcript import is_automation, is_owner
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.memory.session.state.zone_versions import find_zone_version
 from bot.tape.entries import TapeEntry, tool_call, tool_result
@@ -71,7 +71,8 @@ class ToolCallRunner:
         """Return whether every sender that the turn answers may clear memory shared by the chat."""
         asking = self._asking()
         return bool(asking) and all(
-            entry.meta.get("private", True) or is_owner(entry) for entry in asking
+            not is_automation(entry) and (entry.meta.get("private", True) or is_owner(entry))
+            for entry in asking
         )
 
     def _asking(self) -> list[TapeEntry]:

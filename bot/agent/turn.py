@@ -123,6 +123,10 @@ class Turn:
         }
         if retries:
             data["retries"] = list(retries)
+        if (
+            cause := next((m.meta["cause"] for m in arrived if "cause" in m.meta), None)
+        ) is not None:
+            data["cause"] = cause
         written = await self._tape.append_composed(
             lambda _: [
                 *arrived,

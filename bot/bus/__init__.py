@@ -3,11 +3,13 @@
 from bot.bus.access.ports import AccessDecision, AccessRequest, Authorizer
 from bot.bus.media.ports import AttachmentReceiver, RemoteFile
 from bot.bus.messages import (
+    PERSON,
     Activity,
     Address,
     Answer,
     Attachment,
     Button,
+    Cause,
     DeliveryReport,
     Inbound,
     Outbound,
@@ -43,6 +45,7 @@ from bot.core.errors import (
 from bot.core.files import TEMPORARY_SUFFIX, create_or_replace_file
 
 __all__ = [
+    "PERSON",
     "TEMPORARY_SUFFIX",
     "WEB_CHANNEL",
     "AccessDecision",
@@ -57,6 +60,7 @@ __all__ = [
     "BusClosed",
     "BusError",
     "Button",
+    "Cause",
     "ChannelPort",
     "ChannelRefused",
     "DeliveryReport",

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from bot.bus.messages import Address, Attachment, Inbound, Sender
+from bot.bus.messages import PERSON, Address, Attachment, Cause, Inbound, Sender
 from bot.core.clock import format_time
 from bot.core.errors import InvalidInbound
 
@@ -166,6 +166,8 @@ def _rest(inbound: Inbound) -> dict[str, Any]:
         rest["via"] = inbound.answer_to.session
     if inbound.attachments:
         rest["attachments"] = [asdict(attachment) for attachment in inbound.attachments]
+    if inbound.cause != PERSON:
+        rest["cause"] = inbound.cause.as_json()
     if inbound.trace is not None:
         rest["trace"] = inbound.trace
     return rest
@@ -191,6 +193,7 @@ def _decode(line: dict[str, Any]) -> AcceptedMessage:
         attachments=tuple(Attachment(**one) for one in line.get("attachments", ())),
         pressed_message_id=_text(line.get("pressed")),
         answer_to=None if line.get("via") is None else Address.parse(line["via"]),
+        cause=Cause.from_json(line.get("cause")),
         trace=_text(line.get("trace")),
     )
     return AcceptedMessage(int(line["seq"]), datetime.fromisoformat(line["at"]), inbound)

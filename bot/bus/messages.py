@@ -11,12 +11,14 @@ import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from bot.core.errors import InvalidInbound
 
 Role = Literal["owner", "member"]
 """What a person may do: an owner everything, a member only what affects nobody else."""
+
+CauseKind = Literal["person", "schedule", "trigger", "client"]
 
 _CHANNEL = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _PART = re.compile(r"[^:\s]{1,256}")
@@ -96,8 +98,48 @@ class Attachment:
 
 
 @dataclass(frozen=True, slots=True)
+class Cause:
+    """What made a message: a person, or something that acts without one.
+
+    Only what a person said is evidence for memory; see ``bot.memory.records.evidence``.
+
+    Attributes:
+        kind: ``person``; ``schedule``, a due occurrence; ``trigger``, something that happened;
+            ``client``, a program that uses tapebot as its model or memory.
+        name: Which schedule, trigger or client; empty for a person, whom ``sender`` names.
+        entry: Id of the entry on the session's tape that made it, such as the schedule's; 0 if none
+            did.
+    """
+
+    kind: CauseKind = "person"
+    name: str = ""
+    entry: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the cause as a JSON object, for the tape and the journal."""
+        return {"kind": self.kind, "name": self.name, "entry": self.entry}
+
+    @classmethod
+    def from_json(cls, record: object) -> Cause:
+        """Return the cause in a JSON object; a missing one is a person, an unknown one a trigger."""
+        if not isinstance(record, dict):
+            return PERSON
+        name, entry = record.get("name"), record.get("entry")
+        kinds: tuple[CauseKind, ...] = get_args(CauseKind)
+        return cls(
+            next((kind for kind in kinds if kind == record.get("kind")), "trigger"),
+            name if isinstance(name, str) else "",
+            entry if type(entry) is int else 0,
+        )
+
+
+PERSON = Cause()
+"""The cause of what a person sends."""
+
+
+@dataclass(frozen=True, slots=True)
 class Inbound:
-    """A message from a person.
+    """A message to a session, from a person unless its cause is another.
 
     Attributes:
         address: The conversation.
@@ -116,6 +158,7 @@ class Inbound:
             was.
         answer_to: The surface that gets the answer to a command, if not the conversation: the
             command's author views the conversation from there, and takes no part in it.
+        cause: What made it.
         trace: The ``traceparent`` of the message; see ``bot.core.telemetry.tracing``.
     """
 
@@ -132,6 +175,7 @@ class Inbound:
     attachments: tuple[Attachment, ...] = ()
     pressed_message_id: str | None = None
     answer_to: Address | None = None
+    cause: Cause = PERSON
     trace: str | None = field(default=None, compare=False)
 
     @property

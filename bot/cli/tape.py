@@ -18,7 +18,7 @@ from bot.agent.turn_history import past_turn
 from bot.core.errors import TapeNotFound
 from bot.llm.base import ChatMessage
 from bot.memory.records.conversation_entries import TURN_END
-from bot.memory.records.transcript import format_entry_time, speaker_label
+from bot.memory.records.transcript import format_entry_time, message_author
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
 from bot.tape.entries import TapeEntry
@@ -138,8 +138,7 @@ def printable(text: str) -> str:
 def _what(entry: TapeEntry) -> str:
     payload = entry.payload
     if entry.kind == "message":
-        who = speaker_label(entry) if payload.get("role") == "user" else "tapebot"
-        return f"{who}: {_text(payload.get('content'))}"
+        return f"{message_author(entry)}: {_text(payload.get('content'))}"
     if entry.kind == "tool_call":
         calls = [f"{c.get('name')}({c.get('arguments')})" for c in entry.calls]
         return f"calls {_text('; '.join(calls))}"

@@ -22,7 +22,7 @@ from bot.memory.records.event_names import (
     HISTORY_EVENT,
     REPLY,
 )
-from bot.memory.records.transcript import format_entry_time, speaker_label
+from bot.memory.records.transcript import format_entry_time, message_author, speaker_label
 from bot.tape.entries import TapeEntry
 
 _COMMAND = "command"
@@ -74,12 +74,11 @@ class MarkdownTranscript:
             remarks.append(f"in place of #{old}")
         elif "edits" in entry.meta:
             remarks.append("an edit")
-        who = speaker_label(entry) if entry.payload.get("role") == "user" else "tapebot"
         text = str(entry.payload.get("content") or "")
         quote = entry.meta.get("quote")
         if isinstance(quote, str) and quote.strip():
             text += "\n\n" + "\n".join(f"> {line}" for line in _lines(quote))
-        block = self._said(who, entry, text, remarks)
+        block = self._said(message_author(entry), entry, text, remarks)
         for file in attachments_in(entry.meta):
             note = f" ({_inline(file.note)})" if file.note else ""
             block += f"\n- {file.kind} {_code(file.name)}{note}\n"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import anyio
 import bus_talk
 import pytest
 from bus_backends import LIMIT
 from bus_talk import DESK, HERE, ids, inbound, publish, take
 
-from bot.bus import Address, Answer, BusClosed, InvalidInbound, SessionFull
+from bot.bus import PERSON, Address, Answer, BusClosed, Cause, InvalidInbound, SessionFull
 
 backend = bus_talk.backend
 bus = bus_talk.bus
@@ -48,6 +50,13 @@ async def test_a_message_is_the_same_after_a_kill(backend):
     [taken] = await take(await (await backend.killed()).claim(), 1)
     assert taken.inbound == strange
     assert taken.redelivered
+
+
+async def test_what_caused_a_message_is_the_same_after_a_kill(backend):
+    due = replace(inbound("m1"), cause=Cause("schedule", "3", 17))
+    await publish(backend.bus, due, inbound("m2"))
+    caused, said = await take(await (await backend.killed()).claim(), 2)
+    assert (caused.inbound.cause, said.inbound.cause) == (due.cause, PERSON)
 
 
 async def test_what_was_accepted_and_not_acknowledged_comes_again_after_a_kill_in_order(backend):

@@ -101,4 +101,5 @@ FORGET_TOOL = Tool(
     "If the user wants something forgotten: finds it, and asks them with buttons.",
     ForgetArguments,
     _forget,
+    effect="writes_own",
 )

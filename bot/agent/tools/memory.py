@@ -133,10 +133,19 @@ SAVE_TOOL = Tool(
     "heuristics, policies (if ..., then ...).",
     SaveArguments,
     _save,
+    effect="writes_own",
 )
-DAILY_TOOL = Tool("memory.daily", "Note what happened today.", DailyArguments, _daily)
-SHOW_TOOL = Tool("memory.show", "Show all of memory.", NoArguments, _show)
-CLEAR_TOOL = Tool("memory.clear", "Clear all memory. Only if the user asks.", NoArguments, _clear)
+DAILY_TOOL = Tool(
+    "memory.daily", "Note what happened today.", DailyArguments, _daily, effect="writes_own"
+)
+SHOW_TOOL = Tool("memory.show", "Show all of memory.", NoArguments, _show, effect="reads_own")
+CLEAR_TOOL = Tool(
+    "memory.clear",
+    "Clear all memory. Only if the user asks.",
+    NoArguments,
+    _clear,
+    effect="writes_own",
+)
 
 MEMORY_TOOLS: tuple[Tool[Any], ...] = (
     SAVE_TOOL,

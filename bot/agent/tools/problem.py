@@ -153,4 +153,5 @@ PROBLEM_TOOL = Tool(
     ProblemArguments,
     _work,
     lambda now: now.problems,
+    effect="writes_own",
 )

@@ -96,7 +96,7 @@ _DESCRIPTION = (
     "Look up what was said, done and noted before, with dates and entries. phases: handoffs."
 )
 
-RECALL_TOOL = Tool(_NAME, _DESCRIPTION, RecallArguments, _recall)
+RECALL_TOOL = Tool(_NAME, _DESCRIPTION, RecallArguments, _recall, effect="reads_own")
 
 
 def recall_tool(run: RunTask) -> Tool[TaskArguments]:
@@ -113,4 +113,4 @@ def recall_tool(run: RunTask) -> Tool[TaskArguments]:
             raise MemoryRefused("a sub-task needs a query that says what to find out")
         return await run(arguments.query or "", context)
 
-    return Tool(_NAME, _DESCRIPTION, TaskArguments, answer)
+    return Tool(_NAME, _DESCRIPTION, TaskArguments, answer, effect="reads_own")

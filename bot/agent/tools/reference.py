@@ -90,4 +90,5 @@ REFERENCE_TOOL = Tool(
     "Read or, as the user says, set an exact value: deadline, glossary, north_stars, priorities.",
     ReferArguments,
     _refer,
+    effect="writes_own",
 )

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -170,6 +170,12 @@ class NoArguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+Effect = Literal["reads_own", "reads_world", "writes_own", "acts"]
+"""What a tool touches: ``reads_own`` and ``writes_own`` the session's tape and memory;
+``reads_world`` brings in text from outside, which is nobody's word; ``acts`` changes something
+outside, and waits for a person's yes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tool(Generic[ArgumentsT]):
     """A tool.
@@ -180,6 +186,10 @@ class Tool(Generic[ArgumentsT]):
         arguments: Pydantic model that validates the arguments.
         run: Runs a call; raises ``TapebotError`` with a text that the model can act on.
         applies: Whether the tool is offered; a call is answered in any case.
+        effect: What it touches; whoever does not say gets the strictest.
+        owner_only: Whether only an owner's turn may use it.
+        idempotent: Whether a call that ``acts`` hands ``ToolContext.call_key`` on as an idempotency
+            key, so that it may run again when a kill left its outcome unknown.
     """
 
     name: str
@@ -187,6 +197,15 @@ class Tool(Generic[ArgumentsT]):
     arguments: type[ArgumentsT]
     run: Callable[[ArgumentsT, ToolContext], Awaitable[ToolOutcome]]
     applies: Callable[[Availability], bool] = lambda _: True
+    _: KW_ONLY
+    effect: Effect = "acts"
+    owner_only: bool = False
+    idempotent: bool = False
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether a call whose outcome a kill left unknown may run again."""
+        return self.effect != "acts" or self.idempotent
 
     @property
     def wire_name(self) -> str:

@@ -27,4 +27,11 @@ def skill_tool(read: Callable[[str], Awaitable[str | None]]) -> Tool[SkillArgume
             raise TapebotError(f"there is no skill {arguments.name!r}")
         return ToolOutcome(text)
 
-    return Tool("skill.read", "Read a skill.", SkillArguments, run, lambda now: now.skills)
+    return Tool(
+        "skill.read",
+        "Read a skill.",
+        SkillArguments,
+        run,
+        lambda now: now.skills,
+        effect="reads_own",
+    )

@@ -15,7 +15,7 @@ from bot.core.errors import TapeError
 from bot.memory.records.event_names import (
     HISTORY_EVENT,
 )
-from bot.memory.records.transcript import format_timestamp, sent_time, speaker_label
+from bot.memory.records.transcript import format_timestamp, message_author, sent_time
 from bot.memory.session.recall import RecalledPassage
 from bot.tape.entries import NON_BOUNDARY_ANCHORS, TapeEntry, anchor
 from bot.tape.search import MAX_HITS, Hit, SearchQuery, problem_of
@@ -206,13 +206,11 @@ def _passage(
 
 
 def _who(entry: TapeEntry) -> str:
-    if entry.kind == "message" and entry.payload.get("role") == "user":
-        return speaker_label(entry)
     if entry.kind == "tool_result":
         return f"tool {entry.payload.get('name')}"
     if entry.kind in ("anchor", "event"):
         return "history" if entry.name == HISTORY_EVENT else f"{entry.kind} {entry.name}"
-    return "tapebot"
+    return message_author(entry)
 
 
 HANDOFF_TOOL = Tool(
@@ -220,4 +218,5 @@ HANDOFF_TOOL = Tool(
     "Begin a new phase: your summary stands for what was said. Only if the topic is done, or the user asks.",
     HandoffArguments,
     _handoff,
+    effect="writes_own",
 )

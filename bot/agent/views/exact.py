@@ -27,7 +27,12 @@ from bot.llm.base import ChatMessage
 from bot.memory.records.attachments import describe_attachments
 from bot.memory.records.prompt_escaping import escape_tags, replace_lone_surrogates
 from bot.memory.records.tombstones import ERASED_MESSAGE_TEXT, is_erased
-from bot.memory.records.transcript import message_content, quoted_block
+from bot.memory.records.transcript import (
+    cause_label,
+    is_automation,
+    message_content,
+    quoted_block,
+)
 from bot.memory.session.state.context_window import WindowFold
 from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
@@ -124,6 +129,9 @@ def _message(entry: TapeEntry) -> ChatMessage:
         if not is_erased(entry)
         else ERASED_MESSAGE_TEXT
     )
+    if is_automation(entry):
+        text = f"[{cause_label(entry)}, sent by tapebot, not by the user] {escape_tags(content)}"
+        return {"role": "user", "content": text}
     if entry.payload.get("role") != "user":
         return {"role": "assistant", "content": content}
     text = f"{escape_tags(content)}{quoted_block(entry)}{describe_attachments(entry.meta)}"

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bot.bus.messages import PERSON, Answer, DeliveryReport, Inbound, PartialAnswer
 from bot.bus.messages import Activity as Act
-from bot.bus.messages import Answer, DeliveryReport, Inbound, PartialAnswer
 from bot.bus.postgres.codec import (
     coalescing_key,
     encode,
@@ -35,7 +35,8 @@ _RELEASE = """select tapebot.release(
 _OUTLIVED = """update pgmq.q_inbound_{} set headers = headers || jsonb_build_object(
     'returned', coalesce((headers ->> 'returned')::int, 0) + 1) where msg_id = any(%s::bigint[])"""
 _PUBLISH = "select tapebot.publish(%s, %s, %s, %s, %s, %s, %s)"
-# Keep the chat's shard: the author of a command from another surface is not in the chat.
+# Keep the chat's shard: the author of a command from another surface is not in the chat, and a
+# schedule is on no platform.
 _PUBLISH_ELSEWHERE = """
 select tapebot.publish(%s, %s, %s, %s, %s, coalesce(r.shard, 0), coalesce(r.shards, 1))
 from (select) as once left join tapebot.route r on r.session = %s"""
@@ -100,7 +101,7 @@ class Queries:
         """
         session = encode_key(inbound.session)
         values = [session, encode_key(inbound.id), uuid.uuid4(), record, capacity]
-        if inbound.answer_to is None:
+        if inbound.answer_to is None and inbound.cause == PERSON:
             [[found]] = await self.fetch(_PUBLISH, [*values, shard, shards])
         else:
             [[found]] = await self.fetch(_PUBLISH_ELSEWHERE, [*values, session])

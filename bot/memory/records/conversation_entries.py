@@ -11,6 +11,8 @@ from bot.tape.entries import SESSION_NEW, TapeEntry
 TURN_START = "turn.start"
 TURN_END = "turn.end"
 LOOP_STEP = "loop.step"
+AUTOMATION = "automation"
+"""Role of a message that no person sent, such as a scheduled task; its ``cause`` tells what did."""
 PROBLEM_ANCHOR_PREFIX = "problem/"
 """Prefix of boundary anchors that switch the active problem."""
 
@@ -84,8 +86,9 @@ def discards_overheard(entry: TapeEntry) -> bool:
 
 
 def starts_turn(entry: TapeEntry) -> bool:
-    """Say whether a user's turn begins here, the only place where a window may be cut."""
+    """Say whether a turn begins here, the only place where a window may be cut."""
     if entry.kind == "message":
         role = entry.payload.get("role")
-        return role == "user" and not is_queued(entry) and replaced_entry_id(entry) is None
+        begins = role in ("user", AUTOMATION) and not is_queued(entry)
+        return begins and replaced_entry_id(entry) is None
     return entry.name == TURN_START and bool(joined_message_ids(entry))

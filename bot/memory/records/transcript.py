@@ -9,6 +9,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from bot.memory.records.attachments import describe_attachments
+from bot.memory.records.conversation_entries import AUTOMATION
 from bot.memory.records.pasted_text import split_pasted
 from bot.memory.records.prompt_escaping import escape_message, quote_block
 from bot.tape.entries import TapeEntry
@@ -91,6 +92,25 @@ def is_owner(entry: TapeEntry) -> bool:
     return isinstance(sender, dict) and sender.get("role") == "owner"
 
 
+def is_automation(entry: TapeEntry) -> bool:
+    """Say whether a message was sent by no person, such as a scheduled task."""
+    return entry.kind == "message" and entry.payload.get("role") == AUTOMATION
+
+
+def cause_label(entry: TapeEntry) -> str:
+    """Return what caused a message that no person sent, such as ``schedule 3``."""
+    cause = entry.meta.get("cause")
+    told = cause if isinstance(cause, dict) else {}
+    return clean_name(f"{told.get('kind') or AUTOMATION} {told.get('name') or ''}")
+
+
+def message_author(entry: TapeEntry) -> str:
+    """Return who wrote a message, for people: the sender, ``tapebot``, or what caused it."""
+    if is_automation(entry):
+        return cause_label(entry)
+    return speaker_label(entry) if entry.payload.get("role") == "user" else "tapebot"
+
+
 def render_transcript(entries: Iterable[TapeEntry], timezone: tzinfo | None = None) -> list[str]:
     """Render messages as ``[YYYY-MM-DD HH:MM] USER (name): text``, one item each.
 
@@ -116,6 +136,8 @@ def message_lines(
         if entry.kind == "message" and entry.payload.get("role") == "user":
             told = _told(text, sender_name(entry))
             who, tools = f"USER ({speaker_label(entry)})", []
+        elif is_automation(entry):
+            who, tools = f"AUTOMATION ({cause_label(entry)}, no person's words)", []
         elif entry.kind in ("message", "tool_call"):
             tools += [str(call.get("name")) for call in entry.calls]
             who = f"ASSISTANT [tools: {', '.join(dict.fromkeys(tools))}]" if tools else "ASSISTANT"

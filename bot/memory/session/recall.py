@@ -28,6 +28,7 @@ from bot.memory.records.pasted_text import pasted_parts
 from bot.memory.records.stemming import stemmed_words
 from bot.memory.records.transcript import (
     format_timestamp_day,
+    message_author,
     sender_name,
     sent_time,
     speaker_label,
@@ -289,7 +290,7 @@ def _from_entry(entry: TapeEntry, timezone: tzinfo | None) -> RecalledPassage | 
     text = sender_text(entry)
     if not text.strip():
         return None
-    who = "tapebot" if entry.payload.get("role") == "assistant" else speaker_label(entry)
+    who = message_author(entry)
     if entry.payload.get("role") != "assistant" and who.lower() in _OWN_NAMES:
         who = f"user {who}"
     return RecalledPassage(

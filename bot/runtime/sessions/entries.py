@@ -8,10 +8,10 @@ from typing import Any
 
 from bot.agent.commands.parser import ParsedCommand, parse_command
 from bot.agent.commands.registry import CommandAuthor
-from bot.bus import Button, DeliveryReport, Inbound, OutgoingFile
+from bot.bus import PERSON, Button, DeliveryReport, Inbound, OutgoingFile
 from bot.core.clock import format_time
 from bot.llm.base import Usage
-from bot.memory.records.conversation_entries import TURN_END
+from bot.memory.records.conversation_entries import AUTOMATION, TURN_END
 from bot.memory.records.event_names import (
     COMMAND,
     REPLY,
@@ -33,7 +33,9 @@ def message_entry(
     replaces: TapeEntry | None = None,
     paused: bool = False,
 ) -> TapeEntry:
-    """Return a person's message as an entry; its meta holds what determines how it is rendered.
+    """Return a message as an entry; its meta holds what determines how it is rendered.
+
+    What no person said has the role ``automation``, so that nothing is learned from it.
 
     Args:
         inbound: The message.
@@ -63,6 +65,8 @@ def message_entry(
             {key: value for key, value in asdict(attachment).items() if value is not None}
             for attachment in inbound.attachments
         ]
+    if inbound.cause != PERSON:
+        return message(AUTOMATION, inbound.text, **meta, cause=inbound.cause.as_json())
     return message("user", inbound.text, **meta)
 
 
@@ -146,8 +150,10 @@ def _meta(inbound: Inbound, timezone: str) -> dict[str, Any]:
 
 
 def parsed_command(inbound: Inbound) -> ParsedCommand | None:
-    """Return the command in a message; None for overheard messages and edits."""
+    """Return the command in a message; None for overheard messages, edits, and what no person said."""
     if inbound.edited_message_id is not None or not inbound.expects_answer:
+        return None
+    if inbound.cause != PERSON:
         return None
     return parse_command(inbound.text)
 

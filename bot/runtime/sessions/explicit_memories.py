@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from bot.memory.gate.cited_sentences import propose_remembered_line
 from bot.memory.gate.remember_requests import find_explicit_memory
 from bot.memory.records.conversation_entries import replaced_entry_id
-from bot.memory.records.evidence import MEMORY_PAUSED
-from bot.memory.records.fact import Fact
+from bot.memory.records.evidence import MEMORY_PAUSED, entry_origin
+from bot.memory.records.fact import OWN_WORDS, Fact
 from bot.memory.records.proposals import Proposal, ProposalBatch, ProposalDecision
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.tape.entries import TapeEntry
@@ -104,6 +104,8 @@ class ExplicitMemories:
         )
 
     def _proposal(self, entry: TapeEntry) -> Proposal | None:
+        if entry_origin(entry) not in OWN_WORDS:
+            return None
         line = find_explicit_memory(str(entry.payload.get("content", "")))
         return (
             None if line is None else propose_remembered_line(self._memory.tape.name, entry, line)

@@ -166,7 +166,7 @@ def sender_of(entry: TapeEntry) -> tuple[str, str]:
     """Return the platform id and display name of an entry's sender."""
     if entry.kind != "message":
         return ("", "")
-    if entry.payload.get("role") == "assistant":
+    if entry.payload.get("role") in ("assistant", "automation"):
         return (ASSISTANT_SENDER, "")
     sender = entry.meta.get("sender")
     if isinstance(sender, dict):

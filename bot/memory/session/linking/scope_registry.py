@@ -19,7 +19,7 @@ from bot.memory.gate.write_gate import WriteGate
 from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.proposals import BatchOutcome
 from bot.memory.session.linking.identity_linker import IdentityLinker
-from bot.memory.session.scope.identities import IDENTITIES_TAPE, LOGINS_TAPE, ScopeMove
+from bot.memory.session.scope.identities import WORKSPACE_PREFIX, ScopeMove
 from bot.memory.session.scope.scope_memory import ScopeKind, ScopeMemory
 from bot.memory.session.scope.session_locks import SessionLocks
 from bot.memory.session.state.session_fold import SCOPE_EVENT
@@ -38,9 +38,7 @@ def person_scope(channel: str, sender: str) -> str:
 
 def is_shared_scope(tape: str) -> bool:
     """Say whether a tape holds a person's or the workspace's data and no conversation."""
-    return tape in (WORKSPACE_SCOPE, IDENTITIES_TAPE, LOGINS_TAPE) or tape.startswith(
-        PERSON_SCOPE_PREFIX
-    )
+    return tape.startswith((WORKSPACE_PREFIX, PERSON_SCOPE_PREFIX))
 
 
 def scope_entry(home: str) -> TapeEntry:

@@ -22,6 +22,9 @@ from typing import Any
 from bot.core.clock import format_time, parse_time
 from bot.tape.entries import TapeEntry, event
 
+WORKSPACE_PREFIX = "workspace:"
+"""Prefix of the names of tapes that hold what the whole workspace shares."""
+
 IDENTITIES_TAPE = "workspace:people"
 """Name of the tape with link events."""
 

@@ -1,0 +1,139 @@
+"""State of the whole workspace, folded from one small tape that several processes write.
+
+The tape has no words of people, only keys, times and numbers. A snapshot now and then lets a process
+that opens it read the newest part only, however long it has become.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from typing import Any, Generic, Protocol, TypeVar
+
+import anyio
+
+from bot.core.errors import TapeNotFound
+from bot.memory.session.scope.optimistic_writes import append_with_retry, catch_up
+from bot.tape.entries import TapeEntry, event
+from bot.tape.service import TapeService
+from bot.tape.store import TapeStore
+
+SNAPSHOT_EVENT = "workspace.snapshot"
+"""Name of the event that holds a fold's whole state: ``{state}``."""
+
+_SNAPSHOT_EVERY = 1_000
+"""Entries after which a snapshot is written; more if the state has more items."""
+
+
+class SnapshotFold(Protocol):
+    """State that a snapshot can hold."""
+
+    def apply(self, entry: TapeEntry) -> None:
+        """Apply one entry; a malformed one changes nothing."""
+        ...
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as JSON."""
+        ...
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Replace the state by that of a snapshot; malformed parts are left out."""
+        ...
+
+    def __len__(self) -> int:
+        """Return the number of items in the state."""
+        ...
+
+
+FoldT = TypeVar("FoldT", bound=SnapshotFold)
+T = TypeVar("T")
+
+
+class WorkspaceTape(Generic[FoldT]):
+    """One tape of the workspace and the state folded from it.
+
+    Args:
+        store: The store of all tapes; the first change creates the tape.
+        name: The tape's name, such as ``workspace:schedules``.
+        fold: The empty state.
+
+    Attributes:
+        fold: The state, as far as the tape was read.
+        version: Id of the last entry applied.
+    """
+
+    def __init__(self, store: TapeStore, name: str, fold: FoldT) -> None:
+        self.fold = fold
+        self.version = 0
+        self._tape = TapeService(store, name)
+        self._tape.observe(self.apply)
+        self._opening = anyio.Lock()
+        self._opened = False
+        self._snapshot_at = 0
+
+    @property
+    def name(self) -> str:
+        """The tape's name."""
+        return self._tape.name
+
+    async def refresh(self) -> None:
+        """Read what other processes wrote; the first time, everything since the last snapshot."""
+        async with self._opening:
+            try:
+                if not self._opened:
+                    await self._open()
+                elif await self._tape.version() != self.version:
+                    await catch_up(self._tape, self)
+            except TapeNotFound:
+                return
+
+    async def change(self, compose: Callable[[], tuple[Sequence[TapeEntry], T]]) -> T:
+        """Append entries that depend on the state, by compare-and-set.
+
+        Args:
+            compose: Returns the entries to append, perhaps none, and the result, given ``fold`` as
+                it is; it may be called more than once.
+
+        Raises:
+            VersionConflict: Others wrote first each time.
+            TapeWriteError: The storage failed; nothing was changed.
+        """
+
+        def entries(_: int) -> tuple[list[TapeEntry], T]:
+            made, result = compose()
+            return ([*self._due_snapshot(), *made] if made else []), result
+
+        if not self._opened:
+            await self._tape.ensure_bootstrap_anchor()
+        await self.refresh()
+        return await append_with_retry(self._tape, self, entries, self.refresh)
+
+    def _due_snapshot(self) -> list[TapeEntry]:
+        since = self.version - self._snapshot_at
+        if since < max(_SNAPSHOT_EVERY, len(self.fold)):
+            return []
+        return [event(SNAPSHOT_EVENT, {"state": self.fold.snapshot()})]
+
+    async def _open(self) -> None:
+        newer: list[TapeEntry] = []
+        async with aclosing(self._tape.read_back()) as entries:
+            async for entry in entries:
+                newer.append(entry)
+                if _is_snapshot(entry) or entry.is_reset:
+                    break
+        for entry in reversed(newer):
+            self.apply(entry)
+        self._opened = True
+
+    def apply(self, entry: TapeEntry) -> None:
+        """Apply one entry of the tape."""
+        if _is_snapshot(entry):
+            self.fold.restore(entry.data["state"])
+            self._snapshot_at = entry.id
+        else:
+            self.fold.apply(entry)
+        self.version = entry.id
+
+
+def _is_snapshot(entry: TapeEntry) -> bool:
+    return entry.name == SNAPSHOT_EVENT and isinstance(entry.data.get("state"), dict)
