@@ -52,8 +52,7 @@ class NewSession:
             return
         now = arguments == "now"
         if not now and (why := await self._consolidate()) is not None:
-            with anyio.CancelScope(shield=True):
-                await self._reply(f"{FAILED}\n\n({why}. `/new now` starts at once.)")
+            await self._reply(f"{FAILED}\n\n({why}. `/new now` starts at once.)")
             return
         self._session.cancel_background_work()
         with anyio.CancelScope(shield=True):
@@ -71,8 +70,10 @@ class NewSession:
             await self._reply("Stopped. The session was not cleared.")
 
     async def _reply(self, text: str) -> None:
-        await self._writer.reply(self._delivery, self._parsed, CommandReply(text))
-        self._answered = True
+        # A stop meanwhile must not leave a reply on the tape that is not sent, or make another one.
+        with anyio.CancelScope(shield=True):
+            await self._writer.reply(self._delivery, self._parsed, CommandReply(text))
+            self._answered = True
 
     async def _consolidate(self) -> str | None:
         """Consolidate what is left; return why it failed, None on success."""

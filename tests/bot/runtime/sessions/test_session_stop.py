@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import anyio
+import anyio.lowlevel
 from pydantic import BaseModel
 
 from bot.agent.commands.builtin import NEW_COMMAND, STATUS_COMMAND, STOP_COMMAND
@@ -139,6 +140,36 @@ async def test_a_stopped_new_is_over_and_leaves_the_session_as_it_was(tmp_path):
         assert await host.channel.wait_for_answer(stop) == "Stopped."
         assert await host.events("session/new") == []
         assert await answered(host) == {said.id: 1, new.id: 1, stop.id: 1}
+        await host.wait_for_pending(0, within=20)
+
+
+async def test_a_new_that_is_stopped_while_it_replies_is_answered_once(tmp_path, monkeypatch):
+    """The stop arrives while the reply to wrong arguments is written; the bus takes a moment, too."""
+    entered, gate = anyio.Event(), anyio.Event()
+    async with session_host(tmp_path, ScriptedModel()) as host:
+        append, send = host.store.append_many, host.bus.send
+
+        async def append_slowly(tape, entries, **options):
+            if any("There is only" in str(entry.payload) for entry in entries):
+                entered.set()
+                await gate.wait()
+            return await append(tape, entries, **options)
+
+        async def send_slowly(outbound):
+            await anyio.lowlevel.checkpoint()
+            await send(outbound)
+
+        monkeypatch.setattr(host.store, "append_many", append_slowly)
+        monkeypatch.setattr(host.bus, "send", send_slowly)
+        new = await host.channel.send("/new tomorrow")
+        with anyio.fail_after(30):
+            await entered.wait()
+        stop = await host.channel.send("/stop")
+        await anyio.wait_all_tasks_blocked()
+        gate.set()
+        assert await host.channel.wait_for_answer(new) == "There is only `/new` and `/new now`."
+        assert await host.channel.wait_for_answer(stop) == "Stopped."
+        assert await answered(host) == {new.id: 1, stop.id: 1}
         await host.wait_for_pending(0, within=20)
 
 
