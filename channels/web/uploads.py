@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import aiofiles
 import anyio
@@ -177,13 +177,14 @@ class UploadStore:
 
     async def _write(self, path: Path, chunks: AsyncIterable[bytes]) -> int:
         size = 0
-        async with aiofiles.open(path, "wb", opener=partial(os.open, mode=0o600)) as file:
+        # Not with aiofiles: its thread would create the file after a cancelled upload was removed.
+        with await anyio.to_thread.run_sync(_create, path) as file:
             async for chunk in chunks:
                 size += len(chunk)
                 if size > self.most_bytes:
                     most = self.most_bytes / 1_000_000
                     raise UploadRefused(413, f"the file is larger than {most:g} MB")
-                await file.write(chunk)
+                await anyio.to_thread.run_sync(file.write, chunk)
         if not size:
             raise UploadRefused(422, "the file is empty")
         return size
@@ -201,6 +202,10 @@ class UploadStore:
                 except FileNotFoundError:
                     continue
         return gone
+
+
+def _create(path: Path) -> BinaryIO:
+    return open(path, "wb", opener=partial(os.open, mode=0o600))
 
 
 def _remove(path: Path) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import threading
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 from web_chat import ADA, EVE, opened
 from web_stage import SESSION, app_of, program
 
@@ -14,6 +18,7 @@ from bot.bus import Activity, Answer, OutgoingFile
 from bot.tape.entries import event
 from bot.testing.scripted_model import ScriptedModel, text_reply
 from channels.web.routes import CHUNK_BYTES, MAX_CONCURRENT_DOWNLOADS, UserSlots
+from channels.web.uploads import UploadStore
 
 
 async def test_an_upload_goes_with_its_message_and_is_shown_to_its_sender_alone(stage, page):
@@ -44,6 +49,36 @@ async def test_a_file_that_could_run_is_saved_and_never_shown(stage, page):
     answer = await page.fetch(file["url"])
     assert answer.headers["content-disposition"].startswith("attachment")
     assert answer.headers["content-type"] == "application/octet-stream"
+
+
+async def test_an_upload_that_is_cancelled_as_it_begins_leaves_nothing(tmp_path, monkeypatch):
+    """Its file is created in a thread, which may still be at it."""
+    uploads, os_open = UploadStore(tmp_path, 1_000), os.open
+    opening, gate, opened_late = threading.Event(), threading.Event(), threading.Event()
+
+    def open_late(path, flags, *arguments, **options):
+        if Path(path).parent.parent != tmp_path or opening.is_set():
+            return os_open(path, flags, *arguments, **options)
+        opening.set()
+        gate.wait(30)
+        try:
+            return os_open(path, flags, *arguments, **options)
+        finally:
+            opened_late.set()
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"x"
+
+    monkeypatch.setattr(os, "open", open_late)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(uploads.save, "ada", "a.txt", "text/plain", chunks())
+        assert await anyio.to_thread.run_sync(opening.wait, 30)
+        tasks.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await anyio.wait_all_tasks_blocked()
+            gate.set()
+    assert await anyio.to_thread.run_sync(opened_late.wait, 30)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 async def test_uploads_are_bounded_in_size_and_number_and_belong_to_who_brought_them(stage, page):
