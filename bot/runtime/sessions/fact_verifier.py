@@ -120,8 +120,8 @@ class FactVerifier:
         self._failures += 1
         self._waiting = True
         wait = _FIRST_RETRY * 2.0 ** (min(self._failures, 12) - 1)
-        if self._tasks is not None:
-            self._tasks.start_soon(self._retry_after, min(wait, _LONGEST_RETRY))
+        assert self._tasks is not None
+        self._tasks.start_soon(self._retry_after, min(wait, _LONGEST_RETRY))
 
     def _question(self, fact: Fact, checker: EvidenceChecker) -> ClaimQuestion:
         made_from = self._memory.home.fold.predecessors(fact)
