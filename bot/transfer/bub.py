@@ -86,7 +86,7 @@ def _tapes(path: Path, imported_data: ImportedData) -> dict[str, list[Path]]:
     """Return the files of each tape by its name, archives first, oldest first."""
     if path.is_file():
         return {path.name.partition(".")[0]: [path]}
-    folders = [other for other in (path / "tapes", path / ".tape", path) if other.is_dir()]
+    folders = [folder for folder in (path / "tapes", path / ".tape", path) if folder.is_dir()]
     tapes: dict[str, list[Path]] = {}
     for folder in folders[:1]:
         archives = sorted([*folder.glob("*.jsonl.*.bak"), *folder.glob("*/*.jsonl.*.bak")])
@@ -136,7 +136,11 @@ def _key(
         text = _content(value["payload"])
         candidates += [f"{channel}:{chat}" for channel, chat in _CONTEXT.findall(text[:2_000])]
     return next(
-        (fromkey for fromkey in dict.fromkeys(candidates) if _digest(fromkey, len(stem)) == stem),
+        (
+            candidate
+            for candidate in dict.fromkeys(candidates)
+            if _digest(candidate, len(stem)) == stem
+        ),
         None,
     )
 

@@ -167,9 +167,11 @@ class ImportWriter:
             imported_session.session != target for imported_session in conversations
         ):
             conversations.append(ImportedSession("", target, "memory"))
-        for other in conversations:
-            memory = imported_data.memory if other.session == target else ImportedMemory()
-            yield await self._land(_SessionImport(other, memory, imported_data))
+        for imported_session in conversations:
+            memory = (
+                imported_data.memory if imported_session.session == target else ImportedMemory()
+            )
+            yield await self._land(_SessionImport(imported_session, memory, imported_data))
 
     async def _target(self, imported_data: ImportedData) -> str:
         """Return the session that gets the memory; one that has it already comes first."""

@@ -117,20 +117,20 @@ class ImportedData:
         self.conversations.sort(
             key=lambda imported_session: imported_session.last_timestamp, reverse=True
         )
-        for other in sorted(
+        for imported_session in sorted(
             self.conversations, key=lambda o: (ranks.get(o.key, len(ranks)), o.key)
         ):
-            session = session_key(other.key, self.bot)
-            if other.key in ranks and CONSOLE_SESSION not in taken:
+            session = session_key(imported_session.key, self.bot)
+            if imported_session.key in ranks and CONSOLE_SESSION not in taken:
                 session = CONSOLE_SESSION
             elif session.startswith("cli:"):
                 session = f"console:{session.removeprefix('cli:')}"
-            other.session = session
+            imported_session.session = session
             number = 1
-            while other.session in taken:
+            while imported_session.session in taken:
                 number += 1
-                other.session = f"{session}-{number}"
-            taken.add(other.session)
+                imported_session.session = f"{session}-{number}"
+            taken.add(imported_session.session)
 
 
 def read_json_lines(path: Path, shown: str, problems: list[str]) -> Iterator[tuple[int, Any]]:

@@ -120,7 +120,7 @@ def _records(path: Path, imported_data: ImportedData) -> Iterator[_Record]:
         )
         return
     folders = [
-        other for other in (path / "sessions", path / "workspace" / "sessions") if other.is_dir()
+        folder for folder in (path / "sessions", path / "workspace" / "sessions") if folder.is_dir()
     ]
     for folder in folders or [path]:
         for database in sorted([*folder.glob(_DATABASE), *folder.glob(f"*/{_DATABASE}")]):

@@ -141,8 +141,8 @@ class WebIntake:
         ]
         inbound = self._inbound(user, frame, role, text, taken)
         known = (await self._port.publish(inbound)).duplicate
-        for other in uploaded_files:
-            self._uploads.mark_taken(other)
+        for uploaded_file in uploaded_files:
+            self._uploads.mark_taken(uploaded_file)
         if not known:
             conversation.show_accepted(inbound)
         return known
@@ -158,8 +158,8 @@ class WebIntake:
 
     async def _found(self, user: WebUser, frame: SayFrame | PressFrame) -> list[UploadedFile]:
         uploaded_files: list[UploadedFile] = []
-        for other in frame.files if isinstance(frame, SayFrame) else ():
-            upload = await self._uploads.find(user.id, other)
+        for upload_id in frame.files if isinstance(frame, SayFrame) else ():
+            upload = await self._uploads.find(user.id, upload_id)
             if upload is None:
                 raise _Refused(_GONE)
             uploaded_files.append(upload)

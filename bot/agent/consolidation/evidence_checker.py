@@ -324,10 +324,10 @@ class EvidenceChecker:
         ][-1:]
         said = [sender_text(other) for other in before if other.payload.get("role") == "assistant"]
         asked = [
-            split_sentence
+            sentence
             for text in said
-            for split_sentence in split_sentences(text)
-            if split_sentence.endswith(("?", "？", "؟"))
+            for sentence in split_sentences(text)
+            if sentence.endswith(("?", "？", "؟"))
         ]
         return " ".join(asked)
 

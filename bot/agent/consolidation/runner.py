@@ -296,9 +296,9 @@ def failed_attempts(failure: TapeEntry | None) -> int:
 def _without_orders(history: str) -> str:
     """Return a history entry without instructions, since it enters the prompt after ``/new``."""
     kept = [
-        split_sentence.strip()
-        for split_sentence in split_sentences(history)
-        if not contains_instructions(split_sentence)
+        sentence.strip()
+        for sentence in split_sentences(history)
+        if not contains_instructions(sentence)
     ]
     return " ".join(kept) or "What was said is on the tape."
 

@@ -194,7 +194,7 @@ def _find_support(text: str, grounds: AvailableEvidence) -> _Support:
         if sentence is not None:
             unverified = grounds.has_judge and not is_verbatim(text, sentence)
             return _Support((cite(grounds.tape, entry, sentence),), unverified=unverified)
-    asking = [other for other in grounds.answered_messages if may_learn_from(other)]
+    asking = [entry for entry in grounds.answered_messages if may_learn_from(entry)]
     said = grounds.answered_text
     from_others = not grounds.quoted_only_words.isdisjoint(stemmed_words(text))
     if grounds.changed_facts and (not word_overlap(text, said) or from_others):
@@ -206,10 +206,10 @@ def _find_support(text: str, grounds: AvailableEvidence) -> _Support:
     if not asking or from_others:
         return _Support(why=_unsaid(text, grounds))
     # A paraphrase or a translation: names, numbers and dates must still match.
-    names = tuple(speaker_label(other) for other in asking)
+    names = tuple(speaker_label(entry) for entry in asking)
     when, known = sent_date(asking[-1], grounds.timezone), grounds.changed_facts_text
-    entries = [other for other in asking if word_overlap(text, sender_text(other)) > 0] or asking
-    cited = tuple(cite(grounds.tape, other) for other in entries)
+    entries = [entry for entry in asking if word_overlap(text, sender_text(entry)) > 0] or asking
+    cited = tuple(cite(grounds.tape, entry) for entry in entries)
     why = unsupported_reason(text, said, when=when, names=names)
     if why is not None and known:
         why = unsupported_reason(text, said, when=when, names=names, known=known) and why
@@ -220,7 +220,7 @@ def _find_support(text: str, grounds: AvailableEvidence) -> _Support:
     earlier = _said_beside(text, f"{said} {known}", grounds)
     said = " ".join([said, known, *map(sender_text, earlier)])
     why = missing_detail(text, said, when, names=names, loose=True)
-    cited = (*(cite(grounds.tape, other) for other in earlier), *cited)
+    cited = (*(cite(grounds.tape, entry) for entry in earlier), *cited)
     if why is None:
         return _Support(cited, unverified=True)
     return (_on_facts(text, grounds) if grounds.changed_facts else None) or _Support(why=why)
@@ -255,9 +255,9 @@ def _on_facts(text: str, grounds: AvailableEvidence) -> _Support | None:
     if not held and not loose:
         return None
     evidence: tuple[Evidence, ...] = tuple(cite(grounds.tape, entry) for entry in said)
-    for other in grounds.changed_facts:
-        if word_overlap(text, other.text) > 0:
-            evidence = merge_evidence(evidence, other.evidence)
+    for fact in grounds.changed_facts:
+        if word_overlap(text, fact.text) > 0:
+            evidence = merge_evidence(evidence, fact.evidence)
     unverified = not held or any(fact.unverified for fact in grounds.changed_facts)
     return _Support(evidence, unverified=unverified, merged=not said) if evidence else None
 

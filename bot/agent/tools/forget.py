@@ -76,7 +76,7 @@ def _call(context: ToolContext) -> TapeEntry | None:
     """Return the entry that holds the call."""
     call = _id(context)
     for entry in reversed(context.memory.fold.window.entries):
-        if any(str(other.get("id")) == call for other in entry.calls):
+        if any(str(tool_call.get("id")) == call for tool_call in entry.calls):
             return entry
     return None
 

@@ -85,10 +85,10 @@ def render_hits(
         around = [("before", entry) for entry in hit.before] + [
             ("after", entry) for entry in hit.after
         ]
-        for where, other in around:
-            if other.id not in shown:
-                shown.add(other.id)
-                lines.append(f"  {where}: {_passage(other, timezone, mark).render()[2:]}")
+        for where, entry in around:
+            if entry.id not in shown:
+                shown.add(entry.id)
+                lines.append(f"  {where}: {_passage(entry, timezone, mark).render()[2:]}")
     return "\n".join(lines) or "No matching records."
 
 
@@ -107,7 +107,9 @@ async def find_anchors(
         about = SearchQuery(topic, kinds=frozenset({"anchor"}), problem=problem, limit=limit * 2)
         found = [anchor_from_entry(tape.name, hit.entry) for hit in await tape.search(about)]
         return [
-            other for other in found if other is not None and other.name not in NON_BOUNDARY_ANCHORS
+            anchor
+            for anchor in found
+            if anchor is not None and anchor.name not in NON_BOUNDARY_ANCHORS
         ][:limit]
     newest: list[Anchor] = []
     for one in (await tape.store.list_anchors(tape.name))[::-1]:
@@ -128,14 +130,14 @@ async def _is_of(tape: TapeService, one: Anchor, problem: str | None) -> bool:
 def render_anchors(anchors: Sequence[Anchor], timezone: tzinfo | None) -> str:
     """Return anchors as records, one per line."""
     lines = []
-    for other in anchors:
-        points = f", at #{other.entry_id}" if other.entry_id != other.at else ""
-        summary = str(other.state.get("summary") or "")
-        steps = other.state.get("next_steps")
+    for phase in anchors:
+        points = f", at #{phase.entry_id}" if phase.entry_id != phase.at else ""
+        summary = str(phase.state.get("summary") or "")
+        steps = phase.state.get("next_steps")
         if isinstance(steps, list) and steps:
             summary = f"{summary} Next: {'; '.join(str(step) for step in steps)}"
         recalled_passage = RecalledPassage(
-            format_timestamp(other.ts, timezone), other.name + points, summary, other.at, 0.0
+            format_timestamp(phase.ts, timezone), phase.name + points, summary, phase.at, 0.0
         )
         lines.append(recalled_passage.render().rstrip(": "))
     return "\n".join(lines) or "No matching anchors."

@@ -54,8 +54,8 @@ def exact_context(
     """
     spoken = window.conversation()
     results = _by_position(spoken)
-    waiting = deque(other for other in anchors if not other.is_boundary)
-    held = [_anchor(other) for other in anchors if other.is_boundary]
+    waiting = deque(entry for entry in anchors if not entry.is_boundary)
+    held = [_anchor(entry) for entry in anchors if entry.is_boundary]
     messages: list[ChatMessage] = []
     for place in (*window.resumed, *window.entries):
         while waiting and waiting[0].id < place.id:

@@ -14,8 +14,8 @@ BUILDER_ENTRY_POINT_GROUP = "tapebot.context_builders"
 DEFAULT_BUILDER = ContextBuilder("default", default_context)
 
 _OWN = {
-    other.name: other
-    for other in (
+    builder.name: builder
+    for builder in (
         DEFAULT_BUILDER,
         ContextBuilder("exact", exact_context, anchors=True),
         ContextBuilder("with-recall", default_context, always_recall=True),

@@ -101,7 +101,7 @@ class CurrentFacts:
 
     def find_ended(self, text: str, evidence: tuple[Evidence, ...]) -> Fact | None:
         """Return a fact of the same words that ended after all this evidence; None if none did."""
-        newest = max((other.when for other in evidence), default="")
+        newest = max((piece.when for piece in evidence), default="")
         if not newest or self._batch.author not in ("consolidation", "import"):
             return None
         key = fact_comparison_key(text)
@@ -178,14 +178,14 @@ class CurrentFacts:
             if fact.status == "active" and fact.id != refuted.id
         }
         found = []
-        for other in self.facts.values():
-            if other.status != "superseded" or not other.text or other.id in heirs | {refuted.id}:
+        for fact in self.facts.values():
+            if fact.status != "superseded" or not fact.text or fact.id in heirs | {refuted.id}:
                 continue
-            ended = other.batch == refuted.admitted and self.ends_fact(
-                refuted.text, refuted.slot, refuted.evidence, other
+            ended = fact.batch == refuted.admitted and self.ends_fact(
+                refuted.text, refuted.slot, refuted.evidence, fact
             )
-            if refuted.supersedes == other.id or ended or other.is_merged_into(refuted):
-                found.append(other)
+            if refuted.supersedes == fact.id or ended or fact.is_merged_into(refuted):
+                found.append(fact)
         # If several replaced each other in one batch, only the last one counts.
         before = {one.supersedes for one in found}
         return [one for one in found if one.id not in before]
@@ -222,4 +222,4 @@ def _akin(mine: set[str], theirs: set[str]) -> bool:
 
 def _speakers(evidence: tuple[Evidence, ...]) -> set[str]:
     """Return the sender ids of evidence from others; empty if all is the user about themselves."""
-    return {other.sender for other in evidence if other.origin != "person"}
+    return {piece.sender for piece in evidence if piece.origin != "person"}

@@ -97,9 +97,7 @@ def check_instructions(text: str, spoken: Sequence[TapeEntry], *, drafted: bool 
         return
     own = [sender_text(entry) for entry in spoken if may_learn_from(entry) and may_instruct(entry)]
     orders = [
-        split_sentence
-        for split_sentence in split_sentences(text)
-        if contains_instructions(split_sentence)
+        sentence for sentence in split_sentences(text) if contains_instructions(sentence)
     ] or [text]
     if not all(any(_asked_for(order, said) for said in own) for order in orders):
         raise MemoryRefused("it tells the assistant what to do, and no words of the user say so")
@@ -108,7 +106,6 @@ def check_instructions(text: str, spoken: Sequence[TapeEntry], *, drafted: bool 
 def _asked_for(order: str, said: str) -> bool:
     """Say whether words support an order, or contain all its words in one sentence."""
     whole = any(
-        word_overlap(order, split_sentence) == 1
-        for split_sentence in split_sentences(said[:MAX_SOURCE_TEXT])
+        word_overlap(order, sentence) == 1 for sentence in split_sentences(said[:MAX_SOURCE_TEXT])
     )
     return whole or best_supporting_sentences(order, said) is not None

@@ -175,8 +175,8 @@ class Eraser:
         ]
         if any(active_session.is_busy and own[active_session.key] for active_session in touched):
             raise MemoryRefused(BUSY)
-        for other in touched:
-            other.cancel_background_work()
+        for active_session in touched:
+            active_session.cancel_background_work()
 
     async def drop_request(self, request: TapeEntry, query: ErasureQuery) -> None:
         """Erase a request that matched nothing; it alone holds the words."""

@@ -120,12 +120,12 @@ class PoisonMessages:
         if not any(done & set(message_failure.messages) for message_failure in self._of(session)):
             return
         message_failures: list[MessageFailure] = []
-        for other in self._evidence:
-            left = tuple(message for message in other.messages if message not in done)
-            if other.session != session or not other.messages:
-                message_failures.append(other)
+        for failure in self._evidence:
+            left = tuple(message for message in failure.messages if message not in done)
+            if failure.session != session or not failure.messages:
+                message_failures.append(failure)
             elif left:
-                message_failures.append(replace(other, messages=left))
+                message_failures.append(replace(failure, messages=left))
         self._evidence = message_failures
         self._write()
 
@@ -168,7 +168,7 @@ class PoisonMessages:
         known = {
             session: found
             for session, ids in messages.items()
-            if (found := {other for other in ids if self.is_suspect(session, other)})
+            if (found := {message for message in ids if self.is_suspect(session, message)})
         }
         for session, blamed in (known or messages).items():
             self._evidence.append(MessageFailure(session, tuple(sorted(blamed)), death.at, "death"))

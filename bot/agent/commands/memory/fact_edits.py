@@ -49,7 +49,7 @@ def _asked(line: str, context: CommandContext) -> Proposal:
     if not is_other_person(context.author.id, context):
         return proposal
     # An owner may write into another person's memory, but not as that person.
-    evidence = tuple(replace(other, origin="member") for other in proposal.evidence)
+    evidence = tuple(replace(piece, origin="member") for piece in proposal.evidence)
     return replace(proposal, evidence=evidence)
 
 
@@ -68,9 +68,11 @@ def _added(outcome: BatchOutcome) -> str:
         return f"I have that already: {fact_line(fact)}"
     told = f"Added to memory: {fact_line(fact)}"
     facts = [
-        other for other in (decided.ended, *(other.fact for other in ended)) if other is not None
+        replaced
+        for replaced in (decided.ended, *(decision.fact for decision in ended))
+        if replaced is not None
     ]
-    return "\n".join([told, *(f"It replaces {fact_line(other)}" for other in facts)])
+    return "\n".join([told, *(f"It replaces {fact_line(replaced)}" for replaced in facts)])
 
 
 async def edit(arguments: str, context: CommandContext) -> CommandReply:
