@@ -23,7 +23,7 @@ from bot.bus import (
     PartialAnswer,
 )
 from channels.delivery.answer_stream import AnswerStream
-from channels.delivery.displayed_answer import DisplayedAnswer
+from channels.delivery.displayed_answer import GRACE_SECONDS, DisplayedAnswer
 from channels.delivery.messenger import (
     FileRejected,
     FormattingRejected,
@@ -215,15 +215,9 @@ class ChatQueue(Generic[PieceT]):
             logger.exception("an answer for %s could not be shown", answer.address.session)
             error = "an error in tapebot (see its log)"
         except BaseException:
-            # Stopping: report what was sent, so that the next start completes it.
-            with anyio.CancelScope(shield=True):
-                await self._report_part(displayed, answer.id)
+            await self._report_stopped(displayed, answer)
             raise
-        session = answer.address.session
-        report = DeliveryReport(
-            session, answer.id, error is None, tuple(displayed.message_ids), error
-        )
-        await self._port.report(report)
+        await self._report_final(displayed, answer, error)
 
     def _pieces(self, text: str, *, plain: bool = False) -> Sequence[PieceT]:
         """Return an answer as at least one message, even if its text has no visible character."""
@@ -296,6 +290,27 @@ class ChatQueue(Generic[PieceT]):
     ) -> None:
         if len(displayed.message_ids) < count:
             await self._report_part(displayed, answer)
+        else:
+            displayed.all_sent = True
+
+    async def _report_final(
+        self, displayed: DisplayedAnswer[PieceT], answer: Answer, error: str | None
+    ) -> None:
+        session, ids = answer.address.session, tuple(displayed.message_ids)
+        await self._port.report(DeliveryReport(session, answer.id, error is None, ids, error))
+
+    async def _report_stopped(self, displayed: DisplayedAnswer[PieceT], answer: Answer) -> None:
+        """Report what was sent before a stop, so that the next start completes it.
+
+        A complete answer is reported as final: otherwise another process that takes over the
+        channel would send it again, because it does not learn of parts in time.
+        """
+        if displayed.all_sent and not displayed.stale_ids:
+            with anyio.move_on_after(GRACE_SECONDS, shield=True):
+                await self._report_final(displayed, answer, None)
+        else:
+            with anyio.CancelScope(shield=True):
+                await self._report_part(displayed, answer.id)
 
     async def _report_part(self, displayed: DisplayedAnswer[PieceT], answer: str) -> None:
         if displayed.message_ids:

@@ -41,6 +41,7 @@ class DisplayedAnswer(Generic[PieceT]):
         pieces: The content of each message; None if unknown, because it was sent before a restart.
             An unknown message at a file's position is assumed to hold that file.
         stale_ids: Messages that held parts of the answer and must be deleted.
+        all_sent: Whether the last message of the final answer was sent.
     """
 
     address: Address
@@ -49,6 +50,7 @@ class DisplayedAnswer(Generic[PieceT]):
     message_ids: list[str] = field(default_factory=list)
     pieces: list[PieceT | OutgoingFile | None] = field(default_factory=list)
     stale_ids: list[str] = field(default_factory=list)
+    all_sent: bool = False
 
     @classmethod
     def from_sent(
@@ -119,6 +121,7 @@ class DisplayedAnswer(Generic[PieceT]):
 
     def _discard_from(self, index: int) -> None:
         """Forget the messages from an index on; they are deleted at the end."""
+        self.all_sent = False
         self.stale_ids += self.message_ids[index:]
         del self.message_ids[index:], self.pieces[index:]
 

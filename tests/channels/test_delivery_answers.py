@@ -158,7 +158,8 @@ async def test_buttons_that_the_platform_refuses_cost_no_answer():
     assert run.paper.shown() == ["hello"]
 
 
-async def test_a_stop_while_a_message_is_sent_still_tells_that_it_was():
+async def _stopped_while_sending(text: str) -> Running:
+    """Stop while the first message of an answer is on its way."""
     sending, go = anyio.Event(), anyio.Event()
 
     class Slow(Paper):
@@ -168,12 +169,25 @@ async def test_a_stop_while_a_message_is_sent_still_tells_that_it_was():
             return await super().send(message)
 
     async with Running(Slow()) as run:
-        run.port.give(answer("hello"))
+        run.port.give(answer(text))
         await sending.wait()
         run.stop()
         go.set()
+    return run
+
+
+async def test_a_stop_while_the_only_message_is_sent_ends_the_answer():
+    """Else another process that takes the channel over at once sends it again."""
+    run = await _stopped_while_sending("hello")
     assert run.paper.shown() == ["hello"]
-    assert run.port.reports[-1].platform_ids == ("1",)
+    assert run.port.reports == [DeliveryReport("paper:1", "t1", platform_ids=("1",))]
+
+
+async def test_a_stop_while_a_part_is_sent_reports_the_part():
+    run = await _stopped_while_sending("x" * 60)
+    assert run.paper.shown() == ["x" * 40]
+    part = DeliveryReport("paper:1", "t1", platform_ids=("1",), final=False)
+    assert set(run.port.reports) == {part}
 
 
 async def test_after_a_restart_what_was_shown_is_edited_and_not_sent_again():
