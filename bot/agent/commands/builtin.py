@@ -72,18 +72,23 @@ async def _status(_: str, context: CommandContext) -> CommandReply:
     fold = context.fold
     usage = fold.turns.usage
     cost = "price unknown" if usage.cost is None else f"${usage.cost:.4f}"
-    sealed = f", {info.segments} sealed segments" if info.segments else ""
+    sealed = f", {_counted(info.segments, 'sealed segment')}" if info.segments else ""
     lines = [
         f"- Model: {context.model_line()}",
-        f"- Session: `{info.name}`, {fold.turns.turn_count} turns",
+        f"- Session: `{info.name}`, {_counted(fold.turns.turn_count, 'turn')}",
         f"- Tape: {info.entries} entries{sealed}",
-        f"- In view: {fold.window.messages} messages; unconsolidated: {fold.window.unconsolidated}",
+        f"- In view: {_counted(fold.window.messages, 'message')}; "
+        f"unconsolidated: {fold.window.unconsolidated}",
         f"- Consolidation: {context.consolidation_line()}",
         f"- Memory: version {context.zone.read().version}",
-        f"- Usage: {usage.calls} model calls, {usage.prompt_tokens} tokens read "
+        f"- Usage: {_counted(usage.calls, 'model call')}, {usage.prompt_tokens} tokens read "
         f"({usage.cached_tokens} cached), {usage.completion_tokens} written, {cost}",
     ]
     return CommandReply("\n".join(lines))
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 STATUS_COMMAND = Command(

@@ -316,7 +316,7 @@ async def test_a_redelivered_message_is_answered_once(tmp_path):
         sent = await host.channel.send("hi", message_id="same")
         await host.channel.wait_for_answer(sent)
         await host.channel.send("hi", message_id="same")
-        assert (await host.channel.ask("/status")).count("1 model calls") == 1
+        assert (await host.channel.ask("/status")).count("1 model call,") == 1
         assert (await answered(host))["same"] == 1
 
 
