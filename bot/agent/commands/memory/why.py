@@ -92,7 +92,7 @@ class _Told:
         decided = find_fact_decision(entry, self._fact.id) if entry is not None else None
         if entry is None or decided is None:
             return ""
-        return f"Judged {self._dated(entry)}: {decided.reason}."
+        return f"Judged {self._dated(entry)}: {decided.reason.removesuffix('.')}."
 
     def _may_see(self) -> bool:
         asker = self._context.author
@@ -116,10 +116,11 @@ class _Told:
         )
         if entry is None:
             return f"{ended}; it is not believed."
-        return f"{ended}; it ended {self._dated(entry)}: {self._end(entry).removesuffix('.')}."
+        why = self._end(entry).removesuffix(".")
+        return f"{ended}; it ended {self._dated(entry)}{f': {why}' if why else ''}."
 
     def _end(self, entry: TapeEntry) -> str:
-        """Return what ended a fact."""
+        """Return what ended a fact; empty if nothing but its author is known."""
         heir = next(
             (
                 fact
@@ -133,7 +134,8 @@ class _Told:
         if entry.data.get("clears") is True:
             return "all memory was cleared"
         decided = find_fact_decision(entry, self._fact.id)
-        return decided.reason if decided is not None else self._fact.status
+        reason = decided.reason if decided is not None else self._fact.status
+        return "" if reason == "ended" else reason
 
     def _dated(self, entry: TapeEntry) -> str:
         when = format_timestamp(entry.meta.get("ts"), self._timezone)

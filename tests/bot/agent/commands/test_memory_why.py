@@ -64,7 +64,7 @@ async def test_what_was_cleared_undone_or_dropped_tells_by_what_it_ended(host):
     await host.channel.ask("/memory undo")
     assert "Believed since" in await host.channel.ask("/memory why 1")
     await host.channel.ask("/memory undo")
-    assert "(an undo)" in await host.channel.ask("/memory why 1")
+    assert "(an undo).\n" in await host.channel.ask("/memory why 1")
 
 
 async def test_the_evidence_of_a_group_names_the_member_and_links_to_the_message(host):

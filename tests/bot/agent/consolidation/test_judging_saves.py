@@ -241,3 +241,16 @@ async def test_a_change_in_another_language_takes_the_place_of_a_fact_on_the_sam
         memory = str(await host.channel.ask("/memory"))
     assert "Rodzina" in memory
     assert (old in memory) is stays
+
+
+async def test_the_reason_of_a_ruling_ends_with_one_full_stop(tmp_path):
+    def rule(request: ModelRequest) -> ModelReply:
+        told = {"number": 1, "reason": "She says so.", "ruling": "supported"}
+        return tool_call_reply(("judge_claims", {"rulings": [told]}))
+
+    async with session_host(tmp_path, saving(CLAIM, rule)) as host:
+        await host.channel.ask(SAID)
+        await until_judged(host)
+        why = str(await host.channel.ask("/memory why 1"))
+    assert "She says so." in why
+    assert "She says so.." not in why
