@@ -15,6 +15,7 @@ from bot.core.errors import TapeError
 from bot.memory.records.event_names import (
     HISTORY_EVENT,
 )
+from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import format_timestamp, message_author, sent_time
 from bot.memory.session.recall import RecalledPassage
 from bot.tape.entries import NON_BOUNDARY_ANCHORS, TapeEntry, anchor
@@ -70,7 +71,7 @@ async def search_tape_entries(tape: TapeService, query: SearchQuery) -> list[Hit
 def render_hits(
     hits: Iterable[Hit], timezone: tzinfo | None, mark: Callable[[TapeEntry], str] = lambda _: ""
 ) -> str:
-    """Return hits as records with the entries before and after; every entry appears once.
+    """Return hits as records with the entries before and after, except erased ones; each appears once.
 
     Args:
         hits: Search hits.
@@ -86,7 +87,7 @@ def render_hits(
             ("after", entry) for entry in hit.after
         ]
         for where, entry in around:
-            if entry.id not in shown:
+            if entry.id not in shown and not is_erased(entry):
                 shown.add(entry.id)
                 lines.append(f"  {where}: {_passage(entry, timezone, mark).render()[2:]}")
     return "\n".join(lines) or "No matching records."
