@@ -11,7 +11,7 @@ from bot.language.claim_terms import content_terms, term
 from bot.language.clause import Clause
 from bot.language.clauses import parse_clauses
 from bot.language.folding import UNSPACED, fold_text, normalize_typography, words
-from bot.language.lexicon import KIN, KIN_UNSPACED
+from bot.language.lexicon import KIN, KIN_UNSPACED, MONTHS
 from bot.language.names import extract_names
 
 USER_REFERENCE = re.compile(
@@ -21,6 +21,9 @@ USER_REFERENCE = re.compile(
 _DATED = re.compile(
     r"(?:(?<!\s)\s++)?[\[(](?:[^\W\d]{1,12}(?: [^\W\d]{1,12}){0,2} )?(\d{4}-\d\d-\d\d)[\])]|(?<!\s)\s++(?:as of|said on|noted on) (\d{4}-\d\d-\d\d)"
 )
+_DATED_BY_MONTH = re.compile(
+    r"(?:(?<!\s)\s++)?[\[(](?:as of|said in|noted in) ([^\W\d]{3,12}),? (\d{4})[\])]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class ParsedClaim:
     """A claim and its parts.
 
     Attributes:
-        text: The claim without the day of the message, with "The user" for the speaker's names.
+        text: The claim without the day or month of the message, with "The user" for the speaker's names.
         folded: The folded text.
         names: Names in the claim.
         terms: Terms of its content words.
@@ -64,7 +67,12 @@ def parse_claim(claim: str, when: date | None, names: frozenset[str]) -> ParsedC
     def undated(hit: re.Match[str]) -> str:
         return "" if when and when.isoformat() in hit.groups() else hit.group()
 
-    text = _DATED.sub(undated, normalize_typography(claim)).strip()
+    def without_month(hit: re.Match[str]) -> str:
+        told = (int(hit[2]), MONTHS.get(fold_text(hit[1])))
+        return "" if when and told == (when.year, when.month) else hit.group()
+
+    text = _DATED_BY_MONTH.sub(without_month, _DATED.sub(undated, normalize_typography(claim)))
+    text = text.strip()
     for name in sorted(
         (normalize_typography(n).strip() for n in names if n.strip()), key=len, reverse=True
     ):

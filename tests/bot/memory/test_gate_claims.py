@@ -38,6 +38,14 @@ def test_a_date_told_by_the_day_of_telling_is_that_date(said, claim):
     assert unsupported_reason(claim, said, when=date(2019, 8, 21))
 
 
+@pytest.mark.parametrize("told", ["as of 2026-03-06", "as of March 2026", "said in march, 2026"])
+def test_a_claim_may_tell_when_it_was_said_beside_another_date(told):
+    said = "I have to hand in my thesis by 15 January."
+    claim = f"The user has to hand in the thesis by 15 January ({told})."
+    assert unsupported_reason(claim, said, when=FRIDAY) is None
+    assert unsupported_reason(claim, said, when=date(2025, 11, 7))
+
+
 @pytest.mark.parametrize(("said", "claim", "carried"), SPEAKERS)
 def test_a_claim_about_the_speaker_speaks_of_the_user(said, claim, carried):
     assert (unsupported_reason(claim, said, when=FRIDAY, names=("Ada (42)",)) is None) is carried
