@@ -66,6 +66,7 @@ class ClaimQuestion:
         replaces: The fact that the claim replaces, if any.
         earlier: Earlier words of the same person.
         asked: The assistant's question just before; context for the answer, no evidence by itself.
+        called: The speaker's name according to memory; claims may use it.
     """
 
     claim: str
@@ -73,12 +74,13 @@ class ClaimQuestion:
     replaces: str = ""
     earlier: str = ""
     asked: str = ""
+    called: str = ""
 
     def as_json(self, number: int, timezone: tzinfo) -> dict[str, Any]:
         """Return the question as JSON for the model; empty fields are left out."""
         said = [
             {
-                "who": evidence.who,
+                "who": self._speaker(evidence),
                 "when": _told_time(evidence.when, timezone),
                 "words": evidence.quote[:_LONGEST_WORDS],
             }
@@ -88,6 +90,10 @@ class ClaimQuestion:
         told["earlier"] = self.earlier[-_LONGEST_WORDS:]
         told["asked"] = self.asked[-_LONGEST_WORDS:]
         return {key: value for key, value in told.items() if value}
+
+    def _speaker(self, evidence: Evidence) -> str:
+        known = not self.called or evidence.origin != "person" or self.called in evidence.who
+        return evidence.who if known else f"{evidence.who}, called {self.called}"
 
 
 class _Ruled(BaseModel):

@@ -97,12 +97,14 @@ class EvidenceChecker:
         entries: The messages; the model's numbers start at 1.
         facts: Active facts by number.
         timezone: The user's time zone, to resolve words such as "tomorrow".
+        user_names: The names that memory has for the user.
     """
 
     tape: str
     entries: Sequence[TapeEntry]
     facts: dict[int, Fact]
     timezone: tzinfo
+    user_names: tuple[str, ...] = ()
 
     def check_by_rules(self, operation: FactOperation) -> Proposal:
         """Return an operation as a proposal, decided by rules alone."""
@@ -142,7 +144,7 @@ class EvidenceChecker:
             if evidence.tape == self.tape and evidence.entry in known
         ]
         if len(cited_sentences) < len(fact.evidence) or not cited_sentences:
-            return ClaimQuestion(fact.text, fact.evidence, before)
+            return ClaimQuestion(fact.text, fact.evidence, before, called=self._called())
         return self._question(fact.text, cited_sentences, before)
 
     def _to_judge(
@@ -158,7 +160,7 @@ class EvidenceChecker:
         said = " ".join([*grounds, *(evidence.quote for evidence in question.words)])
         when, names = (
             sent_date(last, self.timezone),
-            {speaker_label(cited_sentence.entry) for cited_sentence in own},
+            {*(speaker_label(cited_sentence.entry) for cited_sentence in own), *self.user_names},
         )
         if missing_detail(claim, said, when, names=names, loose=True) is not None:
             return CheckedOperation(ruled)
@@ -178,8 +180,17 @@ class EvidenceChecker:
             for cited_sentence in said.values()
         )
         return ClaimQuestion(
-            claim, words, replaces, self._earlier(own[0]), self._asked(own[0].entry)
+            claim,
+            words,
+            replaces,
+            self._earlier(own[0]),
+            self._asked(own[0].entry),
+            self._called(),
         )
+
+    def _called(self) -> str:
+        """Return the user's name in full; empty if memory has none."""
+        return next(iter(self.user_names), "")
 
     def _cite(self, cited: Sequence[Citation]) -> tuple[list[CitedSentence], str]:
         """Return the cited sentences, or the reason why one of them cannot be cited."""
@@ -295,7 +306,7 @@ class EvidenceChecker:
                 claim,
                 said,
                 when=sent_date(last, self.timezone),
-                names=(speaker_label(last),),
+                names=(speaker_label(last), *self.user_names),
                 known=ground,
             )
             if lacking is None:

@@ -26,6 +26,7 @@ from bot.agent.consolidation.prompts import (
 from bot.core.errors import ConsolidationFailed, ContextOverflow, MemoryRefused
 from bot.language.sentences import split_sentences
 from bot.llm.base import Model, ModelReply, Usage
+from bot.memory.gate.cited_sentences import user_names
 from bot.memory.gate.instruction_detection import contains_instructions
 from bot.memory.records.conversation_entries import (
     CONVERSATION_KINDS,
@@ -179,7 +180,7 @@ async def _learn(
     answer, usage = await _ask(model, facts, [line for _, line in lines], failure)
     entries = [entry for entry, _ in lines]
     checker = EvidenceChecker(
-        memory.tape.name, entries, {fact.id: fact for fact in facts}, timezone
+        memory.tape.name, entries, {fact.id: fact for fact in facts}, timezone, user_names(facts)
     )
     proposals, cost = await make_proposals(checker, answer.operations, judging)
     return _without_orders(answer.history_entry), proposals, usage + cost

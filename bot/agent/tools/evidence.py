@@ -22,6 +22,7 @@ from bot.memory.gate.cited_sentences import (
     name_speaker,
     needs_owner,
     retraction_refusal,
+    user_names,
 )
 from bot.memory.gate.claim_support import (
     best_supporting_sentences,
@@ -77,6 +78,7 @@ class AvailableEvidence:
             no active fact.
         has_judge: Whether a judge checks later what rules cannot decide.
         changed_facts: The facts that the same call changes or ends.
+        user_names: The names that memory has for the user.
     """
 
     tape: str
@@ -87,6 +89,7 @@ class AvailableEvidence:
     quoted_only_words: frozenset[str]
     has_judge: bool = False
     changed_facts: tuple[Fact, ...] = ()
+    user_names: tuple[str, ...] = ()
 
     @property
     def changed_facts_text(self) -> str:
@@ -151,6 +154,7 @@ def collect_evidence(context: ToolContext) -> AvailableEvidence:
         own,
         foreign,
         frozenset(others),
+        user_names=user_names(context.memory.facts()),
     )
 
 
@@ -186,14 +190,8 @@ def propose(
 
 def _find_support(text: str, grounds: AvailableEvidence) -> _Support:
     """Return what supports a text: one message, the changed facts, or the answered messages."""
-    for entry in grounds.own_messages:
-        said_then = sent_date(entry, grounds.timezone)
-        sentence = best_supporting_sentences(
-            text, sender_text(entry), when=said_then, names=(speaker_label(entry),)
-        )
-        if sentence is not None:
-            unverified = grounds.has_judge and not is_verbatim(text, sentence)
-            return _Support((cite(grounds.tape, entry, sentence),), unverified=unverified)
+    if (support := _in_one_message(text, grounds)) is not None:
+        return support
     asking = [entry for entry in grounds.answered_messages if may_learn_from(entry)]
     said = grounds.answered_text
     from_others = not grounds.quoted_only_words.isdisjoint(stemmed_words(text))
@@ -206,7 +204,7 @@ def _find_support(text: str, grounds: AvailableEvidence) -> _Support:
     if not asking or from_others:
         return _Support(why=_unsaid(text, grounds))
     # A paraphrase or a translation: names, numbers and dates must still match.
-    names = tuple(speaker_label(entry) for entry in asking)
+    names = (*map(speaker_label, asking), *grounds.user_names)
     when, known = sent_date(asking[-1], grounds.timezone), grounds.changed_facts_text
     entries = [entry for entry in asking if word_overlap(text, sender_text(entry)) > 0] or asking
     cited = tuple(cite(grounds.tape, entry) for entry in entries)
@@ -217,13 +215,29 @@ def _find_support(text: str, grounds: AvailableEvidence) -> _Support:
         return (
             _Support(why=why) if why is not None else _Support(cited, unverified=grounds.has_judge)
         )
-    earlier = _said_beside(text, f"{said} {known}", grounds)
+    earlier = _said_beside(text, " ".join([said, known, *names]), grounds)
     said = " ".join([said, known, *map(sender_text, earlier)])
     why = missing_detail(text, said, when, names=names, loose=True)
     cited = (*(cite(grounds.tape, entry) for entry in earlier), *cited)
     if why is None:
         return _Support(cited, unverified=True)
     return (_on_facts(text, grounds) if grounds.changed_facts else None) or _Support(why=why)
+
+
+def _in_one_message(text: str, grounds: AvailableEvidence) -> _Support | None:
+    """Return the newest message whose sentences support a text by the rules; None if none do."""
+    for entry in grounds.own_messages:
+        said_then = sent_date(entry, grounds.timezone)
+        sentence = best_supporting_sentences(
+            text,
+            sender_text(entry),
+            when=said_then,
+            names=(speaker_label(entry), *grounds.user_names),
+        )
+        if sentence is not None:
+            unverified = grounds.has_judge and not is_verbatim(text, sentence)
+            return _Support((cite(grounds.tape, entry, sentence),), unverified=unverified)
+    return None
 
 
 def _unsaid(text: str, grounds: AvailableEvidence) -> str:
@@ -243,14 +257,15 @@ def _on_facts(text: str, grounds: AvailableEvidence) -> _Support | None:
         _carries(known, text)
         or all(any(_carries(fact.text, part) for fact in grounds.changed_facts) for part in parts)
     )
-    said = () if held else _said_beside(text, known, grounds)
+    names = grounds.user_names
+    said = () if held else _said_beside(text, " ".join([known, *names]), grounds)
     loose = False
     if not held and grounds.has_judge:
         told = " ".join([known, *map(sender_text, said)])
         when = sent_date(said[-1], grounds.timezone) if said else None
         loose = (
             word_overlap(text, told) >= _CARRIED
-            and missing_detail(text, told, when, loose=True) is None
+            and missing_detail(text, told, when, names=names, loose=True) is None
         )
     if not held and not loose:
         return None

@@ -17,6 +17,7 @@ from datetime import date
 
 from bot.language.clauses import parse_clauses
 from bot.language.folding import fold_text
+from bot.language.names import extract_names
 from bot.memory.gate.claim_support import (
     is_statement,
     sentences_with_quote,
@@ -32,10 +33,16 @@ from bot.memory.records.evidence import (
     sender_text,
     third_party_texts,
 )
-from bot.memory.records.fact import LONGEST_QUOTE, Evidence
+from bot.memory.records.fact import LONGEST_QUOTE, Evidence, Fact
+from bot.memory.records.fact_slot import same_slot
 from bot.memory.records.proposals import Proposal
 from bot.memory.records.transcript import is_owner
 from bot.tape.entries import TapeEntry
+
+_NAME_SLOT = "user: name"
+_NAME_GIVEN = re.compile(r"(?:the user's|my) name is ", re.IGNORECASE)
+_LONGEST_NAME = 4
+"""Maximum number of words of a user's name."""
 
 INSTRUCTION_REFUSED = "it tells the assistant what to do, and an owner did not say it"
 
@@ -95,6 +102,29 @@ def name_speaker(text: str, evidence: Evidence) -> str:
     """Return a text that starts with its speaker's name if it comes from a group."""
     named = evidence.origin != "member" or text.startswith(evidence.who)
     return text if named else f"{evidence.who}: {text}"
+
+
+def user_names(facts: Iterable[Fact]) -> tuple[str, ...]:
+    """Return what verified facts call the user: full and first names; nothing in a group.
+
+    "Nora works in Leeds" is then about the user, though "root" wrote "I work in Leeds".
+
+    Args:
+        facts: The active facts of the session.
+    """
+    names: list[str] = []
+    for fact in facts:
+        if fact.unverified or fact.origin != "person":
+            continue
+        if not (same_slot(fact.slot, _NAME_SLOT) or _NAME_GIVEN.match(fact.text)):
+            continue
+        parts = extract_names(fact.text)
+        full = " ".join(parts)
+        # Other words between the names would make them names of several people.
+        if 0 < len(parts) <= _LONGEST_NAME and full in fact.text:
+            # A last name alone may be that of a relative.
+            names += (full, parts[0])
+    return tuple(dict.fromkeys(names))
 
 
 def may_instruct(entry: TapeEntry) -> bool:

@@ -19,7 +19,7 @@ from bot.agent.agent import Agent
 from bot.agent.consolidation.claim_judge import ClaimQuestion, judge_claims
 from bot.agent.consolidation.evidence_checker import EvidenceChecker
 from bot.llm.base import Model, Usage
-from bot.memory.gate.cited_sentences import is_quotable, join_quotable
+from bot.memory.gate.cited_sentences import is_quotable, join_quotable, user_names
 from bot.memory.records.fact import Fact
 from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
 from bot.memory.session.long_term_memory import LongTermMemory
@@ -81,7 +81,13 @@ class FactVerifier:
     async def _run(self, judge: Model, facts: Sequence[Fact], scope: anyio.CancelScope) -> None:
         with scope, self._working_on():
             spoken = self._memory.fold.window.conversation()
-            checker = EvidenceChecker(self._memory.tape.name, spoken, {}, self._agent.timezone)
+            checker = EvidenceChecker(
+                self._memory.tape.name,
+                spoken,
+                {},
+                self._agent.timezone,
+                user_names(self._memory.facts()),
+            )
             questions = [self._question(fact, checker) for fact in facts]
             judgements, usage = await judge_claims(judge, questions, self._agent.timezone)
         if not scope.cancelled_caught:
