@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-import anyio
 from anyio.abc import TaskGroup
 
 from bot.agent.agent import Agent
@@ -35,18 +32,12 @@ from bot.core.telemetry.tracing import span
 from bot.memory.records.transcript import recorded_at
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
+from bot.runtime.sessions.background_run import BackgroundRun, Outcome, retry_seconds
 
 logger = logging.getLogger(__name__)
 
-_FIRST_RETRY = 30.0
-_LONGEST_RETRY = 3_600.0
-
 CONSOLIDATION = "(consolidation)"
 """Stands for the message ids in the work record while background consolidation runs."""
-
-
-Post = Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
-"""Has the worker call a function between two messages, in its own task."""
 
 
 class Consolidator:
@@ -57,8 +48,8 @@ class Consolidator:
         agent: The models that consolidate and judge, the clock and the time zone.
         policy: Decides when to consolidate, and up to which entry.
         portion_tokens: Tokens of conversation in one request.
-        post: Has the worker write the outcome.
-        working_on: Records the background work, for crash attribution.
+        run: Runs the consolidations.
+        belief_check: Runs the checks of the beliefs' evidence.
     """
 
     def __init__(
@@ -68,8 +59,8 @@ class Consolidator:
         policy: ConsolidationPolicy,
         *,
         portion_tokens: int,
-        post: Post,
-        working_on: Callable[[], AbstractContextManager[None]],
+        run: BackgroundRun,
+        belief_check: BackgroundRun,
     ) -> None:
         self._memory = memory
         self._agent = agent
@@ -77,17 +68,14 @@ class Consolidator:
         self._fold = memory.fold
         self._policy = policy
         self._portion = portion_tokens
-        self._post = post
-        self._working_on = working_on
-        self._scope: anyio.CancelScope | None = None
-        self._checking: anyio.CancelScope | None = None
+        self._run = run
+        self._belief_check = belief_check
         self._unchecked = False
-        self._waiting = False
 
     @property
     def running(self) -> bool:
         """True while a consolidation runs."""
-        return self._scope is not None
+        return self._run.running
 
     def start_if_due(self, tasks: TaskGroup) -> None:
         """Start a background consolidation if one is due and none runs or waits.
@@ -95,11 +83,10 @@ class Consolidator:
         Also start checking the evidence of beliefs, if a consolidation was recorded since the last
         check.
         """
-        if self._unchecked and self._checking is None:
+        if self._unchecked and self._belief_check.may_start:
             self._unchecked = False
-            self._checking = anyio.CancelScope()
-            tasks.start_soon(self._check, self._checking)
-        if self._scope is not None or self._waiting:
+            self._belief_check.start(tasks, self._check_evidence)
+        if not self._run.may_start:
             return
         due = self._policy.due(self._fold)
         if due is None:
@@ -107,27 +94,20 @@ class Consolidator:
             return
         CONSOLIDATION_BACKLOG.mark_due(self._tape.name, self._fold.window.unconsolidated)
         if (wait := self._seconds_to_wait()) > 0:
-            self._waiting = True
-            tasks.start_soon(self._retry_after, wait)
-            return
-        self._scope = anyio.CancelScope()
-        tasks.start_soon(self._run, due, self._scope)
+            self._run.wait(tasks, wait)
+        else:
+            self._run.start(tasks, partial(self._attempt, due))
 
     def cancel(self) -> None:
         """Cancel the background work; the range stays unconsolidated."""
-        if self._scope is not None:
-            self._scope.cancel()
-            self._scope = None
-        if self._checking is not None:
-            # It would write beliefs that are about to be erased.
-            self._checking.cancel()
-            self._checking = None
-            self._unchecked = True
+        self._run.cancel()
+        # A check would write beliefs that are about to be erased.
+        self._unchecked |= self._belief_check.cancel()
 
     async def record_failure(self, error: BaseException | None, why: str) -> None:
         """Record a failure on the tape, for ``/memory`` and ``/status``."""
         attempt = failed_attempts(self._fold.consolidation_failure) + 1
-        wait = min(_FIRST_RETRY * 2.0 ** (min(attempt, 12) - 1), _LONGEST_RETRY)
+        wait = retry_seconds(attempt)
         data: dict[str, Any] = {
             "error": why,
             "after": self._fold.window.consolidated_through,
@@ -178,25 +158,12 @@ class Consolidator:
                 consolidation_result.range.text,
             )
 
-    async def _run(self, due: EntryRange, scope: anyio.CancelScope) -> None:
-        with scope, self._working_on():
-            try:
-                result = await self._consolidate(due)
-            except (ModelError, ConsolidationFailed) as error:
-                record = partial(self.record_failure, error, str(error))
-            else:
-                record = partial(self._record, result)
-        if not scope.cancelled_caught:
-            await self._post(partial(self._record_outcome, scope, record))
-
-    async def _record_outcome(
-        self, scope: anyio.CancelScope, record: Callable[[], Awaitable[None]]
-    ) -> None:
-        """Write the outcome of a run to the tape, unless it was cancelled meanwhile."""
-        if scope is self._scope:
-            self._scope = None
-            with self._working_on():
-                await record()
+    async def _attempt(self, due: EntryRange) -> Outcome:
+        try:
+            result = await self._consolidate(due)
+        except (ModelError, ConsolidationFailed) as error:
+            return partial(self.record_failure, error, str(error))
+        return partial(self._record, result)
 
     async def _consolidate(self, entry_range: EntryRange) -> ConsolidationResult:
         began, outcome = time.perf_counter(), "cancelled"
@@ -220,19 +187,9 @@ class Consolidator:
         finally:
             CONSOLIDATION_SECONDS.observe(time.perf_counter() - began, outcome)
 
-    async def _check(self, scope: anyio.CancelScope) -> None:
-        with scope, self._working_on():
-            try:
-                await self._memory.bus.semantic.check_evidence()
-            except TapeError as error:
-                logger.warning("beliefs of %s were not checked: %s", self._tape.name, error)
-                self._unchecked = True
-        if self._checking is scope:
-            self._checking = None
-
-    async def _retry_after(self, seconds: float) -> None:
-        await self._agent.clock.sleep(seconds)
-        await self._post(self._end_back_off)
-
-    async def _end_back_off(self) -> None:
-        self._waiting = False
+    async def _check_evidence(self) -> None:
+        try:
+            await self._memory.bus.semantic.check_evidence()
+        except TapeError as error:
+            logger.warning("beliefs of %s were not checked: %s", self._tape.name, error)
+            self._unchecked = True

@@ -19,6 +19,7 @@ from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandReply
 from bot.agent.turn import Turn
 from bot.bus import Activity, DeliveryReport, ReceivedMessage, ReleaseRequest, SessionInbox
+from bot.runtime.sessions.background_run import WorkingOn
 from bot.runtime.sessions.command_runner import refusal, run_command
 from bot.runtime.sessions.consolidator import CONSOLIDATION
 from bot.runtime.sessions.edits import find_edit_target
@@ -26,7 +27,7 @@ from bot.runtime.sessions.entries import parsed_command
 from bot.runtime.sessions.fact_scope import update_fact_scope
 from bot.runtime.sessions.new_session import NewSession
 from bot.runtime.sessions.session import Session
-from bot.runtime.sessions.turn_runner import TurnRunner, WorkingOn
+from bot.runtime.sessions.turn_runner import TurnRunner
 from bot.runtime.sessions.worker_state import Action, Job, MessageKind, WorkerState
 from bot.runtime.sessions.writer import SessionWriter
 

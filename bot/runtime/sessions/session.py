@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 
 from anyio.abc import TaskGroup
@@ -19,7 +17,8 @@ from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.state.fold_loader import load_fold
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone
-from bot.runtime.sessions.consolidator import Consolidator, Post
+from bot.runtime.sessions.background_run import BackgroundRun, Post, WorkingOn
+from bot.runtime.sessions.consolidator import CONSOLIDATION, Consolidator
 from bot.runtime.sessions.fact_verifier import FactVerifier
 from bot.runtime.sessions.services import SessionServices
 from bot.tape.service import TapeService
@@ -99,10 +98,7 @@ class Session:
 
 
 async def open_session(
-    services: SessionServices,
-    key: str,
-    post: Post,
-    working_on: Callable[[], AbstractContextManager[None]],
+    services: SessionServices, key: str, post: Post, working_on: WorkingOn
 ) -> Session:
     """Open a session from its tape, which is created if there is none.
 
@@ -125,6 +121,10 @@ async def open_session(
     memory = LongTermMemory(tape, fold, zone, services.scopes, hours=services.working_set_hours)
     await memory.open()
     images = ImageTracker(services.agent.images)
+
+    def background_run(kind: str) -> BackgroundRun:
+        return BackgroundRun(kind, services.agent.clock, post, working_on)
+
     return Session(
         services,
         Address.parse(key),
@@ -138,10 +138,10 @@ async def open_session(
             services.agent,
             services.policy,
             portion_tokens=services.portion_tokens,
-            post=post,
-            working_on=working_on,
+            run=background_run(CONSOLIDATION),
+            belief_check=background_run(CONSOLIDATION),
         ),
-        FactVerifier(memory, services.agent, post, working_on),
+        FactVerifier(memory, services.agent, background_run(CONSOLIDATION)),
     )
 
 

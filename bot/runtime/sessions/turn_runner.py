@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 
 import anyio
 
@@ -15,6 +14,7 @@ from bot.bus import Activity, PartialAnswer, ReceivedMessage
 from bot.memory.records.conversation_entries import inbound_ids
 from bot.memory.records.transcript import speaker_label
 from bot.memory.session.state.turn_fold import OpenTurn
+from bot.runtime.sessions.background_run import WorkingOn
 from bot.runtime.sessions.session import Session
 from bot.runtime.sessions.writer import GAVE_UP, SessionWriter, retry_button
 from bot.tape.entries import TapeEntry
@@ -25,9 +25,6 @@ _LONGEST_QUOTE = 2_000
 """The most characters to quote of a message that the model is asked to answer late."""
 _MOST_OTHERS = 20
 """The most overheard edits and private messages that a turn takes in."""
-
-WorkingOn = Callable[[Callable[[], Sequence[str]]], AbstractContextManager[None]]
-"""Records the platform ids of the messages that are being handled, for crash attribution."""
 
 
 class TurnRunner:

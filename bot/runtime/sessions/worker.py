@@ -9,7 +9,6 @@ import anyio
 
 from bot.bus import SessionInbox
 from bot.core.telemetry.active_work import track_work
-from bot.runtime.sessions.consolidator import CONSOLIDATION
 from bot.runtime.sessions.message_loop import LoopItem, MessageLoop
 from bot.runtime.sessions.services import SessionServices
 from bot.runtime.sessions.session import Session, open_session
@@ -72,9 +71,7 @@ class SessionWorker:
         key, scopes = self._inbox.session, self._services.scopes
         async with scopes.session_locks.read_lock(key):
             with track_work(key, tuple):
-                session = await open_session(
-                    self._services, key, post, lambda: self._working_on(lambda: [CONSOLIDATION])
-                )
+                session = await open_session(self._services, key, post, self._working_on)
                 scopes.active_sessions[key] = session
                 return session
 
