@@ -18,6 +18,11 @@ from bot.core.clock import Clock
 _FIRST_RETRY = 30.0
 _LONGEST_RETRY = 3_600.0
 
+CONSOLIDATION = "(consolidation)"
+VERIFICATION = "(fact verification)"
+BELIEF_CHECK = "(belief check)"
+"""Kinds of background work; they stand for message ids in the record of active work."""
+
 Outcome = Callable[[], Awaitable[None]]
 """Writes what a run found."""
 
@@ -37,7 +42,7 @@ class BackgroundRun:
     """Runs one kind of background work of a session.
 
     Args:
-        kind: Stands for the message ids in the record of active work.
+        kind: The kind of work, for the record of active work.
         clock: Measures pauses.
         post: Has the worker write the outcome.
         working_on: Records the work, for crash attribution.

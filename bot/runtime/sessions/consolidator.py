@@ -36,9 +36,6 @@ from bot.runtime.sessions.background_run import BackgroundRun, Outcome, retry_se
 
 logger = logging.getLogger(__name__)
 
-CONSOLIDATION = "(consolidation)"
-"""Stands for the message ids in the work record while background consolidation runs."""
-
 
 class Consolidator:
     """Consolidates one session's tape.

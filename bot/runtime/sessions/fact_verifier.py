@@ -7,6 +7,7 @@ still unverified and are judged when the session is next opened.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,6 +23,8 @@ from bot.memory.records.fact import Fact
 from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.runtime.sessions.background_run import BackgroundRun, Outcome, retry_seconds
+
+logger = logging.getLogger(__name__)
 
 _AT_ONCE = 40
 
@@ -64,6 +67,13 @@ class FactVerifier:
         """Cancel the running request; the facts stay unverified."""
         self._run.cancel()
 
+    def pause(self, failures: int) -> None:
+        """Ask again later; the pause doubles with each of so many failures in a row."""
+        seconds = retry_seconds(failures)
+        self._failures, self._retry_at = failures, self._agent.clock.monotonic() + seconds
+        name = self._memory.tape.name
+        logger.info("verification of facts of %s failed; next try in %.0f s", name, seconds)
+
     async def _verify(self, judge: Model, facts: Sequence[Fact]) -> Outcome:
         spoken = self._memory.fold.window.conversation()
         checker = EvidenceChecker(
@@ -89,8 +99,7 @@ class FactVerifier:
             if judgement is not None and known.get(fact.id) == fact
         ]
         if all(judgement is None for _, judgement in answered):
-            self._failures += 1
-            self._retry_at = self._agent.clock.monotonic() + retry_seconds(self._failures)
+            self.pause(self._failures + 1)
         else:
             self._failures = 0
         if judged:

@@ -19,9 +19,8 @@ from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandReply
 from bot.agent.turn import Turn
 from bot.bus import Activity, DeliveryReport, ReceivedMessage, ReleaseRequest, SessionInbox
-from bot.runtime.sessions.background_run import WorkingOn
+from bot.runtime.sessions.background_run import CONSOLIDATION, VERIFICATION, WorkingOn
 from bot.runtime.sessions.command_runner import refusal, run_command
-from bot.runtime.sessions.consolidator import CONSOLIDATION
 from bot.runtime.sessions.edits import find_edit_target
 from bot.runtime.sessions.entries import parsed_command
 from bot.runtime.sessions.fact_scope import update_fact_scope
@@ -143,12 +142,7 @@ class MessageLoop:
     async def _recover(self) -> None:
         """Go on with what a kill left: undelivered answers, an open turn, waiting messages."""
         await self._writer.send_answers()
-        if self._turns.is_suspect(CONSOLIDATION):
-            # Retry it with back-off, as after any other failure.
-            await self._session.consolidator.record_failure(
-                None, "tapebot hung in it and was ended"
-            )
-            self._poison.clear(self._session.key, [CONSOLIDATION])
+        await self._delay_suspect_work()
         notes = await self._save_explicit_memories()
         opened = self._session.fold.turns.open_turn
         turn = None if opened is None else await self._turns.reopen(opened, notes)
@@ -157,6 +151,15 @@ class MessageLoop:
         else:
             await self._apply_problem_switch()
             await self._start_next_job()
+
+    async def _delay_suspect_work(self) -> None:
+        """Retry background work that may have broken a worker with back-off."""
+        key = self._session.key
+        if self._poison.count_failures(key, CONSOLIDATION):
+            await self._session.consolidator.record_failure(None, "tapebot hung or crashed in it")
+            self._poison.clear(key, [CONSOLIDATION])
+        if failures := self._poison.count_failures(key, VERIFICATION):
+            self._session.verifier.pause(failures)
 
     async def _save_explicit_memories(self) -> list[str]:
         """Save what messages on the tape ask to remember, which a kill may have prevented."""

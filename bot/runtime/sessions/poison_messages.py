@@ -81,7 +81,11 @@ class PoisonMessages:
 
     def is_suspect(self, session: str, message: str) -> bool:
         """Return whether there is evidence against a message."""
-        return any(message in message_failure.messages for message_failure in self._of(session))
+        return self.count_failures(session, message) > 0
+
+    def count_failures(self, session: str, message: str) -> int:
+        """Return how many failures are evidence against a message."""
+        return sum(message in message_failure.messages for message_failure in self._of(session))
 
     def is_given_up(self, session: str, message: str) -> bool:
         """Return whether a message is not retried unasked."""

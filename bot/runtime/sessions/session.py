@@ -17,8 +17,15 @@ from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.state.fold_loader import load_fold
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone
-from bot.runtime.sessions.background_run import BackgroundRun, Post, WorkingOn
-from bot.runtime.sessions.consolidator import CONSOLIDATION, Consolidator
+from bot.runtime.sessions.background_run import (
+    BELIEF_CHECK,
+    CONSOLIDATION,
+    VERIFICATION,
+    BackgroundRun,
+    Post,
+    WorkingOn,
+)
+from bot.runtime.sessions.consolidator import Consolidator
 from bot.runtime.sessions.fact_verifier import FactVerifier
 from bot.runtime.sessions.services import SessionServices
 from bot.tape.service import TapeService
@@ -139,9 +146,9 @@ async def open_session(
             services.policy,
             portion_tokens=services.portion_tokens,
             run=background_run(CONSOLIDATION),
-            belief_check=background_run(CONSOLIDATION),
+            belief_check=background_run(BELIEF_CHECK),
         ),
-        FactVerifier(memory, services.agent, background_run(CONSOLIDATION)),
+        FactVerifier(memory, services.agent, background_run(VERIFICATION)),
     )
 
 

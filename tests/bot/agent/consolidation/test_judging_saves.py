@@ -7,7 +7,10 @@ import pytest
 from judged_claims import CLAIM, SAID, always, until_judged
 from waiting import until
 
+from bot.core.telemetry.active_work import current_work
 from bot.llm.base import ModelReply, ModelRequest
+from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
+from bot.runtime.sessions.background_run import VERIFICATION
 from bot.testing.host import session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
@@ -172,6 +175,35 @@ async def test_a_kill_before_the_judge_answers_loses_nothing_and_it_is_asked_onc
     assert CLAIM in memory
     assert "not verified" not in memory
     assert len(model.requests_for("judgement")) == 1
+
+
+async def test_a_hang_of_the_judge_counts_as_one_of_the_verification_and_it_is_asked_later(
+    tmp_path,
+):
+    worked_on: list[str] = []
+
+    def hang(_: ModelRequest) -> ModelReply:
+        work = current_work()
+        assert work is not None
+        worked_on.extend(work.messages())
+        return text_reply("This is no ruling.")
+
+    clock = ManualClock()
+    async with session_host(tmp_path, saving(CLAIM, hang), clock=clock) as host:
+        await host.channel.ask(SAID)
+        await until(lambda: worked_on)
+    assert worked_on == [VERIFICATION]
+    model = ScriptedModel(lambda _: text_reply("ok"), judgement=always("supported"))
+    async with session_host(tmp_path, model, clock=clock) as host:
+        host.services.poison_messages.add("fake:1", worked_on, "hang")
+        await host.channel.send("Hello again.", message_id="later")
+        await until(lambda: clock.remaining_sleeps == [20])  # other sessions go first
+        clock.advance(20)
+        await until(lambda: clock.remaining_sleeps == [30])
+        assert model.requests_for("judgement") == []
+        clock.advance(30)
+        await until_judged(host)
+        assert await host.events(CONSOLIDATION_FAILED_EVENT) == []
 
 
 async def test_undo_takes_back_what_was_learned_and_not_the_judges_word_on_it(tmp_path):
