@@ -87,7 +87,11 @@ def _plots(statistics_model: StatisticsModel) -> list[Plot]:
         _cost(statistics_model.days, labels),
         _latency(statistics_model.days, labels),
         _level(
-            "facts", "Active facts", labels, [day.facts for day in statistics_model.days], count
+            "facts",
+            _facts_title(statistics_model),
+            labels,
+            [day.facts for day in statistics_model.days],
+            count,
         ),
         _level(
             "zone", "Memory zones", labels, [day.zone_bytes for day in statistics_model.days], size
@@ -100,6 +104,11 @@ def _plots(statistics_model: StatisticsModel) -> list[Plot]:
             count,
         ),
     ]
+
+
+def _facts_title(statistics_model: StatisticsModel) -> str:
+    shared = statistics_model.facts_of != statistics_model.tape
+    return "Active facts of this person, from all their chats" if shared else "Active facts"
 
 
 def _tokens(days: Sequence[DayModel], labels: Sequence[str]) -> Plot:

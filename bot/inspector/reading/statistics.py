@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import asdict
 from datetime import date, timedelta, tzinfo
 from typing import Annotated
@@ -22,6 +22,7 @@ from starlette.requests import HTTPConnection
 from bot.core.errors import TapeError, TapeNotFound
 from bot.inspector.dependencies import WebContext
 from bot.inspector.reading import ReadModel
+from bot.inspector.reading.facts import home_of, load_session_fold
 from bot.inspector.reading.sessions import is_conversation
 from bot.inspector.reading.tape_statistics import (
     NEVER,
@@ -82,6 +83,9 @@ class StatisticsModel(ReadModel):
     """Statistics by day, without gaps."""
 
     tape: str | None = Field(description="Only of this tape; null for all.")
+    facts_of: str | None = Field(
+        description="Tape of the facts that are counted: a person's chats share theirs. Null for all."
+    )
     timezone: str
     days: tuple[DayModel, ...]
     tapes: int = Field(description="Number of tapes to read.")
@@ -137,6 +141,7 @@ class StatisticsCache:
             days = await _added(tape_statisticses, since, until)
         return StatisticsModel(
             tape=tape,
+            facts_of=tape,
             timezone=str(self._timezone),
             days=tuple(_day(day, day_statistics) for day, day_statistics in days.items()),
             tapes=len(names),
@@ -231,11 +236,20 @@ async def recent_statistics(
 ) -> StatisticsModel:
     """Return the statistics of the last days, today included.
 
+    Those of one conversation count the facts of the scope that its facts belong to.
+
     Raises:
         TapeNotFound: There is no such tape.
     """
     today = web.agent.clock.now().astimezone(web.agent.timezone).date()
-    statistics_model = await cache.summary(today - timedelta(days=days - 1), today, tape)
+    since = today - timedelta(days=days - 1)
+    statistics_model = await cache.summary(since, today, tape)
+    if tape is not None and is_conversation(tape):
+        home = await home_of(web, tape, await load_session_fold(web, tape))
+        with suppress(TapeNotFound):  # a person of whom nothing is known yet has no tape
+            if home != tape:
+                scope = await cache.summary(since, today, home)
+                statistics_model = _with_facts_of(statistics_model, scope)
     return statistics_model.model_copy(update={"timezone": web.agent.timezone_name})
 
 
@@ -284,6 +298,20 @@ def _add(total: DayStatistics, day_statistics: DayStatistics) -> None:
     total.waits_ms.extend(day_statistics.waits_ms)
     total.turns += day_statistics.turns
     total.failed += day_statistics.failed
+
+
+def _with_facts_of(conversation: StatisticsModel, scope: StatisticsModel) -> StatisticsModel:
+    """Return a conversation's statistics with the facts of a scope instead of its own."""
+    days = zip(conversation.days, scope.days, strict=True)
+    return conversation.model_copy(
+        update={
+            "facts_of": scope.tape,
+            "days": tuple(day.model_copy(update={"facts": other.facts}) for day, other in days),
+            "tapes": conversation.tapes + scope.tapes,
+            "read": conversation.read + scope.read,
+            "complete": conversation.complete and scope.complete,
+        }
+    )
 
 
 def _day(day: date, day_statistics: DayStatistics) -> DayModel:

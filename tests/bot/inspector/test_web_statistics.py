@@ -252,6 +252,20 @@ async def test_one_conversation_may_be_asked_for_and_one_that_is_not_there_is_sa
         assert (await rig.member.get("/api/v1/statistics")).status_code == 403
 
 
+async def test_one_conversation_counts_the_facts_that_its_person_shares_over_all_chats():
+    async with open_web() as rig:
+        await rig.host.channel.ask("/memory add I live in Porto.", chat="1")
+        await rig.host.channel.ask("hello", chat="2")
+        shown = await rig.page("/statistics", tape="fake:2", days=1)
+        found = await rig.get("/statistics", tape="fake:2", days=1)
+        everything = await rig.page("/statistics", days=1)
+    assert found["facts_of"].startswith("person:fake:")
+    assert [day["facts"] for day in found["days"]] == [1]
+    assert found["complete"]
+    assert "Active facts of this person, from all their chats" in shown
+    assert "of this person" not in everything
+
+
 async def test_without_a_conversation_the_page_says_so():
     async with open_web() as rig:
         shown = await rig.page("/statistics")
