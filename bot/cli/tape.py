@@ -16,8 +16,10 @@ from bot.agent.request_reconstruction import (
 )
 from bot.agent.turn_history import past_turn
 from bot.core.errors import TapeNotFound
+from bot.inspector.reading.entry_text import full_text
 from bot.llm.base import ChatMessage
 from bot.memory.records.conversation_entries import TURN_END
+from bot.memory.records.fact_fold import FACTS_EVENT
 from bot.memory.records.transcript import format_entry_time, message_author
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
@@ -147,6 +149,8 @@ def _what(entry: TapeEntry) -> str:
     if entry.kind == "system":
         return f"system prompt {entry.meta.get('hash', '')} ({len(str(payload.get('content')))} characters)"
     mark = "──" if entry.is_boundary else " ·"
+    if entry.name == FACTS_EVENT:
+        return f"{mark} {entry.name} {_text(full_text(entry))}"
     data = {key: value for key, value in entry.data.items() if key != "pointers"}
     return f"{mark} {entry.name} {_text(json.dumps(data, ensure_ascii=False)) if data else ''}".rstrip()
 

@@ -3,6 +3,7 @@
 __all__ = [
     "access",
     "dependencies",
+    "reading",
     "site",
     "transcript",
 ]

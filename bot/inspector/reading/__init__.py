@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
+__all__ = ["ReadModel", "entry_text"]
+
 
 class ReadModel(BaseModel):
     """What the API returns and pages show; fields are stated here alone."""

@@ -151,7 +151,7 @@ def decisions(entry: TapeEntry) -> list[str]:
         return []
     return [
         f"{one.get('op')}: {one.get('text') or ERASED} - {one.get('verdict')}"
-        + (f" ({one['reason']})" if one.get("reason") else "")
+        + (f" ({one['reason']})" if one.get("reason") not in (None, "", one.get("verdict")) else "")
         for one in _listed(entry.data.get("ops"))
     ]
 

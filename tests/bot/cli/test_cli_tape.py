@@ -118,6 +118,15 @@ def test_a_search_of_a_problem_that_is_not_there_says_that_nothing_fits(
     assert "Nothing found." in capsys.readouterr().err
 
 
+async def test_a_decision_on_memory_is_shown_in_words(tmp_path, talk, monkeypatch, capsys):
+    monkeypatch.setenv("TAPEBOT_HOME", str(tmp_path))
+    await anyio.to_thread.run_sync(main, ["tape", "search", "tea", "--session", "person:fake:7"])
+    shown = capsys.readouterr().out
+    assert "memory.facts Decision on memory by person: 1 approved - I like tea" in shown
+    assert "add: I like tea - approved" in shown
+    assert "{" not in shown
+
+
 @pytest.mark.parametrize(("options", "wanted"), WANTED)
 async def test_a_running_bot_that_knows_of_no_problems_shows_nothing_of_another(
     tmp_path, monkeypatch, capsys, options, wanted
