@@ -219,9 +219,14 @@ def _reply(plan: _Plan) -> str:
     parts = [text for intent in plan.intents if (text := _reply_to_intent(plan, intent))]
     body = "\n\n".join(dict.fromkeys(parts)) or PHRASES["en"].nothing
     model_was_named = not parts or any(intent.kind == "other" for intent in plan.intents)
-    if plan.prompt.first and not model_was_named:
+    if _is_first_answer(plan) and not model_was_named:
         body += f"\n\n{_phrases(plan.intents[-1]).honest}"
     return body
+
+
+def _is_first_answer(plan: _Plan) -> bool:
+    """Return whether the conversation had no answer yet, not even before ``/new``."""
+    return plan.prompt.first and not plan.prompt.handoff
 
 
 def _all_facts(plan: _Plan) -> str:
@@ -345,7 +350,7 @@ def _small_talk_reply(plan: _Plan, intent: Intent, phrases: Phrases) -> str:
         else ""
     )
     if intent.small_talk == "about":
-        start = "" if plan.prompt.first else phrases.honest.strip("_") + "\n\n"
+        start = "" if _is_first_answer(plan) else phrases.honest.strip("_") + "\n\n"
         return start + phrases.honest_help
     if intent.small_talk == "hello":
         return f"{phrases.hello.format(name=name)} {phrases.honest_help}"
