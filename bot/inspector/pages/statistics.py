@@ -64,14 +64,14 @@ async def statistics(
 def _totals(days: Sequence[DayModel]) -> dict[str, float | None]:
     used = [model_usage for day in days for model_usage in day.usage]
     prompt = sum(model_usage.prompt_tokens for model_usage in used)
+    cached = sum(model_usage.cached_tokens for model_usage in used)
     known = [model_usage.cost for model_usage in used if model_usage.cost is not None]
     return {
         "turns": sum(day.turns for day in days),
         "failed": sum(day.failed for day in days),
         "prompt": prompt,
-        "cached": sum(model_usage.cached_tokens for model_usage in used) / prompt
-        if prompt
-        else None,
+        # None for a provider that reports no cached tokens; a tape holds 0 for it, too.
+        "cached": cached / prompt if cached and prompt else None,
         "completion": sum(model_usage.completion_tokens for model_usage in used),
         "cost": sum(known) if known or not used else None,
         "unpriced": sum(model_usage.calls for model_usage in used if model_usage.cost is None),
@@ -116,13 +116,14 @@ def _tokens(days: Sequence[DayModel], labels: Sequence[str]) -> Plot:
     prompt = [sum(model_usage.prompt_tokens for model_usage in day.usage) for day in days]
     written = [sum(model_usage.completion_tokens for model_usage in day.usage) for day in days]
     fresh = [max(0, whole - part) for whole, part in zip(prompt, cached, strict=True)]
+    from_cache = f", {count(sum(cached))} of them from the provider's cache" if any(cached) else ""
+    in_cache = (Series("prompt, from the provider's cache", cached),) if any(cached) else ()
     return Plot(
         "tokens",
         "Tokens",
-        f"{count(sum(prompt))} tokens read, {count(sum(cached))} of them from a cache, and "
-        f"{count(sum(written))} written.",
+        f"{count(sum(prompt))} prompt tokens{from_cache}, and {count(sum(written))} tokens written.",
         labels,
-        (Series("read from a cache", cached), Series("read", fresh), Series("written", written)),
+        (*in_cache, Series("prompt", fresh), Series("written", written)),
         count,
         whole=True,
     )

@@ -38,9 +38,15 @@ _LABELS: Mapping[str, str] = {
     "conflict_level": "Conflict",
     "blast_radius": "Reach of a mistake",
     "alignment_score": "Alignment with priorities",
-    "progress_delta": "Progress",
+    "progress_delta": "New information",
     "judge": "Judge",
 }
+_SCALES: Mapping[str, str] = {
+    "alignment_score": "how well it serves the priorities: 1 fully or none set, 0 not at all",
+    "progress_delta": "how much of it was not known before: 1 all, 0 nothing",
+}
+"""What the numbers of a signal mean."""
+
 _MEANINGS: Mapping[str, Mapping[str, str]] = {
     "conflict_level": {
         "none": "nothing contradicts it",
@@ -294,5 +300,6 @@ def _signal(name: str, value: object) -> Signal:
     meaning = _MEANINGS.get(name, {}).get(value, "") if isinstance(value, str) else ""
     if name == "source_quality" and isinstance(value, int | float):
         meaning = "a person's own words support it" if value >= 0.9 else "its source is weak"
+    meaning = meaning or _SCALES.get(name, "")
     plain = value if isinstance(value, str | bool | int | float | None) else str(value)
     return Signal(name=name, label=_LABELS.get(name, name), value=plain, meaning=meaning)

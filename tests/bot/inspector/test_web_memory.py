@@ -84,6 +84,7 @@ async def test_a_fact_tells_whose_words_it_rests_on_and_what_the_gate_decided_an
     signals = {one["name"]: (one["value"], one["meaning"]) for one in decision["signals"]}
     assert signals["source_quality"] == (1.0, "a person's own words support it")
     assert signals["conflict_level"] == ("none", "nothing contradicts it")
+    assert all(meaning for _, meaning in signals.values())
     (record,) = await rig.store.read(decision["tape"], decision["entry"], decision["entry"])
     assert record.name == "memory.facts"
 

@@ -266,6 +266,16 @@ async def test_one_conversation_counts_the_facts_that_its_person_shares_over_all
     assert "of this person" not in everything
 
 
+async def test_the_providers_cache_is_named_only_where_the_provider_tells_of_it():
+    async with open_web() as rig:
+        await many_days(rig)
+        silent = await rig.page("/statistics", tape="telegram:42", days=30)
+        await rig.talk("fake:1", ("hello", "hi"))
+        told = await rig.page("/statistics", tape="fake:1", days=30)
+    assert "from the provider" not in silent
+    assert "% from the provider’s cache" in told
+
+
 async def test_without_a_conversation_the_page_says_so():
     async with open_web() as rig:
         shown = await rig.page("/statistics")
