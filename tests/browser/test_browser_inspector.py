@@ -107,7 +107,7 @@ async def test_any_two_versions_of_a_zone_are_compared_by_keys_alone(rig, opened
         await page.keyboard.press("Enter")
     part = page.get_by_role("region", name="Long-term memory")
     await expect(
-        page.get_by_role("heading", name=f"Version {bonn} → Version {newest}")
+        page.get_by_role("heading", name=f"Version {bonn} compared with version {newest}")
     ).to_be_visible()
     await expect(part.get_by_role("columnheader")).to_have_text(
         [f"Version {bonn}", f"Version {newest}"]
