@@ -6,6 +6,8 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 MEMORY = ("records", "gate", "session", "erasure", "audit")
 ENTRY_POINTS = {("bot", "cli"), ("bot", "testing")}
@@ -25,7 +27,8 @@ def _owner(module: Module) -> Module:
     )
 
 
-def _modules() -> dict[Module, ast.Module]:
+@pytest.fixture(scope="module")
+def modules() -> dict[Module, ast.Module]:
     paths = [path for root in ("bot", "channels") for path in (ROOT / root).rglob("*.py")]
     found: dict[Module, ast.Module] = {}
     for path in paths:
@@ -34,8 +37,14 @@ def _modules() -> dict[Module, ast.Module]:
     return found
 
 
-def _used(modules: dict[Module, ast.Module]) -> dict[Module, set[str]]:
-    """Return what each package has that modules of other packages import, by the package."""
+@pytest.fixture(scope="module")
+def packages(modules) -> set[Module]:
+    return {module[:-1] for module in modules if len(module) > 1}
+
+
+@pytest.fixture(scope="module")
+def used(modules, packages) -> dict[Module, set[str]]:
+    """What each package has that modules of other packages import, by the package."""
     used: dict[Module, set[str]] = defaultdict(set)
     for module, tree in modules.items():
         for node in ast.walk(tree):
@@ -45,7 +54,7 @@ def _used(modules: dict[Module, ast.Module]) -> dict[Module, set[str]]:
                 target = tuple(node.module.split("."))
                 if target[0] not in {"bot", "channels"}:
                     continue
-                if (*target, alias.name) in modules or _is_package(target, modules):
+                if (*target, alias.name) in modules or target in packages:
                     target = (*target, alias.name)
                 owner = _owner(target)
                 if _owner(module) == owner or len(target) <= len(owner):
@@ -53,10 +62,6 @@ def _used(modules: dict[Module, ast.Module]) -> dict[Module, set[str]]:
                 for length in range(len(owner), len(target)):
                     used[target[:length]].add(target[length])
     return used
-
-
-def _is_package(module: Module, modules: dict[Module, ast.Module]) -> bool:
-    return any(other[:-1] == module for other in modules if len(other) > 1)
 
 
 def _stated(tree: ast.Module) -> list[str] | None:
@@ -71,18 +76,15 @@ def _imported(tree: ast.Module) -> set[str]:
     return {alias.name for node in imports for alias in node.names}
 
 
-def test_packages_use_of_each_other_only_what_is_public():
-    modules = _modules()
-    for package, names in _used(modules).items():
-        if _is_package(package, modules):
+def test_packages_use_of_each_other_only_what_is_public(modules, packages, used):
+    for package, names in used.items():
+        if package in packages:
             stated = _stated(modules[package]) or []
             hidden = names - set(stated)
             assert not hidden, f"{'.'.join(package)}: __all__ lacks {sorted(hidden)}"
 
 
-def test_no_module_is_public_that_no_other_package_uses():
-    modules = _modules()
-    used = _used(modules)
+def test_no_module_is_public_that_no_other_package_uses(modules, used):
     for package, tree in modules.items():
         if (stated := _stated(tree)) and _owner(package) not in ENTRY_POINTS:
             listed = {name for name in stated if (*package, name) in modules}
