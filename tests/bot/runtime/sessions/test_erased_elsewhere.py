@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -149,9 +149,10 @@ async def test_files_of_memory_that_another_process_wrote_lose_what_is_erased(
     folders = [tmp_path / "files" / ("both" if shared else name) for name in ("one", "other")]
 
     def held():
-        return [
-            path.read_text() for one in folders for path in one.rglob("*") if path.suffix == ".md"
-        ]
+        while True:
+            # The other process may remove a file between its listing and its reading.
+            with suppress(FileNotFoundError):
+                return [path.read_text() for one in folders for path in one.rglob("*.md")]
 
     async with AsyncExitStack() as stack:
         one, other = [
