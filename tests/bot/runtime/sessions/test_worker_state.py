@@ -6,9 +6,9 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from sampling import examples
 
 from bot.runtime.sessions.worker_state import Action, Job, MessageKind, WorkerState
-from tests.sampling import examples
 
 STARTS = {Action.START_TURN: Job.TURN, Action.RETRY: Job.TURN, Action.NEW_SESSION: Job.NEW_SESSION}
 STOPS = {Action.CANCEL_JOB, Action.REPLY_IDLE, Action.REPLY_STOPPING}
