@@ -143,6 +143,7 @@ def _kills(mover: Mover, scene: random.Random) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # 22 starts, which take minutes on a busy machine
 def test_a_move_that_is_killed_ten_times_each_way_loses_and_changes_nothing(tmp_path, url):
     home, back = tmp_path / "home", tmp_path / "back"
     anyio.run(_fill, home)
