@@ -10,6 +10,7 @@ import anyio
 import pytest
 from web_chat import ADA, EVE, opened
 from web_stage import app_of, closed, joined, program, talked
+from websockets.exceptions import InvalidStatus
 
 from bot.bus import Answer
 from bot.testing.scripted_model import ScriptedModel
@@ -28,6 +29,22 @@ async def test_a_slow_page_is_closed_and_no_other(stage, page):
     assert [await tab.get() for _ in range(MAX_QUEUED_FRAMES)] == [
         str(n) for n in range(MAX_QUEUED_FRAMES)
     ]
+
+
+@pytest.mark.parametrize(
+    ("mark", "headers"),
+    [
+        ("a" * 8_192, {}),
+        ("", {"X-Long": "a" * 8_192}),
+        ("", {f"X-{number}": "a" for number in range(128)}),
+    ],
+    ids=["address", "header", "headers"],
+)
+async def test_a_handshake_that_is_too_long_is_refused_at_once(stage, mark, headers):
+    url = f"{stage.site.url}/chat/socket?mark={mark}".replace("http", "ws", 1)
+    with pytest.raises(InvalidStatus) as refused:
+        await joined(url, additional_headers=headers)
+    assert refused.value.response.status_code == 400
 
 
 @pytest.mark.slow

@@ -21,6 +21,13 @@ MOST_SILENT = 256
 """The most connections that have sent no request; beyond it the oldest is closed."""
 
 
+_MOST_HANDSHAKE_HEADERS = 100
+_LONGEST_HANDSHAKE_LINE = 8_000
+"""Bytes of a target, and of a header. With longer lines, or more headers, the WebSocket library fails
+without an answer, and the connection would stay open.
+"""
+
+
 class _Connection(H11Protocol):
     """Uvicorn's connection, with limits on clients that send no request.
 
@@ -45,6 +52,15 @@ class _Connection(H11Protocol):
             self.app = type(self).refuse
         super().data_received(data)
         self._listen()
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """Start a WebSocket connection, or refuse a handshake that is too long."""
+        longest = max(len(event.target), *(len(name) + len(value) for name, value in self.headers))
+        too_many = len(self.headers) > _MOST_HANDSHAKE_HEADERS
+        if too_many or longest > _LONGEST_HANDSHAKE_LINE:
+            self.send_400_response("The address or the headers of the handshake are too long.")
+        else:
+            super().handle_websocket_upgrade(event)
 
     def on_response_complete(self) -> None:
         """Wait for the next request on the same connection."""
