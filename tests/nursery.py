@@ -43,7 +43,7 @@ def nursery(host: Path) -> Iterator[Nursery]:
         stdout=subprocess.PIPE,
         text=True,
         cwd=ROOT,
-        env={"PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'e2e'}", "PATH": ""},
+        env={"PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'e2e'}:{ROOT / 'tests'}", "PATH": ""},
     ) as process:
         try:
             yield Nursery(process)

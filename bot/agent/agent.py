@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import tzinfo
 
+from bot.agent.approvals import Approvals
 from bot.agent.context import ContextBuilder
 from bot.agent.tools.registry import ToolRegistry
 from bot.agent.views.registry import DEFAULT_BUILDER
@@ -36,6 +37,7 @@ class Agent:
         recall_tokens: Token budget of automatic recall in a turn; 0 turns it off.
         vectors: Index for semantic search; None searches by words alone.
         judge: Model that checks whether quotes support a memory; None leaves that to rules.
+        approvals: Numbers the calls that wait for a person's yes; without it no tool may act.
     """
 
     model: Model
@@ -51,3 +53,4 @@ class Agent:
     recall_tokens: int = 400
     vectors: VectorIndex | None = None
     judge: Model | None = None
+    approvals: Approvals | None = None

@@ -7,13 +7,23 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from secrets import token_hex
 
+from bot.agent.approvals import APPROVAL_LIFETIME, approval_question, foreign_texts
 from bot.agent.request_builder import RequestBuilder
 from bot.agent.tools.registry import ToolContext, ToolOutcome, question_results
 from bot.core.errors import MemoryRefused
 from bot.core.telemetry.metrics import TOOL_SECONDS
 from bot.core.telemetry.tracing import span
 from bot.llm.base import ModelReply, ToolCall, Usage
-from bot.memory.records.transcript import is_automation, is_owner
+from bot.memory.records.evidence import FROM_OUTSIDE
+from bot.memory.records.pending_calls import (
+    CallStatus,
+    PendingCall,
+    pending_entry,
+    result_entries,
+    started_entry,
+)
+from bot.memory.records.transcript import is_automation, is_owner, sender_id
+from bot.memory.session.scope.identities import identity_at
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.memory.session.state.zone_versions import find_zone_version
 from bot.tape.entries import TapeEntry, tool_call, tool_result
@@ -90,7 +100,8 @@ class ToolCallRunner:
     async def _run(self, turn: str, call: ToolCall) -> None:
         await self._on_tool(call.name)
         began, outcome = time.perf_counter(), "failed"
-        name = self._session.agent.tools.find_wire_name(call.name) or "unknown"
+        tool = self._session.agent.tools.get(call.name)
+        name = tool.wire_name if tool is not None else "unknown"
         with span("tool", tool=name) as here:
             try:
                 outcome = await self._run_and_record(turn, call)
@@ -100,8 +111,13 @@ class ToolCallRunner:
 
     async def _run_and_record(self, turn: str, call: ToolCall) -> str:
         """Run a call and write its result to the tape; return its status."""
-        session = self._session
-        outcome = await session.agent.tools.run(call, self._context(turn, call))
+        session, context = self._session, self._context(turn, call)
+        tool = session.agent.tools.get(call.name)
+        if tool is not None and tool.effect == "acts":
+            outcome = await self._ask_approval(turn, call, context)
+        else:
+            outcome = await session.agent.tools.run(call, context)
+        outside = tool is not None and tool.effect == "reads_world"
         if outcome.zone_edit is not None:
             try:
                 await session.zone.edit(
@@ -109,19 +125,85 @@ class ToolCallRunner:
                     lambda fresh, zone, _: [
                         *outcome.extra_entries,
                         *zone,
-                        _result(turn, call, outcome, fresh),
+                        _result(turn, call, outcome, fresh, outside=outside),
                     ],
                 )
             except MemoryRefused as error:
                 outcome = ToolOutcome(f"Not saved: {error}.", "error")
             else:
                 return outcome.status
-        result = _result(turn, call, outcome, session.zone.read())
+        result = _result(turn, call, outcome, session.zone.read(), outside=outside)
         await session.tape.append_many([*outcome.extra_entries, result])
         return outcome.status
 
-    def _context(self, turn: str, call: ToolCall) -> ToolContext:
+    # Calls that wait for a person's yes.
+
+    async def _ask_approval(self, turn: str, call: ToolCall, context: ToolContext) -> ToolOutcome:
+        """Have a call wait for a person's yes; nothing is run."""
+        agent = self._session.agent
+        if (refusal := agent.tools.check(call, context)) is not None:
+            return refusal
+        if agent.approvals is None:
+            return ToolOutcome("Not run: there is nobody here who could approve it.", "error")
+        tape, asking = self._session.tape.name, self._asking()
+        people = [identity_at(tape, sender_id(one)) for one in asking if not is_automation(one)]
+        asked_by = tuple(dict.fromkeys(filter(None, people)))
+        number = await agent.approvals.take_number(tape, context.call_key, asked_by)
+        pending = PendingCall(
+            number,
+            call.name,
+            call.arguments,
+            context.call_key,
+            asked_by,
+            foreign_texts(self._session.fold.window.conversation()),
+            agent.clock.now() + APPROVAL_LIFETIME,
+        )
+        return ToolOutcome(
+            f"Not run yet: call {number} waits for the user's yes, and the user is asked below your "
+            f"answer. End your turn; you get the result when they have decided.\n\n"
+            f"{approval_question(pending)}",
+            "pending",
+            extra_entries=[pending_entry(pending, call_id=call.id, turn=turn)],
+            buttons=(
+                (f"Approve {number}", f"/approve {number}"),
+                (f"Deny {number}", f"/deny {number}"),
+            ),
+        )
+
+    async def run_approved(self, turn: str) -> None:
+        """Run the approved calls that have no result yet, and record their results."""
+        session = self._session
+        for call in session.fold.pending_calls.approved:
+            tool = session.agent.tools.get(call.tool)
+            if call.started_entry and (tool is None or not tool.may_repeat):
+                status: CallStatus = "unknown"
+                outcome = ToolOutcome("")
+            else:
+                await self._on_tool(call.tool)
+                if tool is not None and not tool.may_repeat:
+                    await session.tape.append(started_entry(call))
+                outcome = await session.agent.tools.run(
+                    ToolCall(call.key, call.tool, call.arguments),
+                    replace(self._context(turn), call_key=call.key, by_owners=True),
+                )
+                status = "ok" if outcome.status == "ok" else "error"
+            content = outcome.text(session.zone.read())
+            made = result_entries(call, status, content, turn=turn)
+            await session.tape.append_many([*outcome.extra_entries, *made])
+            if session.agent.approvals is not None:
+                await session.agent.approvals.close(call.number)
+
+    def abandoned_entries(self, turn: str) -> list[TapeEntry]:
+        """Return the results of approved calls whose run is cancelled: nobody knows what happened."""
+        return [
+            entry
+            for call in self._session.fold.pending_calls.approved
+            for entry in result_entries(call, "unknown", "", turn=turn)
+        ]
+
+    def _context(self, turn: str, call: ToolCall | None = None) -> ToolContext:
         session, window = self._session, self._session.fold.window
+        asking = self._asking()
         return ToolContext(
             session.tape,
             session.zone,
@@ -131,8 +213,9 @@ class ToolCallRunner:
             turn=turn,
             view_start=window.first_id,
             turn_start=next(iter(window.turn_starts()[-1:]), window.first_id),
-            call_key=f"{session.tape.name}:{turn}:{call.id}",
-            answered_messages=self._asking(),
+            call_key="" if call is None else f"{session.tape.name}:{turn}:{call.id}",
+            by_owners=bool(asking) and all(map(is_owner, asking)),
+            answered_messages=asking,
             vectors=session.agent.vectors,
             has_judge=session.agent.judge is not None,
             problem=session.fold.problem,
@@ -143,10 +226,19 @@ class ToolCallRunner:
         self.spent += usage
 
 
-def _result(turn: str, call: ToolCall, outcome: ToolOutcome, snapshot: MemorySnapshot) -> TapeEntry:
+def _result(
+    turn: str,
+    call: ToolCall,
+    outcome: ToolOutcome,
+    snapshot: MemorySnapshot,
+    *,
+    outside: bool,
+) -> TapeEntry:
     entry = tool_result(
         call.id, call.name, outcome.text(snapshot), status=outcome.status, turn=turn
     )
+    if outside:
+        entry = entry.with_meta(**{FROM_OUTSIDE: True})
     if not outcome.buttons:
         return entry
     return replace(
@@ -155,10 +247,11 @@ def _result(turn: str, call: ToolCall, outcome: ToolOutcome, snapshot: MemorySna
 
 
 def pending_question(entries: Sequence[TapeEntry], turn: str) -> tuple[str, list[list[str]]]:
-    """Return the question that a turn's tools ask the user, and its buttons; may be empty."""
+    """Return the questions that a turn's tools ask the user, and their buttons; may be empty."""
     asking = question_results(entries, turn)
     if not asking:
         return "", []
-    # A newer question replaces the older one.
-    newest = asking[-1].payload
-    return str(newest["content"]).partition("\n\n")[2], newest["buttons"]
+    # Each call that waits for a yes is asked for; else a newer question replaces the older one.
+    shown = [entry for entry in asking if entry.payload.get("status") == "pending"] or asking[-1:]
+    questions = [str(entry.payload["content"]).partition("\n\n")[2] for entry in shown]
+    return "\n\n".join(questions), [button for one in shown for button in one.payload["buttons"]]

@@ -159,6 +159,7 @@ class Turn:
 
     async def _run(self) -> None:
         try:
+            await self._calls.run_approved(self.id)
             while True:
                 await self._join_waiting()
                 reply = await self._call()
@@ -197,6 +198,7 @@ class Turn:
             before.append(message("assistant", self.partial, turn=self.id, status=status))
             # The streamed text that the person has already read stays visible.
             text = f"{self.partial.rstrip()} …\n\n_{text}_" if "\n" not in text else text
+        before += self._calls.abandoned_entries(self.id)
         data: dict[str, Any] = {"text": text}
         if buttons:
             data["buttons"] = [list(pair) for pair in buttons]

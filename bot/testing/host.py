@@ -13,7 +13,9 @@ import anyio
 from anyio.abc import TaskGroup
 
 from bot.agent.agent import Agent, ImageLoader
+from bot.agent.approvals import Approvals
 from bot.agent.builtin_tools import builtin_tools
+from bot.agent.commands.approvals import ApprovalCommands
 from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.registry import CommandRegistry
 from bot.agent.consolidation.policy import ConsolidationPolicy
@@ -180,7 +182,8 @@ async def session_host(
     seen = over(bus)
     agent = _agent(folder, model, clock, bounds, tools)
     by_meaning = vectors(store) if vectors is not None else None
-    agent = replace(agent, images=images, builder=builder, vectors=by_meaning)
+    approvals = Approvals(store)
+    agent = replace(agent, images=images, builder=builder, vectors=by_meaning, approvals=approvals)
     scopes, files = ScopeRegistry(store, clock), None
     if memory_files is not None:
         files = MemoryFolder(memory_files, store, scopes, ZoneInfo(bounds.timezone), clock)
@@ -235,12 +238,15 @@ def _services(
     scopes: ScopeRegistry,
     commands: CommandRegistry | None,
 ) -> SessionServices:
+    assert agent.approvals is not None
+    approvals = ApprovalCommands(agent.approvals, bus)
     return SessionServices(
         bus=bus,
         store=store,
         agent=agent,
         scopes=scopes,
-        commands=commands or builtin_commands(),
+        commands=commands or builtin_commands(approvals.commands()),
+        approvals=approvals,
         policy=ConsolidationPolicy(bounds.window, bounds.memory_tokens, bounds.prompt_tokens),
         exports=folder / "exports",
         archive=MemoryArchives(store, folder / "exports", ZoneInfo(bounds.timezone)).write,

@@ -39,6 +39,7 @@ class ToolContext:
         zone: The session's memory zone.
         memory: The session's long-term memory.
         memory_seen: Memory as the model saw it when it made the call.
+        by_owners: Whether only owners are answered.
         may_change_memory: Whether the people answered may change or remove memory: it is their private
             chat, or they own the bot.
         turn: The running turn's id.
@@ -56,6 +57,7 @@ class ToolContext:
     zone: MemoryZone
     memory: LongTermMemory
     memory_seen: MemorySnapshot
+    by_owners: bool = False
     may_change_memory: bool = True
     turn: str = ""
     view_start: int = 1
@@ -275,21 +277,30 @@ class ToolRegistry:
         """Return the specs of the tools that apply now."""
         return [spec for tool, spec in self._specs if tool.applies(available)]
 
-    def find_wire_name(self, name: str) -> str | None:
-        """Return the wire name of the tool that a call names; None if there is none."""
-        wire = name.replace(".", "_")
-        return wire if wire in self._tools else None
+    def get(self, name: str) -> Tool[Any] | None:
+        """Return the tool that a call names; None if there is none."""
+        return self._tools.get(name.replace(".", "_"))
 
-    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutcome:
-        """Run one call; return errors as a result that the model can correct."""
-        tool = self._tools.get(call.name.replace(".", "_"))
+    def check(self, call: ToolCall, context: ToolContext) -> ToolOutcome | None:
+        """Return why a call cannot run, as a result that the model can correct; None if it can."""
+        tool = self.get(call.name)
         if tool is None:
             known = ", ".join(sorted(self._tools)) or "none"
             return ToolOutcome(f"There is no tool {call.name!r}. The tools are: {known}.", "error")
+        if tool.owner_only and not context.by_owners:
+            return ToolOutcome(f"Only an owner of the bot may use {tool.wire_name}.", "error")
         try:
-            arguments = tool.arguments.model_validate_json(call.arguments or "{}")
+            tool.arguments.model_validate_json(call.arguments or "{}")
         except ValidationError as error:
             return ToolOutcome(_explain(tool, error), "error")
+        return None
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutcome:
+        """Run one call; return errors as a result that the model can correct."""
+        if (refusal := self.check(call, context)) is not None:
+            return refusal
+        tool = self._tools[call.name.replace(".", "_")]
+        arguments = tool.arguments.model_validate_json(call.arguments or "{}")
         try:
             return await tool.run(arguments, context)
         except TapebotError as error:

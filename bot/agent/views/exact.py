@@ -130,8 +130,9 @@ def _message(entry: TapeEntry) -> ChatMessage:
         else ERASED_MESSAGE_TEXT
     )
     if is_automation(entry):
-        text = f"[{cause_label(entry)}, sent by tapebot, not by the user] {escape_tags(content)}"
-        return {"role": "user", "content": text}
+        head = f"[{cause_label(entry)}, sent by tapebot, not by the user]"
+        text = f"{head} {escape_tags(content)}{quoted_block(entry)}"
+        return {"role": "user", "content": replace_lone_surrogates(text)}
     if entry.payload.get("role") != "user":
         return {"role": "assistant", "content": content}
     text = f"{escape_tags(content)}{quoted_block(entry)}{describe_attachments(entry.meta)}"

@@ -14,6 +14,9 @@ from bot.tape.entries import TapeEntry
 MEMORY_PAUSED = "paused"
 """Meta key that marks a message sent while memory was paused; nothing is learned from it."""
 
+FROM_OUTSIDE = "from_outside"
+"""Meta key that marks a tool's result as text from outside tapebot, which is nobody's word."""
+
 
 def cite(tape: str, entry: TapeEntry, quote: str | None = None) -> Evidence:
     """Return an entry as evidence.

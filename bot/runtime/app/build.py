@@ -19,7 +19,9 @@ import anyio
 from filelock import FileLock, Timeout
 
 from bot.agent.agent import Agent
+from bot.agent.approvals import Approvals
 from bot.agent.builtin_tools import builtin_tools
+from bot.agent.commands.approvals import ApprovalCommands
 from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.link import link_commands
 from bot.agent.commands.pair import pair_command
@@ -148,6 +150,7 @@ def _assemble(
 ) -> App:
     """Build what needs no closing from what does."""
     blobs = _blobs(settings.home, database)
+    approvals = Approvals(store)
     vectors = _vectors(settings, store, models.embedder, clock)
     scopes = ScopeRegistry(store, clock, gate=_gate(settings))
     memory_files = make_memory_files(settings, store, scopes, clock)
@@ -156,8 +159,9 @@ def _assemble(
         settings,
         bus=bus,
         store=store,
-        agent=_agent(settings, clock, models, blobs, vectors),
+        agent=replace(_agent(settings, clock, models, blobs, vectors), approvals=approvals),
         scopes=scopes,
+        approvals=ApprovalCommands(approvals, bus),
         commands=[pair_command(access_control), *link_commands(bus.send), *web.commands()],
         blobs=blobs,
         memory_files=memory_files,
@@ -326,6 +330,7 @@ def _services(
     store: TapeStore,
     agent: Agent,
     scopes: ScopeRegistry,
+    approvals: ApprovalCommands,
     commands: list[Command],
     blobs: Blobs,
     memory_files: MemoryFolder | None,
@@ -340,7 +345,8 @@ def _services(
         agent=agent,
         scopes=scopes,
         erase_residual_files=ResidualFiles(settings.home, bus, blobs).erase,
-        commands=builtin_commands(commands),
+        commands=builtin_commands([*commands, *approvals.commands()]),
+        approvals=approvals,
         policy=ConsolidationPolicy(
             window=messages,
             tokens=(settings.memory_tokens or window // 2) // divisor,

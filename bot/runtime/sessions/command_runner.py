@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bot.agent.commands.approvals import decider
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandAuthor, CommandRegistry, CommandReply
 from bot.bus import ReceivedMessage
@@ -12,6 +13,7 @@ from bot.memory.erasure.entry_matcher import ErasureRights
 from bot.memory.erasure.erasure_candidates import CandidateCollector, ErasurePreview
 from bot.memory.erasure.erasure_messages import ErasureResult
 from bot.memory.erasure.erasure_query import ErasureQuery
+from bot.memory.records.pending_calls import PendingCall
 from bot.memory.records.transcript import format_entry_time, recorded_at
 from bot.memory.session.archive_summary import ArchiveSummary
 from bot.memory.session.long_term_memory import LongTermMemory
@@ -48,6 +50,19 @@ async def run_command(
     except TapebotError as error:
         reply = CommandReply(f"That did not work: {error}.")
     await writer.reply(delivery, parsed, reply)
+
+
+async def find_call_to_approve(
+    session: Session, writer: SessionWriter, delivery: ReceivedMessage, parsed: ParsedCommand
+) -> tuple[PendingCall, str] | CommandReply:
+    """Return the call that ``/approve`` lets act and who approves it, or the reply if there is none."""
+    entry = await writer.record_command(delivery, parsed)
+    context = SessionContext(session, command_author(delivery.inbound), entry)
+    try:
+        found = await session.services.approvals.find(parsed.name, parsed.arguments, context)
+    except TapebotError as error:
+        return CommandReply(f"That did not work: {error}.")
+    return found if isinstance(found, CommandReply) else (found, decider(context))
 
 
 def refusal(session: Session, delivery: ReceivedMessage, parsed: ParsedCommand) -> str | None:

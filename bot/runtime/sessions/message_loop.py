@@ -15,12 +15,13 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from bot.agent.commands.approvals import APPROVE
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandReply
 from bot.agent.turn import Turn
 from bot.bus import Activity, DeliveryReport, ReceivedMessage, ReleaseRequest, SessionInbox
 from bot.runtime.sessions.background_run import CONSOLIDATION, VERIFICATION, WorkingOn
-from bot.runtime.sessions.command_runner import refusal, run_command
+from bot.runtime.sessions.command_runner import find_call_to_approve, refusal, run_command
 from bot.runtime.sessions.edits import find_edit_target
 from bot.runtime.sessions.entries import parsed_command
 from bot.runtime.sessions.fact_scope import update_fact_scope
@@ -36,6 +37,7 @@ LoopItem = ReceivedMessage | DeliveryReport | ReleaseRequest | Callback
 _KINDS_BY_COMMAND = {
     "stop": MessageKind.STOP,
     "retry": MessageKind.RETRY,
+    APPROVE: MessageKind.APPROVE,
     "new": MessageKind.NEW_SESSION,
 }
 """The commands that the loop itself carries out."""
@@ -143,6 +145,7 @@ class MessageLoop:
         """Go on with what a kill left: undelivered answers, an open turn, waiting messages."""
         await self._writer.send_answers()
         await self._delay_suspect_work()
+        await self._writer.expire_calls()
         notes = await self._save_explicit_memories()
         opened = self._session.fold.turns.open_turn
         turn = None if opened is None else await self._turns.reopen(opened, notes)
@@ -262,11 +265,36 @@ class MessageLoop:
         elif action is Action.RETRY:
             if (turn := await self._turns.retry(delivery, parsed)) is not None:
                 self._run_turn(turn)
+        elif action is Action.APPROVE:
+            await self._approve(delivery, parsed)
         elif action is Action.NEW_SESSION:
             self._new_session = NewSession(self._session, self._writer, delivery, parsed)
             self._start_job(Job.NEW_SESSION, [delivery.inbound.id], self._new_session.run)
         else:
             await run_command(self._session, self._writer, delivery, parsed)
+
+    async def _approve(self, delivery: ReceivedMessage, parsed: ParsedCommand) -> None:
+        """Start the turn that runs an approved call and tells the person of its result."""
+        found = await find_call_to_approve(self._session, self._writer, delivery, parsed)
+        if isinstance(found, CommandReply):
+            await self._writer.reply(delivery, parsed, found)
+            return
+        call, by = found
+        inbound = delivery.inbound
+        if inbound.answer_to is None:
+            self._run_turn(await self._turns.approve(call, by, [inbound.id]))
+            return
+        # The chat that asked gets the answer; the command gets a reply where it was given.
+        turn = await self._turns.approve(call, by, [])
+        job = partial(self._run_remotely_approved, turn, delivery, parsed)
+        self._start_job(Job.TURN, [inbound.id], job)
+
+    async def _run_remotely_approved(
+        self, turn: Turn, delivery: ReceivedMessage, parsed: ParsedCommand
+    ) -> None:
+        await self._turns.run(turn)
+        text = "Approved. The result is in the chat that asked."
+        await self._writer.reply_text(delivery, parsed, text)
 
     async def _start_turn(self, delivery: ReceivedMessage) -> None:
         if self._turns.overheard():

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from bot.agent.agent import Agent
+from bot.agent.commands.approvals import ApprovalCommands
 from bot.agent.commands.registry import CommandRegistry
 from bot.agent.consolidation.policy import ConsolidationPolicy
 from bot.bus import Bus
@@ -31,6 +32,7 @@ class SessionServices:
         agent: Runs turns.
         scopes: The scopes of shared memory.
         commands: Slash commands.
+        approvals: Finds the calls that ``/approve`` lets act.
         policy: Decides when to consolidate.
         exports: The folder for exported files.
         archive: Writes memory archives into ``exports``.
@@ -53,6 +55,7 @@ class SessionServices:
     agent: Agent
     scopes: ScopeRegistry
     commands: CommandRegistry
+    approvals: ApprovalCommands
     policy: ConsolidationPolicy
     exports: Path
     archive: Archiver

@@ -12,6 +12,7 @@ from bot.agent.commands.registry import CommandReply
 from bot.agent.turn import Turn
 from bot.bus import Activity, PartialAnswer, ReceivedMessage
 from bot.memory.records.conversation_entries import inbound_ids
+from bot.memory.records.pending_calls import PendingCall, decided_entry
 from bot.memory.records.transcript import speaker_label
 from bot.memory.session.state.turn_fold import OpenTurn
 from bot.runtime.sessions.background_run import WorkingOn
@@ -106,6 +107,19 @@ class TurnRunner:
         await self._session.memory.refresh()
         await turn.start(command, [delivery.inbound.id], retries=[entries[wanted]])
         turn.notes += await self._quote([entries[wanted]])
+        return turn
+
+    async def approve(self, call: PendingCall, by: str, inbound: Sequence[str]) -> Turn:
+        """Start the turn that runs a call, with the decision in the same append.
+
+        Args:
+            call: The call that waits.
+            by: Identity of who approved it.
+            inbound: Platform ids of the messages that the turn answers.
+        """
+        turn = self._new()
+        await self._session.memory.refresh()
+        await turn.start([decided_entry(call, "yes", by)], inbound)
         return turn
 
     async def reopen(self, opened: OpenTurn, notes: Sequence[str]) -> Turn | None:

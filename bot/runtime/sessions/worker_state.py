@@ -37,6 +37,8 @@ class MessageKind(Enum):
     TURN_COMMAND = auto()
     """A command that must wait for the turn."""
     RETRY = auto()
+    APPROVE = auto()
+    """A tool call that waits may act."""
     NEW_SESSION = auto()
     STOP = auto()
 
@@ -52,6 +54,7 @@ class Action(Enum):
     EDIT = auto()
     RUN_COMMAND = auto()
     RETRY = auto()
+    APPROVE = auto()
     NEW_SESSION = auto()
     CANCEL_JOB = auto()
     REPLY_IDLE = auto()
@@ -69,6 +72,7 @@ _TRANSITIONS: Mapping[MessageKind, Mapping[Job | None, Action]] = {
     MessageKind.COMMAND: dict.fromkeys((None, *Job), Action.RUN_COMMAND),
     MessageKind.TURN_COMMAND: {None: Action.RUN_COMMAND},
     MessageKind.RETRY: {None: Action.RETRY},
+    MessageKind.APPROVE: {None: Action.APPROVE},
     MessageKind.NEW_SESSION: {None: Action.NEW_SESSION},
 }
 """The action for a message while a job runs, or none; what is not listed is deferred."""

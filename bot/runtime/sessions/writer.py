@@ -20,6 +20,7 @@ from bot.core.clock import format_time
 from bot.core.errors import InvalidInbound
 from bot.core.ids import new_id
 from bot.memory.records.conversation_entries import TURN_END, needs_answer
+from bot.memory.records.pending_calls import refused_entries
 from bot.memory.records.transcript import recorded_at
 from bot.memory.session.state.session_fold import session_mark_entry
 from bot.memory.session.state.turn_fold import string_items
@@ -227,6 +228,15 @@ class SessionWriter:
             await self._memories.replace(edit, original)
         await self.acknowledge(delivery)
         return in_time
+
+    async def expire_calls(self) -> None:
+        """Deny the calls that have waited too long for a person's yes."""
+        agent = self._session.services.agent
+        for call in self._fold.pending_calls.waiting:
+            if call.expires <= agent.clock.now():
+                await self._tape.append_many(refused_entries(call, "expired", ""))
+                if agent.approvals is not None:
+                    await agent.approvals.close(call.number)
 
     # Commands.
 

@@ -115,6 +115,7 @@ async def _named(tape: TapeService, pointers: Pointers) -> dict[int, TapeEntry]:
     single = (pointers.boundary, pointers.consolidated, pointers.failure)
     spans += [(one, one) for one in single if one]
     spans += [(entry, entry) for _, entry, _, _ in pointers.undelivered]
+    spans += [(entry, entry) for entry in pointers.calls]
     # Only these may lie far back; the others are named one by one, or are close together.
     found = {entry.id: entry for entry in await load_fact_entries(tape, pointers.facts)}
     for first, last in spans:

@@ -19,6 +19,7 @@ from bot.memory.records.compartment_records import parse_utc_time
 from bot.memory.records.compartments import Compartments
 from bot.memory.records.conversation_entries import TURN_START, switched_problem
 from bot.memory.records.fact_fold import FactFold, fold_entries
+from bot.memory.records.pending_calls import PendingCalls
 from bot.memory.session.state.context_window import (
     ResumedEntries,
     WindowFold,
@@ -70,6 +71,7 @@ class Pointers(BaseModel):
         interrupted: Messages of interrupted turns.
         shown: Platform messages that carry a part of an undelivered answer, by turn.
         spans: Id ranges in view, if they are sparse.
+        calls: Ids of the entries of calls that wait for a decision or a result.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -98,6 +100,7 @@ class Pointers(BaseModel):
     interrupted: dict[str, int] = {}
     shown: dict[str, list[str]] = {}
     spans: list[list[int]] = []
+    calls: list[int] = []
 
 
 @dataclass(slots=True)
@@ -114,6 +117,7 @@ class SessionFold:
         consolidation_failure: Event of the last failed consolidation; None once one succeeds.
         facts: Facts and compartments on this tape.
         home_scope: The scope that holds the session's facts; empty for its own tape.
+        pending_calls: Tool calls that wait for a person's yes.
         version: Id of the last entry applied.
     """
 
@@ -127,6 +131,7 @@ class SessionFold:
     consolidation_failure: TapeEntry | None = None
     facts: FactFold = field(default_factory=FactFold)
     home_scope: str = ""
+    pending_calls: PendingCalls = field(default_factory=PendingCalls)
     version: int = 0
 
     @property
@@ -152,6 +157,7 @@ class SessionFold:
         cleared = self.zone.cleared
         self.zone.apply(entry)
         self.facts.apply(entry)
+        self.pending_calls.apply(entry)
         if entry.is_boundary:
             self.boundary = entry
             self._freeze()
@@ -216,6 +222,8 @@ class SessionFold:
             pointers["facts"] = self.facts.last_entry_id
         if (used := self.compartments.last_used) is not None:
             pointers["used"] = format_time(used)
+        if self.pending_calls.calls:
+            pointers["calls"] = self.pending_calls.entry_ids()
         if self.version - mark.reads_from > _SPARSE * (len(self.window.entries) + _SPARSE):
             pointers["spans"] = self.window.spans()
         return pointers
@@ -258,6 +266,7 @@ class SessionFold:
         )
         self.turns = _turns(pointers, found)
         self.home_scope = pointers.home
+        self.pending_calls = PendingCalls.of_entries(found[one] for one in pointers.calls)
         self.version = pointers.at
 
 

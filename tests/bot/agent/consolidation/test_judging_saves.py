@@ -188,11 +188,12 @@ async def test_a_hang_of_the_judge_counts_as_one_of_the_verification_and_it_is_a
         worked_on.extend(work.messages())
         return text_reply("This is no ruling.")
 
-    clock = ManualClock()
-    async with session_host(tmp_path, saving(CLAIM, hang), clock=clock) as host:
+    async with session_host(tmp_path, saving(CLAIM, hang)) as host:
         await host.channel.ask(SAID)
         await until(lambda: worked_on)
+        await host.wait_for_pending(0)  # else the session is opened before it is a suspect
     assert worked_on == [VERIFICATION]
+    clock = ManualClock()
     model = ScriptedModel(lambda _: text_reply("ok"), judgement=always("supported"))
     async with session_host(tmp_path, model, clock=clock) as host:
         host.services.poison_messages.add("fake:1", worked_on, "hang")

@@ -1,0 +1,196 @@
+"""Number the calls that wait for a person's yes, and ask for it.
+
+Numbers of calls are unique in the workspace, so that a person can answer from any chat of theirs. The
+small tape ``workspace:approvals`` tells which session a number belongs to; the call itself and its
+decision are on the session's tape. A number is taken before the call is on that tape: a kill in
+between leaves a number without a call, which is answered as unknown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from bot.memory.records.evidence import FROM_OUTSIDE, third_party_texts
+from bot.memory.records.pending_calls import PendingCall
+from bot.memory.session.scope.workspace_tape import WorkspaceTape
+from bot.tape.entries import TapeEntry, event
+from bot.tape.store import TapeStore
+
+APPROVALS_TAPE = "workspace:approvals"
+APPROVAL_LIFETIME = timedelta(hours=24)
+"""How long a call waits; then it counts as denied."""
+
+_ASKED = "approval.asked"
+_CLOSED = "approval.closed"
+_LONGEST_VALUE = 300
+_LONGEST_ARGUMENTS = 1_500
+_MOST_FOREIGN = 5
+_MOST_KEPT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingCall:
+    """Where a call waits.
+
+    Attributes:
+        number: Its number.
+        session: The session's key.
+        key: Identifies the call in the session.
+        people: Identities of those who asked for it.
+    """
+
+    number: int
+    session: str
+    key: str
+    people: tuple[str, ...]
+
+
+class ApprovalsFold:
+    """The numbers of waiting calls. Implements ``SnapshotFold``."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[int, WaitingCall] = {}
+        self.last = 0
+
+    def apply(self, entry: TapeEntry) -> None:
+        """Apply one entry; a malformed one changes nothing."""
+        number = entry.data.get("number")
+        if type(number) is not int:
+            return
+        if entry.name == _ASKED:
+            self._add(number, entry.data)
+        elif entry.name == _CLOSED:
+            self.waiting.pop(number, None)
+
+    def _add(self, number: int, data: dict[str, Any]) -> None:
+        self.last = max(self.last, number)
+        people = tuple(map(str, data.get("people") or ()))
+        self.waiting[number] = WaitingCall(
+            number, str(data.get("session")), str(data.get("key")), people
+        )
+        if len(self.waiting) > _MOST_KEPT:
+            # Numbers without a call, left by kills, must not fill the tape's snapshots for ever.
+            del self.waiting[next(iter(self.waiting))]
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as JSON."""
+        waiting = [
+            [one.number, one.session, one.key, list(one.people)] for one in self.waiting.values()
+        ]
+        return {"last": self.last, "waiting": waiting}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Replace the state by that of a snapshot."""
+        self.waiting = {}
+        for number, session, key, people in state["waiting"]:
+            self.waiting[number] = WaitingCall(number, session, key, tuple(people))
+        self.last = state["last"]
+
+    def __len__(self) -> int:
+        """Return the number of waiting calls."""
+        return len(self.waiting)
+
+
+class Approvals:
+    """Numbers of calls that wait for a yes, over all sessions.
+
+    Args:
+        store: The store of all tapes.
+    """
+
+    def __init__(self, store: TapeStore) -> None:
+        self._tape = WorkspaceTape(store, APPROVALS_TAPE, ApprovalsFold())
+
+    async def take_number(self, session: str, key: str, people: Collection[str]) -> int:
+        """Return a new number for a call; for a key that has one already, the same.
+
+        Args:
+            session: The session's key.
+            key: Identifies the call in the session.
+            people: Identities of those who asked for it.
+
+        Raises:
+            TapeWriteError: The storage failed.
+        """
+        fold = self._tape.fold
+
+        def compose() -> tuple[list[TapeEntry], int]:
+            for asked in fold.waiting.values():
+                if (asked.session, asked.key) == (session, key):
+                    return [], asked.number
+            number = fold.last + 1
+            data = {"number": number, "session": session, "key": key, "people": list(people)}
+            return [event(_ASKED, data)], number
+
+        return await self._tape.change(compose)
+
+    async def close(self, number: int) -> None:
+        """Forget a number whose call was decided; harmless if that is done already."""
+
+        def compose() -> tuple[list[TapeEntry], None]:
+            waits = number in self._tape.fold.waiting
+            return ([event(_CLOSED, {"number": number})] if waits else []), None
+
+        await self._tape.change(compose)
+
+    async def waiting(self) -> list[WaitingCall]:
+        """Return the numbers that wait in all sessions, oldest first."""
+        await self._tape.refresh()
+        return list(self._tape.fold.waiting.values())
+
+
+def approval_question(call: PendingCall) -> str:
+    """Return the question to a person whether a call may run, as Markdown."""
+    lines = [f"May I run `{plain_text(call.tool)}`? (call {call.number})", *_argument_lines(call)]
+    if call.foreign:
+        shown = "; ".join(call.foreign[:_MOST_FOREIGN])
+        more = len(call.foreign) - _MOST_FOREIGN
+        rest = f"; and {more} more" if more > 0 else ""
+        lines.append(f"I had read what is not your own words: {shown}{rest}.")
+    lines.append(f"`/approve {call.number}` or `/deny {call.number}`; without an answer it is no.")
+    return "\n".join(lines)
+
+
+def foreign_texts(entries: Iterable[TapeEntry]) -> tuple[str, ...]:
+    """Return what in view is not people's own words, each with the id of its entry."""
+    found = []
+    for entry in entries:
+        if entry.kind == "tool_result" and entry.meta.get(FROM_OUTSIDE) is True:
+            found.append(
+                f"the result of {plain_text(str(entry.payload.get('name')))} (#{entry.id})"
+            )
+        elif third_party_texts(entry):
+            found.append(f"quoted text or a file (#{entry.id})")
+    return tuple(found)
+
+
+def _argument_lines(call: PendingCall) -> list[str]:
+    try:
+        given = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        return [f"- `{plain_text(call.arguments)}`"]
+    lines, room = [], _LONGEST_ARGUMENTS
+    for name, value in given.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        line = f"- {plain_text(str(name))}: `{plain_text(text)}`"
+        room -= len(line)
+        if room < 0:
+            lines.append("- … (more than fits here; `/tape` has all of it)")
+            break
+        lines.append(line)
+    return lines
+
+
+def plain_text(text: str) -> str:
+    """Return a text that a code span shows as it is, on one line and cut."""
+    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    shown = line.replace("`", "'")
+    if len(shown) <= _LONGEST_VALUE:
+        return shown or " "
+    return f"{shown[:_LONGEST_VALUE]} … ({len(shown) - _LONGEST_VALUE} more characters)"

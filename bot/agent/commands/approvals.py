@@ -1,0 +1,209 @@
+"""``/approve``, ``/deny`` and ``/approvals``: decide on tool calls that wait for a person's yes.
+
+A decision counts once. In another chat than the one that asks, the command is forwarded to that chat's
+session, which decides; its reply comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from bot.agent.approvals import Approvals, WaitingCall, approval_question, plain_text
+from bot.agent.commands.registry import Command, CommandContext, CommandReply
+from bot.bus import Address, Bus, Button, Inbound, Sender
+from bot.memory.records.pending_calls import (
+    TOOL_DECIDED,
+    TOOL_PENDING,
+    PendingCall,
+    refused_entries,
+)
+from bot.memory.records.transcript import sender_name, sent_time
+from bot.memory.session.scope.identities import identity_at
+from bot.tape.service import TapeService
+
+APPROVE = "approve"
+_DENY = "deny"
+_USAGE = "Give the number of the call, such as `/{name} 3`. `/approvals` lists what waits."
+_NOT_YOURS = "Only whoever asked for call {number}, or an owner, may decide it."
+_MOST_SHOWN = 10
+
+
+class ApprovalCommands:
+    """Decides on calls.
+
+    Args:
+        approvals: Numbers of calls over all sessions.
+        bus: Forwards commands to other sessions.
+    """
+
+    def __init__(self, approvals: Approvals, bus: Bus) -> None:
+        self._approvals = approvals
+        self._bus = bus
+
+    def commands(self) -> list[Command]:
+        """Return the commands; ``/approve`` is carried out by the session's worker."""
+
+        def waits(_: str) -> bool:
+            return True
+
+        return [
+            Command(
+                APPROVE,
+                "let a tool act that waits for your yes",
+                (("N", "yes to call N"),),
+                run=None,
+                waits_for_turn=waits,
+            ),
+            Command(_DENY, "do not let it act", (("N", "no to call N"),), self._deny, waits),
+            Command("approvals", "list what waits for your yes", (), self._list),
+        ]
+
+    async def find(
+        self, name: str, arguments: str, context: CommandContext
+    ) -> PendingCall | CommandReply:
+        """Return the call that a command decides, or the reply to a command that decides none.
+
+        Args:
+            name: The command's name.
+            arguments: Its arguments.
+            context: Its session.
+
+        Raises:
+            BusError: It could not be forwarded.
+        """
+        text = arguments.strip().lstrip("#")
+        if not (text.isascii() and text.isdecimal() and len(text) <= 9):
+            return CommandReply(_USAGE.format(name=name))
+        number = int(text)
+        call = context.fold.pending_calls.calls.get(number)
+        if call is None or call.decision is not None:
+            return await self._elsewhere(name, number, context)
+        if not _may_decide(call, context):
+            return CommandReply(_NOT_YOURS.format(number=number), replaces_message=False)
+        moment = sent_time(context.command_entry)
+        if moment is not None and moment >= call.expires:
+            await self._approvals.close(number)
+            text = f"Call {number} was not answered in time: it was not run."
+            return CommandReply(text, extra_entries=refused_entries(call, "expired", ""))
+        return call
+
+    async def _deny(self, arguments: str, context: CommandContext) -> CommandReply:
+        found = await self.find(_DENY, arguments, context)
+        if isinstance(found, CommandReply):
+            return found
+        await self._approvals.close(found.number)
+        return CommandReply(
+            f"Denied: call {found.number} (`{plain_text(found.tool)}`) was not run.",
+            extra_entries=refused_entries(found, "no", decider(context)),
+        )
+
+    async def _list(self, _: str, context: CommandContext) -> CommandReply:
+        calls = [call for call in context.fold.pending_calls.waiting if _may_decide(call, context)]
+        here = {call.number for call in calls}
+        parts = [approval_question(call) for call in calls[:_MOST_SHOWN]]
+        others = [
+            waiting
+            for waiting in await self._approvals.waiting()
+            if waiting.number not in here
+            and waiting.session != context.tape.name
+            and _concerns(waiting, context)
+        ]
+        parts += [
+            f"Call {waiting.number} waits in the chat `{waiting.session}`: "
+            f"`/approve {waiting.number}` or `/deny {waiting.number}`."
+            for waiting in others[:_MOST_SHOWN]
+        ]
+        if not parts:
+            return CommandReply("Nothing waits for your yes.")
+        return CommandReply(
+            "\n\n".join(parts),
+            buttons=tuple(
+                button for call in calls[:_MOST_SHOWN] for button in decision_buttons(call.number)
+            ),
+            replaces_message=False,
+        )
+
+    async def _elsewhere(self, name: str, number: int, context: CommandContext) -> CommandReply:
+        """Return the reply to a number that does not wait here; forward the command if it can be."""
+        known = {waiting.number: waiting for waiting in await self._approvals.waiting()}
+        waiting = known.get(number)
+        if waiting is None or waiting.session == context.tape.name:
+            if waiting is not None and number not in context.fold.pending_calls.calls:
+                # A kill came between the decision and its note on the workspace's tape.
+                await self._approvals.close(number)
+            return CommandReply(await _past_decision(context.tape, number), replaces_message=False)
+        if "via" in context.command_entry.meta or not _concerns(waiting, context):
+            return CommandReply(_unknown(number))
+        author, entry = context.author, context.command_entry
+        address = Address.parse(waiting.session)
+        await self._bus.channel(address.channel).publish(
+            Inbound(
+                address,
+                f"{author.inbound}@{context.tape.name}",
+                Sender(author.id, sender_name(entry)),
+                f"/{name} {number}",
+                sent_time(entry) or context.zone.now(),
+                private=author.private,
+                role=author.role,
+                answer_to=Address.parse(context.tape.name),
+            )
+        )
+        return CommandReply(
+            f"Call {number} waits in the chat `{waiting.session}`; I passed this on."
+        )
+
+
+def decision_buttons(number: int) -> tuple[Button, Button]:
+    """Return the buttons below a question for approval."""
+    return Button("Approve", f"/{APPROVE} {number}"), Button("Deny", f"/{_DENY} {number}")
+
+
+def decider(context: CommandContext) -> str:
+    """Return the identity of a command's author, as ``telegram:42``."""
+    if "via" in context.command_entry.meta:
+        # The id of an author on another surface has its channel as prefix.
+        return context.author.id
+    return identity_at(context.tape.name, context.author.id)
+
+
+def _may_decide(call: PendingCall, context: CommandContext) -> bool:
+    """Say whether a command's author may decide a call of the session.
+
+    In a private chat its person may, from any linked account; in a group whoever asked for it. An
+    owner may always.
+    """
+    remote = "via" in context.command_entry.meta
+    if context.author.role == "owner" or (context.author.private and not remote):
+        return True
+    return _is_one_of(call.asked_by, context)
+
+
+def _concerns(waiting: WaitingCall, context: CommandContext) -> bool:
+    """Say whether a command's author may decide a call of another session."""
+    author = context.author
+    return author.private and (author.role == "owner" or _is_one_of(waiting.people, context))
+
+
+def _is_one_of(people: Collection[str], context: CommandContext) -> bool:
+    linked = context.memory.scopes.identity_linker.people.members(decider(context))
+    return any(identity in linked for identity in people)
+
+
+async def _past_decision(tape: TapeService, number: int) -> str:
+    """Return what became of a call that does not wait here, for people."""
+    async for entry in tape.read_back():
+        if entry.data.get("number") != number:
+            continue
+        if entry.name == TOOL_DECIDED:
+            told = {"yes": "was approved", "no": "was denied"}
+            what = told.get(str(entry.data.get("decision")), "was not answered in time")
+            by = entry.data.get("by")
+            who = f" by `{plain_text(by)}`" if isinstance(by, str) and by else ""
+            return f"Call {number} {what} already{who}."
+        if entry.name == TOOL_PENDING:
+            break
+    return _unknown(number)
+
+
+def _unknown(number: int) -> str:
+    return f"No call {number} waits. `/approvals` lists what waits."

@@ -1,0 +1,224 @@
+"""Fold the tool calls that wait for a person's yes. Pure.
+
+Rule 1: a call waits from ``tool.pending`` until ``tool.decided``, which comes once.
+Rule 2: what was decided with yes has one ``tool.result``; until then it is approved, not done.
+Rule 3: ``tool.started`` precedes a run that must not be repeated. A started call without a result
+    may have happened or not.
+Rule 4: whatever is missing or malformed is no yes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Literal, get_args
+
+from bot.core.clock import format_time, parse_time
+from bot.memory.records.conversation_entries import AUTOMATION
+from bot.tape.entries import TapeEntry, event, message
+
+TOOL_PENDING = "tool.pending"
+TOOL_DECIDED = "tool.decided"
+TOOL_STARTED = "tool.started"
+TOOL_RESULT = "tool.result"
+
+Decision = Literal["yes", "no", "expired"]
+CallStatus = Literal["ok", "error", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCall:
+    """A tool call that waits for a decision, or was approved and has no result yet.
+
+    Attributes:
+        number: Its number, unique in the workspace; people answer with it.
+        tool: The tool's name.
+        arguments: JSON text of the arguments.
+        key: Key that identifies the call; handed on to services as an idempotency key.
+        asked_by: Identities whose messages the turn answered, such as ``telegram:42``.
+        foreign: What was in view and is not the person's own words, for people.
+        expires: When it counts as denied; aware.
+        entry: Id of the ``tool.pending`` entry; 0 before it is appended.
+        decision: What was decided; None while it waits.
+        decided_entry: Id of the ``tool.decided`` entry.
+        started_entry: Id of the ``tool.started`` entry; 0 if the run did not begin.
+    """
+
+    number: int
+    tool: str
+    arguments: str
+    key: str
+    asked_by: tuple[str, ...]
+    foreign: tuple[str, ...]
+    expires: datetime
+    entry: int = 0
+    decision: Decision | None = None
+    decided_entry: int = 0
+    started_entry: int = 0
+
+    @property
+    def entries(self) -> list[int]:
+        """Ids of the entries that it is folded from."""
+        return [one for one in (self.entry, self.decided_entry, self.started_entry) if one]
+
+
+@dataclass(slots=True)
+class PendingCalls:
+    """The calls of one tape that wait or were approved and have no result.
+
+    Attributes:
+        calls: The calls by number, oldest first.
+    """
+
+    calls: dict[int, PendingCall] = field(default_factory=dict)
+
+    @property
+    def waiting(self) -> list[PendingCall]:
+        """The calls without a decision, oldest first."""
+        return [call for call in self.calls.values() if call.decision is None]
+
+    @property
+    def approved(self) -> list[PendingCall]:
+        """The calls that were approved and have no result, oldest first."""
+        return [call for call in self.calls.values() if call.decision == "yes"]
+
+    def apply(self, entry: TapeEntry) -> None:
+        """Apply one entry."""
+        if entry.kind != "event":
+            return
+        if entry.name == TOOL_PENDING and (call := _parse_call(entry)) is not None:
+            self.calls.setdefault(call.number, call)
+            return
+        if entry.name not in (TOOL_DECIDED, TOOL_STARTED, TOOL_RESULT):
+            return
+        number = entry.data.get("number")
+        call = self.calls.get(number) if type(number) is int else None
+        if call is None:
+            return
+        if entry.name == TOOL_RESULT:
+            del self.calls[call.number]
+        elif entry.name == TOOL_STARTED and call.decision == "yes":
+            self.calls[call.number] = replace(call, started_entry=entry.id)
+        elif entry.name == TOOL_DECIDED and call.decision is None:
+            self._decide(call, entry)
+
+    def _decide(self, call: PendingCall, entry: TapeEntry) -> None:
+        decision = entry.data.get("decision")
+        if decision == "yes":
+            self.calls[call.number] = replace(call, decision="yes", decided_entry=entry.id)
+        elif decision in get_args(Decision):
+            del self.calls[call.number]
+
+    def entry_ids(self) -> list[int]:
+        """Return the ids of the entries that restore this state, in order."""
+        return sorted(one for call in self.calls.values() for one in call.entries)
+
+    @classmethod
+    def of_entries(cls, entries: Iterable[TapeEntry]) -> PendingCalls:
+        """Fold the entries of ``entry_ids``."""
+        fold = cls()
+        for entry in entries:
+            fold.apply(entry)
+        return fold
+
+
+def pending_entry(call: PendingCall, *, call_id: str, turn: str) -> TapeEntry:
+    """Return the event that makes a call wait.
+
+    Args:
+        call: The call.
+        call_id: The id that the model gave it.
+        turn: The turn that asked for it.
+    """
+    return event(
+        TOOL_PENDING,
+        {
+            "number": call.number,
+            "tool": call.tool,
+            "arguments": call.arguments,
+            "key": call.key,
+            "asked_by": list(call.asked_by),
+            "foreign": list(call.foreign),
+            "expires": format_time(call.expires),
+            "call_id": call_id,
+        },
+        turn=turn,
+    )
+
+
+def decided_entry(call: PendingCall, decision: Decision, by: str) -> TapeEntry:
+    """Return the event that decides a call.
+
+    Args:
+        call: The call.
+        decision: The decision.
+        by: Who decided, as ``telegram:42``; empty if time did.
+    """
+    data = {"number": call.number, "decision": decision, "by": by}
+    return event(TOOL_DECIDED, data, cause=_cause(call))
+
+
+def refused_entries(call: PendingCall, decision: Decision, by: str) -> list[TapeEntry]:
+    """Return the entries of a call that will not run; the message lets the model know."""
+    why = "denied it" if decision == "no" else "did not answer in time"
+    text = f"The user {why}: call {call.number} ({call.tool}) was not run and will not be."
+    return [decided_entry(call, decision, by), message(AUTOMATION, text, cause=_cause(call))]
+
+
+def started_entry(call: PendingCall) -> TapeEntry:
+    """Return the event before a run that must not be repeated."""
+    return event(TOOL_STARTED, {"number": call.number})
+
+
+def result_entries(
+    call: PendingCall, status: CallStatus, content: str, *, turn: str
+) -> list[TapeEntry]:
+    """Return the result of an approved call, and the message that gives it to the model."""
+    told = {
+        "ok": "The user approved it, and it ran",
+        "error": "The user approved it, and it failed",
+        "unknown": "The user approved it, but tapebot was stopped while it ran: it is not known whether it happened",
+    }[status]
+    text = f"{told}: call {call.number} ({call.tool})."
+    data = {"number": call.number, "status": status, "content": content}
+    return [
+        event(TOOL_RESULT, data, turn=turn),
+        message(
+            AUTOMATION,
+            text,
+            turn=turn,
+            cause=_cause(call),
+            **({"quote": content} if content.strip() else {}),
+        ),
+    ]
+
+
+def _cause(call: PendingCall) -> dict[str, object]:
+    return {"kind": "trigger", "name": f"approval {call.number}", "entry": call.entry}
+
+
+def _parse_call(entry: TapeEntry) -> PendingCall | None:
+    """Return the call of a ``tool.pending`` event; None if it is malformed."""
+    data = entry.data
+    number, tool, arguments = (data.get(key) for key in ("number", "tool", "arguments"))
+    expires = parse_time(data.get("expires"))
+    if type(number) is not int or expires is None:
+        return None
+    if not (isinstance(tool, str) and isinstance(arguments, str)):
+        return None
+    return PendingCall(
+        number,
+        tool,
+        arguments,
+        str(data.get("key") or ""),
+        _texts(data.get("asked_by")),
+        _texts(data.get("foreign")),
+        expires,
+        entry.id,
+    )
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    items: Sequence[object] = value if isinstance(value, list) else ()
+    return tuple(item for item in items if isinstance(item, str))

@@ -1,0 +1,77 @@
+"""Kill -9 while a call asks for a yes, or runs after one: it acts at most once, and what happened is told."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from acting import lines_of
+from approval_host import home
+from nursery import nursery
+from sampling import some
+
+HOST = Path(__file__).with_name("approval_host.py")
+
+
+async def prepared(folder: Path, step: str, *, repeats: bool) -> str:
+    """Bring a home to where a step is next; return its command."""
+    async with home(folder, repeats=repeats) as host:
+        if step == "ask":
+            return "write tea"
+        await host.channel.ask("write tea")
+        await host.bus.drain()
+        return "/approve 1"
+
+
+async def finished(folder: Path, step: str, command: str, *, repeats: bool) -> str:
+    """Open the home again, finish the step, and return what became of the call."""
+    async with home(folder, repeats=repeats) as host:
+        await host.channel.send(command, message_id="step")
+        await host.bus.drain()
+        if step == "ask":
+            assert lines_of(folder / "acts.txt") == []
+            [pending] = await host.events("tool.pending")
+            await host.channel.send(f"/approve {pending.data['number']}", message_id="yes")
+            await host.bus.drain()
+        [result] = await host.events("tool.result")
+        assert len(await host.events("tool.decided")) == 1
+        # What was delivered before the kill is not said again.
+        assert {one.text for one in host.channel.answers if "May I" not in one.text} <= {"I see."}
+        status = str(result.data["status"])
+        if repeats:
+            assert status == "ok"
+            assert set(lines_of(folder / "acts.txt")) == {"tea"}
+        else:
+            written = lines_of(folder / "acts.txt")
+            assert written == ["tea"] if status == "ok" else written in ([], ["tea"])
+        return status
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("step", "repeats"), [("ask", False), ("approve", False), ("approve", True)]
+)
+async def test_kill_9_at_any_moment_of_an_act_never_repeats_it(
+    tmp_path: Path, step: str, repeats: bool
+) -> None:
+    chance = random.Random(step)
+    ready = tmp_path / "prepared"
+    command = await prepared(ready, step, repeats=repeats)
+    statuses = []
+    with nursery(HOST) as children:
+        whole = tmp_path / "whole"
+        shutil.copytree(ready, whole)
+        order = {"command": command, "repeats": repeats}
+        [done, _] = children.life(folder=whole, times=0, part=0.0, **order)
+        changes = done["changes"]
+        assert changes >= 4
+        for number, at in some([*enumerate([*range(1, changes + 1)] * 2)]):
+            folder = tmp_path / f"killed-{number}"
+            shutil.copytree(ready, folder)
+            children.life(folder=folder, times=at, part=chance.choice((0.0, 0.5, 1.0)), **order)
+            statuses.append(await finished(folder, step, command, repeats=repeats))
+            shutil.rmtree(folder)
+    if not repeats and step == "approve":
+        assert "unknown" in statuses
