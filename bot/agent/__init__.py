@@ -2,6 +2,7 @@
 
 __all__ = [
     "agent",
+    "approvals",
     "builtin_tools",
     "commands",
     "consolidation",

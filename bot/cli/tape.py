@@ -20,6 +20,12 @@ from bot.inspector.reading.entry_text import full_text
 from bot.llm.base import ChatMessage
 from bot.memory.records.conversation_entries import TURN_END
 from bot.memory.records.fact_fold import FACTS_EVENT
+from bot.memory.records.pending_calls import (
+    TOOL_DECIDED,
+    TOOL_PENDING,
+    TOOL_RESULT,
+    describe_call_event,
+)
 from bot.memory.records.transcript import format_entry_time, message_author
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
@@ -37,6 +43,9 @@ _TOLD = frozenset(
         "memory/consolidated",
         "consolidation.failed",
         "tape.repair",
+        TOOL_PENDING,
+        TOOL_DECIDED,
+        TOOL_RESULT,
     }
 )
 
@@ -151,6 +160,8 @@ def _what(entry: TapeEntry) -> str:
     mark = "──" if entry.is_boundary else " ·"
     if entry.name == FACTS_EVENT:
         return f"{mark} {entry.name} {_text(full_text(entry))}"
+    if (told := describe_call_event(entry)) is not None:
+        return f"{mark} {_text(told)}"
     data = {key: value for key, value in entry.data.items() if key != "pointers"}
     return f"{mark} {entry.name} {_text(json.dumps(data, ensure_ascii=False)) if data else ''}".rstrip()
 

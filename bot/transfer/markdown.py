@@ -22,6 +22,7 @@ from bot.memory.records.event_names import (
     HISTORY_EVENT,
     REPLY,
 )
+from bot.memory.records.pending_calls import describe_call_event
 from bot.memory.records.transcript import format_entry_time, message_author, speaker_label
 from bot.tape.entries import TapeEntry
 
@@ -107,6 +108,8 @@ class MarkdownTranscript:
             return self._said("History", entry, str(data.get("entry") or ""))
         if entry.name == TURN_END and data.get("status") not in ("ok", "command"):
             return f"\n- the turn ended: {_inline(str(data.get('status')))}\n"
+        if (told := describe_call_event(entry)) is not None:
+            return f"\n- {_inline(told)}\n"
         return ""
 
     def _said(self, who: str, entry: TapeEntry, text: str, remarks: list[str] | None = None) -> str:

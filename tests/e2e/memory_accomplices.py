@@ -51,7 +51,7 @@ class Web:
         async def fetch(_: _Nothing, __: ToolContext) -> ToolOutcome:
             return ToolOutcome(self.page)
 
-        return Tool("web.fetch", "Fetch the page.", _Nothing, fetch)
+        return Tool("web.fetch", "Fetch the page.", _Nothing, fetch, effect="reads_world")
 
 
 @dataclass(slots=True)

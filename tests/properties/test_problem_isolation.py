@@ -115,7 +115,7 @@ async def _fetched(argument: Argument, _: ToolContext) -> ToolOutcome:
     return ToolOutcome(f"The tea told of {argument.what}")
 
 
-FETCH = Tool("fetch", "Fetch something.", Argument, _fetched)
+FETCH = Tool("fetch", "Fetch something.", Argument, _fetched, effect="reads_world")
 
 
 async def _hold(text: str, context: CommandContext) -> CommandReply:

@@ -1,6 +1,7 @@
 """Slash commands, the same in every channel; one module or package per command."""
 
 __all__ = [
+    "approvals",
     "builtin",
     "link",
     "login",

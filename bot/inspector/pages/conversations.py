@@ -240,6 +240,7 @@ async def turns(
         visitor,
         tape=tape,
         turns=turns_model.turns,
+        waiting=turns_model.waiting,
         statuses=TURN_STATUSES,
         first=f"/turns?{urlencode({'tape': tape})}" if before is not None else "",
         older=older,

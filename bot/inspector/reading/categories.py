@@ -12,6 +12,12 @@ from bot.memory.records.event_names import (
     REPLY,
 )
 from bot.memory.records.fact_fold import FACTS_EVENT, PAUSED_EVENT
+from bot.memory.records.pending_calls import (
+    TOOL_DECIDED,
+    TOOL_PENDING,
+    TOOL_RESULT,
+    TOOL_STARTED,
+)
 from bot.memory.records.transcript import sender_name, speaker_label
 from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
 from bot.memory.session.state.turn_fold import (
@@ -58,6 +64,10 @@ _EVENTS: dict[str, Category] = {
     CONSOLIDATION_FAILED_EVENT: "consolidation",
     FACTS_EVENT: "gate",
     PAUSED_EVENT: "gate",
+    TOOL_PENDING: "tool",
+    TOOL_DECIDED: "tool",
+    TOOL_STARTED: "tool",
+    TOOL_RESULT: "tool",
     COMMAND: "command",
     REPLY: "answer",
     DELIVERY: "delivery",

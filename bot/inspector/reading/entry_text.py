@@ -24,6 +24,7 @@ from bot.memory.records.event_names import (
     REPLY,
 )
 from bot.memory.records.fact_fold import FACTS_EVENT, PAUSED_EVENT
+from bot.memory.records.pending_calls import describe_call_event
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import message_content, sent_time
 from bot.memory.session.state.session_fold import (
@@ -216,6 +217,8 @@ def _event(entry: TapeEntry) -> str:
         return "Learning is paused" if data.get("paused") is True else "Learning is resumed"
     if name == DELIVERY:
         return _delivery(data)
+    if (told := describe_call_event(entry)) is not None:
+        return told
     if name in (TURN_START, TURN_END, TURN_RESUME, LOOP_STEP):
         return _turn(name, data)
     return _memory(name, data)

@@ -7,8 +7,10 @@ from contextlib import aclosing
 from pydantic import Field
 
 from bot.agent.turn_history import PastTurn, ScanPosition, past_turns, turn_id_of
+from bot.core.clock import format_time
 from bot.inspector.reading import ReadModel
 from bot.memory.records.conversation_entries import TURN_START
+from bot.memory.session.state.fold_loader import load_fold
 from bot.tape.batches import read_batches
 from bot.tape.service import TapeService
 
@@ -62,10 +64,26 @@ class TurnModel(ReadModel):
     calls: tuple[CallModel, ...] = Field(description="Possible values of `step` of a view.")
 
 
+class WaitingCallModel(ReadModel):
+    """A tool call that waits for a person's yes."""
+
+    number: int = Field(description="For `/approve` and `/deny`.")
+    entry: int = Field(description="Id of the entry that holds it.")
+    tool: str
+    arguments: str = Field(description="JSON.")
+    foreign: tuple[str, ...] = Field(
+        description="What the model had in view that is not the person's own words."
+    )
+    expires: str = Field(description="When it counts as denied, ISO 8601.")
+
+
 class TurnsModel(ReadModel):
     """Turns, newest first."""
 
     tape: str
+    waiting: tuple[WaitingCallModel, ...] = Field(
+        description="Tool calls that wait for a person's yes, oldest first."
+    )
     turns: tuple[TurnModel, ...]
     older: int | None = Field(description="Pass it as `before` for the next page.")
 
@@ -76,6 +94,7 @@ async def turn_page(tape: TapeService, before: int | None, limit: int) -> TurnsM
     Raises:
         TapeNotFound: There is no such tape.
     """
+    waiting = await waiting_calls(tape)
     end = await tape.version() + 1
     end = end if before is None else min(before, end)
     found: list[PastTurn] = []
@@ -86,15 +105,38 @@ async def turn_page(tape: TapeService, before: int | None, limit: int) -> TurnsM
             if len(found) > limit:
                 break
     if len(found) > limit:
-        return _page(tape, found[:limit], found[limit - 1].first)
+        return _page(tape, found[:limit], found[limit - 1].first, waiting)
     # The scan limit was reached, so older turns may exist. The next page begins with the turn of
     # which only the end was read here.
     whole = reach.unfinished_turn_entry + 1
-    return _page(tape, found, (whole if 1 < whole < end else reach.at) or None)
+    return _page(tape, found, (whole if 1 < whole < end else reach.at) or None, waiting)
 
 
-def _page(tape: TapeService, turns: list[PastTurn], older: int | None) -> TurnsModel:
-    return TurnsModel(tape=tape.name, turns=tuple(map(turn_model, turns)), older=older)
+def _page(
+    tape: TapeService,
+    turns: list[PastTurn],
+    older: int | None,
+    waiting: tuple[WaitingCallModel, ...],
+) -> TurnsModel:
+    return TurnsModel(
+        tape=tape.name, turns=tuple(map(turn_model, turns)), older=older, waiting=waiting
+    )
+
+
+async def waiting_calls(tape: TapeService) -> tuple[WaitingCallModel, ...]:
+    """Return the calls that wait for a yes; the fold's pointers name them, so little is read."""
+    fold = await load_fold(tape, max_messages=1, max_tokens=1)
+    return tuple(
+        WaitingCallModel(
+            number=call.number,
+            entry=call.entry,
+            tool=call.tool,
+            arguments=call.arguments,
+            foreign=call.foreign,
+            expires=format_time(call.expires),
+        )
+        for call in fold.pending_calls.waiting
+    )
 
 
 def turn_model(turn: PastTurn) -> TurnModel:

@@ -14,6 +14,7 @@ __all__ = [
     "fact_slot",
     "fact_undo",
     "pasted_text",
+    "pending_calls",
     "problem_lookup",
     "problem_notes",
     "prompt_escaping",

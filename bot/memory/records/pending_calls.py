@@ -16,6 +16,7 @@ from typing import Literal, get_args
 
 from bot.core.clock import format_time, parse_time
 from bot.memory.records.conversation_entries import AUTOMATION
+from bot.memory.records.tombstones import ERASED_TEXT
 from bot.tape.entries import TapeEntry, event, message
 
 TOOL_PENDING = "tool.pending"
@@ -194,6 +195,22 @@ def result_entries(
     ]
 
 
+def describe_call_event(entry: TapeEntry) -> str | None:
+    """Describe one of these events in a sentence; None for any other entry."""
+    data, number = entry.data, entry.data.get("number")
+    if entry.name == TOOL_PENDING:
+        return f"Call {number} waits for a yes: {data.get('tool')}({data.get('arguments')})"
+    if entry.name == TOOL_DECIDED:
+        told = {"yes": "was approved", "no": "was denied", "expired": "was not answered in time"}
+        by = f" by {data['by']}" if data.get("by") else ""
+        return f"Call {number} {told.get(str(data.get('decision')), 'was decided')}{by}"
+    if entry.name == TOOL_STARTED:
+        return f"Call {number} runs"
+    if entry.name == TOOL_RESULT:
+        return f"Call {number} → {data.get('status')}: {data.get('content')}"
+    return None
+
+
 def _cause(call: PendingCall) -> dict[str, object]:
     return {"kind": "trigger", "name": f"approval {call.number}", "entry": call.entry}
 
@@ -206,6 +223,9 @@ def _parse_call(entry: TapeEntry) -> PendingCall | None:
     if type(number) is not int or expires is None:
         return None
     if not (isinstance(tool, str) and isinstance(arguments, str)):
+        return None
+    if ERASED_TEXT in arguments:
+        # A call whose words a person had erased must not run with what is left of them.
         return None
     return PendingCall(
         number,

@@ -4,4 +4,5 @@ __all__ = [
     "identities",
     "optimistic_writes",
     "scope_memory",
+    "workspace_tape",
 ]

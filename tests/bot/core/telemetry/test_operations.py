@@ -57,7 +57,7 @@ async def _look(_, __) -> ToolOutcome:
     return ToolOutcome("looked")
 
 
-LOOK = Tool("look", "Looks.", NoArguments, _look)
+LOOK = Tool("look", "Looks.", NoArguments, _look, effect="reads_own")
 
 
 @pytest.fixture

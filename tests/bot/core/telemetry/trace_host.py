@@ -55,7 +55,7 @@ async def serve(folder: Path) -> None:
             else tool_call_reply(("look", {}))
         )
     )
-    tool = Tool("look", "Looks.", NoArguments, _look)
+    tool = Tool("look", "Looks.", NoArguments, _look, effect="reads_own")
     async with session_host(folder, model, tools=[tool], over=InstrumentedBus) as host:
         await host.wait_until(lambda: not host.bus._journal.state.pending, within=30)
 

@@ -77,7 +77,7 @@ async def test_a_tool_call_cut_off_by_stop_is_shown_as_interrupted(tmp_path):
         return ToolOutcome("late")
 
     model = ScriptedModel([tool_call_reply(("hang", {})), text_reply("ok"), text_reply("still ok")])
-    tools = [Tool("hang", "Never ends.", NoArguments, hang)]
+    tools = [Tool("hang", "Never ends.", NoArguments, hang, effect="reads_own")]
     async with session_host(tmp_path, model, tools=tools) as host:
         await host.channel.send("do it")
         with anyio.fail_after(30):

@@ -29,7 +29,7 @@ async def _echo(arguments: EchoArguments, _: ToolContext) -> ToolOutcome:
     return ToolOutcome(f"echo of {arguments.word}")
 
 
-ECHO = Tool("echo", "Repeats a word.", EchoArguments, _echo)
+ECHO = Tool("echo", "Repeats a word.", EchoArguments, _echo, effect="reads_own")
 
 
 def users(request: ModelRequest) -> list[str]:
