@@ -8,6 +8,7 @@ __all__ = [
     "files",
     "http",
     "ids",
+    "recurrence",
     "response_limits",
     "stemming",
     "telemetry",

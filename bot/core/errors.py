@@ -24,6 +24,7 @@ TapebotError
 │   └── BusClosed            the bus is shutting down
 ├── ChannelRefused           a platform refuses the bot: token, intents
 ├── FileUnavailable          an attachment cannot be fetched
+├── InvalidRecurrence        a rule of times is malformed, or never matches
 ├── ModelError
 │   ├── TransientModelError  may succeed later (rate limit, timeout, broken connection, 5xx)
 │   ├── ContextOverflow      the prompt is longer than the model's window
@@ -144,6 +145,10 @@ class ChannelRefused(TapebotError):
 
 class FileUnavailable(TapebotError):
     """An attachment cannot be fetched; the text says why."""
+
+
+class InvalidRecurrence(TapebotError):
+    """A rule of times is malformed, or never matches; the text says why."""
 
 
 class ModelError(TapebotError):
