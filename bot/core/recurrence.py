@@ -29,6 +29,7 @@ __all__ = [
     "Rule",
     "Unit",
     "describe_rule",
+    "moment_of",
     "next_occurrence",
     "rule_as_json",
     "rule_from_json",
@@ -152,7 +153,7 @@ def _next_of_calendar(rule: Every, after: datetime, zone: tzinfo) -> datetime:
         months = (wall.year - rule.start.year) * 12 + wall.month - rule.start.month
         at = months // (rule.count * _MONTHS[rule.unit])
     at = max(0, at - 1)
-    while (moment := _moment(_nth_wall_time(rule, at), zone)) <= after:
+    while (moment := moment_of(_nth_wall_time(rule, at), zone)) <= after:
         at += 1
     return moment
 
@@ -173,9 +174,9 @@ def _next_of_cron(expression: str, after: datetime, zone: tzinfo) -> datetime | 
     matches = CronSim(expression, _wall_time(after, zone))
     wall = next(matches, None)
     # Behind ``after``, in the second pass of an hour that comes twice, are the first passes of its times.
-    while wall is not None and _moment(wall, zone) <= after:
+    while wall is not None and moment_of(wall, zone) <= after:
         wall = next(matches, None)
-    moment = None if wall is None else _moment(wall, zone)
+    moment = None if wall is None else moment_of(wall, zone)
     if len(matches.hours) == 24 and after < datetime.max.replace(tzinfo=UTC) - 2 * _DAY:
         for offset in {_offset(after, zone), _offset(after + _DAY, zone)}:
             wall = _next_match(expression, after.replace(tzinfo=None) + offset)
@@ -201,7 +202,7 @@ def _offset(moment: datetime, zone: tzinfo) -> timedelta:
     return cast(timedelta, moment.astimezone(zone).utcoffset())
 
 
-def _moment(wall: datetime, zone: tzinfo) -> datetime:
+def moment_of(wall: datetime, zone: tzinfo) -> datetime:
     """Return when a wall time is, in UTC: the first time if it comes twice, right after a jump over it."""
     local = wall.replace(tzinfo=zone, fold=0)
     moment = local.astimezone(UTC)

@@ -1,0 +1,95 @@
+"""People say times in their own words: what they mean is understood, and what is not sure is not guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from spoken_phrases import NOWS, REMINDERS, TIMES
+
+from bot.core.recurrence import Cron, Every, Rule, next_occurrence
+from bot.language.spoken_times import SpokenTime, find_reminder, find_time
+
+
+def rows(table: dict[str, str]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the situation, the phrase, the rule and the rest of each row."""
+    for situation, lines in table.items():
+        for line in lines.strip().splitlines():
+            phrase, rule, rest = (part.strip() for part in line.split("|"))
+            yield situation, phrase, rule, rest
+
+
+def situation_of(name: str) -> tuple[datetime, ZoneInfo]:
+    text, zone = NOWS[name]
+    return datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)), ZoneInfo(zone)
+
+
+def as_text(rule: Rule, zone: ZoneInfo) -> str:
+    """Return a rule as the tables write it."""
+    if isinstance(rule, Cron):
+        return f"cron {rule.expression}"
+    if isinstance(rule, Every):
+        start = rule.start.astimezone(zone) if rule.start.tzinfo else rule.start
+        return f"every {rule.count} {rule.unit} from {start:%Y-%m-%d %H:%M}"
+    return f"{rule.at.astimezone(zone):%Y-%m-%d %H:%M}"
+
+
+def said(found: SpokenTime | None, zone: ZoneInfo) -> tuple[str, str]:
+    return (as_text(found.rule, zone), found.rest) if found else ("", "")
+
+
+@pytest.mark.parametrize(("situation", "phrase", "rule", "rest"), [*rows(TIMES)])
+def test_a_time_is_found(situation: str, phrase: str, rule: str, rest: str) -> None:
+    """A time and the rest of the text are what a person means."""
+    now, zone = situation_of(situation)
+    assert said(find_time(phrase, now, zone), zone) == (rule, rest)
+
+
+@pytest.mark.parametrize(("situation", "phrase", "rule", "rest"), [*rows(REMINDERS)])
+def test_a_reminder_is_found(situation: str, phrase: str, rule: str, rest: str) -> None:
+    """A request to be reminded says when and of what."""
+    now, zone = situation_of(situation)
+    assert said(find_reminder(phrase, now, zone), zone) == (rule, rest)
+
+
+PIECES = sorted(
+    {word for _, phrase, *_ in [*rows(TIMES), *rows(REMINDERS)] for word in phrase.split()}
+)
+
+
+@given(
+    st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=12).map(" ".join),
+    st.sampled_from(sorted(NOWS)),
+)
+def test_whatever_is_said_gives_a_time_to_come_or_none(text: str, situation: str) -> None:
+    """No words make it fail, and each time that is found lies ahead."""
+    now, zone = situation_of(situation)
+    for found in (find_time(text, now, zone), find_reminder(f"remind me {text}", now, zone)):
+        if found:
+            moment = next_occurrence(found.rule, now, zone)
+            assert moment is not None
+            assert moment > now
+            assert all(word in text.split() for word in found.rest.split()[1:-1])
+
+
+@given(st.datetimes(datetime(2026, 2, 11, 10, 1), datetime(2027, 12, 31)))  # noqa: DTZ001
+def test_a_date_with_its_time_is_read_as_written(wall: datetime) -> None:
+    """Each way to write a date and a time gives that moment."""
+    now, zone = situation_of("berlin")
+    wall = wall.replace(second=0, microsecond=0)
+    for phrase in (
+        f"{wall:%Y-%m-%d %H:%M}",
+        f"on {wall.day} {wall:%B %Y} at {wall:%H:%M}",
+        f"{wall:%B} {wall.day}, {wall.year} at {wall:%I:%M %p}",
+        f"am {wall.day}.{wall.month}.{wall.year} um {wall:%H:%M} Uhr",
+        f"on {wall:%A}, {wall.day} {wall:%B} {wall.year} at {wall:%H:%M}",
+    ):
+        found = find_time(f"{phrase} tea", now, zone)
+        expected = (wall.replace(tzinfo=zone).astimezone(UTC).astimezone(zone), "tea")
+        if (wall.month, wall.day) not in ((3, 29), (3, 28), (10, 25), (10, 31)):
+            assert found
+            assert said(found, zone) == (f"{expected[0]:%Y-%m-%d %H:%M}", "tea"), phrase
