@@ -20,7 +20,6 @@ __all__ = [
     "remaining_facts",
     "semantic_roles",
     "sentences",
-    "spoken_times",
     "statements",
     "topics",
     "translation",

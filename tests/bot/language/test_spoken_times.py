@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -93,3 +95,20 @@ def test_a_date_with_its_time_is_read_as_written(wall: datetime) -> None:
         if (wall.month, wall.day) not in ((3, 29), (3, 28), (10, 25), (10, 31)):
             assert found
             assert said(found, zone) == (f"{expected[0]:%Y-%m-%d %H:%M}", "tea"), phrase
+
+
+def test_the_page_for_people_says_what_is_understood() -> None:
+    """Each example of a time in docs/times.md is one, and each example of none is none."""
+    now, zone = situation_of("berlin")
+    page = Path(__file__).parents[3].joinpath("docs", "times.md").read_text(encoding="utf-8")
+    understood = [
+        example
+        for line in page.splitlines()
+        if line.startswith("| `")
+        for example in re.findall(r"`([^`]+)`", line.split("|")[1])
+    ]
+    unsure = re.findall(r"`([^`]+)`", page.partition("not guessed:")[2].partition(", a day")[0])
+    assert len(understood) > 30
+    assert [one for one in understood if find_time(one, now, zone) is None] == []
+    assert len(unsure) > 5
+    assert [one for one in unsure if find_time(one, now, zone) is not None] == []
