@@ -58,7 +58,7 @@ def _vague(_: re.Match[str], phrase: TimePhrase) -> bool:
     rf"(?:in|within) (?:like |about |around |roughly |exactly |ca \. |circa |etwa |so |ungefahr |genau |just )?(?:(?P<half>half an?|a half|(?:ei)?ner halben|1 halben|a quarter of an|einer viertel|einer dreiviertel|dreiviertel of an"
     rf"|3 quarters of an) (?:hour|stunde)|(?P<one>(?:ei)?ner viertelstunde|(?:ei)?ner dreiviertelstunde)"
     rf"|(?P<count>{COUNT}|{any_of(HALVES)})(?P<and> and a half)? (?P<unit>{UNIT})"
-    rf"(?P<more> and a half|(?: ,)? (?:(?:and|und) )?(?P<count2>\d{{1,3}}) (?P<unit2>{UNIT}))?)(?: from now)?",
+    rf"(?P<more> and a half|(?: ,)? (?:(?:and|und) )?(?P<count2>\d{{1,3}}) (?P<unit2>{UNIT}))?)(?: from now|(?: ')? time)?",
     r"(?P<half>half an) hour from now",
     rf"(?P<count>{COUNT})(?P<and> and a half)? (?P<unit>{UNIT}) from (?:now|today)",
 )

@@ -178,22 +178,17 @@ def _chosen(
     more = found[1:]
     if any(_goes_on(words, one.end) for one in found[:1] + more[-1:]):
         return None
-    if (
-        more
-        and more[0].first - first.end <= 1
-        and words.word(first.end) in _AND | {words.word(more[0].first)}
-    ):
-        return None
+    gap = more[0].first - first.end if more else 9
+    if gap == 0 or (gap <= 2 and words.word(first.end) in _AND):
+        return None  # "at nine and again at ten"
     if not more:
         return first.phrase, [first]
     if len(more) == 1 and (both := _together(first.phrase, more[0].phrase)):
         return both, found
-    timed = first.phrase.kinds <= {"clock", "part", "beside"}
-    if first.first != begin or (timed and not more[0].phrase.kinds <= {"clock", "part", "beside"}):
-        return (
-            None  # "at nine call Anna on Friday": is Friday when to be reminded, or when to call?
-        )
-    return first.phrase, [first]
+    only_clock = [one.phrase.kinds <= {"clock", "part", "beside"} for one in found]
+    # "at nine call Anna on Friday": is Friday when to be reminded, or when to call?
+    unsure = first.first != begin or (only_clock[0] and not only_clock[1])
+    return None if unsure else (first.phrase, [first])
 
 
 def _goes_on(words: Words, end: int) -> bool:

@@ -218,6 +218,14 @@ REMINDERS = {
         remind me when I get home at 5 | |
         remind me tomorrow at 9 or 10 to stretch | |
         do not remind me tomorrow | |
+        remind me at 5pm and again at 6pm to leave | |
+        remind me in 2 days' time to leave | 2026-02-13 10:00 | leave
+        remind me every 1st and 15th of the month to pay | |
+        remind me about our 10:30 standup at 10:25 | 2026-02-11 10:25 | our 10:30 standup
+        remind me on the 2nd Tuesday of March to vote | |
+        erinnere mich täglich um 8 und 20 Uhr an die Tabletten | |
+        erinnere mich wöchentlich am Montag an den Bericht | every 1 weeks from 2026-02-16 09:00 | den Bericht
+        erinnere mich heute Nachmittag daran, dass ich einkaufen muss | 2026-02-11 15:00 | ich einkaufen muss
         he told me to remind me tomorrow | |
         what is on tomorrow? | |
         erinnere mich, was ich am Montag gesagt habe | |
