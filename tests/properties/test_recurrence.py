@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from itertools import islice, product
-from zoneinfo import ZoneInfo
+from itertools import islice, pairwise, product
+from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 from dateutil.rrule import DAILY, MONTHLY, WEEKLY, YEARLY, rrule
@@ -42,6 +42,14 @@ CHANGES = {
     "UTC": [(2026, 3, 29)],
 }
 zones = st.sampled_from(sorted(CHANGES))
+every_zone = st.sampled_from(sorted(available_timezones() - {"Factory", "localtime"}))
+
+
+def changes_of(zone: str, year: int) -> list[tuple[int, int, int]]:
+    """Return the days of a year on which a zone's clocks change; its first day if there are none."""
+    days = [datetime(year, 1, 1, tzinfo=ZoneInfo(zone)) + day * DAY for day in range(365)]
+    changed = [one for one, after in pairwise(days) if one.utcoffset() != after.utcoffset()]
+    return [(one.year, one.month, one.day) for one in changed or days[:1]]
 
 
 def local(*parts: int) -> datetime:
@@ -52,8 +60,13 @@ def local(*parts: int) -> datetime:
 @st.composite
 def around_changes(draw: st.DrawFn) -> tuple[ZoneInfo, datetime]:
     """Return a zone, and a moment within two days of a change of its clocks."""
-    zone = draw(zones)
-    day = datetime(*draw(st.sampled_from(CHANGES[zone])), tzinfo=ZoneInfo(zone))
+    if draw(st.booleans()):
+        zone, year = draw(every_zone), draw(st.integers(1972, 2037))
+        days = changes_of(zone, year)
+    else:
+        zone = draw(zones)
+        days = CHANGES[zone]
+    day = datetime(*draw(st.sampled_from(days)), tzinfo=ZoneInfo(zone))
     shift = draw(st.integers(-2 * 86400, 2 * 86400))
     return ZoneInfo(zone), day.astimezone(UTC) + timedelta(seconds=shift)
 
