@@ -15,7 +15,8 @@ from datetime import datetime, tzinfo
 from bot.core.recurrence import Rule
 from bot.language.time_meaning import rule_of
 from bot.language.time_phrases import read_phrase
-from bot.language.time_vocabulary import TimePhrase, Words, read_words
+from bot.language.time_vocabulary import TimePhrase
+from bot.language.time_words import Words, read_words
 
 _LONGEST = 4_000
 _OF_SOMETHING_ELSE = frozenset(

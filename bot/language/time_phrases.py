@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 
 from bot.language import day_phrases, repetition_phrases
-from bot.language.time_vocabulary import TimePhrase, Words
+from bot.language.time_vocabulary import TimePhrase
+from bot.language.time_words import Words
 
 
 def read_phrase(words: Words, at: int) -> tuple[TimePhrase, int] | None:
