@@ -48,6 +48,30 @@ def _numeric_date(hit: re.Match[str], phrase: TimePhrase) -> bool:
 
 @_reads(
     "date",
+    r"(?P<on>on |am )?(?P<first>\d{1,2}) / (?P<second>\d{1,2})(?: / (?P<year>\d{4}|\d{2}))?(?P<timed>(?= (?:, )?(?:at|um|@|\d)))?",
+)
+def _slashed_date(hit: re.Match[str], phrase: TimePhrase) -> bool:
+    """Read the number over twelve as the day; where none is, it is not sure."""
+    first, second = int(hit["first"]), int(hit["second"])
+    month, day = (first, second) if second > 12 else (second, first)
+    dated = hit["on"] or hit["timed"] is not None or hit["year"] or phrase.kinds
+    phrase.vague |= max(first, second) < 13 or month > 12 or not dated
+    year = int(hit["year"]) if hit["year"] else None
+    phrase.date = (year + 2000 if year is not None and year < 100 else year, month, day)
+    return True
+
+
+@_reads(
+    "date",
+    r"(?:at |on )?(?:the )?end of (?:the |this )?month|(?:am )?ende (?:des|dieses) monats|(?:am |zum )?(?:monatsende|monatsletzten)",
+)
+def _end_of_month(_: re.Match[str], phrase: TimePhrase) -> bool:
+    phrase.month_day = -1
+    return True
+
+
+@_reads(
+    "date",
     rf"(?:on |am |den |on the |the (?=\d))?(?P<nth>{NTH}|\d{{1,2}})(?: of)? (?P<month>{MONTH})(?: \.)?(?: ,)?(?: (?P<year>20\d\d))?",
     rf"(?:on )?(?P<month>{MONTH}) (?:the )?(?P<nth>\d{{1,2}}(?: st| nd| rd| th)?|{ORD})(?! (?:uhr|people|years|{UNIT})\b)(?:(?: ,)? (?P<year>20\d\d))?",
 )
@@ -124,6 +148,20 @@ def _weekday(hit: re.Match[str], phrase: TimePhrase) -> bool:
 
 @_reads(
     "weekday",
+    rf"(?:on |am |der )?(?P<days>(?:{WD})(?: (?:, (?:and |und )?|and |und |u \. |[/&+] )(?:on |am )?(?:{WD})){{1,6}})(?! ?[-] )",
+    r"(?P<weekend>(?:at|on|over) the weekend|am wochenende)",
+)
+def _weekdays(hit: re.Match[str], phrase: TimePhrase) -> bool:
+    if phrase.weekdays is not None:
+        return False
+    named = (DAYS.get(word) for word in (hit.groupdict().get("days") or "").split())
+    days = frozenset(day for day in named if day is not None)
+    phrase.weekdays, phrase.listed = days or frozenset((5, 6)), True
+    return True
+
+
+@_reads(
+    "weekday",
     rf"(?:am )?(?:(?P<next>{_NEXT})|{_COMING})? ?(?P<day>{WD})(?P<part>{PART})",
 )
 def _part_of_weekday(hit: re.Match[str], phrase: TimePhrase) -> bool:
@@ -170,6 +208,15 @@ def _set_clock(phrase: TimePhrase, hour: int, minute: int, half: str | None, *, 
         phrase.vague = True
     phrase.clock, phrase.face = (hour, minute), face and not half and 1 <= hour < 12
     return True
+
+
+@_reads("clock", r"(?P<at>um |at |@ |gegen )?(?P<hour>\d{1,2}) h(?: (?P<minute>[0-5]\d))?(?! \d)")
+def _hour_sign(hit: re.Match[str], phrase: TimePhrase) -> bool:
+    """Read "11h" beside a day; alone it is as well how long something takes."""
+    beside_day = phrase.kinds & {"date", "weekday", "near"}
+    if not hit["at"] and not beside_day:
+        return False
+    return _set_clock(phrase, int(hit["hour"]), int(hit["minute"] or 0), None, face=False)
 
 
 @_reads(

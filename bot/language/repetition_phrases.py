@@ -6,6 +6,7 @@ import re
 from functools import partial
 
 from bot.language.time_vocabulary import (
+    ADVERB,
     ALL_DAYS,
     COUNT,
     DAYS,
@@ -39,13 +40,15 @@ _reads = partial(reader_of, PATTERNS)
     r"(?:yesterday|gestern|vorgestern|last night|soon|bald|later|spater|sometime|irgendwann|again and again"
     r"|(?:this|next|last|past|coming|nachste[nrs]?|diese[nrsm]?|letzte[nrs]?|vergangene[nrs]?|kommende[nrs]?)"
     r" (?:weekend|wochenende|month|monat|year|jahr|quarter|quartal|summer|winter|sommer|night)"
-    r"|(?:at|on|over) the weekend|am wochenende"
+    r"|(?:(?:at |on |by )?(?:the )?(?:beginning|start|middle) of|(?:toward|towards|around|about|near) the end of"
+    r"|(?:at |on )?(?:the )?end of(?! (?:the |this )?month(?: |$))|anfang|mitte|ende(?! (?:des|dieses) monats(?: |$))|gegen (?:anfang|mitte|ende))(?: (?:the|this|next|der|des|dieser|dieses|nachster|nachsten|kommenden))?"
+    rf" (?:week|year|quarter|day|month|woche|jahres|quartals|tages|monats|{MONTH})"
     rf"|(?:last|past|letzte[nrs]?|vergangene[nrs]?) (?:week|woche|{SHORT})"
     rf"|(?:in )?(?:a few|a couple of|a couple|several|some|ein paar|einigen?|mehreren) (?:{UNIT})(?: ago)?"
-    rf"|(?:{COUNT}) (?:{UNIT}) (?:before|after|earlier|vorher|vor|nach|danach)|in an? (?:second|sec|moment|bit|while|minute or 2)|in kurze"
+    rf"|(?:{COUNT}) (?:{UNIT}) (?:before|after|earlier|vorher|vor|nach|danach)|in an? (?:second|sec|moment|bit|while|minute or 2)|in kurze|24 / 7"
     rf"|(?:{COUNT}) (?:{UNIT}) ago|vor (?:{COUNT}) (?:{UNIT})"
     r"|(?:once|twice|thrice|einmal|zweimal|dreimal|\d{1,3} (?:times|mal|x)) (?:an?|per|each|every|am|pro|im|in der|jede[nrs]?)"
-    rf" (?:{UNIT})|(?:zweimal|dreimal|2 mal|3 mal) (?:taglich|wochentlich|monatlich)|(?:on |am )?\d{{1,2}} / \d{{1,2}}(?: / \d{{2,4}})?)",
+    rf" (?:{UNIT})|(?:zweimal|dreimal|2 mal|3 mal) (?:taglich|wochentlich|monatlich))",
 )
 def _vague(_: re.Match[str], phrase: TimePhrase) -> bool:
     phrase.vague = True
@@ -128,8 +131,17 @@ def _monthly(hit: re.Match[str], phrase: TimePhrase) -> bool:
 
 @_reads(
     "every",
+    r"(?:at |on |am |zum )?(?:the )?(?:end of (?:every|each) month|ende (?:jedes|jeden|eines jeden) monats)|(?:every|each) month (?:at the )?end|jedes monatsende",
+)
+def _every_end_of_month(_: re.Match[str], phrase: TimePhrase) -> bool:
+    phrase.month_day, phrase.every = -1, (1, "months")
+    return True
+
+
+@_reads(
+    "every",
     rf"(?:{EACH}|alle) (?P<count>other|second|zweiten?|zweites|dritten?|third|\d{{1,4}}(?: \.)?|half(?: an)?|halbe|quarter(?: of an)?|viertel)"
-    rf" ?(?P<unit>{UNIT}|viertelstunde|{WD})(?: (?:on |am )?(?P<day>{SHORT}))?",
+    rf" ?(?P<unit>{UNIT}|viertelstunde|{WD})(?: (?:on |am )?(?P<day>{SHORT}|(?:{WD})s))?",
     rf"{EACH} (?P<unit>{UNIT}|viertelstunde)(?P<half> and a half)?(?: (?:on |am )?(?P<day>{WD}))?",
 )
 def _every_unit(hit: re.Match[str], phrase: TimePhrase) -> bool:
@@ -148,18 +160,23 @@ def _every_unit(hit: re.Match[str], phrase: TimePhrase) -> bool:
     phrase.vague |= unit == "seconds" or number < 1
     phrase.every = (number, unit)
     if said.get("day"):
-        phrase.vague |= unit != "weeks" or phrase.weekdays is not None
+        if unit == "days" and number % 7 == 0:
+            phrase.every = (number // 7, "weeks")
+        phrase.vague |= phrase.every[1] != "weeks" or phrase.weekdays is not None
         phrase.weekdays = frozenset((ALL_DAYS[hit["day"]],))
     return True
 
 
 @_reads(
     "every",
-    r"(?P<unit>daily|taglich|hourly|stundlich|weekly|wochentlich|monthly|monatlich|yearly|annually|jahrlich)",
+    rf"(?P<unit>{ADVERB})(?: (?:reminder|erinnerung)(?: for| fur)?)?",
+    r"(?P<unit>everyday)(?= (?:at|@|around|\d))",
+    rf"{EACH} (?:single|einzelnen) (?P<unit>day|tag)",
 )
 def _adverb(hit: re.Match[str], phrase: TimePhrase) -> bool:
     stems = {
         "da": "days",
+        "ev": "days",
         "ta": "days",
         "ho": "hours",
         "st": "hours",
@@ -174,11 +191,30 @@ def _adverb(hit: re.Match[str], phrase: TimePhrase) -> bool:
 @_reads(
     "every",
     rf"(?:{EACH} (?:weekday|workday|work day|working day|werktag|arbeitstag|wochentag)|(?:on )?(?:weekdays|workdays)|werktags|wochentags"
-    r"|an (?:werktagen|wochentagen|arbeitstagen)|unter der woche|(?:from |every |jeden |von )?(?:monday (?:to|through|thru|till|until|-) friday|montag (?:bis|-) freitag)(?= (?:, )?(?:at |um )?\d)"
-    r"|montags bis freitags)",
+    r"|an (?:werktagen|wochentagen|arbeitstagen)|unter der woche)",
 )
 def _on_weekdays(_: re.Match[str], phrase: TimePhrase) -> bool:
     phrase.every, phrase.weekdays = (1, "weeks"), frozenset(range(5))
+    return True
+
+
+@_reads(
+    "every",
+    rf"(?:(?:from|von|every|jeden) )?(?P<first>{WD})s? (?P<link>to|through|thru|till|until|-|bis) (?P<last>{WD})s?",
+)
+def _range_of_weekdays(hit: re.Match[str], phrase: TimePhrase) -> bool:
+    first, last = DAYS[hit["first"]], DAYS[hit["last"]]
+    days = frozenset((first + ahead) % 7 for ahead in range((last - first) % 7 + 1))
+    moves = hit["link"] in ("to", "till", "until") and (first, last) != (0, 4)
+    phrase.every, phrase.weekdays = (1, "weeks"), days
+    phrase.listed = not hit[0].startswith(("every", "jeden"))
+    phrase.vague |= moves or len(days) < 2  # "from Monday to Tuesday" may be where something moves
+    return True
+
+
+@_reads("always", r"(?:immer|always|stets)(?! (?:noch|wieder|mehr|wenn)(?: |$))")
+def _always(_: re.Match[str], phrase: TimePhrase) -> bool:
+    phrase.always = True
     return True
 
 

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
-from bot.core.recurrence import Rule
+from bot.core.recurrence import Once, Rule
 from bot.language.time_meaning import rule_of
 from bot.language.time_phrases import read_phrase
-from bot.language.time_vocabulary import TimePhrase
+from bot.language.time_vocabulary import ADVERB, TimePhrase
 from bot.language.time_words import Words, read_words
+from bot.language.unread_repetitions import has_limits, hints_at_repetition
 
 _LONGEST = 4_000
 _OF_SOMETHING_ELSE = frozenset(
@@ -60,17 +61,25 @@ _OPENING = (
     r"(?:(?:hey|hi|yo|hello|hallo|ok|okay|please|bitte|so|and|und|also|tapebot|guten morgen|guten tag|guten abend|good morning"
     r"|good evening)(?: [,!.])? ){0,3}"
 )
+_REGULAR = r"(?:(?P<regular{}>recurring|repeating|regular|wiederkehrende|regelmassige) )?"
+_REMINDER = rf"(?:reminder|erinnerung|(?=(?:{ADVERB}) (?:reminder|erinnerung)(?: |$)))"
 _REQUEST = re.compile(
     rf"{_OPENING}(?P<asked>"
     r"(?:(?:can|could|will|would) you )?(?:please )?remind me(?: please)?(?: again)?"
-    r"|(?:(?:can|could|will|would) you )?(?:please )?(?:set|create|make|add|schedule) (?:me )?(?:an? |another )?reminder(?: for me)?(?P<due> for)?"
-    r"|(?:i need|i want|i'd like|i would like) (?:a reminder|to be reminded|you to remind me)"
+    r"|(?:(?:can|could|will|would) you )?(?:please )?(?:set|create|make|add|schedule)(?: up)? (?:me )?(?:an? |another )?"
+    rf"{_REGULAR.format(1)}{_REMINDER}(?: for me)?(?: for)?"
+    rf"|(?:i need|i want|i'd like|i would like) (?:to be reminded|you to remind me|an? {_REGULAR.format(2)}{_REMINDER}(?: for)?)"
     r"|(?:erinnere|erinner|erinnre|erinnern sie|erinnerst du) mich(?: mal| doch| bitte| noch| nochmal){0,3}"
     r"|(?:kannst|konntest|wurdest|konnen|konnten) (?:du|sie) mich(?: mal| doch| bitte| noch| nochmal){0,3}(?P<late>)"
-    r"|(?:stell|stelle|setz|setze|erstell|erstelle|mach|mache) (?:mir )?(?:bitte )?(?:eine |ne )?erinnerung(?P<due2> fur)?"
+    r"|(?:stell|stelle|setz|setze|erstell|erstelle|mach|mache) (?:mir )?(?:bitte )?(?:eine |ne )?"
+    rf"{_REGULAR.format(3)}{_REMINDER}(?: fur)?"
     r"|(?:ich will|ich mochte|ich muss)(?P<late2>)"
-    r")(?= |$)(?: [,:])?"
+    r")(?:(?= |$)|(?<= ))(?: [,:])?"
 )
+_SET_FOR = re.compile(
+    rf"{_OPENING}(?:stell|stelle|setz|setze|erstell|erstelle|mach|mache) (?:mir )?(?:bitte )?(?:fur )?"
+)
+_THE_REMINDER = re.compile(r"(?:eine|ne) erinnerung(?: ein)?(?= |$)")
 _REMEMBERS = re.compile(
     r" ?(?:what|who|whom|whose|how|why|which|where|whether|if|when|was|wer|wen|wem|wie|warum|welche[rsnm]?|wo|ob|wenn|woran)(?= |$)"
 )
@@ -105,6 +114,9 @@ def find_reminder(text: str, now: datetime, zone: tzinfo) -> SpokenTime | None:
         if _REMEMBERS.match(words.folded, words.starts[min(begin, len(words.spans))]):
             return None
         found = _find(words, now, zone, begin)
+        regular = asked["regular1"] or asked["regular2"] or asked["regular3"]
+        if found is not None and regular and isinstance(found.rule, Once):
+            return None
     else:
         found = _time_before_request(words, now, zone)
     if found is None:
@@ -114,19 +126,21 @@ def find_reminder(text: str, now: datetime, zone: tzinfo) -> SpokenTime | None:
 
 
 def _time_before_request(words: Words, now: datetime, zone: tzinfo) -> SpokenTime | None:
-    """Return the reminder of "tomorrow at 9 remind me to ..."."""
-    opening = re.match(_OPENING, words.folded)
+    """Return the reminder of "tomorrow at 9 remind me to ..." and "stell mir für morgen um 9 eine Erinnerung: ..."."""
+    split = _SET_FOR.match(words.folded)
+    opening = split or re.match(_OPENING, words.folded)
     first = words.word_at(opening.end()) if opening else 0
     read = read_phrase(words, first)
     if read is None:
         return None
     phrase, end = read
     skipped = 1 if words.folded.startswith(", ", words.starts[end]) else 0
-    asked = _REQUEST.match(words.folded, words.starts[min(end + skipped, len(words.spans))])
-    rule = rule_of(phrase, now, zone)
-    if asked is None or rule is None or asked["late"] is not None or asked["late2"] is not None:
+    request = _THE_REMINDER if split else _REQUEST
+    asked = request.match(words.folded, words.starts[min(end + skipped, len(words.spans))])
+    if asked is None or any(asked.groupdict().get(late) is not None for late in ("late", "late2")):
         return None
-    return SpokenTime(rule, words.text_from(words.word_at(asked.end())))
+    rule = _sure_rule(words, phrase, [_Found(phrase, first, end)], now, zone)
+    return SpokenTime(rule, words.text_from(words.word_at(asked.end()))) if rule else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +148,16 @@ class _Found:
     phrase: TimePhrase
     first: int
     end: int
+    about_else: bool = False
 
 
 def _find(words: Words, now: datetime, zone: tzinfo, begin: int) -> SpokenTime | None:
-    chosen = _chosen(list(_phrases(words, begin)), words, begin)
+    read = list(_phrases(words, begin))
+    chosen = _chosen([found for found in read if not found.about_else], words, begin)
     if chosen is None:
         return None
     phrase, spans = chosen
-    rule = rule_of(phrase, now, zone)
+    rule = _sure_rule(words, phrase, spans, now, zone, read)
     if rule is None:
         return None
     parts, at = [], begin
@@ -154,8 +170,24 @@ def _find(words: Words, now: datetime, zone: tzinfo, begin: int) -> SpokenTime |
     return SpokenTime(rule, " ".join(part for part in parts if part.strip(" .?!,;:-")))
 
 
+def _sure_rule(
+    words: Words,
+    phrase: TimePhrase,
+    chosen: list[_Found],
+    now: datetime,
+    zone: tzinfo,
+    read: list[_Found] | None = None,
+) -> Rule | None:
+    """Return when a phrase is, if the words around it leave no doubt about whether and how it repeats."""
+    spans = [(found.first, found.end) for found in chosen]
+    if phrase.every is not None:
+        return None if has_limits(words, phrase, spans) else rule_of(phrase, now, zone)
+    others = [(found.first, found.end) for found in read or chosen]
+    return None if hints_at_repetition(words, spans, others) else rule_of(phrase, now, zone)
+
+
 def _phrases(words: Words, begin: int) -> Iterator[_Found]:
-    """Yield the phrases that say when, without those that are about something else."""
+    """Yield the phrases, with whether they say when something else is."""
     at = begin
     while at < len(words.spans):
         read = read_phrase(words, at)
@@ -164,8 +196,8 @@ def _phrases(words: Words, begin: int) -> Iterator[_Found]:
             continue
         phrase, end = read
         before = words.word(at - 1) if at > begin else ""
-        if before not in _OF_SOMETHING_ELSE:
-            yield _Found(phrase, at, end)
+        reminder = words.word(at + 1) in ("reminder", "erinnerung")  # "a daily reminder"
+        yield _Found(phrase, at, end, before in _OF_SOMETHING_ELSE and not reminder)
         at = end
 
 
@@ -177,7 +209,7 @@ def _chosen(
         return None
     first = found[0]
     more = found[1:]
-    if any(_goes_on(words, one.end) for one in found[:1] + more[-1:]):
+    if any(_goes_on(words, one.end, distance=one.phrase.distance is not None) for one in found[:1] + more[-1:]):
         return None
     gap = more[0].first - first.end if more else 9
     if gap == 0 or (gap <= 2 and words.word(first.end) in _AND):
@@ -192,10 +224,23 @@ def _chosen(
     return None if unsure else (first.phrase, [first])
 
 
-def _goes_on(words: Words, end: int) -> bool:
+def _goes_on(words: Words, end: int, *, distance: bool) -> bool:
     """Return whether a phrase is the first half of "at nine or ten", "every day until Friday"."""
     word, after = words.word(end), words.word(end + 1)
+    if word == "nach" and (after in _NACH_PLACES or (distance and _has_nach_verb(words, end))):
+        return False
     return word in _GOES_ON or (word in ("-", "/", "to", "and", "und") and after[:1].isdecimal())
+
+
+_NACH_PLACES = frozenset("hause oben unten draussen drinnen hinten vorn vorne".split())
+_NACH_VERBS = frozenset(
+    "sehen schauen gucken kucken fragen suchen erkundigen fahren fliegen gehen laufen reisen".split()
+)
+
+
+def _has_nach_verb(words: Words, nach: int) -> bool:
+    """Return whether "nach" belongs to a verb: "nach dem Teig sehen"."""
+    return any(words.word(at) in _NACH_VERBS for at in range(nach + 1, nach + 7))
 
 
 def _together(first: TimePhrase, second: TimePhrase) -> TimePhrase | None:

@@ -67,8 +67,7 @@ class _Meaning:
         if phrase.days is not None and phrase.kinds & {"date"}:
             return None
         if phrase.month_day == -1:
-            last = monthrange(self._today.year, self._today.month)[1]
-            return self._on(self._today.replace(day=last))
+            return self._next_of(self._ends_of_months())
         if phrase.date is not None:
             return self._next_of(self._dates(), named=phrase.date[0] is not None)
         if phrase.month_day is not None:
@@ -154,6 +153,11 @@ class _Meaning:
                 yield found
             elif found >= self._today:
                 return
+
+    def _ends_of_months(self) -> Iterator[date]:
+        year, month = self._today.year, self._today.month
+        for one_year, one_month in ((year, month), (year + month // 12, month % 12 + 1)):
+            yield date(one_year, one_month, monthrange(one_year, one_month)[1])
 
     def _days_of_months(self) -> Iterator[date]:
         number = self._phrase.month_day or 0

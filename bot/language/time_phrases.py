@@ -27,10 +27,34 @@ def read_phrase(words: Words, at: int) -> tuple[TimePhrase, int] | None:
         else:
             break
         at = words.word_at(end + 1)
-    return (phrase, at) if at > first else None
+    if not phrase.kinds - {"always"}:
+        return None
+    _settle_repetition(phrase)
+    return phrase, at
 
 
-_BETWEEN = re.compile(r"(?:, (?:den |the |and |und )?|- |immer |always |den |jeweils )")
+_BETWEEN = re.compile(r"(?:, (?:den |the |and |und )?|- |den |jeweils )")
+
+
+def _settle_repetition(phrase: TimePhrase) -> None:
+    """Decide how "always" and a list of weekdays repeat.
+
+    Three or more weekdays with a time repeat each week; two are as well the next two days.
+    """
+    timed = bool(phrase.kinds & {"clock", "part", "beside"})
+    if phrase.always and phrase.every is None:
+        if phrase.weekdays is not None:
+            phrase.every = (1, "weeks")
+        elif phrase.date is not None or phrase.month_day is not None:
+            phrase.every = (1, "years" if phrase.date else "months")
+        else:
+            phrase.vague |= not timed
+            phrase.every = (1, "days")
+    elif phrase.listed and (phrase.every is not None or len(phrase.weekdays or ()) > 2):
+        phrase.vague |= not timed
+        phrase.every = (1, "weeks")
+    elif phrase.listed:
+        phrase.vague = True
 
 
 def _read_part(folded: str, begin: int, phrase: TimePhrase) -> int | None:
