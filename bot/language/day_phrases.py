@@ -216,6 +216,8 @@ def _hour_sign(hit: re.Match[str], phrase: TimePhrase) -> bool:
     beside_day = phrase.kinds & {"date", "weekday", "near"}
     if not hit["at"] and not beside_day:
         return False
+    sure = hit["at"] or hit["minute"] or "date" in beside_day or int(hit["hour"]) > 12
+    phrase.vague |= not sure  # "work tomorrow 8h"
     return _set_clock(phrase, int(hit["hour"]), int(hit["minute"] or 0), None, face=False)
 
 

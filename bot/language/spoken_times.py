@@ -25,6 +25,7 @@ _OF_SOMETHING_ELSE = frozenset(
     " unsere unseren by till until before after since from between bis vor nach seit ab zwischen for fur furs of vom good guten"
     " starting ending than als every jeden not nicht a an ein eine einen einem einer".split()
 )
+_ARTICLES = frozenset(("a", "an", "eine", "ne"))
 _GOES_ON = frozenset(
     "until till or oder bis except ausser starting beginning ab zwischen between bzw through thru before after bevor nachdem nach vor".split()
 )
@@ -139,7 +140,8 @@ def _time_before_request(words: Words, now: datetime, zone: tzinfo) -> SpokenTim
     asked = request.match(words.folded, words.starts[min(end + skipped, len(words.spans))])
     if asked is None or any(asked.groupdict().get(late) is not None for late in ("late", "late2")):
         return None
-    rule = _sure_rule(words, phrase, [_Found(phrase, first, end)], now, zone)
+    found = [_Found(phrase, first, end)]
+    rule = rule_of(phrase, now, zone) if _is_sure(words, phrase, found, found) else None
     return SpokenTime(rule, words.text_from(words.word_at(asked.end()))) if rule else None
 
 
@@ -157,7 +159,7 @@ def _find(words: Words, now: datetime, zone: tzinfo, begin: int) -> SpokenTime |
     if chosen is None:
         return None
     phrase, spans = chosen
-    rule = _sure_rule(words, phrase, spans, now, zone, read)
+    rule = rule_of(phrase, now, zone) if _is_sure(words, phrase, spans, read) else None
     if rule is None:
         return None
     parts, at = [], begin
@@ -170,20 +172,12 @@ def _find(words: Words, now: datetime, zone: tzinfo, begin: int) -> SpokenTime |
     return SpokenTime(rule, " ".join(part for part in parts if part.strip(" .?!,;:-")))
 
 
-def _sure_rule(
-    words: Words,
-    phrase: TimePhrase,
-    chosen: list[_Found],
-    now: datetime,
-    zone: tzinfo,
-    read: list[_Found] | None = None,
-) -> Rule | None:
-    """Return when a phrase is, if the words around it leave no doubt about whether and how it repeats."""
+def _is_sure(words: Words, phrase: TimePhrase, chosen: list[_Found], read: list[_Found]) -> bool:
+    """Return whether the words around a phrase leave no doubt about whether and how it repeats."""
     spans = [(found.first, found.end) for found in chosen]
     if phrase.every is not None:
-        return None if has_limits(words, phrase, spans) else rule_of(phrase, now, zone)
-    others = [(found.first, found.end) for found in read or chosen]
-    return None if hints_at_repetition(words, spans, others) else rule_of(phrase, now, zone)
+        return not has_limits(words, phrase, spans)
+    return not hints_at_repetition(words, spans, [(found.first, found.end) for found in read])
 
 
 def _phrases(words: Words, begin: int) -> Iterator[_Found]:
@@ -196,8 +190,8 @@ def _phrases(words: Words, begin: int) -> Iterator[_Found]:
             continue
         phrase, end = read
         before = words.word(at - 1) if at > begin else ""
-        reminder = words.word(at + 1) in ("reminder", "erinnerung")  # "a daily reminder"
-        yield _Found(phrase, at, end, before in _OF_SOMETHING_ELSE and not reminder)
+        asked = before in _ARTICLES and words.word(at + 1) in ("reminder", "erinnerung")
+        yield _Found(phrase, at, end, before in _OF_SOMETHING_ELSE and not asked)
         at = end
 
 
@@ -209,7 +203,10 @@ def _chosen(
         return None
     first = found[0]
     more = found[1:]
-    if any(_goes_on(words, one.end, distance=one.phrase.distance is not None) for one in found[:1] + more[-1:]):
+    if any(
+        _goes_on(words, one.end, timed=bool(one.phrase.kinds & {"distance", "clock"}))
+        for one in found[:1] + more[-1:]
+    ):
         return None
     gap = more[0].first - first.end if more else 9
     if gap == 0 or (gap <= 2 and words.word(first.end) in _AND):
@@ -224,10 +221,10 @@ def _chosen(
     return None if unsure else (first.phrase, [first])
 
 
-def _goes_on(words: Words, end: int, *, distance: bool) -> bool:
+def _goes_on(words: Words, end: int, *, timed: bool) -> bool:
     """Return whether a phrase is the first half of "at nine or ten", "every day until Friday"."""
     word, after = words.word(end), words.word(end + 1)
-    if word == "nach" and (after in _NACH_PLACES or (distance and _has_nach_verb(words, end))):
+    if word == "nach" and (after in _NACH_PLACES or (timed and _has_nach_verb(words, end))):
         return False
     return word in _GOES_ON or (word in ("-", "/", "to", "and", "und") and after[:1].isdecimal())
 

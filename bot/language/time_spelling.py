@@ -1,6 +1,7 @@
 """Write misspelled and abbreviated words of time as the words that the phrases know. Pure.
 
-Rule 1: a word one letter away from a word of repetition is that word: "evry Friday", "jedn Sonntag".
+Rule 1: a word one letter away from a word of repetition, or with its letters in another order, is that word: "evry Friday",
+        "jedn Sonntag". So are the longer names of days and months: "Thurday".
 Rule 2: where that is not sure, the word becomes ``UNSURE``, and the text says no single time for sure.
 Rule 3: "Do" and "Thu" are days only beside a time, a date, a word as "every", or another such day.
 """
@@ -8,7 +9,7 @@ Rule 3: "Do" and "Thu" are days only beside a time, a date, a word as "every", o
 from __future__ import annotations
 
 import re
-from string import ascii_lowercase
+from collections.abc import Iterable
 
 from bot.language.time_vocabulary import ALL_DAYS, DAYS, MONTHS, PARTS, SHORT_DAYS, UNITS
 
@@ -21,27 +22,64 @@ _ADVERBS = (
 ).split()
 _OTHER_WORDS = frozenset(
     "avery emery eden reden rede jene jenen jener jenes jade jude jedi jaden etch dairy daisy doily early nearly dearly pearly"
-    " weakly meekly tauglich zimmer dimmer er ey".split()
+    " weakly meekly tauglich zimmer dimmer er ey montage sundae sontag toady toddy morgan haute augusta auguste".split()
 )
+_NAMES = [
+    name
+    for name in (*DAYS, *MONTHS, "tomorrow", "tonight", "ubermorgen", "today", "heute", "morgen")
+    if len(name) >= 5 and name not in ("march", "april")
+]
+_EACH_NOUNS = "day tag week woche month monat year jahr hour stunde morning evening abend night minute weekday weekend werktag".split()
 _REAL_WORDS = frozenset(("very", "ever"))
-_TIME_NOUNS = frozenset((*UNITS, *ALL_DAYS, *PARTS, "weekday", "weekend", "werktag", "wochenende", "other"))
+_TIME_NOUNS = frozenset(
+    (*UNITS, *ALL_DAYS, *PARTS, "weekday", "weekend", "werktag", "wochenende", "other")
+)
 _BESIDE_ADVERB = frozenset(("at", "um", "@", "gegen", "uhr", "am", "pm"))
 
 
-def _misspellings(word: str) -> set[str]:
-    """Return the texts that are one letter, or one swap of neighbours, away from a word."""
-    cuts = [(word[:at], word[at:]) for at in range(len(word) + 1)]
-    found = {left + right[1:] for left, right in cuts if right}
-    found |= {left + right[1] + right[0] + right[2:] for left, right in cuts if len(right) > 1}
-    for letter in ascii_lowercase:
-        found |= {left + letter + right[1:] for left, right in cuts if right}
-        found |= {left + letter + right for left, right in cuts}
-    return found
+_KNOWN = frozenset((*_ADVERBS, *_EACH, *_OTHER_WORDS, *_TIME_NOUNS, *MONTHS, *_NAMES))
 
 
-_NEAR = {near: word for word in (*_ADVERBS, *reversed(_EACH)) for near in _misspellings(word)}
-for _known in (*_ADVERBS, *_EACH, *_OTHER_WORDS, *_TIME_NOUNS):
-    _NEAR.pop(_known, None)
+def _cuts(word: str) -> list[str]:
+    """Return what is left of a word without one of its letters."""
+    return [word[:at] + word[at + 1 :] for at in range(len(word))]
+
+
+class _Spellings:
+    """Words, found by texts with one letter more, less, changed or moved."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words = list(words)
+        self._by_cut = {
+            (cut, len(word)): word for word in reversed(self._words) for cut in _cuts(word)
+        }
+        self._whole = dict.fromkeys(self._words)
+
+    def near(self, text: str) -> str | None:
+        """Return a word that is one letter away; None if none is, or if the text is a known word."""
+        size = len(text)
+        if text in _KNOWN or not 3 <= size <= _LONGEST:
+            return None
+        if shorter := self._by_cut.get((text, size + 1)):
+            return shorter
+        for cut in _cuts(text):
+            word = cut if cut in self._whole else self._by_cut.get((cut, size))
+            if word:
+                return word
+        return None
+
+
+_LONGEST = 14
+_SPELLINGS = _Spellings((*_EACH, *_ADVERBS, *_NAMES))
+_NOUN_SPELLINGS = _Spellings((*_EACH_NOUNS, *DAYS))
+_SHUFFLED = {"".join(sorted(word)): word for word in (*_NAMES, *_ADVERBS, "every", "jeden")}
+
+
+def _meant(word: str) -> str | None:
+    """Return the known word that a word may be; None if it is another word."""
+    if word in _KNOWN or len(word) > _LONGEST:
+        return None
+    return _SPELLINGS.near(word) or _SHUFFLED.get("".join(sorted(word)))
 
 
 def respell(words: list[str], raw: list[str]) -> None:
@@ -53,7 +91,10 @@ def respell(words: list[str], raw: list[str]) -> None:
     """
     for at, word in enumerate(words):
         if word[0].isalpha():
-            words[at] = _repetition(word, words[at - 1] if at else "", _word(words, at + 1))
+            before = words[at - 1] if at else ""
+            words[at] = _repetition(word, before, _word(words, at + 1))
+            if before in _EACH and (noun := _NOUN_SPELLINGS.near(word)):
+                words[at] = noun if len(noun) > 4 and noun[0] == word[0] else UNSURE
     _spell_weekdays(words, raw)
 
 
@@ -62,14 +103,21 @@ def _word(words: list[str], at: int) -> str:
 
 
 def _repetition(word: str, before: str, after: str) -> str:
-    meant = _NEAR.get(word)
+    meant = _meant(word)
+    if meant in _NAMES:
+        return meant if word[0] == meant[0] else word
     if meant in _ADVERBS:
         if word[0] == meant[0]:
             return meant
         beside = {before, after} & _BESIDE_ADVERB or after[:1].isdecimal()
         return UNSURE if beside else word
     before_time = after in _TIME_NOUNS or after.removesuffix("s") in _TIME_NOUNS
-    if meant and word[0] == meant[0] and word not in _REAL_WORDS and (meant != "each" or before_time):
+    if (
+        meant
+        and word[0] == meant[0]
+        and word not in _REAL_WORDS
+        and (meant != "each" or before_time)
+    ):
         return meant
     if before_time and (meant not in (None, "each") or _shortens(word)):
         return UNSURE
@@ -79,7 +127,13 @@ def _repetition(word: str, before: str, after: str) -> str:
 def _shortens(word: str) -> bool:
     """Return whether a word may be short for "every" or "jeden"."""
     full = {"e": "every", "j": "jeden"}.get(word[0])
-    if full is None or len(word) < 2 or len(word) >= len(full) or word in _OTHER_WORDS or word in _EACH:
+    if (
+        full is None
+        or len(word) < 2
+        or len(word) >= len(full)
+        or word in _OTHER_WORDS
+        or word in _EACH
+    ):
         return False
     letters = iter(full)
     return all(letter in letters for letter in word)

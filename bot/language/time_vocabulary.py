@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from bot.language.lexicon import MONTHS as LEXICON_MONTHS
 from bot.language.lexicon import WEEKDAYS
 
+
 @dataclass(slots=True)
 class TimePhrase:
     """What a phrase says; what it does not say is None.
@@ -128,9 +129,7 @@ NTH = rf"\d{{1,2}} (?:st|nd|rd|th)|\d{{1,2}} \.|{ORD}"
 COUNT = r"\d{1,4}(?:[.,]5)?|an?|(?:ei)?ne?[mnr]?"
 OF_MONTH = r"(?: (?:of|in|im|des|eines|jedes|jeden) (?:the |every |each |jedes |jeden )?(?:months?|monats?)| each month| every month)"
 EACH = r"(?:every|each|jede[nrsm]?)"
-ADVERB = (
-    r"daily|hourly|weekly|monthly|yearly|annually|(?:tag|stund|wochent|monat|jahr)lich(?:en?(?= erinnerung))?"
-)
+ADVERB = r"daily|hourly|weekly|monthly|yearly|annually|(?:tag|stund|wochent|monat|jahr)lich(?:en?(?= erinnerung))?"
 
 
 HALVES = {

@@ -123,6 +123,9 @@ def hints_at_repetition(
             after = words.word(at + 1)
             if after in _FEW or after in _TIME_NOUNS or words.word(at + 2) in _TIME_NOUNS:
                 return True
+            # "every full moon at 9", but not "at 9 call every customer"
+            if word != "alle" and (at == 0 or any(at == end for _, end in chosen)):
+                return True
         if word in _REGULARLY and any(
             first - _BESIDE_THE_TIME - 1 <= at <= end + _BESIDE_THE_TIME for first, end in chosen
         ):

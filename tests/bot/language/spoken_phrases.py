@@ -283,7 +283,7 @@ REMINDERS = {
         remind me on 12/05 to renew |  |
         remind me every Tuesday and Thursday at 6:30 pm to go to practice | cron 30 18 * * 2,4 | go to practice
         remind me a week from today to reply to Sam | 2026-02-18 10:00 | reply to Sam
-        remind me at the end of the month to send invoices |  |
+        remind me at the end of the month to send invoices | 2026-02-28 09:00 | send invoices
         remind me every 15 minutes to look up | every 15 minutes from 2026-02-11 10:15 | look up
         remind me every quarter to file taxes |  |
         remind me the night before the exam |  |
@@ -350,11 +350,11 @@ REMINDERS = {
         erinnere mich in der Früh an die Post | 2026-02-12 09:00 | die Post
         erinnere mich am 15. an die Steuer | 2026-02-15 09:00 | die Steuer
         erinnere mich am 15. Februar 2027 um 8:30 Uhr an die Steuer | 2027-02-15 08:30 | die Steuer
-        erinnere mich Ende des Monats an die Rechnung |  |
+        erinnere mich Ende des Monats an die Rechnung | 2026-02-28 09:00 | die Rechnung
         erinnere mich am Dienstagnachmittag an das Paket | 2026-02-17 15:00 | das Paket
         erinnere mich ab Montag jeden Tag um 8 an Vitamine |  |
         erinnere mich von Montag bis Freitag um 8 an Vitamine | cron 0 8 * * 1-5 | Vitamine
-        erinnere mich alle 14 Tage freitags an den Müll |  |
+        erinnere mich alle 14 Tage freitags an den Müll | every 2 weeks from 2026-02-13 09:00 | den Müll
         erinnere mich jeden zweiten Freitag um 7 an den Müll | every 2 weeks from 2026-02-13 07:00 | den Müll
         erinnere mich heute Nacht um 2 an den Meteorschauer |  |
         erinnere mich morgen in einer Stunde |  |

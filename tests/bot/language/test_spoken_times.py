@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from spoken_phrases import NOWS, REMINDERS, TIMES
+from unusual_phrases import UNUSUAL_REMINDERS, UNUSUAL_TIMES
 
 from bot.core.recurrence import Cron, Every, Rule, next_occurrence
 from bot.language.spoken_times import SpokenTime, find_reminder, find_time
@@ -44,14 +45,18 @@ def said(found: SpokenTime | None, zone: ZoneInfo) -> tuple[str, str]:
     return (as_text(found.rule, zone), found.rest) if found else ("", "")
 
 
-@pytest.mark.parametrize(("situation", "phrase", "rule", "rest"), [*rows(TIMES)])
+@pytest.mark.parametrize(
+    ("situation", "phrase", "rule", "rest"), [*rows(TIMES), *rows(UNUSUAL_TIMES)]
+)
 def test_a_time_is_found(situation: str, phrase: str, rule: str, rest: str) -> None:
     """A time and the rest of the text are what a person means."""
     now, zone = situation_of(situation)
     assert said(find_time(phrase, now, zone), zone) == (rule, rest)
 
 
-@pytest.mark.parametrize(("situation", "phrase", "rule", "rest"), [*rows(REMINDERS)])
+@pytest.mark.parametrize(
+    ("situation", "phrase", "rule", "rest"), [*rows(REMINDERS), *rows(UNUSUAL_REMINDERS)]
+)
 def test_a_reminder_is_found(situation: str, phrase: str, rule: str, rest: str) -> None:
     """A request to be reminded says when and of what."""
     now, zone = situation_of(situation)
@@ -59,7 +64,12 @@ def test_a_reminder_is_found(situation: str, phrase: str, rule: str, rest: str) 
 
 
 PIECES = sorted(
-    {word for _, phrase, *_ in [*rows(TIMES), *rows(REMINDERS)] for word in phrase.split()}
+    {
+        word
+        for table in (TIMES, REMINDERS, UNUSUAL_TIMES, UNUSUAL_REMINDERS)
+        for _, phrase, *_ in rows(table)
+        for word in phrase.split()
+    }
 )
 
 
