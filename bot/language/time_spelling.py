@@ -26,7 +26,17 @@ _OTHER_WORDS = frozenset(
 )
 _NAMES = [
     name
-    for name in (*DAYS, *MONTHS, "tomorrow", "tonight", "ubermorgen", "today", "heute", "morgen")
+    for name in (
+        *DAYS,
+        *(day + "s" for day in DAYS),
+        *MONTHS,
+        "tomorrow",
+        "tonight",
+        "ubermorgen",
+        "today",
+        "heute",
+        "morgen",
+    )
     if len(name) >= 5 and name not in ("march", "april")
 ]
 _EACH_NOUNS = "day tag week woche month monat year jahr hour stunde morning evening abend night minute weekday weekend werktag".split()
@@ -37,7 +47,9 @@ _TIME_NOUNS = frozenset(
 _BESIDE_ADVERB = frozenset(("at", "um", "@", "gegen", "uhr", "am", "pm"))
 
 
-_KNOWN = frozenset((*_ADVERBS, *_EACH, *_OTHER_WORDS, *_TIME_NOUNS, *MONTHS, *_NAMES))
+_KNOWN = frozenset(
+    ("all", "alle", *_ADVERBS, *_EACH, *_OTHER_WORDS, *_TIME_NOUNS, *MONTHS, *_NAMES)
+)
 
 
 def _cuts(word: str) -> list[str]:
@@ -72,6 +84,8 @@ class _Spellings:
 _LONGEST = 14
 _SPELLINGS = _Spellings((*_EACH, *_ADVERBS, *_NAMES))
 _NOUN_SPELLINGS = _Spellings((*_EACH_NOUNS, *DAYS))
+_COUNTED_SPELLINGS = _Spellings(unit for unit in UNITS if len(unit) > 3)
+_ALL_SPELLINGS = _Spellings(("alle",))
 _SHUFFLED = {"".join(sorted(word)): word for word in (*_NAMES, *_ADVERBS, "every", "jeden")}
 
 
@@ -93,8 +107,12 @@ def respell(words: list[str], raw: list[str]) -> None:
         if word[0].isalpha():
             before = words[at - 1] if at else ""
             words[at] = _repetition(word, before, _word(words, at + 1))
-            if before in _EACH and (noun := _NOUN_SPELLINGS.near(word)):
+            counted = before.isdecimal() and at > 1 and words[at - 2] in (*_EACH, "alle")
+            nouns = _COUNTED_SPELLINGS if counted else _NOUN_SPELLINGS
+            if (counted or before in _EACH) and (noun := nouns.near(word)):
                 words[at] = noun if len(noun) > 4 and noun[0] == word[0] else UNSURE
+            elif _word(words, at + 1).isdecimal() and _word(words, at + 2) in UNITS:
+                words[at] = UNSURE if _ALL_SPELLINGS.near(word) else words[at]
     _spell_weekdays(words, raw)
 
 

@@ -49,7 +49,7 @@ _TIME_NOUNS = frozenset(
 )
 _FEW = frozenset(("few", "couple", "paar", "so", "now", "other"))
 _REGULARLY = frozenset(
-    "always immer stets jeweils regularly regelmassig repeatedly wiederholt recurring repeating repeats wiederkehrend"
+    "always immer stets jeweils jew regularly regelmassig repeatedly wiederholt recurring repeating repeats wiederkehrend"
     " biweekly fortnightly quarterly zweiwochentlich vierteljahrlich halbjahrlich daily weekly monthly".split()
 )
 _BESIDE_THE_TIME = 2

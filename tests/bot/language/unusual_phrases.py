@@ -10,6 +10,11 @@ UNUSUAL_TIMES = {
         jeden tga um 8 Tabletten |  |
         taeglich um 7:30 Uhr Tabletten | every 1 days from 2026-02-12 07:30 | Tabletten
         dayli at 9 am check mail | every 1 days from 2026-02-12 09:00 | check mail
+        alle 2 Wochn am Montag um 9 Tonne | every 2 weeks from 2026-02-16 09:00 | Tonne
+        every 2 weks on Monday at 9 bins | every 2 weeks from 2026-02-16 09:00 | bins
+        ale 2 Wochen am Montag um 9 Tonne |  |
+        jew. Montag um 9 Tonne |  |
+        swim on Mondyas at 9 | every 1 weeks from 2026-02-16 09:00 | swim
         everyday at 6 pm walk | every 1 days from 2026-02-11 18:00 | walk
         buy dairy at 9 | 2026-02-11 21:00 | buy dairy
         I read every single day at 8 pm | every 1 days from 2026-02-11 20:00 | I read
