@@ -236,7 +236,7 @@ async def open_web(
 
         commands = builtin_commands([login_command(offer)])
         host = await stack.enter_async_context(
-            session_host(place, model, bounds=bounds, commands=commands)
+            session_host(place, model, bounds=bounds, commands=commands, metered=True)
         )
         access_control = await stack.enter_async_context(
             open_access_control(place, owners=["fake:7"], allow=["telegram:8"], clock=host.clock)

@@ -8,6 +8,7 @@ from datetime import tzinfo
 
 from bot.agent.approvals import Approvals
 from bot.agent.context import ContextBuilder
+from bot.agent.spending.spending import Spending
 from bot.agent.tools.registry import ToolRegistry
 from bot.agent.views.registry import DEFAULT_BUILDER
 from bot.agent.workspace_files import WorkspaceFiles
@@ -38,6 +39,7 @@ class Agent:
         vectors: Index for semantic search; None searches by words alone.
         judge: Model that checks whether quotes support a memory; None leaves that to rules.
         approvals: Numbers the calls that wait for a person's yes; without it no tool may act.
+        spending: Counts what models cost; None if nothing is counted.
     """
 
     model: Model
@@ -54,3 +56,4 @@ class Agent:
     vectors: VectorIndex | None = None
     judge: Model | None = None
     approvals: Approvals | None = None
+    spending: Spending | None = None

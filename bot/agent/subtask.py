@@ -22,6 +22,7 @@ from bot.core.clock import format_time
 from bot.core.errors import ModelError
 from bot.core.ids import new_id
 from bot.llm.base import Usage
+from bot.llm.spender import spends_as
 from bot.memory.records.compartments import Compartments
 from bot.memory.records.conversation_entries import LOOP_STEP
 from bot.memory.records.episodes import with_problem
@@ -104,7 +105,8 @@ class SubTaskRunner:
         while not task.text:
             calls.memory_seen = context.zone.read()
             built = await session.build(closing=task.steps + 1 >= most)
-            reply = await self._agent.model.complete(built.request)
+            with spends_as("task"):
+                reply = await self._agent.model.complete(built.request)
             task.steps += 1
             task.spent += reply.usage
             context.record_usage(reply.usage)

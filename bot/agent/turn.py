@@ -17,13 +17,22 @@ import anyio
 
 from bot.agent.handoff import make_handoff
 from bot.agent.request_builder import BuiltRequest, RequestBuilder, prompt_digest
+from bot.agent.spending.decision import LimitUse
+from bot.agent.spending.texts import notice_text
 from bot.agent.tool_calls import ToolCallRunner, pending_question
 from bot.agent.vision import unreadable_files_note
-from bot.core.errors import ContextOverflow, ModelError, ModelRejected, TransientModelError
+from bot.core.errors import (
+    BudgetReached,
+    ContextOverflow,
+    ModelError,
+    ModelRejected,
+    TransientModelError,
+)
 from bot.core.ids import new_id
 from bot.core.telemetry.metrics import TURN_SECONDS, count_error
 from bot.core.telemetry.tracing import current_traceparent, find_traceparent, save_traceparent, span
 from bot.llm.base import ModelReply, Usage
+from bot.llm.spender import current_spender
 from bot.memory.records.conversation_entries import (
     LOOP_STEP,
     TURN_END,
@@ -168,6 +177,9 @@ class Turn:
                     await self._calls.run_pending(self.id)
                 elif await self._answer(reply):
                     return
+        except BudgetReached as error:
+            logger.info("turn %s of %s: %s", self.id, self._tape.name, error)
+            await self.end("error", _apology(error), error=str(error))
         except ModelError as error:
             logger.warning("turn %s of %s failed: %s", self.id, self._tape.name, error)
             count_error("turn", error)
@@ -359,6 +371,9 @@ class Turn:
         answered = self._fold.window.messages_by_platform_id(self.inbound)
         if (note := unreadable_files_note(answered, self._agent.model.profile)) is not None:
             text = f"{text}\n\n{note}"
+        warned = self._near_limits()
+        if said := notice_text([use for use in warned if not use.is_reached]):
+            text = f"{text}\n\n_{said}_"
         self.partial = ""
         asked, buttons = pending_question(self._fold.window.entries, self.id)
         entry = message("assistant", f"{text}\n\n{asked}" if asked else text, turn=self.id)
@@ -370,7 +385,15 @@ class Turn:
             self._steps -= 1
             self._reconsidered += 1
             return False
+        if warned and self._agent.spending is not None:
+            # After the answer: a kill in between repeats the notice, and never loses it.
+            self._agent.spending.mark_warned(warned, current_spender())
         return True
+
+    def _near_limits(self) -> list[LimitUse]:
+        """Return the limits on spending of which the person must be told with this answer."""
+        spending = self._agent.spending
+        return [] if spending is None else spending.unwarned(current_spender())
 
     def _outdated(self) -> bool:
         """Return whether an answered message has a newer edit that may restart the call."""
@@ -427,6 +450,11 @@ class Turn:
 
 
 def _apology(error: ModelError) -> str:
+    if isinstance(error, BudgetReached):
+        return (
+            f"I did not ask the model: {error}. Your message is kept, and I will see it with your "
+            "next one."
+        )
     if isinstance(error, ContextOverflow):
         return (
             "This is too long for the model, even without older messages. Your message "

@@ -30,6 +30,7 @@ TapebotError
 │   ├── ContextOverflow      the prompt is longer than the model's window
 │   ├── ModelAuthError       the key is missing or refused
 │   ├── ModelRejected        the provider refuses this request
+│   ├── BudgetReached        a limit on spending is reached
 │   └── ModelUnavailable     the model cannot be used here (package or file missing)
 ├── MemoryRefused            a guard refused a memory write
 └── ConsolidationFailed      the model's consolidation cannot be used
@@ -181,6 +182,18 @@ class ModelRejected(ModelError):
 
 class ModelUnavailable(ModelError):
     """The model cannot be used here: a package or a file is missing."""
+
+
+class BudgetReached(ModelError):
+    """A limit on spending is reached, so no model was called; the text says which.
+
+    Attributes:
+        retry_after: Seconds after which the limit counts anew.
+    """
+
+    def __init__(self, message: str, *, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class MemoryRefused(TapebotError):

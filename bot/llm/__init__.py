@@ -9,5 +9,6 @@ __all__ = [
     "openai_format",
     "profiles",
     "retry",
+    "spender",
     "transcription",
 ]

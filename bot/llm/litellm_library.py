@@ -18,6 +18,7 @@ from typing import Any
 import anyio.to_thread
 
 from bot.core.errors import ModelRejected, ModelUnavailable
+from bot.llm.base import Usage
 from bot.llm.bounds import MOST_BYTES, MOST_LINE
 from bot.llm.provider_errors import model_error
 
@@ -87,6 +88,20 @@ def map_litellm_errors(name: str, secret: str | None) -> Iterator[None]:
         if (large := _too_large(exc)) is not None:
             raise ModelRejected(f"{name}: the model's server sent {large}") from exc
         raise model_error(exc, name=name, now=datetime.now(UTC), secret=secret) from exc
+
+
+def response_usage(answer: Any) -> Usage:
+    """Return the usage of an embedding or a transcription; the cost is None if litellm has none."""
+    usage = getattr(answer, "usage", None)
+    cost = (getattr(answer, "_hidden_params", None) or {}).get("response_cost")
+    tokens = [
+        getattr(usage, name, None) or getattr(usage, other, None) or 0
+        for name, other in (
+            ("prompt_tokens", "input_tokens"),
+            ("completion_tokens", "output_tokens"),
+        )
+    ]
+    return Usage(tokens[0], 0, tokens[1], cost if isinstance(cost, (int, float)) else None, 1)
 
 
 def _too_large(exc: BaseException) -> BaseException | None:

@@ -9,8 +9,9 @@ import anyio
 import stamina
 
 from bot.core.errors import ModelError, TransientModelError
-from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors
+from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors, response_usage
 from bot.llm.retry import LONGEST_WAIT
+from bot.llm.spender import report_usage
 
 logger = logging.getLogger(__name__)
 
@@ -107,6 +108,9 @@ class Transcriber:
                 api_base=self._api_base,
                 api_key=self._api_key or (_NO_KEY if self._api_base else None),
             )
+        usage = response_usage(answer)
+        if usage.prompt_tokens or usage.cost is not None:
+            report_usage(usage)
         text = getattr(answer, "text", None)
         if not isinstance(text, str):
             raise ModelError(f"{self._name}: the provider sent no transcript")

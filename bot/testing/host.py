@@ -20,6 +20,8 @@ from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.registry import CommandRegistry
 from bot.agent.consolidation.policy import ConsolidationPolicy
 from bot.agent.context import ContextBuilder
+from bot.agent.spending.metered_model import MeteredModel
+from bot.agent.spending.spending import Spending
 from bot.agent.tools.registry import Tool, ToolRegistry
 from bot.agent.views.registry import DEFAULT_BUILDER
 from bot.agent.workspace_files import WorkspaceFiles
@@ -30,6 +32,7 @@ from bot.core.errors import TapeNotFound
 from bot.llm.base import Model
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.vector_index import VectorIndex
+from bot.offline.model import OfflineModel
 from bot.runtime.sessions.erasure import EraseResidualFiles, erase_no_files
 from bot.runtime.sessions.services import SessionServices
 from bot.runtime.sessions.supervisor import Supervisor
@@ -152,6 +155,7 @@ async def session_host(
     traces: Callable[[LocalBus], EraseResidualFiles] = lambda _: erase_no_files,
     over: Callable[[LocalBus], Bus] = lambda bus: bus,
     memory_files: Path | None = None,
+    metered: bool = False,
 ) -> AsyncIterator[Host]:
     """Run tapes, bus and sessions with this model; an existing folder is continued.
 
@@ -170,6 +174,7 @@ async def session_host(
         traces: Creates the function that erases words in files beside tapes, given the bus.
         over: Wraps the bus that sessions and the channel ``fake`` use.
         memory_files: Folder for memory files; None writes none.
+        metered: Count what the model costs, and keep budgets.
 
     Yields:
         The running host.
@@ -180,11 +185,15 @@ async def session_host(
         folder / "bus", max_queued_messages=bounds.session_limit, sync=False, clock=clock
     )
     seen = over(bus)
-    agent = _agent(folder, model, clock, bounds, tools)
+    scopes = ScopeRegistry(store, clock)
+    members = scopes.identity_linker.people.members
+    spending = Spending(store, clock, ZoneInfo(bounds.timezone), members) if metered else None
+    model = model if spending is None else MeteredModel(model, spending, OfflineModel)
+    agent = replace(_agent(folder, model, clock, bounds, tools), spending=spending)
     by_meaning = vectors(store) if vectors is not None else None
     approvals = Approvals(store)
     agent = replace(agent, images=images, builder=builder, vectors=by_meaning, approvals=approvals)
-    scopes, files = ScopeRegistry(store, clock), None
+    files = None
     if memory_files is not None:
         files = MemoryFolder(memory_files, store, scopes, ZoneInfo(bounds.timezone), clock)
         scopes.observer = files.add_entry
@@ -196,7 +205,7 @@ async def session_host(
     channel = FakeChannel(seen.channel("fake"), now=clock.now)
     running = [
         service.run
-        for service in (supervisor, store, channel, by_meaning, files)
+        for service in (supervisor, store, channel, by_meaning, files, spending)
         if service is not None
     ]
     try:

@@ -356,7 +356,8 @@ class DiscordIntake:
         self._positions.follow(location.channel_id, message.id - 1, location.guild_id)
         notifier = self._notifier(received)
         async with notifier.report_failures():
-            files = [remote_file(each) for each in all_attachments(message)]
+            session, sender = location.address.session, str(message.author.id)
+            files = [remote_file(each, session, sender) for each in all_attachments(message)]
             taken = [await self._bus_client.receive_file(each, notifier) for each in files]
             inbound = self._inbound(received, role, tuple(taken))
             if inbound.text or inbound.quote or inbound.attachments or inbound.expects_answer:

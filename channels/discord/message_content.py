@@ -257,14 +257,22 @@ _CHUNK = 65_536
 Kind = Literal["image", "voice", "audio", "video", "document"]
 
 
-def remote_file(attachment: discord.Attachment) -> RemoteFile:
+def remote_file(attachment: discord.Attachment, session: str, sender: str) -> RemoteFile:
     """Return an attachment as a file that is not fetched yet."""
     mime = (attachment.content_type or _UNKNOWN).partition(";")[0].strip() or _UNKNOWN
 
     async def fetch(most: int) -> bytes:
         return await _fetch(attachment.url, most)
 
-    return RemoteFile(_kind(attachment, mime), attachment.filename, mime, attachment.size, fetch)
+    return RemoteFile(
+        _kind(attachment, mime),
+        attachment.filename,
+        mime,
+        attachment.size,
+        fetch,
+        session=session,
+        sender=sender,
+    )
 
 
 def _kind(attachment: discord.Attachment, mime: str) -> Kind:

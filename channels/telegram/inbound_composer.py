@@ -56,7 +56,7 @@ class InboundComposer:
         first = events[0]
         self._recent.record_chat(first)
         attachments = [
-            await self._media.receive(self._file(telegram_file))
+            await self._media.receive(self._file(event, telegram_file))
             for event in events
             for telegram_file in event.files
         ]
@@ -97,13 +97,15 @@ class InboundComposer:
         # Each part of a forwarded album names the source; a part with text says more.
         return next((one for one in found if "\n" in one), found[0] if found else None)
 
-    def _file(self, telegram_file: TelegramFile) -> RemoteFile:
+    def _file(self, event: UserEvent, telegram_file: TelegramFile) -> RemoteFile:
         return RemoteFile(
             kind=telegram_file.kind,
             name=telegram_file.name,
             mime=telegram_file.mime,
             size=telegram_file.size,
             fetch=partial(self._fetch, telegram_file),
+            session=event.address.session,
+            sender=event.sender.id,
         )
 
     async def _fetch(self, telegram_file: TelegramFile, most: int) -> bytes:

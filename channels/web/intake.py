@@ -136,7 +136,9 @@ class WebIntake:
         if not uploaded_files and not has_visible_text(text):
             raise _Refused("This message has no content to send.")
         taken = [
-            await self._context.media.receive(self._uploads.remote_file(user.id, uploaded_file))
+            await self._context.media.receive(
+                self._uploads.remote_file(user.id, user.address.session, uploaded_file)
+            )
             for uploaded_file in uploaded_files
         ]
         inbound = self._inbound(user, frame, role, text, taken)

@@ -128,11 +128,19 @@ class UploadStore:
             return None
         return await anyio.to_thread.run_sync(_read, self._of(user) / upload)
 
-    def remote_file(self, user: str, upload: UploadedFile) -> RemoteFile:
-        """Return an upload as a file for the ``AttachmentReceiver``."""
+    def remote_file(self, user: str, session: str, upload: UploadedFile) -> RemoteFile:
+        """Return an upload to a conversation as a file for the ``AttachmentReceiver``."""
         path = self._of(user) / upload.id
         fetch = partial(self._fetch, path)
-        return RemoteFile(upload.kind, upload.name, upload.mime, upload.size, fetch)
+        return RemoteFile(
+            upload.kind,
+            upload.name,
+            upload.mime,
+            upload.size,
+            fetch,
+            session=session,
+            sender=user,
+        )
 
     def mark_taken(self, upload: UploadedFile) -> None:
         """Record that an upload's message was accepted, so that it no longer counts as waiting."""

@@ -52,6 +52,8 @@ PAGES = (
     "{turn}",
     "/statistics",
     "/statistics?tape={tape}&days=7",
+    "/budget",
+    "/budget?whose=all",
     "/account",
 )
 LOST = "/timeline?tape=no:such"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bot.agent.commands.budget import BUDGET_COMMAND, budget_line
 from bot.agent.commands.memory import MEMORY_COMMAND
 from bot.agent.commands.problem import PROBLEM_COMMAND
 from bot.agent.commands.reference import REFERENCE_COMMAND
@@ -39,6 +40,7 @@ def builtin_commands(more: Iterable[Command] = ()) -> CommandRegistry:
             PROBLEM_COMMAND,
             REFERENCE_COMMAND,
             TAPE_COMMAND,
+            BUDGET_COMMAND,
             STATUS_COMMAND,
             HELP_COMMAND,
             START_COMMAND,
@@ -84,6 +86,8 @@ async def _status(_: str, context: CommandContext) -> CommandReply:
         f"- Usage: {_counted(usage.calls, 'model call')}, {usage.prompt_tokens} tokens read "
         f"({usage.cached_tokens} cached), {usage.completion_tokens} written, {cost}",
     ]
+    if (budget := await budget_line(context)) is not None:
+        lines.append(f"- Budget: {budget}")
     return CommandReply("\n".join(lines))
 
 

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Protocol
 
 from bot.agent.commands.parser import ParsedCommand, closest_name
+from bot.agent.spending.spending import Spending
 from bot.bus import Button, OutgoingFile, Role
+from bot.llm.spender import Spender
 from bot.memory.erasure.erasure_candidates import ErasurePreview
 from bot.memory.erasure.erasure_messages import ErasureResult
 from bot.memory.erasure.erasure_query import ErasureQuery
@@ -101,6 +103,16 @@ class CommandContext(Protocol):
     @property
     def author(self) -> CommandAuthor:
         """The person who sent the command."""
+        ...
+
+    @property
+    def spending(self) -> Spending | None:
+        """Counts what models cost; None if nothing is counted."""
+        ...
+
+    @property
+    def spender(self) -> Spender:
+        """The command's author, as models are called for them."""
         ...
 
     @property

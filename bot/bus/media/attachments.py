@@ -19,6 +19,7 @@ from bot.bus.media.media_types import IMAGES, audio_name, media_type
 from bot.bus.media.ports import AttachmentReceiver, RemoteFile
 from bot.core.errors import BusError, FileUnavailable, ModelError
 from bot.core.files import disk_error_text
+from bot.llm.spender import Spender, spends
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +100,11 @@ class AttachmentService(AttachmentReceiver):
                 return replace(taken, note=data)
             taken = await self._kept(taken, data)
             del data
-        return taken if taken.blob is None else await self._read(taken, taken.blob)
+        if taken.blob is None:
+            return taken
+        who = f"{file.session.partition(':')[0]}:{file.sender}" if file.sender else ""
+        with spends(Spender(who, file.session)):
+            return await self._read(taken, taken.blob)
 
     def _too_large(self) -> str:
         return f"larger than {self._max_bytes / _MEGABYTE:g} MB, not taken"

@@ -19,6 +19,8 @@ class RemoteFile:
         mime: The platform's media type; ``application/octet-stream`` if it gives none.
         size: The platform's size in bytes; None if it gives none.
         fetch: Returns the bytes, given the most to read. Raises ``FileUnavailable``.
+        session: Key of the conversation to which it was sent.
+        sender: The platform's id of who sent it, for whom its transcription is counted.
     """
 
     kind: Literal["image", "voice", "audio", "video", "document"]
@@ -26,6 +28,8 @@ class RemoteFile:
     mime: str
     size: int | None
     fetch: Callable[[int], Awaitable[bytes]]
+    session: str = ""
+    sender: str = ""
 
 
 class AttachmentReceiver(Protocol):

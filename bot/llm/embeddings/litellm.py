@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
 from bot.core.errors import ModelAuthError, ModelError
+from bot.llm.base import estimate_tokens
 from bot.llm.embeddings.base import Embedder, Vector
-from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors
+from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors, response_usage
+from bot.llm.spender import report_usage
 
 TIMEOUT = 30.0
 """Seconds to wait for one response."""
@@ -70,6 +73,10 @@ class LiteLLMEmbedder(Embedder):
                 api_base=self._api_base,
                 api_key=key,
             )
+        usage = response_usage(answer)
+        if not usage.prompt_tokens:
+            usage = replace(usage, prompt_tokens=sum(map(estimate_tokens, texts)))
+        report_usage(usage)
         vectors = list(self._vectors(answer))
         if len(vectors) != len(texts):
             raise ModelError(

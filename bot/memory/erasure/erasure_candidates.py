@@ -39,7 +39,7 @@ from bot.memory.session.linking.scope_registry import (
     is_shared_scope,
 )
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.scope.identities import IDENTITIES_TAPE, LOGINS_TAPE, channel_of
+from bot.memory.session.scope.identities import WORKSPACE_PREFIX, channel_of
 from bot.memory.session.state.session_fold import SCOPE_EVENT
 from bot.tape.batches import read_batches
 from bot.tape.entries import TapeEntry
@@ -149,9 +149,13 @@ class CandidateCollector:
         await self._find(finding, sources)
         if self._is_everybodys(finding):
             names = {source_tape.name for source_tape in sources}
-            # The tapes of identities and logins hold ids and names only, no text to erase.
-            names |= {IDENTITIES_TAPE, LOGINS_TAPE}
             others = [one for one in await self.store.list_tapes() if one not in names]
+            # The workspace's other tapes hold ids, names and numbers only, no text to erase.
+            others = [
+                one
+                for one in others
+                if one == WORKSPACE_SCOPE or not one.startswith(WORKSPACE_PREFIX)
+            ]
             sources += [SourceTape(one, own=False) for one in others]
         return await self._plan(finding, sources, scopes)
 

@@ -19,6 +19,8 @@ __all__ = [
     "problem_notes",
     "prompt_escaping",
     "proposals",
+    "spending",
+    "spending_amounts",
     "stemming",
     "tombstones",
     "transcript",

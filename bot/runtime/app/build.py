@@ -27,6 +27,7 @@ from bot.agent.commands.link import link_commands
 from bot.agent.commands.pair import pair_command
 from bot.agent.commands.registry import Command
 from bot.agent.consolidation.policy import ConsolidationPolicy
+from bot.agent.spending.spending import Spending
 from bot.agent.tools.registry import ToolRegistry
 from bot.agent.views.registry import context_builder
 from bot.agent.workspace_files import WorkspaceFiles
@@ -48,7 +49,7 @@ from bot.memory.gate.write_gate import GateThresholds, WriteGate
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.vector_index import VectorIndex
 from bot.runtime.app.database_services import DatabaseServices, open_database_services
-from bot.runtime.app.models import Models, make_models
+from bot.runtime.app.models import Models, make_models, meter
 from bot.runtime.app.residual_files import ResidualFiles
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.app.web import WebSetup
@@ -77,6 +78,7 @@ class App:
         access_control: Decides who may use the bot.
         attachments: Fetches, stores and reads files that people send.
         vectors: Index for semantic search; None without an embedding model.
+        spending: Counts what models cost.
         database_services: Connections, wake-ups and leases; None without a database.
         web: Configuration and logins of the website.
         memory_files: Readable copies of memory; None without a folder for them.
@@ -91,6 +93,7 @@ class App:
     access_control: AccessControl
     attachments: AttachmentService
     vectors: VectorIndex | None
+    spending: Spending
     database_services: DatabaseServices | None
     web: WebSetup
     memory_files: MemoryFolder | None
@@ -151,15 +154,20 @@ def _assemble(
     """Build what needs no closing from what does."""
     blobs = _blobs(settings.home, database)
     approvals = Approvals(store)
-    vectors = _vectors(settings, store, models.embedder, clock)
     scopes = ScopeRegistry(store, clock, gate=_gate(settings))
+    members = scopes.identity_linker.people.members
+    spending = Spending(store, clock, ZoneInfo(settings.timezone), members)
+    models = meter(models, spending)
+    vectors = _vectors(settings, store, models.embedder, clock)
     memory_files = make_memory_files(settings, store, scopes, clock)
     web = WebSetup(settings, store, access_control, scopes, clock, database is not None)
     services = _services(
         settings,
         bus=bus,
         store=store,
-        agent=replace(_agent(settings, clock, models, blobs, vectors), approvals=approvals),
+        agent=replace(
+            _agent(settings, clock, models, blobs, vectors, spending=spending), approvals=approvals
+        ),
         scopes=scopes,
         approvals=ApprovalCommands(approvals, bus),
         commands=[pair_command(access_control), *link_commands(bus.send), *web.commands()],
@@ -176,6 +184,7 @@ def _assemble(
         access_control=access_control,
         attachments=_attachments(settings, blobs, models, services.agent),
         vectors=vectors,
+        spending=spending,
         database_services=database,
         web=web,
         memory_files=memory_files,
@@ -303,7 +312,13 @@ def _attachments(
 
 
 def _agent(
-    settings: Settings, clock: Clock, models: Models, blobs: Blobs, vectors: VectorIndex | None
+    settings: Settings,
+    clock: Clock,
+    models: Models,
+    blobs: Blobs,
+    vectors: VectorIndex | None,
+    *,
+    spending: Spending,
 ) -> Agent:
     agent = Agent(
         model=models.main,
@@ -319,6 +334,7 @@ def _agent(
         recall_tokens=settings.recall_tokens,
         vectors=vectors,
         judge=models.judge,
+        spending=spending,
     )
     return replace(agent, tools=ToolRegistry(builtin_tools(agent)))
 

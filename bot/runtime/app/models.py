@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import anyio
 
+from bot.agent.spending.metered_model import OFFLINE, MeteredModel
+from bot.agent.spending.metered_services import (
+    MeteredEmbedder,
+    MeteredTranscriber,
+    TranscriptionModel,
+)
+from bot.agent.spending.spending import Spending
 from bot.llm.base import Model
 from bot.llm.embeddings.base import Embedder
-from bot.llm.embeddings.registry import build_embedder
+from bot.llm.embeddings.registry import LOCAL, build_embedder
 from bot.llm.transcription import Transcriber
 from bot.runtime.models import build_model
 from bot.runtime.settings import Settings
@@ -21,7 +29,7 @@ class Models:
     main: Model
     judge: Model | None
     embedder: Embedder | None
-    transcriber: Transcriber | None
+    transcriber: TranscriptionModel | None
 
     async def aclose(self) -> None:
         """Close them all."""
@@ -43,6 +51,25 @@ def make_models(settings: Settings) -> Models:
     main = make_model(settings)
     judge = make_judge(settings, main)
     return Models(main, judge, _embedder(settings), _transcriber(settings))
+
+
+def meter(models: Models, spending: Spending) -> Models:
+    """Return the same models with their calls counted, apart from those that call out to nobody."""
+
+    def metered(model: Model) -> Model:
+        if model.name == OFFLINE:
+            return model
+        offline = partial(build_model, OFFLINE, limiter=anyio.CapacityLimiter(1))
+        return MeteredModel(model, spending, offline)
+
+    main, judge, embedder = metered(models.main), models.judge, models.embedder
+    if judge is not None:
+        judge = main if judge is models.main else metered(judge)
+    if embedder is not None and embedder.name != LOCAL:
+        embedder = MeteredEmbedder(embedder, spending)
+    if (transcriber := models.transcriber) is not None:
+        transcriber = MeteredTranscriber(transcriber, spending)
+    return replace(models, main=main, judge=judge, embedder=embedder, transcriber=transcriber)
 
 
 def make_model(settings: Settings) -> Model:

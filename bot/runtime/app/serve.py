@@ -96,6 +96,7 @@ async def _background_services(
             _watch(tasks, monitoring, "wake-ups", app.database_services.wakeups.run)
             _watch(tasks, monitoring, "leases", app.database_services.leases.run)
         _watch(tasks, monitoring, "bus", app.bus.run)
+        tasks.start_soon(app.spending.run)
         try:
             yield
         finally:

@@ -16,7 +16,8 @@ from anyio.abc import TaskGroup
 from bot.core.clock import Clock
 
 _FIRST_RETRY = 30.0
-_LONGEST_RETRY = 3_600.0
+LONGEST_RETRY = 3_600.0
+"""Seconds of the longest pause."""
 
 CONSOLIDATION = "(consolidation)"
 VERIFICATION = "(fact verification)"
@@ -35,7 +36,7 @@ WorkingOn = Callable[[Callable[[], Sequence[str]]], AbstractContextManager[None]
 
 def retry_seconds(failures: int) -> float:
     """Return the seconds to wait after so many failures in a row; they double up to an hour."""
-    return min(_FIRST_RETRY * 2.0 ** (min(failures, 12) - 1), _LONGEST_RETRY)
+    return min(_FIRST_RETRY * 2.0 ** (min(failures, 12) - 1), LONGEST_RETRY)
 
 
 class BackgroundRun:

@@ -7,8 +7,10 @@ from pathlib import Path
 from bot.agent.commands.approvals import decider
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandAuthor, CommandRegistry, CommandReply
+from bot.agent.spending.spending import Spending
 from bot.bus import ReceivedMessage
 from bot.core.errors import TapebotError
+from bot.llm.spender import Spender, spends
 from bot.memory.erasure.entry_matcher import ErasureRights
 from bot.memory.erasure.erasure_candidates import CandidateCollector, ErasurePreview
 from bot.memory.erasure.erasure_messages import ErasureResult
@@ -46,7 +48,8 @@ async def run_command(
             reply = CommandReply(commands.unknown(parsed))
         else:
             context = SessionContext(session, command_author(delivery.inbound), entry)
-            reply = await command.run(parsed.arguments, context)
+            with spends(context.spender):
+                reply = await command.run(parsed.arguments, context)
     except TapebotError as error:
         reply = CommandReply(f"That did not work: {error}.")
     await writer.reply(delivery, parsed, reply)
@@ -90,6 +93,20 @@ class SessionContext:
         self._agent = session.services.agent
         self.author = author
         self._entry = entry
+
+    @property
+    def spending(self) -> Spending | None:
+        """Counts what models cost; None if nothing is counted."""
+        return self._agent.spending
+
+    @property
+    def spender(self) -> Spender:
+        """The command's author, as models are called for them."""
+        author = self.author
+        # An id of another surface has its channel already.
+        elsewhere = ":" in author.id
+        identity = author.id if elsewhere else identity_at(self.tape.name, author.id)
+        return Spender(identity, self.tape.name, "", author.role == "owner", author.inbound)
 
     @property
     def command_entry(self) -> TapeEntry:
@@ -175,6 +192,8 @@ class SessionContext:
         zone = self._agent.timezone
         if self._session.consolidator.running:
             return "running"
+        if (paused := self._session.consolidator.budget_pause()) is not None:
+            return f"waits: {paused}"
         failure = self.fold.consolidation_failure
         if failure is not None:
             when, error = format_entry_time(failure, zone), failure.data.get("error")

@@ -21,7 +21,7 @@ from bot.agent.consolidation.runner import (
     failed_attempts,
     record_result,
 )
-from bot.core.errors import ConsolidationFailed, ModelError, TapeError
+from bot.core.errors import BudgetReached, ConsolidationFailed, ModelError, TapeError
 from bot.core.telemetry.metrics import (
     CONSOLIDATION_BACKLOG,
     CONSOLIDATION_SECONDS,
@@ -29,10 +29,17 @@ from bot.core.telemetry.metrics import (
     count_error,
 )
 from bot.core.telemetry.tracing import span
+from bot.llm.spender import Spender, spends
 from bot.memory.records.transcript import recorded_at
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
-from bot.runtime.sessions.background_run import BackgroundRun, Outcome, retry_seconds
+from bot.runtime.sessions.background_run import (
+    LONGEST_RETRY,
+    BackgroundRun,
+    Outcome,
+    retry_seconds,
+)
+from bot.runtime.sessions.spenders import background_spender
 
 logger = logging.getLogger(__name__)
 
@@ -90,10 +97,24 @@ class Consolidator:
             CONSOLIDATION_BACKLOG.mark_done(self._tape.name)
             return
         CONSOLIDATION_BACKLOG.mark_due(self._tape.name, self._fold.window.unconsolidated)
-        if (wait := self._seconds_to_wait()) > 0:
+        paused = self.budget_pause()
+        wait = self._seconds_to_wait()
+        if paused is not None:
+            wait = max(wait, min(paused.retry_after, LONGEST_RETRY))
+        if wait > 0:
             self._run.wait(tasks, wait)
         else:
             self._run.start(tasks, partial(self._attempt, due))
+
+    def budget_pause(self) -> BudgetReached | None:
+        """Return which budget keeps consolidations waiting; None if none does."""
+        spending = self._agent.spending
+        if spending is None:
+            return None
+        return spending.background_pause(self._spender(), "consolidation")
+
+    def _spender(self) -> Spender:
+        return background_spender(self._tape.name, self._fold.window.conversation())
 
     def cancel(self) -> None:
         """Cancel the background work; the range stays unconsolidated."""
@@ -105,6 +126,8 @@ class Consolidator:
         """Record a failure on the tape, for ``/memory`` and ``/status``."""
         attempt = failed_attempts(self._fold.consolidation_failure) + 1
         wait = retry_seconds(attempt)
+        if isinstance(error, BudgetReached):
+            wait = min(error.retry_after, LONGEST_RETRY)
         data: dict[str, Any] = {
             "error": why,
             "after": self._fold.window.consolidated_through,
@@ -166,7 +189,7 @@ class Consolidator:
         began, outcome = time.perf_counter(), "cancelled"
         logger.info("Memory consolidation of %s: entries %s", self._tape.name, entry_range.text)
         try:
-            with span("consolidation"):
+            with span("consolidation"), spends(self._spender()):
                 consolidation_result = await consolidate(
                     self._agent.model,
                     self._memory,

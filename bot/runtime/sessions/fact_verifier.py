@@ -18,11 +18,13 @@ from bot.agent.agent import Agent
 from bot.agent.consolidation.claim_judge import ClaimQuestion, judge_claims
 from bot.agent.consolidation.evidence_checker import EvidenceChecker
 from bot.llm.base import Model, Usage
+from bot.llm.spender import spends
 from bot.memory.gate.cited_sentences import is_quotable, join_quotable, user_names
 from bot.memory.records.fact import Fact
 from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.runtime.sessions.background_run import BackgroundRun, Outcome, retry_seconds
+from bot.runtime.sessions.spenders import background_spender
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +86,8 @@ class FactVerifier:
             user_names(self._memory.facts()),
         )
         questions = [self._question(fact, checker) for fact in facts]
-        judgements, usage = await judge_claims(judge, questions, self._agent.timezone)
+        with spends(background_spender(self._memory.tape.name, spoken)):
+            judgements, usage = await judge_claims(judge, questions, self._agent.timezone)
         answered = list(zip(facts, judgements, strict=True))
         return partial(self._record, answered, usage)
 

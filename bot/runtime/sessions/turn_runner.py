@@ -11,12 +11,14 @@ from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandReply
 from bot.agent.turn import Turn
 from bot.bus import Activity, PartialAnswer, ReceivedMessage
+from bot.llm.spender import Spender, spends
 from bot.memory.records.conversation_entries import inbound_ids
 from bot.memory.records.pending_calls import PendingCall, decided_entry
 from bot.memory.records.transcript import speaker_label
 from bot.memory.session.state.turn_fold import OpenTurn
 from bot.runtime.sessions.background_run import WorkingOn
 from bot.runtime.sessions.session import Session
+from bot.runtime.sessions.spenders import turn_spender
 from bot.runtime.sessions.writer import GAVE_UP, SessionWriter, retry_button
 from bot.tape.entries import TapeEntry
 
@@ -155,7 +157,8 @@ class TurnRunner:
             self._fold.window.messages_by_platform_id(suspects)
         )
         turn.notes += await self._quote([*opened.retries, *split])
-        await turn.resume(opened)
+        with spends(self._spender(turn)):
+            await turn.resume(opened)
         await self.run(turn)
 
     # Run and end.
@@ -164,8 +167,15 @@ class TurnRunner:
         """Run a turn to its end, and send partials as its text grows."""
         async with anyio.create_task_group() as streaming:
             streaming.start_soon(self._stream, turn)
-            await turn.run()
+            with spends(self._spender(turn)):
+                await turn.run()
             streaming.cancel_scope.cancel()
+
+    def _spender(self, turn: Turn) -> Spender:
+        """Return for whom a turn calls models: who wrote the newest message that it answers."""
+        window = self._fold.window
+        answered = window.messages_by_platform_id(turn.inbound)
+        return turn_spender(self._session.key, turn.id, answered or window.conversation())
 
     async def stop(self, delivery: ReceivedMessage, parsed: ParsedCommand) -> None:
         """Answer ``/stop`` once the job is cancelled; messages that were recorded stay."""

@@ -48,6 +48,11 @@ _BOOKKEEPING = (
     "shared.",
     "synthesis.",
     "gate.",
+    "spent",
+    "reserved",
+    "settled",
+    "budget.",
+    "workspace.",
 )
 _RECALLED = frozenset(
     {

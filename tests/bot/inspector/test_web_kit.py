@@ -70,10 +70,10 @@ async def test_a_member_is_shown_the_way_to_what_is_theirs_alone() -> None:
     async with open_web() as rig:
         answer = await rig.member.get("/account", headers={"Accept": "text/html"})
         links = re.findall(r'href="(/[a-z]*)"', answer.text.partition("</header>")[0])
-        assert sorted({*links}) == ["/", "/account"]
+        assert sorted({*links}) == ["/", "/account", "/budget"]
         owners = await rig.page("/account")
         links = re.findall(r'href="(/[a-z]*)"', owners.partition("</header>")[0])
-        assert sorted({*links}) == ["/", "/account", "/sessions", "/statistics"]
+        assert sorted({*links}) == ["/", "/account", "/budget", "/sessions", "/statistics"]
 
 
 async def test_a_page_that_is_not_there_tells_the_way_back() -> None:

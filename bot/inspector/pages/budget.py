@@ -1,0 +1,124 @@
+"""The page of spending and limits: everybody's own, and all of it for owners."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse
+
+from bot.agent.spending.texts import ROLES
+from bot.inspector.dependencies import Member, WebContextDep
+from bot.inspector.pages.statistics import count, dollars
+from bot.inspector.plots import Plot, Series
+from bot.inspector.reading.spending import (
+    SpendingView,
+    SpentAmount,
+    SpentDay,
+    own_spending,
+    workspace_spending,
+)
+from bot.inspector.rendering import render_page
+
+router = APIRouter(include_in_schema=False)
+
+_DAYS = 30
+_SERIES = 6
+_OTHERS = "others"
+
+Whose = Annotated[Literal["own", "all"], Query(description="Whose spending.")]
+
+
+@router.get("/budget")
+async def budget(
+    *, request: Request, web: WebContextDep, visitor: Member, whose: Whose = "own"
+) -> HTMLResponse:
+    """Render one's own spending; for owners also everybody's."""
+    if whose == "all" and visitor.role == "owner":
+        found: SpendingView = (whole := await workspace_spending(web, _DAYS))
+        tables = [
+            ("Person", whole.people, "nobody in particular"),
+            ("Conversation", whole.chats, "outside of conversations"),
+            ("Use", [row.model_copy(update={"name": _role(row.name)}) for row in whole.roles], ""),
+            ("Model", whole.models, ""),
+        ]
+    else:
+        whose, tables = "own", []
+        found = await own_spending(web, visitor, _DAYS)
+    return render_page(
+        request,
+        "budget.html",
+        visitor,
+        found=found,
+        whose=whose,
+        tables=tables,
+        plots=_plots(found.days),
+        money=money,
+    )
+
+
+def money(amount: SpentAmount) -> str:
+    """Format what was used in US dollars, with what is assumed."""
+    return dollars(amount.cost + amount.assumed)
+
+
+def _role(name: str) -> str:
+    return ROLES.get(name, name)
+
+
+def _plots(days: Sequence[SpentDay]) -> list[Plot]:
+    labels = [f"{date.fromisoformat(day.day):%b} {int(day.day[8:])}" for day in days]
+    spent = sum(one.cost + one.assumed for day in days for one in day.roles.values())
+    tokens = sum(one.tokens for day in days for one in day.roles.values())
+    return [
+        Plot(
+            "spent",
+            "Cost by use",
+            f"{dollars(spent)} in these days, assumed prices included.",
+            labels,
+            _series(days, tokens=False),
+            dollars,
+        ),
+        Plot(
+            "spent-tokens",
+            "Tokens by use",
+            f"{count(tokens)} tokens in these days.",
+            labels,
+            _series(days, tokens=True),
+            count,
+            whole=True,
+        ),
+    ]
+
+
+def _series(days: Sequence[SpentDay], *, tokens: bool) -> tuple[Series, ...]:
+    """Return a series for each use that has a colour of its own, the most expensive first."""
+
+    def value(amount: SpentAmount) -> float:
+        return amount.tokens if tokens else amount.cost + amount.assumed
+
+    roles = _roles(days)
+    named = roles if len(roles) <= _SERIES else roles[: _SERIES - 1]
+    made = [
+        Series(_role(role), [value(day.roles[role]) if role in day.roles else 0 for day in days])
+        for role in named
+    ]
+    if len(named) < len(roles):
+        rest = [
+            sum(value(amount) for role, amount in day.roles.items() if role not in named)
+            for day in days
+        ]
+        made.append(Series(_OTHERS, rest))
+    return tuple(made)
+
+
+def _roles(days: Sequence[SpentDay]) -> list[str]:
+    """Return the roles, the most expensive first: the same order and colours in all plots."""
+    sums: dict[str, tuple[float, int]] = {}
+    for day in days:
+        for role, amount in day.roles.items():
+            money, tokens = sums.get(role, (0.0, 0))
+            sums[role] = (money + amount.cost + amount.assumed, tokens + amount.tokens)
+    return sorted(sums, key=lambda role: (sums[role], role), reverse=True)
