@@ -33,6 +33,7 @@ FIGURES = {
     "index": "from an append until it is found, and the index's share of a turn",
     "bus": "the memory bus: a gated write, a fold after many events, a context packet",
     "month": "a month of daily use: what is remembered, beside what is true",
+    "schedules": "the start with many waiting schedules, and the model calls of an idle program",
     "encodings": "what a month's memory costs a model, as JSON and encoded",
     "remote": "durable appends a second over HTTP",
     "postgres": "the store and the bus in PostgreSQL, beside files and one process",

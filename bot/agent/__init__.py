@@ -9,6 +9,7 @@ __all__ = [
     "context",
     "request_builder",
     "request_reconstruction",
+    "schedules",
     "spending",
     "subtask",
     "tools",

@@ -17,6 +17,7 @@ from bot.agent.views.summaries import SummaryReader
 from bot.agent.vision import ImageTracker, with_images
 from bot.llm.base import ChatMessage, ModelRequest, ToolSpec
 from bot.memory.records.attachments import attachments_in
+from bot.memory.records.schedules import find_zone
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.recall import recallable_facts
 from bot.memory.session.state.session_fold import SessionFold
@@ -132,11 +133,13 @@ class RequestBuilder:
         """Return the current system prompt."""
         agent = self.agent
         builder = agent.builder
+        name = self.fold.schedules.zone_name
+        zone = (find_zone(name) if name else None) or agent.timezone
         return system_prompt(
             PromptInputs(
-                today=agent.clock.now().astimezone(agent.timezone).date(),
-                timezone=agent.timezone,
-                timezone_name=agent.timezone_name,
+                today=agent.clock.now().astimezone(zone).date(),
+                timezone=zone,
+                timezone_name=name or agent.timezone_name,
                 memory=self.fold.prompt_snapshot,
                 boundary=None if builder.anchors else self.fold.boundary,
                 workspace=await agent.workspace.read(),

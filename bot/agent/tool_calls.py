@@ -111,7 +111,7 @@ class ToolCallRunner:
 
     async def _run_and_record(self, turn: str, call: ToolCall) -> str:
         """Run a call and write its result to the tape; return its status."""
-        session, context = self._session, self._context(turn, call)
+        session, context = self._session, self.context(turn, call.id)
         tool = session.agent.tools.get(call.name)
         if tool is not None and tool.effect == "acts":
             outcome = await self._ask_approval(turn, call, context)
@@ -184,7 +184,7 @@ class ToolCallRunner:
                     await session.tape.append(started_entry(call))
                 outcome = await session.agent.tools.run(
                     ToolCall(call.key, call.tool, call.arguments),
-                    replace(self._context(turn), call_key=call.key, by_owners=True),
+                    replace(self.context(turn), call_key=call.key, by_owners=True),
                 )
                 status = "ok" if outcome.status == "ok" else "error"
             content = outcome.text(session.zone.read())
@@ -201,7 +201,8 @@ class ToolCallRunner:
             for entry in result_entries(call, "unknown", "", turn=turn)
         ]
 
-    def _context(self, turn: str, call: ToolCall | None = None) -> ToolContext:
+    def context(self, turn: str, call_id: str = "") -> ToolContext:
+        """Return what a call of a turn may use."""
         session, window = self._session, self._session.fold.window
         asking = self._asking()
         return ToolContext(
@@ -213,7 +214,7 @@ class ToolCallRunner:
             turn=turn,
             view_start=window.first_id,
             turn_start=next(iter(window.turn_starts()[-1:]), window.first_id),
-            call_key="" if call is None else f"{session.tape.name}:{turn}:{call.id}",
+            call_key=f"{session.tape.name}:{turn}:{call_id}" if call_id else "",
             by_owners=bool(asking) and all(map(is_owner, asking)),
             answered_messages=asking,
             vectors=session.agent.vectors,

@@ -17,6 +17,7 @@ import anyio
 
 from bot.agent.handoff import make_handoff
 from bot.agent.request_builder import BuiltRequest, RequestBuilder, prompt_digest
+from bot.agent.schedules.due_tape import is_occurrence_id
 from bot.agent.spending.decision import LimitUse
 from bot.agent.spending.texts import notice_text
 from bot.agent.tool_calls import ToolCallRunner, pending_question
@@ -98,6 +99,11 @@ class Turn:
         self._reconsidered = 0
 
     @property
+    def reply_to(self) -> str | None:
+        """The platform's id of the newest message that it answers; None if no person sent one."""
+        return next((one for one in reversed(self.inbound) if not is_occurrence_id(one)), None)
+
+    @property
     def ended(self) -> bool:
         """True if the tape holds the turn's end."""
         opened = self._fold.turns.open_turn
@@ -110,6 +116,8 @@ class Turn:
         *,
         joined: Sequence[int] = (),
         retries: Sequence[str] = (),
+        before: Sequence[TapeEntry] = (),
+        task: str = "",
     ) -> list[TapeEntry]:
         """Write the messages and the turn's start to the tape; return the messages as written.
 
@@ -118,6 +126,8 @@ class Turn:
             inbound: Platform ids of all messages answered.
             joined: Entry ids of queued messages that this turn takes in.
             retries: Platform ids of messages of interrupted turns that this turn answers.
+            before: Entries of whatever starts the turn, such as a schedule's occurrence.
+            task: Id of the schedule whose task the turn does.
         """
         self._began = self._agent.clock.monotonic()
         self.inbound = list(inbound)
@@ -132,18 +142,21 @@ class Turn:
         }
         if retries:
             data["retries"] = list(retries)
+        if task:
+            data["task"] = task
         if (
             cause := next((m.meta["cause"] for m in arrived if "cause" in m.meta), None)
         ) is not None:
             data["cause"] = cause
         written = await self._tape.append_composed(
             lambda _: [
+                *before,
                 *arrived,
                 *self._requests.prompt_entry(prompt),
                 event(TURN_START, data),
             ],
         )
-        return written[: len(arrived)]
+        return written[len(before) : len(before) + len(arrived)]
 
     async def resume(self, opened: OpenTurn) -> None:
         """Resume a turn that a crash left open."""
@@ -428,7 +441,7 @@ class Turn:
             "status": status,
             "answered": True,
             "inbound": self.inbound,
-            "reply_to": self.inbound[-1] if self.inbound else None,
+            "reply_to": self.reply_to,
             "usage": (self._usage + self._calls.spent).as_json(),
             "prompt_tokens": self._prompt_tokens,
             "ms": elapsed,

@@ -13,7 +13,7 @@ from typing import Any
 
 from bot.core.errors import TapeNotFound
 from bot.llm.base import Usage
-from bot.memory.records.conversation_entries import LOOP_STEP, TURN_END, TURN_START
+from bot.memory.records.conversation_entries import LOOP_STEP, NO_TURNS, TURN_END, TURN_START
 from bot.memory.records.tombstones import is_erased
 from bot.memory.session.state.turn_fold import TURN_RESUME, parse_usage
 from bot.tape.entries import TapeEntry
@@ -163,7 +163,7 @@ async def past_turns(
                     reach.at, reach.unfinished_turn_entry = entry.id + 1, max(cut, default=0)
                 return
             turn = turn_id_of(entry)
-            if turn is None or only not in (None, turn) or entry.data.get("status") == "command":
+            if turn is None or only not in (None, turn) or entry.data.get("status") in NO_TURNS:
                 continue
             marks.setdefault(turn, []).append(entry)
             if entry.name == TURN_START:

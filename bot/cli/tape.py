@@ -14,11 +14,12 @@ from bot.agent.request_reconstruction import (
     no_calls_reason,
     reconstruct_request,
 )
+from bot.agent.schedules.wording import event_text
 from bot.agent.turn_history import past_turn
 from bot.core.errors import TapeNotFound
 from bot.inspector.reading.entry_text import full_text
 from bot.llm.base import ChatMessage
-from bot.memory.records.conversation_entries import TURN_END
+from bot.memory.records.conversation_entries import NO_TURNS, TURN_END
 from bot.memory.records.fact_fold import FACTS_EVENT
 from bot.memory.records.pending_calls import (
     TOOL_DECIDED,
@@ -26,6 +27,7 @@ from bot.memory.records.pending_calls import (
     TOOL_RESULT,
     describe_call_event,
 )
+from bot.memory.records.schedules import SCHEDULE_EVENTS
 from bot.memory.records.transcript import format_entry_time, message_author
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
@@ -47,6 +49,7 @@ _TOLD = frozenset(
         TOOL_DECIDED,
         TOOL_RESULT,
     }
+    | SCHEDULE_EVENTS
 )
 
 
@@ -127,7 +130,7 @@ def _is_told(entry: TapeEntry) -> bool:
     if entry.kind in ("message", "tool_call", "tool_result") or entry.is_boundary:
         return True
     if entry.name == TURN_END:
-        return entry.data.get("status") not in ("ok", "command")
+        return entry.data.get("status") not in ("ok", *NO_TURNS)
     return entry.name in _TOLD
 
 
@@ -157,6 +160,8 @@ def _what(entry: TapeEntry) -> str:
         return f"{payload.get('name')} -> {payload.get('status')}: {_text(payload.get('content'))}"
     if entry.kind == "system":
         return f"system prompt {entry.meta.get('hash', '')} ({len(str(payload.get('content')))} characters)"
+    if entry.name in SCHEDULE_EVENTS:
+        return f" · {_text(event_text(entry))}"
     mark = "──" if entry.is_boundary else " ·"
     if entry.name == FACTS_EVENT:
         return f"{mark} {entry.name} {_text(full_text(entry))}"

@@ -33,6 +33,7 @@ TapebotError
 │   ├── BudgetReached        a limit on spending is reached
 │   └── ModelUnavailable     the model cannot be used here (package or file missing)
 ├── MemoryRefused            a guard refused a memory write
+├── ScheduleRefused          a schedule cannot be set or changed like that
 └── ConsolidationFailed      the model's consolidation cannot be used
 
 HttpError                    an HTTP request is refused; no TapebotError
@@ -194,6 +195,10 @@ class BudgetReached(ModelError):
     def __init__(self, message: str, *, retry_after: float) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class ScheduleRefused(TapebotError):
+    """A schedule cannot be set or changed like that; the text says why."""
 
 
 class MemoryRefused(TapebotError):

@@ -20,6 +20,7 @@ __all__ = [
     "remaining_facts",
     "semantic_roles",
     "sentences",
+    "spoken_times",
     "statements",
     "topics",
     "translation",

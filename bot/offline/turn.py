@@ -34,7 +34,14 @@ from bot.offline.memory_text import (
 )
 from bot.offline.phrases import PHRASES, Phrases, quote
 from bot.offline.remember_requests import foreign_confirmation, is_reminder_request
-from bot.offline.request_parser import CompletedCall, ParsedRequest, parse_passages, parse_request
+from bot.offline.reminders import TOOL, reminder_calls, reminder_intent, reminder_reply
+from bot.offline.request_parser import (
+    CompletedCall,
+    ParsedRequest,
+    UserMessage,
+    parse_passages,
+    parse_request,
+)
 from bot.offline.small_talk import describe_time, is_bad_news
 
 RECALL_DAYS = 3650
@@ -43,6 +50,9 @@ _FAILED = re.compile(
     r"|too long|would drop|quarantin|unknown tool|turned down|not done|set aside|it waits for"
 )
 _FINE = ("saved", "ok", "noted", "done", "updated", "appended", "added", "note")
+_NO_TIME = (
+    'I found no time in it. For a reminder, say: "Remind me tomorrow at 9 to call the dentist."'
+)
 _NO_REMINDERS = "I cannot send you reminders, though. Ask me about it."
 _SHORT = {
     "ok": "OK.",
@@ -81,7 +91,12 @@ class _Plan:
 def next_step(request: ModelRequest) -> TurnStep:
     """Return the next step of the turn."""
     plan = _plan(parse_request(request))
-    calls = (*_write_calls(plan), *_erasure_calls(plan), *_recall_calls(plan))
+    calls = (
+        *_write_calls(plan),
+        *_erasure_calls(plan),
+        *reminder_calls(plan.intents, plan.prompt.completed_calls),
+        *_recall_calls(plan),
+    )
     return TurnStep(calls=calls) if calls else TurnStep(text=_reply(plan))
 
 
@@ -91,8 +106,9 @@ def _plan(prompt: ParsedRequest) -> _Plan:
         replace(message, who=name) if name and not message.in_group else message
         for message in prompt.turn
     ]
-    intents = tuple(intent for message in turn for intent in message_intents(message))
     called = {done.name for done in prompt.completed_calls}
+    reminds = TOOL in prompt.tools | called
+    intents = tuple(intent for message in turn for intent in _intents(message, reminds=reminds))
     erases = "memory_forget" in prompt.tools | called
     memory = prompt.memory
     changing = set()
@@ -104,6 +120,12 @@ def _plan(prompt: ParsedRequest) -> _Plan:
             changing.add(intent.message.at)
         memory = changed
     return _Plan(prompt, intents, memory, frozenset(changing), erases)
+
+
+def _intents(message: UserMessage, *, reminds: bool) -> tuple[Intent, ...]:
+    """Return a message's intents; a request to be reminded counts if a tool can set reminders."""
+    reminder = reminder_intent(message) if reminds else None
+    return message_intents(message) if reminder is None else (reminder,)
 
 
 def _memory_after(memory: str, intent: Intent) -> str:
@@ -247,6 +269,8 @@ def _reply_to_intent(plan: _Plan, intent: Intent) -> str:
     if intent.kind in ("state", "remember"):
         sorry = "I'm sorry. " if is_bad_news(intent.message.words) else ""
         return sorry + _confirm_statement(plan, intent, phrases)
+    if intent.kind == "remind":
+        return reminder_reply(intent, plan.prompt.completed_calls)
     if intent.kind == "forget":
         return _reply_to_forget_request(plan, intent, phrases)
     if intent.kind == "ask" and intent.question is not None:
@@ -293,11 +317,9 @@ def _confirm_statement(plan: _Plan, intent: Intent, phrases: Phrases) -> str:
         confirmation = foreign_confirmation(intent.message.words) or phrases.remember.format(
             quote=quotation
         )
-        return (
-            f"{confirmation}. {_NO_REMINDERS}"
-            if is_reminder_request(intent.message.words)
-            else confirmation
-        )
+        if not is_reminder_request(intent.message.words):
+            return confirmation
+        return f"{confirmation}. {_NO_TIME if TOOL in plan.prompt.tools else _NO_REMINDERS}"
     if written:
         return phrases.noted.format(quote=quotation)
     return phrases.known.format(quote=quotation)

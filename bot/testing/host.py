@@ -33,6 +33,7 @@ from bot.llm.base import Model
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.vector_index import VectorIndex
 from bot.offline.model import OfflineModel
+from bot.runtime.app.scheduler import Scheduler
 from bot.runtime.sessions.erasure import EraseResidualFiles, erase_no_files
 from bot.runtime.sessions.services import SessionServices
 from bot.runtime.sessions.supervisor import Supervisor
@@ -156,6 +157,7 @@ async def session_host(
     over: Callable[[LocalBus], Bus] = lambda bus: bus,
     memory_files: Path | None = None,
     metered: bool = False,
+    schedules: bool = False,
 ) -> AsyncIterator[Host]:
     """Run tapes, bus and sessions with this model; an existing folder is continued.
 
@@ -175,6 +177,7 @@ async def session_host(
         over: Wraps the bus that sessions and the channel ``fake`` use.
         memory_files: Folder for memory files; None writes none.
         metered: Count what the model costs, and keep budgets.
+        schedules: Whether the scheduler runs, so that reminders and tasks come when they are due.
 
     Yields:
         The running host.
@@ -203,9 +206,10 @@ async def session_host(
     services = replace(services, erase_residual_files=traces(bus), memory_files=files)
     supervisor = Supervisor(services)
     channel = FakeChannel(seen.channel("fake"), now=clock.now)
+    scheduler = Scheduler(store, seen, clock) if schedules else None
     running = [
         service.run
-        for service in (supervisor, store, channel, by_meaning, files, spending)
+        for service in (supervisor, store, channel, scheduler, by_meaning, files, spending)
         if service is not None
     ]
     try:

@@ -12,8 +12,10 @@ import re
 import unicodedata
 from datetime import tzinfo
 
+from bot.agent.schedules.wording import event_text
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.conversation_entries import (
+    NO_TURNS,
     TURN_END,
     is_overheard,
     replaced_entry_id,
@@ -23,6 +25,7 @@ from bot.memory.records.event_names import (
     REPLY,
 )
 from bot.memory.records.pending_calls import describe_call_event
+from bot.memory.records.schedules import SCHEDULE_EVENTS
 from bot.memory.records.transcript import format_entry_time, message_author, speaker_label
 from bot.tape.entries import TapeEntry
 
@@ -106,7 +109,9 @@ class MarkdownTranscript:
             return self._said("tapebot", entry, str(data.get("text") or ""))
         if entry.name == HISTORY_EVENT:
             return self._said("History", entry, str(data.get("entry") or ""))
-        if entry.name == TURN_END and data.get("status") not in ("ok", "command"):
+        if entry.name in SCHEDULE_EVENTS:
+            return f"\n- {_inline(event_text(entry))}\n"
+        if entry.name == TURN_END and data.get("status") not in ("ok", *NO_TURNS):
             return f"\n- the turn ended: {_inline(str(data.get('status')))}\n"
         if (told := describe_call_event(entry)) is not None:
             return f"\n- {_inline(told)}\n"

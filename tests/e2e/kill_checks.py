@@ -21,7 +21,7 @@ from bot.tape.stores.file import FileTapeStore
 KEPT = re.compile(r"K[0-9A-F]{6}")
 """A word that the person asked to remember."""
 
-COMMANDS = ("/memory", "/new", "/stop", "/status", "/help")
+COMMANDS = ("/memory", "/new", "/stop", "/status", "/help", "/remind", "/schedules")
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def check_tape(entries: list[TapeEntry]) -> None:
 def check_settled(entries: list[TapeEntry], said: Iterable[Said], delivered: set[str]) -> None:
     """What holds of a tape once nothing is owed: each message is on it, and has its own answer."""
     settled = {inbound for end in _ends(entries) for inbound in end.data["inbound"]}
-    heard = {e.meta["inbound"]: e for e in entries if "inbound" in e.meta}
+    heard = {e.meta["inbound"]: e for e in entries if "inbound" in e.meta and "cause" not in e.meta}
     ever = {word for _, words, _ in _zones(entries) for word in words}
     for one in said:
         assert one.id in settled, f"never settled: {one}"
@@ -93,7 +93,7 @@ def check_settled(entries: list[TapeEntry], said: Iterable[Said], delivered: set
     order = [one.id for one in said if not one.is_command]
     assert [one for one in heard if heard[one].kind == "message"] == order, "out of order"
     ends = [end.data for end in _ends(entries)]
-    closed = [end for end in ends if end["status"] not in ("ok", "command", "stopped")]
+    closed = [end for end in ends if end["status"] not in ("ok", "command", "stopped", "reminder")]
     assert not closed, f"{len(closed)} of {len(ends)} turns were closed falsely: {closed}"
     for end in _ends(entries):
         assert not end.data["answered"] or end.data["turn"] in delivered, f"not delivered: {end}"

@@ -160,12 +160,14 @@ async def serve(stall: float) -> None:
     """Run tapebot as ``bot.runtime.app.serve`` does, on the pipe."""
     from bot.llm.retry import Warmable
     from bot.runtime.app import open_app
+    from bot.runtime.app.scheduler import Scheduler
     from bot.runtime.sessions.supervisor import Supervisor
     from bot.runtime.settings import load_settings
 
     async with open_app(load_settings()) as app, anyio.create_task_group() as tasks:
         agent = replace(app.services.agent, model=SlowModel(app.model, stall))
         tasks.start_soon(Supervisor(replace(app.services, agent=agent)).run)
+        tasks.start_soon(Scheduler(app.store, app.bus, agent.clock).run)
         if isinstance(app.model, Warmable):
             tasks.start_soon(app.model.warm)
         channel = Pipe(app.bus.drain)

@@ -83,6 +83,7 @@ LOOKS: list[tuple[str, dict[str, Any]]] = [
     ),
     ("memory_recall", {"who": "Ada", "days": 9_999}),
     ("memory_recall", {"who": "assistant"}),
+    ("schedule_manage", {"op": "list"}),
 ]
 """Every way in which a model can look at what was said."""
 

@@ -9,6 +9,8 @@ from bot.agent.commands.memory import MEMORY_COMMAND
 from bot.agent.commands.problem import PROBLEM_COMMAND
 from bot.agent.commands.reference import REFERENCE_COMMAND
 from bot.agent.commands.registry import Command, CommandContext, CommandRegistry, CommandReply
+from bot.agent.commands.remind import REMIND_COMMAND, TIMEZONE_COMMAND
+from bot.agent.commands.schedules import SCHEDULES_COMMAND
 from bot.agent.commands.tape import TAPE_COMMAND
 
 NEW_COMMAND = Command(
@@ -39,6 +41,9 @@ def builtin_commands(more: Iterable[Command] = ()) -> CommandRegistry:
             MEMORY_COMMAND,
             PROBLEM_COMMAND,
             REFERENCE_COMMAND,
+            REMIND_COMMAND,
+            SCHEDULES_COMMAND,
+            TIMEZONE_COMMAND,
             TAPE_COMMAND,
             BUDGET_COMMAND,
             STATUS_COMMAND,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bot.agent.commands.parser import ParsedCommand, closest_name
+from bot.agent.schedules.session_schedules import SessionSchedules
 from bot.agent.spending.spending import Spending
 from bot.bus import Button, OutgoingFile, Role
 from bot.llm.spender import Spender
@@ -93,6 +94,11 @@ class CommandContext(Protocol):
     @property
     def memory(self) -> LongTermMemory:
         """The session's long-term memory."""
+        ...
+
+    @property
+    def schedules(self) -> SessionSchedules:
+        """Sets and changes the session's schedules."""
         ...
 
     @property

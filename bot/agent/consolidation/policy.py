@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from bot.memory.records.conversation_entries import (
     entry_tokens,
+    is_caused,
     joined_message_ids,
     starts_turn,
     switched_problem,
@@ -91,7 +92,10 @@ def _left_behind(fold: SessionFold) -> int | None:
         return None
     overheard = {entry.id for entry in window.overheard_messages()}
     in_view = sum(
-        entry.kind == "message" and entry.id >= first_kept and entry.id not in overheard
+        entry.kind == "message"
+        and entry.id >= first_kept
+        and entry.id not in overheard
+        and not is_caused(entry)
         for entry in [*window.entries, *window.queued.values()]
     )
     left = window.unconsolidated - in_view

@@ -31,6 +31,7 @@ from bot.memory.gate.instruction_detection import contains_instructions
 from bot.memory.records.conversation_entries import (
     CONVERSATION_KINDS,
     entry_tokens,
+    is_caused,
     starts_turn,
     switched_problem,
 )
@@ -154,8 +155,8 @@ async def _consolidate_portion(
         range=covered,
         history=history if _DATED.match(history) else f"[{since}] {history}",
         proposals=proposals,
-        messages=sum(entry.kind == "message" for entry in spoken),
-        tokens=sum(entry_tokens(entry) for entry in spoken),
+        messages=sum(entry.kind == "message" and not is_caused(entry) for entry in spoken),
+        tokens=sum(entry_tokens(entry) for entry in spoken if not is_caused(entry)),
         since=since,
         until=format_entry_time(spoken[-1], timezone) if spoken else "?",
         usage=usage,

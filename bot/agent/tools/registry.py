@@ -281,6 +281,12 @@ class ToolRegistry:
         """Return the tool that a call names; None if there is none."""
         return self._tools.get(name.replace(".", "_"))
 
+    def reading(self) -> ToolRegistry:
+        """Return a registry of the tools that only read."""
+        return ToolRegistry(
+            tool for tool in self._tools.values() if tool.effect.startswith("reads_")
+        )
+
     def check(self, call: ToolCall, context: ToolContext) -> ToolOutcome | None:
         """Return why a call cannot run, as a result that the model can correct; None if it can."""
         tool = self.get(call.name)

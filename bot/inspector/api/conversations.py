@@ -28,6 +28,7 @@ from bot.inspector.parameters import (
 from bot.inspector.reading import entries as reading
 from bot.inspector.reading.entry_search import EntryQuery, EntrySearchModel, search_entries
 from bot.inspector.reading.prompt_view import PromptViewModel, prompt_view
+from bot.inspector.reading.schedules import SchedulesModel, read_schedules
 from bot.inspector.reading.sessions import (
     DirectoryDep,
     MemoryModel,
@@ -163,6 +164,12 @@ async def turns(
 ) -> TurnsModel:
     """List a conversation's turns, newest first. Commands are not turns."""
     return await turn_page(TapeService(web.store, tape), before, limit)
+
+
+@router.get("/schedules", tags=["schedules"])
+async def schedules(web: WebContextDep, tape: TapeName) -> SchedulesModel:
+    """Return a conversation's reminders and tasks, and its newest occurrences."""
+    return await read_schedules(web, tape)
 
 
 @router.get("/view", tags=["turns"])

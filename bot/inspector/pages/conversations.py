@@ -29,6 +29,7 @@ from bot.inspector.reading.categories import Category
 from bot.inspector.reading.entries import entry_detail, first_id, read_range
 from bot.inspector.reading.entry_search import EntryQuery, EntrySearchModel, search_entries
 from bot.inspector.reading.prompt_view import images_of, prompt_view, text_of
+from bot.inspector.reading.schedules import read_schedules
 from bot.inspector.reading.sessions import DirectoryDep, memories
 from bot.inspector.reading.turns import FOUND_WITHIN, neighbours, turn_page
 from bot.inspector.rendering import render_page
@@ -55,6 +56,7 @@ CATEGORY_LABELS: dict[Category, tuple[str, str]] = {
     "command": ("command", ""),
     "delivery": ("delivery", ""),
     "turn": ("turn", ""),
+    "schedule": ("schedule", "info"),
     "system": ("system", ""),
     "other": ("other", ""),
 }
@@ -121,7 +123,7 @@ class TimelineFilter:
     """What the form of the timeline asks for."""
 
     words: Annotated[str, Query(max_length=1_000)] = ""
-    category: Annotated[list[Category] | None, Query(max_length=12)] = None
+    category: Annotated[list[Category] | None, Query(max_length=13)] = None
     sender: Annotated[str, Query(max_length=300)] = ""
     problem: Annotated[str, Query(max_length=100)] = ""
     since: Annotated[str, Query(max_length=10, pattern=r"^(\d{4}-\d\d-\d\d)?$")] = ""
@@ -245,6 +247,15 @@ async def turns(
         first=f"/turns?{urlencode({'tape': tape})}" if before is not None else "",
         older=older,
     )
+
+
+@router.get("/schedules")
+async def schedules(
+    request: Request, web: WebContextDep, visitor: Owner, tape: TapeName
+) -> HTMLResponse:
+    """Render a conversation's reminders and tasks, and what was due."""
+    model = await read_schedules(web, tape)
+    return render_page(request, "schedules.html", visitor, tape=tape, model=model)
 
 
 @router.get("/turn")

@@ -18,6 +18,7 @@ from bot.memory.records.pending_calls import (
     TOOL_RESULT,
     TOOL_STARTED,
 )
+from bot.memory.records.schedules import SCHEDULE_EVENTS
 from bot.memory.records.transcript import sender_name, speaker_label
 from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
 from bot.memory.session.state.turn_fold import (
@@ -44,6 +45,7 @@ Category = Literal[
     "command",
     "delivery",
     "turn",
+    "schedule",
     "system",
     "other",
 ]
@@ -82,6 +84,9 @@ _ANCHORS: dict[str, Category] = {
     MEMORY_SEAL: "zone",
     MEMORY_CONSOLIDATED: "consolidation",
 }
+
+
+_EVENTS |= dict.fromkeys(SCHEDULE_EVENTS, "schedule")
 
 
 def category(entry: TapeEntry) -> Category:

@@ -10,6 +10,7 @@ import json
 import re
 from typing import Any
 
+from bot.agent.schedules.wording import event_text
 from bot.agent.subtask import TASK_RUN
 from bot.core.clock import format_time
 from bot.inspector.reading.categories import category
@@ -25,6 +26,7 @@ from bot.memory.records.event_names import (
 )
 from bot.memory.records.fact_fold import FACTS_EVENT, PAUSED_EVENT
 from bot.memory.records.pending_calls import describe_call_event
+from bot.memory.records.schedules import SCHEDULE_EVENTS
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import message_content, sent_time
 from bot.memory.session.state.session_fold import (
@@ -83,7 +85,7 @@ _PLAIN = {
     EPISODE_EVENT: "Episode",
 }
 _STEPS = {"tool_calls": "calls tools", "answer": "answers", "joined": "more messages arrived"}
-_STATES = {"ok": "answered", "command": "a command was answered"}
+_STATES = {"ok": "answered", "command": "a command was answered", "reminder": "reminded"}
 _HIDDEN = frozenset({"pointers", "state", "previous"})
 """Keys of an event's data that are for programs only."""
 
@@ -211,6 +213,8 @@ def _event(entry: TapeEntry) -> str:
         return f"/{data.get('name')} {data.get('arguments') or ''}".rstrip()
     if name == REPLY:
         return str(data.get("text") or ERASED)
+    if name in SCHEDULE_EVENTS:
+        return event_text(entry)
     if name == FACTS_EVENT:
         return _decided(data)
     if name == PAUSED_EVENT:

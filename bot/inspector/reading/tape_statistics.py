@@ -17,7 +17,7 @@ from math import ceil
 
 from bot.core.clock import parse_time
 from bot.llm.base import Usage
-from bot.memory.records.conversation_entries import LOOP_STEP, TURN_END, TURN_START
+from bot.memory.records.conversation_entries import LOOP_STEP, NO_TURNS, TURN_END, TURN_START
 from bot.memory.records.fact_fold import FactFold
 from bot.memory.session.state.turn_fold import parse_usage
 from bot.memory.session.state.zone_snapshot import MemorySnapshot, ZoneFold
@@ -186,7 +186,7 @@ class TapeStatistics:
 
     def _end(self, entry: TapeEntry, day: DayStatistics) -> None:
         data = entry.data
-        if data.get("status") == "command":
+        if data.get("status") in NO_TURNS:
             return
         day.turns += 1
         day.failed += data.get("status") == "error"

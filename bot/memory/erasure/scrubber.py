@@ -29,6 +29,7 @@ from bot.memory.records.event_names import (
     HISTORY_EVENT,
     REPLY,
 )
+from bot.memory.records.schedules import SCHEDULE_EVENTS
 from bot.memory.records.tombstones import ERASED_TEXT, kept_meta
 from bot.memory.session.state.session_fold import (
     CONSOLIDATION_FAILED_EVENT,
@@ -77,12 +78,14 @@ _KNOWN = frozenset(
         REPAIR_EVENT,
         "task.run",
     }
+    | SCHEDULE_EVENTS
 )
 """Events whose ids and links have known keys; in all other events every text is scrubbed."""
 
 _LINKS = frozenset(
     {"turn", "inbound", "joined", "reply_to", "builder", "bounds", "prefix", "status", "model"}
     | {"platform_ids", "pointers", "replaces", "session", "home", "previous", "parent", "date"}
+    | {"schedule", "kind", "rule", "zone", "next", "instant", "author", "created"}
     | {"updated_at", "range", "from", "to", "usage", "spent", "name", "files", "via"}
 )
 _ANCHOR_LINKS = frozenset({"owner", "parent", "reason", "source"})

@@ -19,6 +19,7 @@ __all__ = [
     "problem_notes",
     "prompt_escaping",
     "proposals",
+    "schedules",
     "spending",
     "spending_amounts",
     "stemming",

@@ -11,6 +11,10 @@ from bot.tape.entries import SESSION_NEW, TapeEntry
 TURN_START = "turn.start"
 TURN_END = "turn.end"
 LOOP_STEP = "loop.step"
+REMINDED = "reminder"
+"""Status of a ``turn.end`` that tells a reminder."""
+NO_TURNS = ("command", REMINDED)
+"""Statuses of a ``turn.end`` that ends no turn of a model."""
 AUTOMATION = "automation"
 """Role of a message that no person sent, such as a scheduled task; its ``cause`` tells what did."""
 PROBLEM_ANCHOR_PREFIX = "problem/"
@@ -68,6 +72,14 @@ def replaced_entry_id(entry: TapeEntry) -> int | None:
 def needs_answer(entry: TapeEntry) -> bool:
     """Say whether a ``turn.end`` must list a message."""
     return not is_overheard(entry) and replaced_entry_id(entry) is None
+
+
+def is_caused(entry: TapeEntry) -> bool:
+    """Say whether a message has another cause than a person, such as a schedule.
+
+    Such messages never make a consolidation due.
+    """
+    return entry.kind == "message" and "cause" in entry.meta
 
 
 def switched_problem(entry: TapeEntry) -> str | None:

@@ -38,6 +38,7 @@ _KEPT = frozenset(
         "origin",
         "problem",
         "supersedes",
+        "cause",
     }
 )
 _TEXTS = frozenset({"text", "arguments", "instructions", "error"})

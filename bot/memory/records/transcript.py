@@ -108,7 +108,9 @@ def message_author(entry: TapeEntry) -> str:
     """Return who wrote a message, for people: the sender, ``tapebot``, or what caused it."""
     if is_automation(entry):
         return cause_label(entry)
-    return speaker_label(entry) if entry.payload.get("role") == "user" else "tapebot"
+    if entry.payload.get("role") == "user":
+        return speaker_label(entry)
+    return f"tapebot, {cause_label(entry)}" if "cause" in entry.meta else "tapebot"
 
 
 def render_transcript(entries: Iterable[TapeEntry], timezone: tzinfo | None = None) -> list[str]:

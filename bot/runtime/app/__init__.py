@@ -12,6 +12,7 @@ __all__ = [
     "make_model",
     "open_app",
     "run",
+    "scheduler",
     "serve",
     "tape_stores",
 ]

@@ -6,6 +6,7 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -28,6 +29,7 @@ from bot.runtime.app.channels import (
 )
 from bot.runtime.app.control_commands import control_handlers
 from bot.runtime.app.remote_erasures import RemoteErasures
+from bot.runtime.app.scheduler import LEASE, Scheduler
 from bot.runtime.control_socket import serve_control
 from bot.runtime.settings import ProcessRole, Settings
 
@@ -141,6 +143,7 @@ async def _finish_memory_files(app: App) -> None:
 def _start_sessions(app: App, tasks: TaskGroup, monitoring: MonitoringServer | None) -> None:
     """Start the supervisor and the background tasks that follow the tapes."""
     _watch(tasks, monitoring, "sessions", app.supervisor.run)
+    _watch(tasks, monitoring, "schedules", partial(_run_scheduler, app))
     tasks.start_soon(app.store.run)
     if (elsewhere := make_remote_erasures(app)) is not None:
         _watch(tasks, monitoring, "erasures", elsewhere.run)
@@ -150,6 +153,20 @@ def _start_sessions(app: App, tasks: TaskGroup, monitoring: MonitoringServer | N
         tasks.start_soon(app.memory_files.run)
     if isinstance(app.model, Warmable):
         tasks.start_soon(_warm, app.model)
+
+
+async def _run_scheduler(app: App) -> None:
+    """Run the scheduler; in a fleet whenever this process holds its lease."""
+    scheduler = Scheduler(app.store, app.bus, app.services.agent.clock)
+    if app.database_services is None:
+        await scheduler.run()
+        return
+
+    async def run_under_lease(_: int) -> None:
+        await scheduler.run()
+
+    while not await app.database_services.leases.hold(LEASE, run_under_lease):
+        pass
 
 
 def make_remote_erasures(app: App) -> RemoteErasures | None:

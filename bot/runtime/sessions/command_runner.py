@@ -7,6 +7,7 @@ from pathlib import Path
 from bot.agent.commands.approvals import decider
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandAuthor, CommandRegistry, CommandReply
+from bot.agent.schedules.session_schedules import SessionSchedules
 from bot.agent.spending.spending import Spending
 from bot.bus import ReceivedMessage
 from bot.core.errors import TapebotError
@@ -132,6 +133,12 @@ class SessionContext:
     def zone(self) -> MemoryZone:
         """The session's memory zone."""
         return self._session.zone
+
+    @property
+    def schedules(self) -> SessionSchedules:
+        """Sets and changes the session's schedules."""
+        session, agent = self._session, self._agent
+        return SessionSchedules(session.tape, session.fold, agent.clock.now, agent.timezone_name)
 
     @property
     def exports(self) -> Path:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from bot.agent.commands.parser import ParsedCommand, parse_command
 from bot.agent.commands.registry import CommandAuthor
-from bot.bus import PERSON, Button, DeliveryReport, Inbound, OutgoingFile
+from bot.bus import PERSON, Button, Cause, DeliveryReport, Inbound, OutgoingFile
 from bot.core.clock import format_time
 from bot.llm.base import Usage
 from bot.memory.records.conversation_entries import AUTOMATION, TURN_END
@@ -120,6 +120,45 @@ def command_end_entries(
         # In the reply as well: undelivered replies are read from there.
         reply["via"] = end["via"] = inbound.answer_to.session
     return [event(REPLY, reply, turn=turn), event(TURN_END, end)]
+
+
+def answer_end_entries(
+    turn: str,
+    inbound: Inbound,
+    text: str,
+    fold: SessionFold,
+    *,
+    cause: Cause,
+    problem: str,
+    status: str,
+    buttons: Sequence[Button] = (),
+) -> list[TapeEntry]:
+    """Return a message that no person caused, and the end of its turn.
+
+    Args:
+        turn: The turn's id.
+        inbound: What the message answers.
+        text: The message.
+        fold: The session's state.
+        cause: What caused it.
+        problem: The problem that it belongs to.
+        status: How the turn ended.
+        buttons: Buttons below the message.
+    """
+    said = message("assistant", text, turn=turn, cause=cause.as_json(), problem=problem)
+    if buttons:
+        pairs = [[button.label, button.command] for button in buttons]
+        said = replace(said, payload={**said.payload, "buttons": pairs})
+    end = {
+        "turn": turn,
+        "status": status,
+        "answered": True,
+        "inbound": [inbound.id],
+        "reply_to": None,
+        "usage": Usage().as_json(),
+        "pointers": fold.pointers(),
+    }
+    return [said, event(TURN_END, end)]
 
 
 def delivery_entry(report: DeliveryReport) -> TapeEntry:

@@ -18,14 +18,24 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from bot.agent.commands.approvals import APPROVE
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandReply
+from bot.agent.schedules.due_tape import is_occurrence_id
 from bot.agent.turn import Turn
-from bot.bus import Activity, DeliveryReport, ReceivedMessage, ReleaseRequest, SessionInbox
+from bot.bus import (
+    PERSON,
+    Activity,
+    DeliveryReport,
+    Inbound,
+    ReceivedMessage,
+    ReleaseRequest,
+    SessionInbox,
+)
 from bot.runtime.sessions.background_run import CONSOLIDATION, VERIFICATION, WorkingOn
 from bot.runtime.sessions.command_runner import find_call_to_approve, refusal, run_command
 from bot.runtime.sessions.edits import find_edit_target
 from bot.runtime.sessions.entries import parsed_command
 from bot.runtime.sessions.fact_scope import update_fact_scope
 from bot.runtime.sessions.new_session import NewSession
+from bot.runtime.sessions.occurrences import Occurrences, is_occurrence
 from bot.runtime.sessions.session import Session
 from bot.runtime.sessions.turn_runner import TurnRunner
 from bot.runtime.sessions.worker_state import Action, Job, MessageKind, WorkerState
@@ -77,10 +87,12 @@ class MessageLoop:
         self._poison = session.services.poison_messages
         self._writer = SessionWriter(session)
         self._turns = TurnRunner(session, self._writer, working_on)
+        self._occurrences = Occurrences(session, self._writer, self._turns)
         self._state = WorkerState[ReceivedMessage]()
         self._job_scope = anyio.CancelScope()
         self._new_session: NewSession | None = None
         self._recovered = False
+        self._attended = False
         self._leaving = False
         self.progressed = False
 
@@ -144,10 +156,12 @@ class MessageLoop:
     async def _recover(self) -> None:
         """Go on with what a kill left: undelivered answers, an open turn, waiting messages."""
         await self._writer.send_answers()
+        await self._occurrences.write_overdue()
         await self._delay_suspect_work()
         await self._writer.expire_calls()
         notes = await self._save_explicit_memories()
         opened = self._session.fold.turns.open_turn
+        self._attended = bool(self._waits_for_answer())
         turn = None if opened is None else await self._turns.reopen(opened, notes)
         if turn is not None and opened is not None:
             self._start_job(Job.TURN, opened.inbound, partial(self._turns.resume, turn, opened))
@@ -163,6 +177,13 @@ class MessageLoop:
             self._poison.clear(key, [CONSOLIDATION])
         if failures := self._poison.count_failures(key, VERIFICATION):
             self._session.verifier.pause(failures)
+
+    def _waits_for_answer(self) -> list[str]:
+        """Return the platform ids of people's messages and commands that are not done with."""
+        turns = self._session.fold.turns
+        waiting = [*turns.unanswered, *turns.unanswered_commands]
+        waiting += [one for answer in turns.undelivered.values() for one in answer.inbound]
+        return [one for one in waiting if not is_occurrence_id(one)]
 
     async def _save_explicit_memories(self) -> list[str]:
         """Save what messages on the tape ask to remember, which a kill may have prevented."""
@@ -205,9 +226,13 @@ class MessageLoop:
         inbound, key = delivery.inbound, self._session.key
         parsed = self._parsed(delivery)
         if delivery.given_up or self._poison.is_given_up(key, inbound.id):
-            await self._writer.give_up(delivery, parsed)
+            if is_occurrence(inbound):
+                await self._occurrences.give_up(delivery)
+            else:
+                await self._writer.give_up(delivery, parsed)
             self._poison.clear(key, [inbound.id])
             return
+        self._wake_background_work(inbound)
         await update_fact_scope(inbound, self._session.memory, self._session.fold)
         if parsed is None and inbound.answer_to is not None:
             await self._writer.reply_commands_only(delivery)
@@ -222,6 +247,8 @@ class MessageLoop:
 
     def _kind(self, delivery: ReceivedMessage) -> MessageKind:
         parsed, inbound = self._parsed(delivery), delivery.inbound
+        if is_occurrence(inbound):
+            return MessageKind.OCCURRENCE
         if parsed is None:
             if inbound.edited_message_id is not None:
                 return MessageKind.EDIT
@@ -237,6 +264,9 @@ class MessageLoop:
         parsed = self._parsed(delivery)
         if parsed is not None:
             await self._carry_out_command(delivery, parsed, action)
+        elif action is Action.FIRE:
+            if (turn := await self._occurrences.fire(delivery)) is not None:
+                self._run_turn(turn)
         elif action is Action.EDIT:
             await self._edit(delivery)
         elif action is Action.RECORD:
@@ -387,7 +417,16 @@ class MessageLoop:
                 return True
         return False
 
+    def _wake_background_work(self, inbound: Inbound) -> None:
+        """Allow background work from a person's message on: an occurrence alone starts none."""
+        if not self._attended and inbound.cause == PERSON:
+            self._attended = True
+            if self._state.job is None:
+                self._start_background_work()
+
     def _start_background_work(self) -> None:
+        if not self._attended:
+            return
         # /new consolidates everything itself.
         if self._state.job is not Job.NEW_SESSION:
             self._session.start_background_work(self._tasks)

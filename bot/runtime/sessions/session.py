@@ -66,8 +66,8 @@ class Session:
 
     @property
     def timezone_name(self) -> str:
-        """Name of the user's time zone."""
-        return self.services.agent.timezone_name
+        """Name of the conversation's time zone."""
+        return self.fold.schedules.zone_name or self.services.agent.timezone_name
 
     @property
     def works_in_background(self) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 import anyio
 
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandReply
+from bot.agent.schedules.firing import Firing
+from bot.agent.schedules.task_turn import TaskTurn, schedule_cause
 from bot.agent.turn import Turn
 from bot.bus import Activity, PartialAnswer, ReceivedMessage
 from bot.llm.spender import Spender, spends
@@ -60,6 +63,25 @@ class TurnRunner:
         await self._session.memory.refresh()
         written = await turn.start([self._writer.message(delivery.inbound)], [delivery.inbound.id])
         turn.notes += await self._writer.save_explicit_memories(written)
+        return turn
+
+    async def start_task(self, delivery: ReceivedMessage, firing: Firing) -> Turn:
+        """Start the turn of a scheduled task."""
+        schedule = firing.schedule
+        turn = self.current = TaskTurn(self._session.requests, self._on_tool, schedule)
+        inbound = replace(
+            delivery.inbound,
+            text=schedule.text,
+            private=schedule.private,
+            cause=schedule_cause(schedule),
+        )
+        await self._session.memory.refresh()
+        await turn.start(
+            [self._writer.message(inbound).with_meta(problem=schedule.problem)],
+            [inbound.id],
+            before=firing.entries(turn.id),
+            task=schedule.id,
+        )
         return turn
 
     async def start_waiting(self) -> Turn | None:
@@ -140,10 +162,14 @@ class TurnRunner:
             await self._new().split(opened)
             self.current = None
             return None
-        turn = self._new()
+        turn = self._reopened(opened)
         turn.id, turn.inbound = opened.id, list(opened.inbound)
         if suspects and self._poison.is_given_up(name, suspects[0]):
             await self._interrupt(turn, suspects[0], next(iter(opened.retries), suspects[0]))
+            return None
+        if opened.task and not isinstance(turn, TaskTurn):
+            await turn.end("error", "The task was erased meanwhile.")
+            self.current = None
             return None
         turn.notes += notes
         return turn
@@ -152,7 +178,7 @@ class TurnRunner:
         """Go on with a reopened turn, and run it to its end."""
         suspects = [one for one in opened.inbound if self.is_suspect(one)]
         split = [one for one in opened.inbound if one in self._fold.turns.split_messages]
-        turn.alone = bool(suspects or split or opened.retries)
+        turn.alone = bool(suspects or split or opened.retries or opened.task)
         turn.notes += await self._writer.save_explicit_memories(
             self._fold.window.messages_by_platform_id(suspects)
         )
@@ -215,6 +241,14 @@ class TurnRunner:
         chatter = [entry.id for entry in entries if _is_chatter(entry)]
         others = [entry.id for entry in entries if not _is_chatter(entry)]
         return sorted([*chatter[max(0, len(chatter) - limit) :], *others[-_MOST_OTHERS:]])
+
+    def _reopened(self, opened: OpenTurn) -> Turn:
+        schedules = self._fold.schedules
+        schedule = next((one for one in schedules if one.id == opened.task), None)
+        if schedule is None:
+            return self._new()
+        self.current = TaskTurn(self._session.requests, self._on_tool, schedule)
+        return self.current
 
     def _new(self) -> Turn:
         self.current = Turn(self._session.requests, self._on_tool)
@@ -286,9 +320,8 @@ class TurnRunner:
         while True:
             text = await turn.next_partial()
             shown = self._fold.turns.delivered_parts.get(turn.id, ())
-            reply_to = turn.inbound[-1] if turn.inbound else None
             await session.services.bus.send(
-                PartialAnswer(session.address, turn.id, text, reply_to, shown)
+                PartialAnswer(session.address, turn.id, text, turn.reply_to, shown)
             )
 
     async def _on_tool(self, name: str) -> None:

@@ -40,6 +40,8 @@ class MessageKind(Enum):
     APPROVE = auto()
     """A tool call that waits may act."""
     NEW_SESSION = auto()
+    OCCURRENCE = auto()
+    """A schedule is due."""
     STOP = auto()
 
 
@@ -56,6 +58,8 @@ class Action(Enum):
     RETRY = auto()
     APPROVE = auto()
     NEW_SESSION = auto()
+    FIRE = auto()
+    """Do what the schedule says."""
     CANCEL_JOB = auto()
     REPLY_IDLE = auto()
     """Say that nothing is running."""
@@ -74,6 +78,7 @@ _TRANSITIONS: Mapping[MessageKind, Mapping[Job | None, Action]] = {
     MessageKind.RETRY: {None: Action.RETRY},
     MessageKind.APPROVE: {None: Action.APPROVE},
     MessageKind.NEW_SESSION: {None: Action.NEW_SESSION},
+    MessageKind.OCCURRENCE: {None: Action.FIRE},
 }
 """The action for a message while a job runs, or none; what is not listed is deferred."""
 

@@ -6,11 +6,12 @@ that opens it read the newest part only, however long it has become.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Generic, Protocol, TypeVar
 
 import anyio
+import anyio.lowlevel
 
 from bot.core.errors import TapeNotFound
 from bot.memory.session.scope.optimistic_writes import append_with_retry, catch_up
@@ -23,6 +24,10 @@ SNAPSHOT_EVENT = "workspace.snapshot"
 
 _SNAPSHOT_EVERY = 1_000
 """Entries after which a snapshot is written; more if the state has more items."""
+
+
+_AT_ONCE = 500
+"""Entries that are applied before others get their turn."""
 
 
 class SnapshotFold(Protocol):
@@ -108,9 +113,36 @@ class WorkspaceTape(Generic[FoldT]):
         await self.refresh()
         return await append_with_retry(self._tape, self, entries, self.refresh)
 
+    async def write_snapshot_if_due(self) -> None:
+        """Write a snapshot if many entries were appended since the last, for a tape that is read here only.
+
+        Raises:
+            VersionConflict: Others wrote first each time.
+            TapeWriteError: The storage failed.
+        """
+        if self._is_snapshot_due:
+            await append_with_retry(
+                self._tape, self, lambda _: (self._due_snapshot(), None), self.refresh
+            )
+
+    async def follow(self) -> AsyncGenerator[None, None]:
+        """Apply what is appended from now on, by any process; yield after each entry, without end."""
+        async with aclosing(self._tape.store.follow(self.name, self.version)) as entries:
+            async for entry in entries:
+                if entry.id > self.version:
+                    self.apply(entry)
+                yield
+
+    async def create(self) -> None:
+        """Create the tape unless it exists."""
+        await self._tape.ensure_bootstrap_anchor()
+
+    @property
+    def _is_snapshot_due(self) -> bool:
+        return self.version - self._snapshot_at >= max(_SNAPSHOT_EVERY, len(self.fold))
+
     def _due_snapshot(self) -> list[TapeEntry]:
-        since = self.version - self._snapshot_at
-        if since < max(_SNAPSHOT_EVERY, len(self.fold)):
+        if not self._is_snapshot_due:
             return []
         return [event(SNAPSHOT_EVENT, {"state": self.fold.snapshot()})]
 
@@ -121,14 +153,18 @@ class WorkspaceTape(Generic[FoldT]):
                 newer.append(entry)
                 if _is_snapshot(entry) or entry.is_reset:
                     break
-        for entry in reversed(newer):
+        for number, entry in enumerate(reversed(newer)):
             self.apply(entry)
+            if number % _AT_ONCE == 0:
+                await anyio.lowlevel.checkpoint()
         self._opened = True
 
     def apply(self, entry: TapeEntry) -> None:
         """Apply one entry of the tape."""
         if _is_snapshot(entry):
-            self.fold.restore(entry.data["state"])
+            # Whoever has applied everything before it has its state already.
+            if not self.version or entry.id != self.version + 1:
+                self.fold.restore(entry.data["state"])
             self._snapshot_at = entry.id
         else:
             self.fold.apply(entry)

@@ -27,6 +27,7 @@ from bot.memory.records.conversation_entries import (
     TURN_START,
     discards_overheard,
     entry_tokens,
+    is_caused,
     is_overheard,
     is_queued,
     joined_message_ids,
@@ -340,8 +341,7 @@ class WindowFold:
                 and not is_queued(entry)
                 and replaced_entry_id(entry) is None
             ):
-                self.unconsolidated += 1
-                self.unconsolidated_tokens += cost
+                self._add_unconsolidated(entry)
             return
         if (old := replaced_entry_id(entry)) is not None:
             self.edits[old] = entry
@@ -352,11 +352,9 @@ class WindowFold:
             if len(waiting) > MAX_OVERHEARD:
                 del self.queued[waiting[0].id]
             return
-        if entry.kind == "message":
-            self.unconsolidated += 1
-            self.messages += 1
-        self.unconsolidated_tokens += cost
+        self.messages += entry.kind == "message"
         self.tokens += cost
+        self._add_unconsolidated(entry)
         if is_queued(entry):
             self.queued[entry.id] = entry
         else:
@@ -371,8 +369,7 @@ class WindowFold:
                 self.messages += 1
                 self.tokens += cost
                 if entry.id > self.consolidated_through:
-                    self.unconsolidated += 1
-                    self.unconsolidated_tokens += cost
+                    self._add_unconsolidated(entry)
 
     def _leave_behind(self, entry: TapeEntry) -> None:
         """Drop waiting messages that no turn will take in: overheard ones, or a parent's."""
@@ -400,9 +397,15 @@ class WindowFold:
         cost = entry_tokens(entry)
         self.messages -= 1
         self.tokens -= cost
-        if entry.id > self.consolidated_through:
+        if entry.id > self.consolidated_through and not is_caused(entry):
             self.unconsolidated -= 1
             self.unconsolidated_tokens -= cost
+
+    def _add_unconsolidated(self, entry: TapeEntry) -> None:
+        """Count an entry; what no person caused never makes a consolidation due."""
+        if not is_caused(entry):
+            self.unconsolidated += entry.kind == "message"
+            self.unconsolidated_tokens += entry_tokens(entry)
 
     def _not_joined(self) -> list[TapeEntry]:
         if not self.queued:
@@ -425,8 +428,9 @@ class WindowFold:
             # All that is left is in view: recount it, to correct earlier miscounts.
             left = [entry for entry in self.conversation() if entry.id > through]
             left += [entry for entry in self.waiting_messages() if entry.id > through]
-            self.unconsolidated = sum(entry.kind == "message" for entry in left)
-            self.unconsolidated_tokens = sum(entry_tokens(entry) for entry in left)
+            self.unconsolidated = self.unconsolidated_tokens = 0
+            for entry in left:
+                self._add_unconsolidated(entry)
 
     def _bound(self) -> None:
         if self.messages <= self.max_messages and self.tokens <= self.max_tokens:

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from pydantic import ValidationError
 
 from bot.memory.records.conversation_entries import TURN_END, TURN_START
+from bot.memory.records.schedules import pointed_entries
 from bot.memory.session.scope.scope_memory import load_fact_entries
 from bot.memory.session.state.context_window import WindowFold
 from bot.memory.session.state.session_fold import SESSION_MARK_EVENT, Pointers, SessionFold
@@ -116,6 +117,7 @@ async def _named(tape: TapeService, pointers: Pointers) -> dict[int, TapeEntry]:
     spans += [(one, one) for one in single if one]
     spans += [(entry, entry) for _, entry, _, _ in pointers.undelivered]
     spans += [(entry, entry) for entry in pointers.calls]
+    spans += [(entry, entry) for entry in pointed_entries(pointers.schedules)]
     # Only these may lie far back; the others are named one by one, or are close together.
     found = {entry.id: entry for entry in await load_fact_entries(tape, pointers.facts)}
     for first, last in spans:

@@ -20,6 +20,7 @@ from bot.memory.records.compartments import Compartments
 from bot.memory.records.conversation_entries import TURN_START, switched_problem
 from bot.memory.records.fact_fold import FactFold, fold_entries
 from bot.memory.records.pending_calls import PendingCalls
+from bot.memory.records.schedules import ScheduleFold
 from bot.memory.session.state.context_window import (
     ResumedEntries,
     WindowFold,
@@ -72,6 +73,7 @@ class Pointers(BaseModel):
         shown: Platform messages that carry a part of an undelivered answer, by turn.
         spans: Id ranges in view, if they are sparse.
         calls: Ids of the entries of calls that wait for a decision or a result.
+        schedules: Defining entry and next instant of each schedule; see ``ScheduleFold.pointers``.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -101,6 +103,7 @@ class Pointers(BaseModel):
     shown: dict[str, list[str]] = {}
     spans: list[list[int]] = []
     calls: list[int] = []
+    schedules: dict[str, Any] = {}
 
 
 @dataclass(slots=True)
@@ -118,6 +121,7 @@ class SessionFold:
         facts: Facts and compartments on this tape.
         home_scope: The scope that holds the session's facts; empty for its own tape.
         pending_calls: Tool calls that wait for a person's yes.
+        schedules: Reminders and tasks, the time zone and quiet hours.
         version: Id of the last entry applied.
     """
 
@@ -132,6 +136,7 @@ class SessionFold:
     facts: FactFold = field(default_factory=FactFold)
     home_scope: str = ""
     pending_calls: PendingCalls = field(default_factory=PendingCalls)
+    schedules: ScheduleFold = field(default_factory=ScheduleFold)
     version: int = 0
 
     @property
@@ -158,6 +163,7 @@ class SessionFold:
         self.zone.apply(entry)
         self.facts.apply(entry)
         self.pending_calls.apply(entry)
+        self.schedules.apply(entry)
         if entry.is_boundary:
             self.boundary = entry
             self._freeze()
@@ -220,6 +226,8 @@ class SessionFold:
             pointers["home"] = self.home_scope
         if self.facts.last_entry_id:
             pointers["facts"] = self.facts.last_entry_id
+        if scheduled := self.schedules.pointers():
+            pointers["schedules"] = scheduled
         if (used := self.compartments.last_used) is not None:
             pointers["used"] = format_time(used)
         if self.pending_calls.calls:
@@ -233,8 +241,8 @@ class SessionFold:
 
         Args:
             pointers: Pointers of a ``turn.end``.
-            found: The entries that they name, by id: anchors, zones, failure, answers, the range
-                from ``window[1]`` to ``at``, and the fact chain.
+            found: The entries that they name, by id: anchors, zones, failure, answers, the
+                schedules' definitions, the range from ``window[1]`` to ``at``, and the fact chain.
 
         Raises:
             KeyError: A named entry is missing.
@@ -267,6 +275,7 @@ class SessionFold:
         self.turns = _turns(pointers, found)
         self.home_scope = pointers.home
         self.pending_calls = PendingCalls.of_entries(found[one] for one in pointers.calls)
+        self.schedules = ScheduleFold.restored(pointers.schedules, found)
         self.version = pointers.at
 
 
@@ -311,8 +320,9 @@ def _owed(turns: TurnFold) -> dict[str, Any]:
     }
     if turns.open_turn is not None:
         owed["open"] = {**asdict(turns.open_turn), "spent": turns.open_turn.spent.as_json()}
-        if not turns.open_turn.retries:
-            del owed["open"]["retries"]
+        for name in ("retries", "task"):
+            if not owed["open"][name]:
+                del owed["open"][name]
     return {name: value for name, value in owed.items() if value}
 
 

@@ -21,6 +21,7 @@ from typing import Any
 from bot.llm.base import Usage
 from bot.memory.records.conversation_entries import (
     LOOP_STEP,
+    NO_TURNS,
     TURN_END,
     TURN_START,
     needs_answer,
@@ -44,6 +45,7 @@ class OpenTurn:
         resumes: Number of resumptions after a crash.
         spent: Usage of its model calls.
         retries: Platform ids of the interrupted messages that it retries.
+        task: Id of the schedule whose task it does; empty for other turns.
     """
 
     id: str
@@ -53,6 +55,7 @@ class OpenTurn:
     resumes: int = 0
     spent: Usage = field(default_factory=Usage)
     retries: list[str] = field(default_factory=list)
+    task: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +165,7 @@ class TurnFold:
                 entry.id,
                 string_items(data.get("inbound")),
                 retries=string_items(data.get("retries")),
+                task=str(data.get("task") or ""),
             )
         elif entry.name == TURN_END:
             self._end(data)
@@ -194,7 +198,7 @@ class TurnFold:
                 for inbound in self.open_turn.retries:
                     self.interrupted_messages.pop(inbound, None)
             self.open_turn = None
-        self.turn_count += status not in ("command", "split")
+        self.turn_count += status not in (*NO_TURNS, "split")
         for inbound in string_items(data.get("split")):
             if (entry := self.unanswered.get(inbound)) is not None:
                 self.split_messages[inbound] = entry

@@ -1,0 +1,255 @@
+"""``/schedules``: list, change and end reminders and tasks; quiet hours.
+
+Permissions: in a group a member may change the schedules that they set, and an owner all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from bot.agent.commands.pagination import paginate, parse_page_number
+from bot.agent.commands.parser import split_form, split_word
+from bot.agent.commands.registry import Command, CommandContext, CommandReply
+from bot.agent.commands.remind import cancel_button, confirmation, set_schedule
+from bot.agent.schedules.history import read_firings
+from bot.agent.schedules.wording import day_and_time, escape_markdown, listed, when_text
+from bot.bus import Button
+from bot.core.errors import ScheduleRefused
+from bot.memory.records.schedules import QUIET_HOURS_SET, Schedule, read_quiet_hours
+from bot.tape.entries import event
+
+_NOTHING = (
+    "Nothing is scheduled here. `/remind tomorrow at 17:00 call mom` sets a reminder, and "
+    "`/schedules task every day at 8 sum up yesterday` a task that I do by myself."
+)
+_HINT = "`/schedules pause N`, `resume N`, `change N ...` and `delete N` change one."
+_QUIET_HINT = "Write them as `/schedules quiet 22:00-07:00`, or `/schedules quiet off`."
+_QUIET = re.compile(r"(\d{1,2})(?::(\d\d))? ?(?:-|–|to) ?(\d{1,2})(?::(\d\d))?")
+_MOST_BUTTONS = 3
+_LONGEST_SNOOZE = 60 * 24 * 7
+_STATUSES = {
+    "sent": "told",
+    "late": "told late",
+    "missed": "missed, too old to be told",
+    "held": "kept for the end of quiet hours",
+}
+
+
+async def _list(page: int, context: CommandContext) -> CommandReply:
+    schedules, now = context.fold.schedules, context.schedules.now()
+    if not schedules.live:
+        return CommandReply("\n\n".join([_NOTHING, *_quiet_note(context)]))
+    waiting = sorted(schedules.live.values(), key=lambda one: (one.next is None, one.next or now))
+    lines = "\n".join(listed(one, now) for one in waiting)
+    text = "\n\n".join([f"**Schedules**\n{lines}", *_quiet_note(context), _HINT])
+    shown, turning = paginate(text, page, "/schedules page")
+    mine = [one for one in waiting if _may_change(one, context)]
+    buttons = [Button(f"Delete {one.number}", f"/schedules delete {one.number}") for one in mine]
+    return CommandReply(shown, buttons=(*buttons[:_MOST_BUTTONS], *turning))
+
+
+def _quiet_note(context: CommandContext) -> list[str]:
+    quiet = context.fold.schedules.quiet
+    zone = context.schedules.zone_name
+    return [f"Quiet hours: {quiet.text} ({zone})."] if quiet is not None else []
+
+
+async def _pause(rest: str, context: CommandContext) -> CommandReply:
+    schedule = _live(rest, context)
+    if schedule.paused:
+        return CommandReply(f"{_name(schedule)} is paused already.")
+    paused = await context.schedules.pause(schedule)
+    button = Button("Resume", f"/schedules resume {schedule.number}")
+    return CommandReply(
+        f"Paused: {_name(schedule)}.", extra_entries=[paused.change()], buttons=(button,)
+    )
+
+
+async def _resume(rest: str, context: CommandContext) -> CommandReply:
+    schedule = _live(rest, context)
+    if not schedule.paused:
+        return CommandReply(f"{_name(schedule)} is not paused.")
+    resumed = await context.schedules.resume(schedule)
+    return _changed(resumed, context)
+
+
+async def _change(rest: str, context: CommandContext) -> CommandReply:
+    number, what = split_word(rest)
+    schedule = _own(number, context)
+    if not what:
+        return CommandReply("Change it to what? Give a time, a text, or both.")
+    schedules = context.schedules
+    try:
+        rule, text = schedules.read_when(what, schedules.now())
+    except ScheduleRefused:
+        rule, text = None, what
+    changed = await schedules.change(schedule, rule=rule, text=text or None)
+    return _changed(changed, context)
+
+
+async def _delete(rest: str, context: CommandContext) -> CommandReply:
+    schedule = _live(rest, context)
+    ended = await context.schedules.end(schedule, "cancelled")
+    return CommandReply(f"Deleted: {_name(schedule)}.", extra_entries=[ended])
+
+
+async def _done(rest: str, context: CommandContext) -> CommandReply:
+    schedule = _own(split_word(rest)[0], context)
+    if schedule.recurs and schedule.ended is None:
+        when = when_text(schedule, context.schedules.now())
+        return CommandReply(f"✔ {_text(schedule)}\n{when[:1].upper()}{when[1:]}.")
+    ended = await context.schedules.end(schedule, "done")
+    return CommandReply(f"✔ {_text(schedule)}", extra_entries=[ended])
+
+
+async def _snooze(rest: str, context: CommandContext) -> CommandReply:
+    number, minutes = split_word(rest)
+    schedule = _own(number, context)
+    minutes = minutes or "10"
+    if not minutes.isdecimal() or not 1 <= int(minutes[:9]) <= _LONGEST_SNOOZE:
+        return CommandReply("For how many minutes? For example: `/schedules snooze 3 10`.")
+    if schedule.ended == "cancelled":
+        return CommandReply(f"{_name(schedule)} was deleted.")
+    later = await context.schedules.snooze(schedule, timedelta(minutes=int(minutes)))
+    assert later.next is not None
+    when = day_and_time(later.next, later.zone, context.schedules.now())
+    return CommandReply(
+        f"💤 {_text(schedule)}\nAgain at {when} ({later.zone_name}).",
+        extra_entries=[later.change()],
+        buttons=(cancel_button(later),),
+    )
+
+
+async def _task(rest: str, context: CommandContext) -> CommandReply:
+    if not rest:
+        return CommandReply(
+            "When, and what? For example: `/schedules task every day at 8 sum up yesterday`."
+        )
+    return await set_schedule(rest, context, "task")
+
+
+async def _quiet(rest: str, context: CommandContext) -> CommandReply:
+    if not rest:
+        return CommandReply(" ".join([*_quiet_note(context), _QUIET_HINT]))
+    if rest.lower() == "off":
+        return CommandReply("There are no quiet hours now.", extra_entries=[event(QUIET_HOURS_SET)])
+    found = _QUIET.fullmatch(rest.strip())
+    ends = [f"{int(hour):02}:{minute or '00'}" for hour, minute in _pairs(found)]
+    quiet = read_quiet_hours(*ends) if ends else None
+    if quiet is None:
+        return CommandReply(f"I do not understand these hours. {_QUIET_HINT}")
+    data = {"from": ends[0], "to": ends[1]}
+    return CommandReply(
+        f"Quiet hours are {quiet.text} ({context.schedules.zone_name}). In them I send only "
+        "reminders that are set once, for exactly that time. Everything else comes when they end.",
+        extra_entries=[event(QUIET_HOURS_SET, data)],
+    )
+
+
+def _pairs(found: re.Match[str] | None) -> list[tuple[str, str]]:
+    return [] if found is None else [(found[1], found[2]), (found[3], found[4])]
+
+
+async def _history(rest: str, context: CommandContext) -> CommandReply:
+    lines = []
+    now = context.schedules.now()
+    async for firing in read_firings(context.tape):
+        known = context.fold.schedules.find(firing.number)
+        text = _text(known) if known is not None else f"schedule {firing.number}"
+        when = day_and_time(firing.instant, context.schedules.zone, now)
+        missed = f", after {firing.missed} missed" if firing.missed else ""
+        lines.append(f"- {when}: {text}: {_STATUSES.get(firing.status, firing.status)}{missed}")
+    if not lines:
+        return CommandReply("Nothing has been due here yet.")
+    shown, buttons = paginate(
+        "\n".join(["**What was due, newest first**", *lines]),
+        parse_page_number(rest.removeprefix("page ").strip()),
+        "/schedules history page",
+    )
+    return CommandReply(shown, buttons=buttons)
+
+
+def _changed(schedule: Schedule, context: CommandContext) -> CommandReply:
+    return CommandReply(
+        confirmation(schedule, context.schedules),
+        extra_entries=[schedule.change()],
+        buttons=(cancel_button(schedule),),
+    )
+
+
+def _live(rest: str, context: CommandContext) -> Schedule:
+    schedule = _own(split_word(rest)[0], context)
+    if schedule.ended is not None:
+        raise ScheduleRefused(f"schedule {schedule.number} is over")
+    return schedule
+
+
+def _own(number: str, context: CommandContext) -> Schedule:
+    """Return the schedule with a number, if the author may change it.
+
+    Raises:
+        ScheduleRefused: There is none, or it is somebody else's.
+    """
+    known = number.removeprefix("#")
+    found = (
+        context.fold.schedules.find(int(known)) if known.isdecimal() and len(known) < 9 else None
+    )
+    if found is None:
+        raise ScheduleRefused("there is no schedule with this number; `/schedules` lists them")
+    if not _may_change(found, context):
+        raise ScheduleRefused("only who set it, or an owner, may change it")
+    return found
+
+
+def _may_change(schedule: Schedule, context: CommandContext) -> bool:
+    author = context.author
+    return author.role == "owner" or author.private or schedule.author.id == author.id
+
+
+def _name(schedule: Schedule) -> str:
+    return f"{schedule.kind} {schedule.number} ({_text(schedule)})"
+
+
+def _text(schedule: Schedule) -> str:
+    return escape_markdown(" ".join(schedule.text.split()))
+
+
+_FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
+    "pause": _pause,
+    "resume": _resume,
+    "change": _change,
+    "delete": _delete,
+    "done": _done,
+    "snooze": _snooze,
+    "task": _task,
+    "quiet": _quiet,
+    "history": _history,
+}
+
+
+async def _run(arguments: str, context: CommandContext) -> CommandReply:
+    form, rest = split_form(arguments)
+    if not form or form == "page":
+        return await _list(parse_page_number(rest), context)
+    if form not in _FORMS:
+        return CommandReply(SCHEDULES_COMMAND.unknown_form_text(form, _FORMS))
+    return await _FORMS[form](rest, context)
+
+
+SCHEDULES_COMMAND = Command(
+    "schedules",
+    "list reminders and tasks, with their next run",
+    (
+        ("pause N", "pause one; `resume N` starts it again"),
+        ("change N WHEN TEXT", "give one another time, another text, or both"),
+        ("delete N", "delete one"),
+        ("snooze N MINUTES", "let one come again later"),
+        ("task WHEN TEXT", "let me do something by myself, again and again or once"),
+        ("quiet 22:00-07:00", "send nothing in these hours; `quiet off` ends that"),
+        ("history", "show what was due"),
+    ),
+    _run,
+    destructive=lambda arguments: split_form(arguments)[0] == "quiet",
+)

@@ -1,0 +1,165 @@
+"""Decide what an occurrence does: whether it is told, for which instant, and what comes next. Pure.
+
+Rule 1: what happens once is told however late it is.
+Rule 2: of several occurrences that were missed, only the newest is told, and how many were missed.
+Rule 3: an occurrence of a recurring schedule that is older than a day is stale: it is not told.
+Rule 4: in quiet hours only a reminder that is set for exactly that time is told; everything else is
+    kept for their end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from bot.agent.schedules.wording import clock_time, day_and_time, escape_markdown
+from bot.bus import Button
+from bot.core.clock import format_time
+from bot.core.recurrence import next_occurrence
+from bot.memory.records.schedules import (
+    SCHEDULE_FIRED,
+    FiringStatus,
+    QuietHours,
+    Schedule,
+)
+from bot.tape.entries import TapeEntry, event
+
+LATE = timedelta(seconds=90)
+"""How late an occurrence may be without a word about it."""
+STALE = timedelta(days=1)
+"""Age from which an occurrence of a recurring schedule is not told."""
+_MOST_COUNTED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """What an occurrence does.
+
+    Attributes:
+        schedule: The schedule.
+        status: Whether it is told.
+        instant: The newest instant that it stands for.
+        next: The next instant; None if there is none.
+        missed: How many earlier occurrences it stands for.
+        was_off: Whether the program was off at the time.
+    """
+
+    schedule: Schedule
+    status: FiringStatus
+    instant: datetime
+    next: datetime | None
+    missed: int = 0
+    was_off: bool = False
+
+    @property
+    def is_told(self) -> bool:
+        """Whether people get to know it."""
+        return self.status in ("sent", "late")
+
+    def entry(self, turn: str = "") -> TapeEntry:
+        """Return the event that records it."""
+        data: dict[str, Any] = {
+            "schedule": self.schedule.id,
+            "number": self.schedule.number,
+            "instant": format_time(self.instant),
+            "status": self.status,
+            "next": None if self.next is None else format_time(self.next),
+        }
+        if self.missed:
+            data["missed"] = self.missed
+        if turn:
+            data["turn"] = turn
+        return event(SCHEDULE_FIRED, data)
+
+    def entries(self, turn: str = "") -> list[TapeEntry]:
+        """Return the events that record it, and the schedule's end if nothing comes after it."""
+        ended = [self.schedule.end("finished")] if self.next is None else []
+        return [self.entry(turn), *ended]
+
+
+def decide_firing(
+    schedule: Schedule,
+    now: datetime,
+    quiet: QuietHours | None,
+    *,
+    noticed: datetime | None = None,
+) -> Firing | None:
+    """Return what the due occurrence of a schedule does; None if none is due.
+
+    Args:
+        schedule: The schedule.
+        now: The current time.
+        quiet: The conversation's quiet hours.
+        noticed: When the program noticed that it is due, if it was running since; None if it was
+            off after that.
+    """
+    due = schedule.next
+    if due is None or due > now:
+        return None
+    instant, missed = _newest(schedule, due, now)
+    upcoming = next_occurrence(schedule.rule, now, schedule.zone)
+    if quiet is not None and quiet.contains(now, schedule.zone) and not _is_exact(schedule):
+        return Firing(schedule, "held", instant, quiet.end_after(now, schedule.zone), missed)
+    meant = schedule.held or instant
+    if schedule.recurs and now - instant > STALE:
+        return Firing(schedule, "missed", instant, upcoming, missed)
+    late = now - instant > LATE
+    was_off = late and (noticed is None or noticed - due > LATE)
+    return Firing(schedule, "late" if late else "sent", meant, upcoming, missed, was_off)
+
+
+def _is_exact(schedule: Schedule) -> bool:
+    return schedule.kind == "reminder" and not schedule.recurs
+
+
+def _newest(schedule: Schedule, due: datetime, now: datetime) -> tuple[datetime, int]:
+    """Return the newest occurrence that is due, and how many came before it."""
+    instant, after, missed = due, due, 0
+    while (later := next_occurrence(schedule.rule, after, schedule.zone)) and later <= now:
+        instant, after, missed = later, later, missed + 1
+        if missed == _MOST_COUNTED:
+            # Only the last day matters, and nobody needs to know the number.
+            after = max(after, now - STALE)
+        if missed == 4 * _MOST_COUNTED:
+            break
+    return instant, missed
+
+
+def firing_text(firing: Firing, now: datetime) -> str:
+    """Return the text of a reminder that is told, as Markdown."""
+    schedule = firing.schedule
+    text = schedule.text.strip()
+    shown = f"**{escape_markdown(text)}**" if "\n" not in text else escape_markdown(text)
+    lines = [f"⏰ {shown}{_meant(firing, now)}"]
+    if firing.missed:
+        many = "more than 1000" if firing.missed > _MOST_COUNTED else str(firing.missed)
+        times = "time" if firing.missed == 1 else "times"
+        lines.append(f"It was also due {many} {times} before that; I do not repeat those.")
+    return "\n".join(lines)
+
+
+def _meant(firing: Firing, now: datetime) -> str:
+    schedule = firing.schedule
+    if schedule.held is not None:
+        at = clock_time(firing.instant, schedule.zone)
+        return f" (for {at}; I kept it until your quiet hours were over)"
+    if firing.status == "sent":
+        return f" (for {clock_time(firing.instant, schedule.zone)})"
+    when = day_and_time(firing.instant, schedule.zone, now)
+    if firing.was_off:
+        return f"\nI was off at the time: this was for {when}."
+    return f"\nI am late: this was for {when}."
+
+
+def firing_buttons(schedule: Schedule) -> list[Button]:
+    """Return the buttons below a reminder."""
+    number = schedule.number
+    buttons = [
+        Button("Done", f"/schedules done {number}"),
+        Button("Snooze 10 min", f"/schedules snooze {number} 10"),
+        Button("Snooze 1 h", f"/schedules snooze {number} 60"),
+    ]
+    return (
+        [*buttons, Button("Cancel", f"/schedules delete {number}")] if schedule.recurs else buttons
+    )

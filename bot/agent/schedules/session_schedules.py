@@ -1,0 +1,282 @@
+"""Set and change one conversation's schedules.
+
+Each change writes the due tape first (see ``due_tape``) and returns the entry for the conversation's
+tape, which the caller appends together with its reply or result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from zoneinfo import ZoneInfo
+
+from bot.agent.schedules.due_tape import write_due
+from bot.core.errors import ScheduleRefused
+from bot.core.recurrence import Cron, Once, Rule, moment_of, next_occurrence
+from bot.language.spoken_times import SpokenTime, find_reminder, find_time
+from bot.memory.gate.secret_detection import detect_secret
+from bot.memory.records.schedules import (
+    MOST_SCHEDULES,
+    Author,
+    Ending,
+    Kind,
+    Schedule,
+    find_zone,
+)
+from bot.memory.session.state.session_fold import SessionFold
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+
+LONGEST_TEXT = 2_000
+"""The most characters of a schedule's text."""
+
+_SHORTEST_TASK_INTERVAL = timedelta(minutes=15)
+_EXAMPLES = (
+    '"in 20 minutes", "tomorrow at 17:00", "every Monday at 8", or a cron expression in quotes'
+)
+_ISO = re.compile(r"\d{4}-\d\d-\d\dT\d")
+_CRON = re.compile(r"(?:[\d*][\w*/,#?-]*\s+){3}[\w*][\w*/,#?-]*\s+[\w*][\w*/,#?-]*", re.ASCII)
+_QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "`": "`"}
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSchedules:
+    """Sets and changes the schedules of one conversation.
+
+    Args:
+        tape: The conversation's tape.
+        fold: The conversation's state.
+        now: Returns the current time.
+        program_zone: Name of the program's time zone.
+    """
+
+    tape: TapeService
+    fold: SessionFold
+    now: Callable[[], datetime]
+    program_zone: str
+
+    @property
+    def zone_name(self) -> str:
+        """Name of the conversation's time zone."""
+        return self.fold.schedules.zone_name or self.program_zone
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The conversation's time zone."""
+        return find_zone(self.zone_name) or ZoneInfo("UTC")
+
+    async def create(
+        self,
+        text: str,
+        rule: Rule,
+        *,
+        key: str,
+        kind: Kind,
+        author: Author,
+        private: bool,
+        asked_at: datetime,
+    ) -> Schedule:
+        """Create a schedule; the caller appends its ``definition``.
+
+        Args:
+            text: What to remind of, or what to do.
+            rule: When.
+            key: Idempotency key of the request: repeated after a kill it gives the same schedule.
+            kind: Reminder or task.
+            author: Who asked for it.
+            private: Whether the chat is private.
+            asked_at: When they asked.
+
+        Raises:
+            ScheduleRefused: The text or the time cannot be used, or there are too many schedules.
+            TapeWriteError: The storage failed.
+        """
+        schedules = self.fold.schedules
+        if len(schedules.live) >= MOST_SCHEDULES:
+            raise ScheduleRefused(
+                f"{MOST_SCHEDULES} schedules are set here, which is the maximum; delete some first"
+            )
+        rule = _whole_seconds(rule)
+        upcoming = next_occurrence(rule, asked_at, self.zone)
+        if upcoming is None:
+            raise ScheduleRefused("that time is past")
+        _check_interval(rule, kind, upcoming, self.zone)
+        made = Schedule(
+            id=sha256(key.encode()).hexdigest()[:12],
+            number=schedules.take_number(),
+            kind=kind,
+            text=_checked(text),
+            rule=rule,
+            zone_name=self.zone_name,
+            next=upcoming,
+            author=author,
+            private=private,
+            created=asked_at,
+            problem=self.fold.problem,
+        )
+        await self._write_due(made)
+        return made
+
+    async def change(
+        self, schedule: Schedule, *, rule: Rule | None = None, text: str | None = None
+    ) -> Schedule:
+        """Give a schedule another time or text; the caller appends its ``change``.
+
+        Raises:
+            ScheduleRefused: The text or the time cannot be used.
+            TapeWriteError: The storage failed.
+        """
+        changed = schedule if text is None else replace(schedule, text=_checked(text))
+        if rule is not None:
+            rule = _whole_seconds(rule)
+            changed = replace(changed, rule=rule, zone_name=self.zone_name, paused=False, held=None)
+        if rule is not None or schedule.ended is not None:
+            changed = replace(changed, next=self._upcoming(changed), ended=None)
+            if changed.next is not None:
+                _check_interval(changed.rule, changed.kind, changed.next, changed.zone)
+        await self._write_due(changed)
+        return changed
+
+    async def pause(self, schedule: Schedule) -> Schedule:
+        """Pause a schedule; the caller appends its ``change``."""
+        paused = replace(schedule, paused=True, next=None, held=None)
+        await self._write_due(paused)
+        return paused
+
+    async def resume(self, schedule: Schedule) -> Schedule:
+        """Resume a paused schedule; the caller appends its ``change``.
+
+        Raises:
+            ScheduleRefused: Its time has passed meanwhile.
+        """
+        resumed = replace(schedule, paused=False, next=self._upcoming(schedule))
+        await self._write_due(resumed)
+        return resumed
+
+    async def snooze(self, schedule: Schedule, delay: timedelta) -> Schedule:
+        """Let a schedule come again after a while; the caller appends its ``change``.
+
+        A recurring one goes on with its rule after that.
+        """
+        moment = _whole(self.now() + delay)
+        rule = schedule.rule if schedule.recurs else Once(moment)
+        later = replace(schedule, rule=rule, next=moment, paused=False, held=None, ended=None)
+        await self._write_due(later)
+        return later
+
+    async def end(self, schedule: Schedule, why: Ending) -> TapeEntry:
+        """End a schedule; the caller appends the event."""
+        await self._write_due(replace(schedule, next=None))
+        return schedule.end(why)
+
+    def read_when(self, text: str, asked_at: datetime) -> tuple[Rule, str]:
+        """Read a time at the start or the end of a text, or a cron expression in quotes.
+
+        Returns:
+            The rule, and the rest of the text.
+
+        Raises:
+            ScheduleRefused: There is no time in it.
+            InvalidRecurrence: The cron expression is wrong.
+        """
+        quoted = _quoted_start(text)
+        if quoted is not None and len(quoted[0].split()) == 5:
+            return Cron(quoted[0]), quoted[1]
+        found = self._find_time(quoted[0] if quoted is not None else text, asked_at)
+        if found is not None and quoted is not None:
+            return found.rule, quoted[1]
+        if found is None and quoted is not None:
+            found = self._find_time(text, asked_at)
+        if found is None:
+            raise ScheduleRefused(
+                f"I find no time in it that is still to come; write for example {_EXAMPLES}"
+            )
+        return found.rule, found.rest
+
+    def read_rule(self, when: str, asked_at: datetime) -> Rule:
+        """Read a time that stands alone: in words, as ISO 8601 or as a cron expression.
+
+        Raises:
+            ScheduleRefused: It is none of them.
+            InvalidRecurrence: The cron expression is wrong.
+        """
+        when = when.strip().strip("\"'")
+        if _ISO.match(when) and (moment := _read_iso(when, self.zone)) is not None:
+            return Once(moment)
+        if _CRON.fullmatch(when):
+            return Cron(when)
+        found = find_reminder(when, asked_at, self.zone) or self._find_time(when, asked_at)
+        if found is None:
+            raise ScheduleRefused(
+                f"I find no time to come in {when[:80]!r}; write for example {_EXAMPLES}"
+            )
+        return found.rule
+
+    def _find_time(self, text: str, asked_at: datetime) -> SpokenTime | None:
+        return find_time(text, asked_at, self.zone)
+
+    def _upcoming(self, schedule: Schedule) -> datetime:
+        upcoming = next_occurrence(schedule.rule, self.now(), schedule.zone)
+        if upcoming is None:
+            raise ScheduleRefused("its time is past; give it another one")
+        return upcoming
+
+    async def _write_due(self, schedule: Schedule) -> None:
+        await write_due(
+            self.tape.store, self.tape.name, schedule.id, schedule.next, at=self.fold.version
+        )
+
+
+def _read_iso(text: str, zone: ZoneInfo) -> datetime | None:
+    """Return the moment of an ISO 8601 time, by the zone's wall time if it names no offset."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment_of(moment, zone) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _checked(text: str) -> str:
+    text = text.strip()
+    if not text:
+        raise ScheduleRefused("it has no text: say what for")
+    if len(text) > LONGEST_TEXT:
+        raise ScheduleRefused(f"its text is longer than {LONGEST_TEXT} characters")
+    if (secret := detect_secret(text)) is not None:
+        raise ScheduleRefused(f"its text looks like {secret}, which I do not keep")
+    return text
+
+
+def _check_interval(rule: Rule, kind: Kind, first: datetime, zone: ZoneInfo) -> None:
+    """Refuse a task that would call the model all the time."""
+    if kind == "reminder" or isinstance(rule, Once):
+        return
+    moment = first
+    for _ in range(8):
+        later = next_occurrence(rule, moment, zone)
+        if later is None:
+            return
+        if later - moment < _SHORTEST_TASK_INTERVAL:
+            raise ScheduleRefused("a task calls the model each time: at most every 15 minutes")
+        moment = later
+
+
+def _quoted_start(text: str) -> tuple[str, str] | None:
+    """Return the quoted text at the start of a text, and the rest; None if there is none."""
+    text = text.strip()
+    closing = _QUOTES.get(text[:1])
+    end = text.find(closing, 1) if closing is not None else -1
+    return None if end < 0 else (text[1:end].strip(), text[end + 1 :].strip())
+
+
+def _whole_seconds(rule: Rule) -> Rule:
+    if isinstance(rule, Once):
+        return Once(_whole(rule.at))
+    return rule if isinstance(rule, Cron) else replace(rule, start=_whole(rule.start))
+
+
+def _whole(moment: datetime) -> datetime:
+    return moment.replace(microsecond=0)

@@ -1,0 +1,124 @@
+"""``schedule.manage``: set, list and cancel the reminders and tasks that the user asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.agent.commands.remind import confirmation
+from bot.agent.schedules.session_schedules import LONGEST_TEXT, SessionSchedules
+from bot.agent.schedules.wording import listed
+from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
+from bot.core.errors import ScheduleRefused
+from bot.memory.records.schedules import Author, Schedule
+from bot.memory.records.transcript import (
+    is_automation,
+    is_owner,
+    sender_id,
+    sender_name,
+    sent_time,
+)
+from bot.tape.entries import TapeEntry
+
+_MOST_LISTED = 50
+
+
+class ScheduleArguments(BaseModel):
+    """Arguments of ``schedule.manage``."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=trim_schema)
+
+    op: Literal["set", "list", "cancel"]
+    text: str = Field("", max_length=LONGEST_TEXT, description="what to remind of, or what to do")
+    when: str = Field(
+        "",
+        max_length=300,
+        description='the user\'s words ("in 2 hours", "every Monday at 8"), 2026-03-31T17:00, or cron',
+    )
+    kind: Literal["reminder", "task"] = Field(
+        "reminder", description="a reminder is sent as it is, a task is done by you then"
+    )
+    number: int = Field(0, description="which to cancel")
+
+
+def schedule_tool(now: Callable[[], datetime], program_zone: str) -> Tool[Any]:
+    """Return the tool.
+
+    Args:
+        now: Returns the current time.
+        program_zone: Name of the program's time zone.
+    """
+
+    async def manage(arguments: ScheduleArguments, context: ToolContext) -> ToolOutcome:
+        schedules = SessionSchedules(context.tape, context.memory.fold, now, program_zone)
+        if arguments.op == "list":
+            return _list(schedules, context.problem)
+        asking = [one for one in context.answered_messages if not is_automation(one)]
+        if not asking:
+            raise ScheduleRefused("no person asked for it")
+        if arguments.op == "cancel":
+            return await _cancel(arguments.number, schedules, asking, context.problem)
+        return await _set(arguments, schedules, context, asking[-1])
+
+    return Tool(
+        "schedule.manage",
+        "Reminders and tasks at a time, only if the user asks. Tell the time of the result.",
+        ScheduleArguments,
+        manage,
+        effect="writes_own",
+    )
+
+
+async def _set(
+    arguments: ScheduleArguments,
+    schedules: SessionSchedules,
+    context: ToolContext,
+    asked: TapeEntry,
+) -> ToolOutcome:
+    if arguments.kind == "task":
+        # What a page or a file says must not run again and again.
+        context.check_prompt_text(arguments.text)
+    asked_at = sent_time(asked) or schedules.now()
+    made = await schedules.create(
+        arguments.text,
+        schedules.read_rule(arguments.when, asked_at),
+        key=context.cause,
+        kind=arguments.kind,
+        author=Author(sender_id(asked), sender_name(asked)),
+        private=asked.meta.get("private", True) is True,
+        asked_at=asked_at,
+    )
+    return ToolOutcome(
+        f"Set.\n\n{confirmation(made, schedules)}",
+        extra_entries=[made.definition()],
+        buttons=(("Cancel", f"/schedules delete {made.number}"),),
+    )
+
+
+def _list(schedules: SessionSchedules, problem: str) -> ToolOutcome:
+    """Return what was set in the active problem: the model sees nothing of the others."""
+    live = [one for one in schedules.fold.schedules.live.values() if one.problem == problem]
+    lines = [listed(one, schedules.now()) for one in live[:_MOST_LISTED]]
+    if len(live) > _MOST_LISTED:
+        lines.append(f"and {len(live) - _MOST_LISTED} more")
+    return ToolOutcome("\n".join(lines) or "Nothing is scheduled.")
+
+
+async def _cancel(
+    number: int, schedules: SessionSchedules, asking: list[TapeEntry], problem: str
+) -> ToolOutcome:
+    found = schedules.fold.schedules.find(number)
+    if found is None or found.ended is not None or found.problem != problem:
+        raise ScheduleRefused("there is no such schedule; list them")
+    if not all(_may_change(found, one) for one in asking):
+        raise ScheduleRefused("only who set it, or an owner, may cancel it")
+    ended = await schedules.end(found, "cancelled")
+    return ToolOutcome(f"Cancelled: {found.kind} {number}.", extra_entries=[ended])
+
+
+def _may_change(schedule: Schedule, asked: TapeEntry) -> bool:
+    private = asked.meta.get("private", True) is True
+    return private or is_owner(asked) or sender_id(asked) == schedule.author.id
