@@ -40,6 +40,7 @@ def day_and_time(moment: datetime, zone: ZoneInfo, now: datetime) -> str:
 def when_text(schedule: Schedule, now: datetime) -> str:
     """Return when a schedule comes next, with its zone and its rule."""
     zone = schedule.zone
+    recurs = not isinstance(schedule.rule, Once)
     if schedule.next is None:
         upcoming = "paused" if schedule.paused else "over"
     else:
@@ -48,20 +49,17 @@ def when_text(schedule: Schedule, now: datetime) -> str:
             (local.date() - now.astimezone(zone).date()).days
         )
         day = f"{near or ''}{local:%A}, {local.day} {local:%B %Y}"
-        upcoming = f"{day}, at {clock_time(schedule.next, zone)}"
-    if isinstance(schedule.rule, Once):
+        upcoming = f"{'next ' if recurs else ''}{day}, at {clock_time(schedule.next, zone)}"
+    if not recurs:
         return f"{upcoming} ({schedule.zone_name})"
-    return f"{describe_rule(schedule.rule, zone)} ({schedule.zone_name}); next {upcoming}"
+    return f"{describe_rule(schedule.rule, zone)} ({schedule.zone_name}); {upcoming}"
 
 
 def listed(schedule: Schedule, now: datetime) -> str:
     """Return a schedule as one line of a list."""
     mark = "⏰" if schedule.kind == "reminder" else "⚙"
     text = escape_markdown(shorten(" ".join(schedule.text.split()), _LISTED))
-    when = (
-        f"**paused**, {when_text(schedule, now)}" if schedule.paused else when_text(schedule, now)
-    )
-    return f"**{schedule.number}.** {mark} {text}: {when}"
+    return f"**{schedule.number}.** {mark} {text}: {when_text(schedule, now)}"
 
 
 def event_text(entry: TapeEntry) -> str:
