@@ -14,6 +14,7 @@ from bot.core.errors import MemoryRefused
 from bot.core.telemetry.metrics import TOOL_SECONDS
 from bot.core.telemetry.tracing import span
 from bot.llm.base import ModelReply, ToolCall, Usage
+from bot.memory.records.conversation_entries import QUESTION
 from bot.memory.records.evidence import FROM_OUTSIDE
 from bot.memory.records.pending_calls import (
     CallStatus,
@@ -160,9 +161,9 @@ class ToolCallRunner:
         )
         return ToolOutcome(
             f"Not run yet: call {number} waits for the user's yes, and the user is asked below your "
-            f"answer. End your turn; you get the result when they have decided.\n\n"
-            f"{approval_question(pending)}",
+            "answer. End your turn; you get the result when they have decided.",
             "pending",
+            question=approval_question(pending),
             extra_entries=[pending_entry(pending, call_id=call.id, turn=turn)],
             buttons=(
                 (f"Approve {number}", f"/approve {number}"),
@@ -242,9 +243,11 @@ def _result(
         entry = entry.with_meta(**{FROM_OUTSIDE: True})
     if not outcome.buttons:
         return entry
-    return replace(
-        entry, payload={**entry.payload, "buttons": [list(button) for button in outcome.buttons]}
-    )
+    asking = {
+        QUESTION: outcome.question,
+        "buttons": [list(button) for button in outcome.buttons],
+    }
+    return replace(entry, payload={**entry.payload, **asking})
 
 
 def pending_question(entries: Sequence[TapeEntry], turn: str) -> tuple[str, list[list[str]]]:
@@ -254,5 +257,5 @@ def pending_question(entries: Sequence[TapeEntry], turn: str) -> tuple[str, list
         return "", []
     # Each call that waits for a yes is asked for; else a newer question replaces the older one.
     shown = [entry for entry in asking if entry.payload.get("status") == "pending"] or asking[-1:]
-    questions = [str(entry.payload["content"]).partition("\n\n")[2] for entry in shown]
+    questions = [str(entry.payload.get(QUESTION, "")) for entry in shown]
     return "\n\n".join(questions), [button for one in shown for button in one.payload["buttons"]]

@@ -36,6 +36,7 @@ from bot.llm.base import ModelReply, Usage
 from bot.llm.spender import current_spender
 from bot.memory.records.conversation_entries import (
     LOOP_STEP,
+    QUESTION,
     TURN_END,
     TURN_START,
     inbound_ids,
@@ -389,9 +390,11 @@ class Turn:
             text = f"{text}\n\n_{said}_"
         self.partial = ""
         asked, buttons = pending_question(self._fold.window.entries, self.id)
-        entry = message("assistant", f"{text}\n\n{asked}" if asked else text, turn=self.id)
+        entry = message("assistant", text, turn=self.id)
         if buttons:
-            entry = replace(entry, payload={**entry.payload, "buttons": buttons})
+            # Apart from the answer: people see it, and the model does not read it again each turn.
+            asking = {QUESTION: asked, "buttons": buttons}
+            entry = replace(entry, payload={**entry.payload, **asking})
         try:
             await self._end([entry, self._step_event(reply, "answer")], "ok", newest=True)
         except _Edited:

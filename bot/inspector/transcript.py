@@ -28,7 +28,7 @@ from bot.memory.records.event_names import (
     REPLY,
 )
 from bot.memory.records.tombstones import ERASED_TEXT, is_erased
-from bot.memory.records.transcript import sender_name
+from bot.memory.records.transcript import answer_text, sender_name
 from bot.memory.session.state.turn_fold import (
     UndeliveredAnswer,
 )
@@ -213,7 +213,7 @@ def _lines(reader: TranscriptReader, entries: Iterable[TapeEntry]) -> Iterable[T
 
 
 def _words(entry: TapeEntry) -> str:
-    return str(entry.payload.get("content") or "")
+    return answer_text(entry)
 
 
 def _attachment(entry_attachment: EntryAttachment) -> Attachment:

@@ -16,6 +16,7 @@ __all__ = [
     "numerals",
     "parsed_claim",
     "parsed_facts",
+    "plain_answers",
     "quantities",
     "remaining_facts",
     "semantic_roles",

@@ -48,6 +48,17 @@ _GERMAN_ORDER = (
     (re.compile(r"(meine? \w+) (.+) (ist)", re.IGNORECASE), r"\1 \3 \2"),
 )
 
+_FORGETTING = re.compile(
+    r"\b(?:forget|delete|erase|unlearn|remove|vergiss|vergesse|vergessen|lösch|streich|oublie|efface"
+    r"|supprime|olv[ií]d|borra|elimina|esque[cç]|apag|dimentica|cancella|забудь|удали)|忘|删|消して",
+    re.IGNORECASE,
+)
+
+
+def asks_to_forget(sentence: str) -> bool:
+    """Return whether a sentence of a message that asks to forget something is one that asks."""
+    return _FORGETTING.search(sentence) is not None
+
 
 def topic_to_forget(plain: str) -> str:
     """Return the topic that a sentence asks to forget, ``*`` for everything; empty if none.

@@ -26,7 +26,12 @@ from bot.memory.records.event_names import (
 )
 from bot.memory.records.pending_calls import describe_call_event
 from bot.memory.records.schedules import SCHEDULE_EVENTS
-from bot.memory.records.transcript import format_entry_time, message_author, speaker_label
+from bot.memory.records.transcript import (
+    answer_text,
+    format_entry_time,
+    message_author,
+    speaker_label,
+)
 from bot.tape.entries import TapeEntry
 
 _COMMAND = "command"
@@ -78,7 +83,7 @@ class MarkdownTranscript:
             remarks.append(f"in place of #{old}")
         elif "edits" in entry.meta:
             remarks.append("an edit")
-        text = str(entry.payload.get("content") or "")
+        text = answer_text(entry)
         quote = entry.meta.get("quote")
         if isinstance(quote, str) and quote.strip():
             text += "\n\n" + "\n".join(f"> {line}" for line in _lines(quote))

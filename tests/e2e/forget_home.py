@@ -41,8 +41,8 @@ def turn(request: ModelRequest) -> ModelReply:
         return tool_call_reply(("memory_recall", {"query": text[-60:]}))
     if "erase what" in text and not answered:
         return tool_call_reply(("memory_forget", {"what": text.rpartition(" ")[2].strip(".")}))
-    if answered and "forget yes" in str(request.messages[-1]["content"]):
-        return text_reply(str(request.messages[-1]["content"]))
+    if answered and "Nothing is erased yet" in str(request.messages[-1]["content"]):
+        return text_reply("Please confirm.")
     return text_reply(f"You said: {text.strip()}\nAnything else?")
 
 

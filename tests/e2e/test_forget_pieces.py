@@ -56,23 +56,17 @@ async def test_what_the_same_message_taught_beside_it_stays_with_its_words(tmp_p
         before = await host.tape()
         number = next(one.id for one in before if one.payload.get("content") == BOTH)
         question = await host.channel.ask(f"/memory forget {TOWN}")
-        assert question.splitlines()[2:5] == [
-            f"1. The user lives in {TOWN}. (fact 1)",
-            "2. The user's sister Ola is a nurse. (fact 2, learned from the same words)",
-            f"3. Message of 2026-02-10 10:00, Ada: {BOTH}",
+        first, kept = question.split("From the same message, and kept unless you pick it:")
+        assert f"\n\n1. The user lives in {TOWN}. (fact 1)\n\n" in first
+        assert "Ola" not in first
+        assert kept.splitlines()[2:4] == [
+            "2. The user's sister Ola is a nurse. (fact 2)",
+            f"3. The rest of the message of 2026-02-10 10:00, Ada: {LEFT}",
         ]
-        everything, only, *_, keep = commands(host)
-        assert keep == "/memory"
-        assert f"send `{everything}`" in question
-        assert f"`{only}`" in question
-
-        exactly = await host.channel.ask(only)
-        assert exactly.splitlines()[2] == f"1. The user lives in {TOWN}. (fact 1)"
-        assert "nurse. (fact 2" not in exactly
-        assert f"only the words about it are erased. This is left:\n- {LEFT}\n" in exactly
-        assert traces(tmp_path, [TOWN])
         confirm, keep = commands(host)
-        assert confirm == f"{everything} 1"
+        assert keep == confirm.replace("yes", "no")
+        assert f"send `{confirm}`" in question
+        assert traces(tmp_path, [TOWN])
         done = await host.channel.ask(confirm)
         assert done.startswith("Forgotten: 1 fact, 0 messages, words of 1 message and ")
         await until_clean(host, tmp_path)
@@ -94,9 +88,16 @@ async def test_what_the_same_message_taught_beside_it_stays_with_its_words(tmp_p
         assert list(await facts(host)) == ["The user's sister Ola is a nurse."]
 
 
-async def test_all_of_it_goes_where_no_piece_is_picked(tmp_path: Path) -> None:
+async def test_all_of_it_goes_where_every_piece_is_picked(tmp_path: Path) -> None:
     async with told(tmp_path, BOTH) as host:
         await host.channel.ask(f"/memory forget {TOWN}")
+        yes = commands(host)[0]
+        exactly = await host.channel.ask(yes.replace("yes", "only") + " 1 2 3")
+        assert exactly.splitlines()[2:5] == [
+            f"1. The user lives in {TOWN}. (fact 1)",
+            "2. The user's sister Ola is a nurse. (fact 2)",
+            f"3. Message of 2026-02-10 10:00, Ada: {BOTH}",
+        ]
         done = await host.channel.ask(commands(host)[0])
         assert done.startswith("Forgotten: 2 facts, 1 message and ")
         assert await facts(host) == {}
@@ -108,14 +109,15 @@ async def test_it_is_said_what_would_lose_its_evidence_and_a_number_alone_need_n
 ) -> None:
     async with told(tmp_path, BOTH) as host:
         question = await host.channel.ask("/memory forget 1")
+        assert "lose all their evidence" not in question
+        assert LEFT in question
+        yes = commands(host)[0]
+        exactly = await host.channel.ask(yes.replace("yes", "only") + " 1 3")
         assert (
             "These facts stay believed, but lose all their evidence:\n"
             "- The user's sister Ola is a nurse. (fact 2)\n"
-        ) in question
-        exactly = await host.channel.ask(commands(host)[1])
-        assert "lose all their evidence" not in exactly
-        assert LEFT in exactly
-        assert "words of 1 message" in await host.channel.ask(commands(host)[0])
+        ) in exactly
+        assert "words of 1 message" in await host.channel.ask(yes)
         await until_clean(host, tmp_path)
         (kept,) = (await facts(host)).values()
         assert [one.quote for one in kept.evidence] == ["my sister Ola is a nurse."]
@@ -146,7 +148,7 @@ async def test_by_number_a_message_may_go_and_the_fact_stay(tmp_path: Path) -> N
     async with told(tmp_path, BOTH) as host:
         await host.channel.ask("/memory forget 1")
         yes = commands(host)[0]
-        exactly = await host.channel.ask(f"/memory forget only {yes.split()[-1]} 2")
+        exactly = await host.channel.ask(f"/memory forget only {yes.split()[-1]} 3")
         assert f"1. Message of 2026-02-10 10:00, Ada: {BOTH}\n" in exactly
         assert "Forgotten: 0 facts, 1 message and" in await host.channel.ask(commands(host)[0])
         assert len(await facts(host)) == 2
@@ -158,9 +160,9 @@ async def test_what_the_memory_bus_holds_is_a_piece_and_stays_where_it_is_not_pi
 ) -> None:
     async with told(tmp_path, BOTH, f"/reference set city {TOWN}") as host:
         await host.channel.ask(f"/memory forget {TOWN}")
-        assert "\n4. a shared value\n" in host.channel.answers[-1].text
+        assert "\n2. a shared value\n" in host.channel.answers[-1].text
         yes = commands(host)[0]
-        exactly = await host.channel.ask(f"/memory forget only {yes.split()[-1]} 1,2 3")
+        exactly = await host.channel.ask(f"/memory forget only {yes.split()[-1]} 1,3 4")
         assert "shared value" not in exactly
         assert "Forgotten: 2 facts, 1 message" in await host.channel.ask(commands(host)[0])
         assert TOWN in await host.channel.ask("/reference city")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.bus import Button
@@ -19,7 +20,7 @@ from bot.memory.erasure.erasure_messages import (
     confirmation_instructions,
     confirmation_text,
 )
-from bot.memory.erasure.erasure_query import ErasureQuery, parse_query
+from bot.memory.erasure.erasure_query import ONLY_SENTENCES, ErasureQuery, parse_query
 from bot.memory.erasure.erasure_requests import (
     PendingErasure,
     find_erasure_result,
@@ -39,9 +40,10 @@ _FOR_ALL = (
     "erase it for good, an owner forgets the original fact by its number or words."
 )
 _PICKED = re.compile(
-    r"(?P<form>yes|only)\s+(?P<request>\d{1,15})(?P<numbers>(?:[\s,]+\d{1,6}){0,99})(?:\s+all)?",
+    r"(?P<form>yes|only|no)\s+(?P<request>\d{1,15})(?P<numbers>(?:[\s,]+\d{1,6}){0,99})(?:\s+all)?",
     re.IGNORECASE,
 )
+_KEPT = "Nothing was erased."
 _MORE = "This would now erase more than I showed. "
 
 
@@ -50,8 +52,8 @@ async def forget(arguments: str, context: CommandContext) -> CommandReply:
 
     Args:
         arguments: Numbers of facts, words, or ``yes`` and the id of an earlier request, optionally
-            followed by numbers of the pieces to erase (default: all). ``only`` shows a selection of
-            pieces.
+            followed by numbers of the pieces to erase (default: what is not listed as kept).
+            ``only`` shows a selection of pieces; ``no`` keeps all.
         context: The command's context.
 
     Raises:
@@ -61,14 +63,17 @@ async def forget(arguments: str, context: CommandContext) -> CommandReply:
     if (hit := _PICKED.fullmatch(arguments.strip())) is not None:
         picked = [int(one) for one in re.findall(r"\d+", hit["numbers"] or "")]
         request = int(hit["request"])
+        if hit["form"].lower() == "no":
+            return CommandReply(_KEPT)
         if hit["form"].lower() == "yes":
             return await _confirmed(request, picked, context)
         return await _some(request, picked, context)
     if _SHARED.fullmatch(arguments.strip()):
         return CommandReply(_FOR_ALL)
-    query = parse_query(arguments)
-    if query is None:
+    parsed = parse_query(arguments)
+    if parsed is None:
         return CommandReply(_USAGE)
+    query = replace(parsed, kept=ONLY_SENTENCES)
     survey = await context.preview_erasure(query)
     if survey.is_empty:
         return await _nothing(query, survey, context)
@@ -146,7 +151,7 @@ def _question(
 ) -> CommandReply:
     """Return the confirmation question; ``note`` records what the numbers of its pieces mean."""
     return CommandReply(
-        f"{before}{confirmation_text(survey, context.zone.timezone)}\n\n{confirmation_instructions(request, survey, picked)}",
+        f"{before}{confirmation_text(survey, context.zone.timezone, picked=bool(picked))}\n\n{confirmation_instructions(request, survey, picked)}",
         extra_entries=[note] if note is not None else [],
         buttons=tuple(
             Button(*confirmation_button)

@@ -14,8 +14,9 @@ from bot.memory.erasure.erasure_messages import (
     confirmation_buttons,
     confirmation_instructions,
     confirmation_text,
+    question_summary,
 )
-from bot.memory.erasure.erasure_query import parse_query
+from bot.memory.erasure.erasure_query import ONLY_SENTENCES, parse_query
 from bot.memory.erasure.erasure_requests import FORGET_TOOL_NAME, request_event
 from bot.memory.records.conversation_entries import inbound_ids
 from bot.memory.records.transcript import is_owner, sender_id
@@ -23,7 +24,6 @@ from bot.memory.session.scope.identities import identity_at
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
 
-_ASKED = "The user is asked this below your answer, with buttons; answer in one short sentence:"
 _NOTHING = "Nothing that may be erased holds all of these words; fewer words may find it."
 
 
@@ -40,9 +40,9 @@ class ForgetArguments(BaseModel):
 
 
 async def _forget(arguments: ForgetArguments, context: ToolContext) -> ToolOutcome:
-    query = parse_query(arguments.what, numbers=False)
+    parsed = parse_query(arguments.what, numbers=False)
     request = _call(context)
-    if query is None or request is None:
+    if parsed is None or request is None:
         raise MemoryRefused("name a few words that what is to be forgotten holds")
     if _asked_already(request, context):
         raise MemoryRefused(
@@ -56,6 +56,7 @@ async def _forget(arguments: ForgetArguments, context: ToolContext) -> ToolOutco
     collector = CandidateCollector(
         context.memory, ErasureRights(context.may_change_memory, who), owner=owner
     )
+    query = replace(parsed, kept=ONLY_SENTENCES)
     survey = await collector.collect(query, request, inbound_ids(context.answered_messages))
     if survey.is_empty:
         return ToolOutcome(_NOTHING)
@@ -63,12 +64,23 @@ async def _forget(arguments: ForgetArguments, context: ToolContext) -> ToolOutco
     listed = zip(survey.listed_messages, survey.message_locations, strict=True)
     here = [(entry, place) for entry, place in listed if problem_of(entry) == context.problem]
     entries, places = tuple(entry for entry, _ in here), tuple(place for _, place in here)
-    survey = replace(survey, listed_messages=entries, message_locations=places)
+    redacted = {
+        place: entry
+        for place, entry in survey.redacted_messages.items()
+        if problem_of(entry) == context.problem
+    }
+    survey = replace(
+        survey,
+        listed_messages=entries,
+        message_locations=places,
+        redacted_messages=redacted,
+    )
     told = confirmation_text(survey, context.zone.timezone)
     return ToolOutcome(
-        f"{_ASKED}\n\n{told}\n\n{confirmation_instructions(request.id, survey)}",
+        question_summary(survey),
         extra_entries=[request_event(survey, request.id, senders)],
         buttons=tuple(confirmation_buttons(request.id, survey)),
+        question=f"{told}\n\n{confirmation_instructions(request.id, survey)}",
     )
 
 

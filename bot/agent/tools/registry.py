@@ -121,8 +121,8 @@ class ToolOutcome:
         status: ``ok`` or ``error``.
         zone_edit: Edit of the memory zone, written together with the result.
         extra_entries: Entries that are written together with the result.
-        buttons: Labels and commands. If there are any, the content after its first paragraph is a
-            question to the user; it is shown with these buttons below the turn's answer.
+        buttons: Labels and commands, shown below the question.
+        question: Question to the user, shown below the turn's answer; not for the model.
     """
 
     content: str | Callable[[MemorySnapshot], str]
@@ -130,6 +130,7 @@ class ToolOutcome:
     zone_edit: ZoneEdit | None = None
     extra_entries: Sequence[TapeEntry] = ()
     buttons: tuple[tuple[str, str], ...] = ()
+    question: str = ""
 
     def text(self, snapshot: MemorySnapshot) -> str:
         """Return the content, cut to ``MAX_RESULT`` characters."""

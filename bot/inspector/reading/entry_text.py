@@ -28,7 +28,7 @@ from bot.memory.records.fact_fold import FACTS_EVENT, PAUSED_EVENT
 from bot.memory.records.pending_calls import describe_call_event
 from bot.memory.records.schedules import SCHEDULE_EVENTS
 from bot.memory.records.tombstones import is_erased
-from bot.memory.records.transcript import message_content, sent_time
+from bot.memory.records.transcript import answer_text, message_content, sent_time
 from bot.memory.session.state.session_fold import (
     CONSOLIDATION_FAILED_EVENT,
     SCOPE_EVENT,
@@ -126,7 +126,7 @@ def entry_time(entry: TapeEntry) -> str:
 def full_text(entry: TapeEntry) -> str:
     """Return all of an entry's words, or its description; line breaks are kept."""
     if entry.kind in ("message", "tool_call", "tool_result", "system") or entry.name == REPLY:
-        text = entry.data.get("text") if entry.name == REPLY else entry.payload.get("content")
+        text = entry.data.get("text") if entry.name == REPLY else answer_text(entry)
         if entry.kind == "tool_call":
             calls = [f"{call.get('name')}({call.get('arguments')})" for call in entry.calls]
             text = "\n".join([*([str(text)] if text else []), *calls])

@@ -4,8 +4,8 @@ Rule 1: erasing a fact erases the facts it replaced, its successors that repeat 
     that are its evidence.
 Rule 2: erasing a person's message erases its edits and the turns that answered it: tool calls,
     results and replies.
-Rule 3: a query by words matches every fact, every message of a person and every record of the
-    memory bus that holds all of them.
+Rule 3: a query by words matches every fact whose text holds all of them, every message of a person
+    and every record of the memory bus that does.
 Rule 4: entries are passed in the order of their tape; if a late match affects earlier entries, the
     caller makes another pass.
 """
@@ -125,7 +125,9 @@ class ErasureMatcher:
     repeated: set[EntryLocation] = field(default_factory=set)
     not_permitted: set[EntryLocation] = field(default_factory=set)
     redactions: dict[EntryLocation, str] = field(default_factory=dict)
+    redacted_messages: dict[EntryLocation, TapeEntry] = field(default_factory=dict)
     unredactable: set[EntryLocation] = field(default_factory=set)
+    requests: set[EntryLocation] = field(default_factory=set)
     keeps_something: bool = False
     kept_fact_texts: tuple[str, ...] = ()
     needs_another_pass: bool = False
@@ -179,11 +181,7 @@ class ErasureMatcher:
                 if number in facts:
                     chosen |= dependent_fact_ids(facts[number], facts)
         if self.query.searches_words:
-            said = (
-                (other, [other.text, *(e.quote for e in other.evidence)])
-                for other in facts.values()
-            )
-            chosen |= {other.id for other, texts in said if self.query.matches(texts)}
+            chosen |= {other.id for other in facts.values() if self.query.matches([other.text])}
         if scope == self.home:
             chosen |= self.query.confirmed_facts & facts.keys()
             alone = [facts[one] for one in self.query.ended_facts - chosen if one in facts]
@@ -206,6 +204,13 @@ class ErasureMatcher:
             self.query.matches([facts[one].text]) for one in kept
         )
         places = {(e.tape, e.entry) for number in going for e in facts[number].evidence}
+        asked = self.query.text_matcher()
+        places |= {
+            (e.tape, e.entry)
+            for fact in facts.values()
+            for e in fact.evidence
+            if asked.matches(e.quote)
+        }
         self.kept_fact_texts = tuple(
             fact.text
             for fact in facts.values()
@@ -283,32 +288,41 @@ class ErasureMatcher:
         return entry.kind == "message" and self.query.matches(message_texts(entry))
 
     def _is_kept(self, tape: str, entry: TapeEntry, origins: Sequence[str]) -> bool:
-        """Return whether a message stays, redacted if it is evidence of an erased fact."""
-        place = (tape, entry.id)
-        asking = (
-            tape == self.request_location[0]
-            and entry.meta.get("inbound") in self.request_message_ids
-        )
+        """Return whether a message stays, redacted if it says what is erased."""
+        place, asking = (tape, entry.id), self.is_request(tape, entry)
         message = entry.kind == "message" and is_persons_entry(entry) and not is_erased(entry)
-        if asking or not message or not self._is_spared(tape, entry, origins):
+        if not message or not (asking or self._is_spared(tape, entry, origins)):
             return False
-        if not any((one, entry.id) in self.evidence for one in (tape, *origins)):
+        if asking:
+            self.requests.add(place)
+        cited = any((one, entry.id) in self.evidence for one in (tape, *origins))
+        chosen = place in self.kept.messages or self.kept.keeps_unlisted_messages
+        if chosen and not cited and not asking:
             self.keeps_something = True
             return True
         content = str(entry.payload.get("content") or "")
-        left = self.redactor.redact(content)
+        left = self.redactor.redact(content, asking=asking)
+        if asking and left == content and len(self.request_message_ids) > 1:
+            # The turn also answered this message, which asks nothing.
+            return True
         plain = not attachments_in(entry.meta) and "quote" not in entry.meta
-        if not plain or left is None or (left == content and ERASED_TEXT not in content):
-            self.unredactable.add(place)
+        told = left is not None and not self.keeps_something and self.query.matches([left])
+        if not plain or left is None or told or (left == content and ERASED_TEXT not in content):
+            self.redactions.pop(place, None)
+            self.redacted_messages.pop(place, None)
+            if not asking:
+                self.unredactable.add(place)
             return False
         if place not in self.redactions and left != content:
             self.matcher.add_text(content)
             self._keep_lines(content)
         self.redactions[place] = left
+        if not asking and len(self.redacted_messages) < _SHOWN:
+            self.redacted_messages[place] = entry
         return True
 
     def _is_spared(self, tape: str, entry: TapeEntry, origins: Sequence[str]) -> bool:
-        """Return whether a message is not erased whole: the person kept it or did not pick it."""
+        """Return whether a message is not erased whole: nobody picked it as a whole."""
         places = {(one, entry.id) for one in (tape, *origins)}
         if not places.isdisjoint(self.kept.erased_messages):
             return False
@@ -318,11 +332,21 @@ class ErasureMatcher:
         inbound = self.inbound.get(tape, ())
         chained = entry.meta.get("inbound") in inbound or entry.meta.get("edits") in inbound
         chained = chained or (tape, replaced_entry_id(entry) or 0) in self.messages
-        return self.kept.keeps_unlisted_messages and not chained
+        spared = self.kept.redacts_messages or self.kept.keeps_unlisted_messages
+        return spared and not chained
+
+    def is_request(self, tape: str, entry: TapeEntry) -> bool:
+        """Return whether an entry is a message that asks for the erasure, or an edit of it."""
+        ids = {entry.meta.get("inbound"), entry.meta.get("edits")}
+        here = tape == self.request_location[0]
+        return here and not ids.isdisjoint(self.request_message_ids)
 
     def _take(self, tape: str, entry: TapeEntry) -> None:
         new = (tape, entry.id) not in self.messages
         self.messages.add((tape, entry.id))
+        if self.is_request(tape, entry):
+            self.uncounted.add((tape, entry.id))
+            self.listed_messages.pop((tape, entry.id), None)
         if is_persons_entry(entry) and "inbound" not in entry.meta:
             self._after = tape
         if not new:
@@ -341,11 +365,10 @@ class ErasureMatcher:
 
     def _take_said(self, tape: str, entry: TapeEntry) -> None:
         if (
-            tape == self.request_location[0]
-            and entry.meta.get("inbound") in self.request_message_ids
+            not self.is_request(tape, entry)
+            and not is_erased(entry)
+            and len(self.listed_messages) < _SHOWN
         ):
-            self.uncounted.add((tape, entry.id))
-        elif not is_erased(entry) and len(self.listed_messages) < _SHOWN:
             self.listed_messages[tape, entry.id] = entry
         if (tape, entry.id) != self.request_location:
             for text in message_texts(entry):

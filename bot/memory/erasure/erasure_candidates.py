@@ -32,7 +32,7 @@ from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.erasure.scrubber import Scrubber
 from bot.memory.erasure.text_matcher import normalize_for_match, pad_words
 from bot.memory.records.conversation_entries import TURN_END
-from bot.memory.records.fact import Fact
+from bot.memory.records.fact import Evidence, Fact
 from bot.memory.session.linking.scope_registry import (
     PERSON_SCOPE_PREFIX,
     WORKSPACE_SCOPE,
@@ -57,8 +57,7 @@ class ErasurePreview:
         sources: The tapes that the erasure goes through.
         facts: Facts of the home scope that would be erased, by number.
         ended: Numbers of ended facts that are erased only because they repeat the erased text.
-        facts_of_same_message: Numbers of erased facts without the words of the query, which cite a
-            message that holds them.
+        facts_of_same_message: Facts that stay, and cite a message that loses text or is erased.
         listed_messages: The first messages that would be erased.
         message_locations: Tape and id of each listed message.
         message_count: Number of messages that would be erased.
@@ -67,17 +66,23 @@ class ErasurePreview:
         not_permitted_count: Number of matching facts and messages that the person may not erase.
         blobs: Files attached to the erased messages.
         lines: Lines of the erased messages and facts as written.
-        redacted_texts: Remaining texts of the messages that lose only some words.
-        unredactable_count: Number of messages that should lose only some words but are erased
+        redactions: Remaining texts of the messages that lose only some sentences, by tape and id,
+            without the request.
+        redacted_by_words: Number of these that no erased fact cites; they hold the words of the
+            query.
+        redacted_messages: The first of these messages.
+        unredactable_count: Number of messages that should lose only some sentences but are erased
             whole.
         facts_without_evidence: Facts that stay although all their evidence is erased.
+        ended_without_evidence: Ended facts whose evidence is all erased, so that undo does not
+            bring them back.
     """
 
     plan: ErasurePlan
     sources: tuple[SourceTape, ...]
     facts: tuple[Fact, ...] = ()
     ended: frozenset[int] = frozenset()
-    facts_of_same_message: frozenset[int] = frozenset()
+    facts_of_same_message: tuple[Fact, ...] = ()
     listed_messages: tuple[TapeEntry, ...] = ()
     message_locations: tuple[tuple[str, int], ...] = ()
     message_count: int = 0
@@ -86,9 +91,12 @@ class ErasurePreview:
     not_permitted_count: int = 0
     blobs: frozenset[str] = frozenset()
     lines: frozenset[str] = frozenset()
-    redacted_texts: tuple[str, ...] = ()
+    redactions: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    redacted_by_words: int = 0
+    redacted_messages: Mapping[tuple[str, int], TapeEntry] = field(default_factory=dict)
     unredactable_count: int = 0
     facts_without_evidence: tuple[Fact, ...] = ()
+    ended_without_evidence: tuple[Fact, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -97,7 +105,7 @@ class ErasurePreview:
         return not (
             believed
             or self.message_count
-            or self.redacted_texts
+            or self.redactions
             or self.affected_records
             or self.repeated
         )
@@ -345,15 +353,25 @@ class CandidateCollector:
         """
         home, query = self.memory.home.name, finding.query
         gone = {number: fact for (scope, number), fact in finding.facts.items() if scope == home}
+        bare = [
+            fact
+            for number, fact in sorted(facts.items())
+            if number not in gone and _loses_all_evidence(fact, finding)
+        ]
+        redactions = {
+            place: left
+            for place, left in finding.redactions.items()
+            if place not in finding.requests
+        }
         return ErasurePreview(
             plan,
             tuple(sources),
             facts=tuple(fact for _, fact in sorted(gone.items()) if fact.text),
             ended=frozenset({one for one in gone if (home, one) not in chosen} | query.ended_facts),
-            facts_of_same_message=frozenset(
-                number
-                for number, fact in gone.items()
-                if query.searches_words and not query.matches([fact.text])
+            facts_of_same_message=tuple(
+                fact
+                for number, fact in sorted(facts.items())
+                if number not in gone and self._shares_message(fact, finding)
             ),
             listed_messages=tuple(finding.listed_messages.values()),
             message_locations=tuple(finding.listed_messages),
@@ -363,22 +381,37 @@ class CandidateCollector:
             not_permitted_count=len(finding.not_permitted),
             blobs=frozenset(finding.blobs),
             lines=frozenset(finding.lines),
-            redacted_texts=tuple(finding.redactions.values()),
+            redactions=redactions,
+            redacted_by_words=len(redactions.keys() - finding.evidence),
+            redacted_messages=finding.redacted_messages,
             unredactable_count=len(finding.unredactable),
             facts_without_evidence=tuple(
-                fact
-                for number, fact in sorted(facts.items())
-                if number not in gone and _loses_all_evidence(fact, finding)
+                fact for fact in bare if fact.status in ("active", "pending")
+            ),
+            ended_without_evidence=tuple(
+                fact for fact in bare if fact.status not in ("active", "pending")
             ),
         )
 
+    def _shares_message(self, fact: Fact, finding: ErasureMatcher) -> bool:
+        """Return whether a fact cites a message that is erased or redacted, besides the request."""
+        if fact.status not in ("active", "pending") or not self.rights.may_erase_fact(fact):
+            return False
+        cited = {(evidence.tape, evidence.entry) for evidence in fact.evidence} - finding.requests
+        return any(place in finding.messages or place in finding.redactions for place in cited)
+
 
 def _loses_all_evidence(fact: Fact, finding: ErasureMatcher) -> bool:
-    """Return whether all evidence of an active or pending fact is erased."""
-    held = fact.status in ("active", "pending") and bool(fact.evidence)
-    return held and all(
-        (evidence.tape, evidence.entry) in finding.messages for evidence in fact.evidence
-    )
+    """Return whether an erasure takes the last words that a fact rests on."""
+    said = [evidence for evidence in fact.evidence if evidence.quote]
+    return bool(fact.text and said) and all(_loses_words(one, finding) for one in said)
+
+
+def _loses_words(evidence: Evidence, finding: ErasureMatcher) -> bool:
+    place = (evidence.tape, evidence.entry)
+    left = finding.redactions.get(place)
+    redacted = left is not None and not finding.redactor.redact_quote(evidence.quote, left)
+    return redacted or place in finding.messages
 
 
 async def visit_entries(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
@@ -23,6 +24,7 @@ OUT_OF_REACH_TEXT = (
 NOTHING_FOUND_TEXT = "I found nothing with this that I may erase."
 _MOST_LISTED = 10
 _EXCERPT = 120
+_CONFIRMS = re.compile(r"/memory forget yes (\d{1,15})")
 _BUTTONS = 4
 """Number of items that get a button; others are picked by number."""
 
@@ -62,12 +64,20 @@ class ErasureResult:
         return f"{text} {OUT_OF_REACH_TEXT}"
 
 
-def confirmation_text(survey: ErasurePreview, timezone: tzinfo | None) -> str:
-    """Return the Markdown that asks for confirmation: numbered items and all other effects."""
-    facts = {fact.id: fact for fact in survey.facts}
-    pieces = enumerate(list_items(survey), 1)
-    listed = [f"{number}. {_piece(item, survey, facts, timezone)}" for number, item in pieces]
-    parts = ["This would be erased for good:", *(["\n".join(listed)] if listed else ())]
+def confirmation_text(
+    survey: ErasurePreview, timezone: tzinfo | None, *, picked: bool = False
+) -> str:
+    """Return the Markdown that asks for confirmation: numbered items and all other effects.
+
+    Args:
+        survey: What would be erased.
+        timezone: The person's time zone.
+        picked: The person picked items of an earlier question: list only what goes.
+    """
+    pieces = list(enumerate(list_items(survey), 1))
+    going = [f"{at}. {_piece(item, survey, timezone)}" for at, item in pieces if not item.is_kept]
+    kept = [f"{at}. {_piece(item, survey, timezone)}" for at, item in pieces if item.is_kept]
+    parts = ["This would be erased for good:", *(["\n".join(going)] if going else ())]
     shared = len(survey.plan.facts) - len(survey.facts)
     if not survey.facts and shared > 0:
         parts.append(f"{_counted(shared, 'record')} of facts that have ended or are shared.")
@@ -76,7 +86,7 @@ def confirmation_text(survey: ErasurePreview, timezone: tzinfo | None) -> str:
         parts.append(
             f"{_counted(survey.message_count, 'message')} in all, with the answers to {them}."
         )
-    parts += _beside(survey)
+    parts += _beside(survey, picked=picked)
     if survey.repeated:
         hold = "holds" if survey.repeated == 1 else "hold"
         parts.append(
@@ -88,43 +98,65 @@ def confirmation_text(survey: ErasurePreview, timezone: tzinfo | None) -> str:
     )
     if survey.not_permitted_count:
         parts.append(_others(survey.not_permitted_count))
+    if kept and not picked:
+        listed = "\n".join(kept)
+        parts.append(f"From the same message, and kept unless you pick it:\n\n{listed}")
     return "\n\n".join(parts)
 
 
-def _piece(
-    piece: ErasureItem, survey: ErasurePreview, facts: Mapping[int, Fact], timezone: tzinfo | None
-) -> str:
-    if piece.kind == "fact":
-        number = piece.facts[0]
-        return _fact(
-            facts[number],
-            ", learned from the same words" * (number in survey.facts_of_same_message),
-        )
+def question_summary(survey: ErasurePreview) -> str:
+    """Return what a confirmation asks, for the model: counts, without the words."""
+    parts = [_counted(len(survey.facts), "fact"), _counted(survey.message_count, "message")]
+    if survey.redactions:
+        parts.append(f"sentences of {_counted(len(survey.redactions), 'message')}")
+    parts += survey.affected_records.descriptions()
+    kept = sum(item.is_kept for item in list_items(survey))
+    more = f"; {_counted(kept, 'item')} from the same messages stay unless picked" if kept else ""
+    return (
+        f"Found: {', '.join(parts)}{more}. Nothing is erased yet: below your answer the user sees "
+        "the list and is asked to confirm with a button or a plain yes."
+    )
+
+
+def _piece(piece: ErasureItem, survey: ErasurePreview, timezone: tzinfo | None) -> str:
+    facts = {fact.id: fact for fact in (*survey.facts, *survey.facts_of_same_message)}
+    if piece.kind in ("fact", "same"):
+        return _fact(facts[piece.facts[0]])
     if piece.kind == "facts":
         return _counted(len(piece.facts), "more fact")
     if piece.kind == "held":
         return ", ".join(survey.affected_records.descriptions())
     if piece.kind == "messages":
-        return _counted(survey.message_count - len(survey.listed_messages), "more message")
+        more = survey.message_count - len(survey.listed_messages)
+        words = survey.redacted_by_words
+        parts = [_counted(more, "more message")] if more else []
+        parts += [f"the sentences about it in {_counted(words, 'message')}"] if words else []
+        return " and ".join(parts)
+    if piece.kind == "rest":
+        entry = survey.redacted_messages[piece.location]
+        left = one_line(survey.redactions[piece.location], _EXCERPT)
+        return f"The rest of the message of {_author(entry, timezone)}: {left}"
     entry = survey.listed_messages[survey.message_locations.index(piece.location)]
     told = one_line(_said(entry), _EXCERPT) or "(a file)"
-    return f"Message of {format_entry_time(entry, timezone)}, {speaker_label(entry)}: {told}"
+    return f"Message of {_author(entry, timezone)}: {told}"
 
 
-def _fact(fact: Fact, more: str = "") -> str:
-    return f"{one_line(fact.text, _EXCERPT)} (fact {fact.id}{more})"
+def _author(entry: TapeEntry, timezone: tzinfo | None) -> str:
+    return f"{format_entry_time(entry, timezone)}, {speaker_label(entry)}"
 
 
-def _beside(survey: ErasurePreview) -> Iterator[str]:
+def _fact(fact: Fact) -> str:
+    return f"{one_line(fact.text, _EXCERPT)} (fact {fact.id})"
+
+
+def _beside(survey: ErasurePreview, *, picked: bool) -> Iterator[str]:
     """Yield the effects beyond the items: redacted messages, and facts left without evidence."""
-    if survey.redacted_texts:
-        of = (
-            "a message"
-            if len(survey.redacted_texts) == 1
-            else f"{len(survey.redacted_texts)} messages"
-        )
-        yield f"In {of}, only the words about it are erased. This is left:\n{_listed(survey.redacted_texts)}"
-    if survey.unredactable_count:
+    # What is left of a message is an item of its own where the person can pick it.
+    listed = () if picked else survey.redacted_messages
+    if left := [text for place, text in survey.redactions.items() if place not in listed]:
+        of = "a message" if len(left) == 1 else f"{len(left)} messages"
+        yield f"In {of}, only the words about it are erased. This is left:\n{_listed(left)}"
+    if picked and survey.unredactable_count:
         yield (
             f"{_counted(survey.unredactable_count, 'message')} that you did not pick would be "
             "erased completely, because I cannot separate the words."
@@ -133,6 +165,11 @@ def _beside(survey: ErasurePreview) -> Iterator[str]:
         yield (
             "These facts stay believed, but lose all their evidence:\n"
             f"{_listed([_fact(fact) for fact in survey.facts_without_evidence])}"
+        )
+    if survey.ended_without_evidence:
+        yield (
+            "These earlier facts lose all their evidence, so undo does not bring them back:\n"
+            f"{_listed([_fact(fact) for fact in survey.ended_without_evidence])}"
         )
 
 
@@ -151,15 +188,10 @@ def confirmation_instructions(
     told = f"Nothing is erased yet. To erase it for good, send `/memory forget yes {request}{numbers}`."
     pieces = list_items(survey)
     if not picked and len(pieces) > 1:
-        # The example picks facts that match the query, not facts that only cite the same message.
-        direct = [
-            number
-            for number, item in enumerate(pieces, 1)
-            if item.kind == "fact" and not survey.facts_of_same_message.issuperset(item.facts)
-        ]
+        direct = [number for number, item in enumerate(pieces, 1) if item.kind == "fact"]
         example = " ".join(map(str, direct[:_MOST_LISTED] or [1]))
         told += (
-            f" To erase only some items, send their numbers, such as "
+            f" To choose yourself, send the numbers of all that is to go, such as "
             f"`/memory forget only {request} {example}`. I show what is erased and what is left "
             "before I erase anything."
         )
@@ -172,10 +204,16 @@ def confirmation_buttons(
     """Yield label and command of each button that confirms a request, or part of it."""
     numbers = "".join(f" {one}" for one in picked)
     yield "Erase", f"/memory forget yes {request}{numbers}"
-    pieces = 0 if picked else len(list_items(survey))
+    pieces = 0 if picked else sum(not item.is_kept for item in list_items(survey))
     for one in range(1, 1 + min(pieces, _BUTTONS)) if pieces > 1 else ():
         yield f"Only {one}", f"/memory forget only {request} {one}"
-    yield "Keep it", "/memory"
+    yield "Keep it", f"/memory forget no {request}"
+
+
+def confirmed_request(command: str) -> str | None:
+    """Return the id of the request that a button's command confirms; None for other commands."""
+    hit = _CONFIRMS.match(command)
+    return hit[1] if hit is not None else None
 
 
 def _others(refused: int) -> str:

@@ -121,12 +121,11 @@ class RetainedContent:
     def release_ended_facts(self, scope: str, facts: Iterable[Fact]) -> None:
         """Erase ended facts of a scope that repeat erased text."""
         for fact in facts:
-            said = (fact.text, *(e.quote for e in fact.evidence))
             over = fact.status not in ("active", "pending") and self.finding.rights.may_erase_fact(
                 fact
             )
             over = over and not self._is_spared(scope, fact)
-            if over and any(map(self.wording.matches, said)):
+            if over and self.wording.matches(fact.text):
                 self.finding.facts.setdefault((scope, fact.id), fact)
 
     def _is_spared(self, scope: str, fact: Fact) -> bool:

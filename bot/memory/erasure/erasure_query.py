@@ -27,7 +27,9 @@ class KeptContent:
     Attributes:
         facts: Numbers of facts that stay.
         erased_messages: Tapes and ids of messages that are erased whole.
-        messages: Tapes and ids of messages that lose only the words about what is erased.
+        messages: Tapes and ids of messages that lose only the sentences about erased facts.
+        redacts_messages: All messages that are not in ``erased_messages`` lose only the sentences
+            about erased facts, or with the words of the query.
         keeps_unlisted_messages: Treat all messages that are not in ``erased_messages`` like
             ``messages``.
         keeps_records: Records of the memory bus stay.
@@ -36,8 +38,13 @@ class KeptContent:
     facts: frozenset[int] = frozenset()
     erased_messages: frozenset[tuple[str, int]] = frozenset()
     messages: frozenset[tuple[str, int]] = frozenset()
+    redacts_messages: bool = False
     keeps_unlisted_messages: bool = False
     keeps_records: bool = False
+
+
+ONLY_SENTENCES = KeptContent(redacts_messages=True)
+"""What a request keeps unless a person picks more: the other sentences of each message."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,11 @@ from bot.memory.erasure.erasure_items import (
     count_messages,
     items_to_keep,
     list_items,
+    picked_facts,
 )
 from bot.memory.erasure.erasure_messages import ErasureResult
 from bot.memory.erasure.erasure_plan import FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT
-from bot.memory.erasure.erasure_query import ErasureQuery, parse_query
+from bot.memory.erasure.erasure_query import ONLY_SENTENCES, ErasureQuery, parse_query
 from bot.memory.records.event_names import (
     COMMAND,
 )
@@ -67,7 +68,12 @@ class PendingErasure:
         """The query of the request; if its text is already erased, of the fact numbers alone."""
         told = query_in_entry(self.request)
         words = told if told is not None else ErasureQuery()
-        return replace(words, confirmed_facts=self.facts - self.ended, ended_facts=self.ended)
+        return replace(
+            words,
+            confirmed_facts=self.facts - self.ended,
+            ended_facts=self.ended,
+            kept=ONLY_SENTENCES,
+        )
 
     def shown_for(self, picked: Collection[int]) -> PendingErasure:
         """Return the request narrowed to the picked items; ``query_for`` also says what is kept.
@@ -79,8 +85,9 @@ class PendingErasure:
             known = f"1 to {len(self.items)}" if self.items else "not known, so ask for it again"
             raise MemoryRefused(f"the numbers of what was shown are {known}")
         kept = items_to_keep(self.items, picked).facts
+        facts = (self.facts - kept) | picked_facts(self.items, picked)
         messages = count_messages(self.items, self.messages, picked)
-        return replace(self, facts=self.facts - kept, ended=self.ended - kept, messages=messages)
+        return replace(self, facts=facts, ended=self.ended - kept, messages=messages)
 
     def query_for(self, picked: Collection[int]) -> ErasureQuery:
         """Return the query that erases only the picked items.

@@ -1,7 +1,7 @@
-"""Redact the clauses of a message that repeat an erased fact, and keep the rest as evidence. Pure.
+"""Redact the sentences of a message that repeat an erased fact, and keep the rest as evidence. Pure.
 
-Rule 1: a clause about an erased fact is replaced whole; one that is also about a kept fact loses
-    single words.
+Rule 1: a sentence about an erased fact is replaced whole; of one that is also about a kept fact only
+    clauses; of a clause about both only single words.
 Rule 2: nothing is redacted on a guess: if no word separates the two, the text stays as it is.
 Rule 3: redaction is idempotent.
 """
@@ -12,11 +12,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from bot.language.forget_requests import asks_to_forget
 from bot.memory.erasure.text_matcher import TextMatcher
 from bot.memory.records.tombstones import ERASED_TEXT
 
 _AND = r"(?:and|but|or|while|und|aber|oder|et|mais|ou|y|pero|e|ma|mas|oraz|ale|и|но)\s+"
 # The lookbehind lets a run of white space match only at its start, which keeps the search linear.
+_SENTENCE_END = re.compile(r"([.!?…\n]+\s*|[。！？])")
 _BETWEEN = re.compile(rf"([.!?…;:\n]+\s*|,\s+(?:{_AND})?|[。！？；，、]|(?<!\s)\s+{_AND})")
 _WORD = re.compile(r"\w+")
 
@@ -47,17 +49,27 @@ class MessageRedactor:
             self, "_staying", _told(self.kept_texts, (*self.erased_texts, *asked), TextMatcher())
         )
 
-    def redact(self, text: str) -> str | None:
-        """Return the redacted text; None if no word remains."""
-        pieces = self._pieces(text)
+    def redact(self, text: str, *, asking: bool = False) -> str | None:
+        """Return the redacted text; None if no word remains.
+
+        Args:
+            text: A message.
+            asking: It asks for the erasure, so its sentences that ask to forget go, too.
+        """
+        pieces = self._pieces(text, asking=asking)
         told = "".join(pieces)
         return told if any(map(str.isalnum, told.replace(ERASED_TEXT, ""))) else None
 
-    def redact_quote(self, text: str) -> str:
-        """Return the longest unredacted run of a quotation, which its redacted message contains."""
+    def redact_quote(self, text: str, left: str) -> str:
+        """Return the longest run of a quotation that is left of its message.
+
+        Args:
+            text: The quotation.
+            left: The redacted message.
+        """
         runs: list[list[str]] = [[]]
         for place, piece in enumerate(self._pieces(text)):
-            if ERASED_TEXT in piece:
+            if ERASED_TEXT in piece or piece.strip() not in left:
                 runs.append([])
             # A separator belongs to a run only if the run continues behind it.
             elif place % 2 == 0 or runs[-1]:
@@ -65,17 +77,29 @@ class MessageRedactor:
         told = ["".join(run[: len(run) - (len(run) % 2 == 0)]).strip() for run in runs]
         return max(told, key=len)
 
-    def _pieces(self, text: str) -> list[str]:
+    def _pieces(self, text: str, *, asking: bool = False) -> list[str]:
         """Return clauses and separators in turn; one mark replaces consecutive redacted clauses."""
-        found = [
-            self._clause(piece) if place % 2 == 0 else piece
-            for place, piece in enumerate(_BETWEEN.split(text))
-        ]
+        found: list[str] = []
+        for place, piece in enumerate(_SENTENCE_END.split(text)):
+            found += [piece] if place % 2 else self._sentence(piece, asking=asking)
         pieces = found[:1]
         for between, clause in zip(found[1::2], found[2::2], strict=True):
             if not (clause == ERASED_TEXT and pieces[-1] == ERASED_TEXT):
                 pieces += [between, clause]
         return pieces
+
+    def _sentence(self, sentence: str, *, asking: bool) -> list[str]:
+        """Return the clauses and separators of a sentence, or one mark if it goes whole."""
+        if asking and asks_to_forget(sentence):
+            return [ERASED_TEXT]
+        if not self._going.matches(sentence):
+            return [sentence]
+        if not self._staying.matches(sentence):
+            return [ERASED_TEXT]
+        return [
+            self._clause(piece) if place % 2 == 0 else piece
+            for place, piece in enumerate(_BETWEEN.split(sentence))
+        ]
 
     def _clause(self, clause: str) -> str:
         if not self._going.matches(clause):

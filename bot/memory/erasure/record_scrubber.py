@@ -34,15 +34,15 @@ class RecordScrubber:
         facts: Numbers of erased facts.
         entries: Tapes and ids of erased entries.
         bus: Scrubber of the compartments; by default built from the three fields above.
-        cuts: Tapes and ids of entries that lose only some words.
-        cutter: Redacts quotations of these entries.
+        redactions: Entries that lose only some sentences, with the text that is left.
+        redactor: Redacts quotations of these entries.
     """
 
     scrubber: Scrubber
     facts: Collection[int]
     entries: Collection[tuple[str, int]]
     bus: BusScrubber | None = None
-    redactions: Collection[tuple[str, int]] = ()
+    redactions: Mapping[tuple[str, int], str] = field(default_factory=dict)
     redactor: MessageRedactor | None = None
     _bus: BusScrubber = field(init=False)
 
@@ -122,11 +122,12 @@ class RecordScrubber:
     def _evidence(self, record: Any, wording: TextMatcher, *, erased: bool) -> Any:
         if not isinstance(record, Mapping):
             return record
-        place = (record.get("tape"), record.get("entry"))
+        place = (str(record.get("tape")), record.get("entry", 0))
         gone = erased or place in self.entries
         quote = record.get("quote", "")
-        if not gone and self.redactor is not None and place in self.redactions:
-            return {**record, "quote": self.redactor.redact_quote(str(quote))}
+        left = self.redactions.get(place)
+        if not gone and self.redactor is not None and left is not None:
+            return {**record, "quote": self.redactor.redact_quote(str(quote), left)}
         return {**record, "quote": "" if gone else self.scrubber.scrub_value(quote, wording)}
 
 

@@ -19,6 +19,7 @@ from bot.memory.erasure.text_matcher import TextMatcher, normalize_for_match, pa
 from bot.memory.records.conversation_entries import (
     LOOP_STEP,
     PROBLEM_ANCHOR_PREFIX,
+    QUESTION,
     TURN_END,
     TURN_START,
     switched_problem,
@@ -164,7 +165,8 @@ class _Scrub:
         if entry.kind == "message" and payload.get("role") == "user":
             return payload
         if entry.kind in ("message", "system", "tool_result"):
-            return {**payload, "content": self.value(payload.get("content", ""))}
+            texts = [key for key in ("content", QUESTION) if key in payload]
+            return {**payload, **{key: self.value(payload[key]) for key in texts}}
         if entry.kind == "tool_call":
             return {
                 **payload,

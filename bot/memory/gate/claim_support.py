@@ -256,10 +256,10 @@ def _missing(
     """Return why a name, number or date of a claim is missing from the words; None if none is."""
     name_matcher = NameMatcher(said)
     if (odd := mixed_script_word(claim.text)) and odd not in said:
-        return f"the name {odd[:60]} is not in it"
+        return f"the user's words do not name {odd[:60]}"
     for name in claim.names:
         if name not in name_matcher:
-            return f"the name {name[:60]} is not in it"
+            return f"the user's words do not name {name[:60]}"
     return _missing_number(claim, said, when, loose=loose) or _missing_signs(claim, said)
 
 
@@ -279,7 +279,7 @@ def _missing_number(claim: ParsedClaim, said: str, when: date | None, *, loose: 
             and not (day.month is None and day.year and str(day.year) in readings)
             and not (loose and _is_put_together(day, partial_dates, readings, when))
         ):
-            return f"the date {day.source_text.strip()[:60]} is not in it"
+            return f"the user's words do not give the date {day.source_text.strip()[:60]}"
     return _missing_count(quantities, there, said, partial_dates, when, loose=loose)
 
 
@@ -323,7 +323,7 @@ def _missing_count(
         if loose and shown.isdecimal() and 1 < int(shown) <= _most_listed(said):
             continue
         if not _is_told_year(shown, partial_dates, low, when):
-            return f"the number {shown.strip()[:60]} is not in it"
+            return f"the user's words do not give the number {shown.strip()[:60]}"
     return None
 
 

@@ -8,6 +8,9 @@ from bot.llm.base import estimate_tokens
 from bot.memory.records.attachments import attachment_tokens
 from bot.tape.entries import SESSION_NEW, TapeEntry
 
+QUESTION = "question"
+"""Key of the question below an answer, in the answer's payload and in that of the tool result."""
+
 TURN_START = "turn.start"
 TURN_END = "turn.end"
 LOOP_STEP = "loop.step"

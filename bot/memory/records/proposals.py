@@ -147,7 +147,6 @@ class ProposalBatch:
         asker: User id on the platform of the person who asked; empty if nobody did.
         undone_entry: Id of the entry whose batch this one undoes.
         clears_all: The batch retires all facts; older messages are not learned from again.
-        usage: Token usage of the model that made the proposals, if not recorded elsewhere.
     """
 
     key: str
@@ -156,7 +155,6 @@ class ProposalBatch:
     asker: str = ""
     undone_entry: int | None = None
     clears_all: bool = False
-    usage: dict[str, Any] | None = None
 
     @property
     def is_by_model(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from bot.memory.records.conversation_entries import QUESTION
 from bot.memory.records.event_names import (
     COMMAND,
 )
@@ -80,4 +81,6 @@ def tombstone(entry: TapeEntry) -> TapeEntry:
         }
     else:
         payload["content"] = ""
+        for key in (QUESTION, "buttons"):
+            payload.pop(key, None)
     return replace(entry, payload=payload, meta={**kept_meta(entry.meta), ERASED_META_KEY: True})

@@ -9,7 +9,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from bot.memory.records.attachments import describe_attachments
-from bot.memory.records.conversation_entries import AUTOMATION
+from bot.memory.records.conversation_entries import AUTOMATION, QUESTION
 from bot.memory.records.pasted_text import split_pasted
 from bot.memory.records.prompt_escaping import escape_message, quote_block
 from bot.tape.entries import TapeEntry
@@ -170,6 +170,12 @@ def message_content(entry: TapeEntry) -> str:
     if entry.meta.get("edits") is not None and entry.meta.get("overheard") is True:
         return f"{CORRECTION_NOTE} {text}"
     return text
+
+
+def answer_text(entry: TapeEntry) -> str:
+    """Return a message's text as people see it: an answer with the question asked below it."""
+    content, question = entry.payload.get("content"), entry.payload.get(QUESTION)
+    return "\n\n".join(str(text) for text in (content, question) if text)
 
 
 def quoted_block(entry: TapeEntry) -> str:

@@ -210,7 +210,7 @@ class Eraser:
             places,
             survey.not_permitted_count,
             survey.affected_records,
-            len(survey.redacted_texts),
+            len(survey.redactions),
         )
         if await find_erasure_result(memory, request.id) is None:
             await memory.home.tape.ensure_bootstrap_anchor()

@@ -25,8 +25,12 @@ from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.runtime.sessions.background_run import BackgroundRun, Outcome, retry_seconds
 from bot.runtime.sessions.spenders import background_spender
+from bot.tape.entries import event
 
 logger = logging.getLogger(__name__)
+
+FACTS_JUDGED_EVENT = "memory.judged"
+"""Event with the usage of one request to the judge."""
 
 _AT_ONCE = 40
 
@@ -95,6 +99,8 @@ class FactVerifier:
         self, answered: Sequence[tuple[Fact, Judgement | None]], usage: Usage
     ) -> None:
         """Write judgements to the tape; without any, ask again later."""
+        # On the session's own tape, where its usage is counted; the facts may be on another.
+        await self._memory.tape.append(event(FACTS_JUDGED_EVENT, {"usage": usage.as_json()}))
         known = {fact.id: fact for fact in self._memory.facts() if fact.unverified}
         judged = [
             (fact, judgement)
@@ -108,7 +114,7 @@ class FactVerifier:
         if judged:
             key = "judged:" + ",".join(f"{fact.id}@{fact.batch}" for fact, _ in judged)
             proposals = tuple(verified_proposal(fact, judgement) for fact, judgement in judged)
-            await self._memory.apply(ProposalBatch(key, "judge", proposals, usage=usage.as_json()))
+            await self._memory.apply(ProposalBatch(key, "judge", proposals))
 
     def _question(self, fact: Fact, checker: EvidenceChecker) -> ClaimQuestion:
         made_from = self._memory.home.fold.predecessors(fact)

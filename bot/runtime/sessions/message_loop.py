@@ -36,6 +36,7 @@ from bot.runtime.sessions.entries import parsed_command
 from bot.runtime.sessions.fact_scope import update_fact_scope
 from bot.runtime.sessions.new_session import NewSession
 from bot.runtime.sessions.occurrences import Occurrences, is_occurrence
+from bot.runtime.sessions.plain_confirmations import confirmation_command
 from bot.runtime.sessions.session import Session
 from bot.runtime.sessions.turn_runner import TurnRunner
 from bot.runtime.sessions.worker_state import Action, Job, MessageKind, WorkerState
@@ -91,6 +92,7 @@ class MessageLoop:
         self._state = WorkerState[ReceivedMessage]()
         self._job_scope = anyio.CancelScope()
         self._new_session: NewSession | None = None
+        self._confirmations: dict[str, ParsedCommand] = {}
         self._recovered = False
         self._attended = False
         self._leaving = False
@@ -224,6 +226,8 @@ class MessageLoop:
         if not await self._writer.track(delivery):
             return
         inbound, key = delivery.inbound, self._session.key
+        if (command := await confirmation_command(self._session, inbound)) is not None:
+            self._confirmations[inbound.id] = command
         parsed = self._parsed(delivery)
         if delivery.given_up or self._poison.is_given_up(key, inbound.id):
             if is_occurrence(inbound):
@@ -241,6 +245,8 @@ class MessageLoop:
 
     def _parsed(self, delivery: ReceivedMessage) -> ParsedCommand | None:
         """Return the command in a message; an unknown command in a caption is plain text."""
+        if (confirmed := self._confirmations.get(delivery.inbound.id)) is not None:
+            return confirmed
         parsed = parsed_command(delivery.inbound)
         command = parsed and self._session.services.commands.get(parsed.name)
         return None if delivery.inbound.attachments and command is None else parsed

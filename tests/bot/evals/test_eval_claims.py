@@ -80,7 +80,9 @@ def test_each_wrong_one_is_shown_with_its_reason(file, capsys):
     believed = HONEST | {"honest": False}
     assert main(["eval", "claims", write(file, unheard, believed)]) == 0
     shown = capsys.readouterr().out
-    assert "not believed (the name Bergen is not in it): 'The user lives in Bergen.'" in shown
+    assert (
+        "not believed (the user's words do not name Bergen): 'The user lives in Bergen.'" in shown
+    )
     assert "example, believed (approved): 'The user lives in Oslo.'" in shown
 
 

@@ -46,7 +46,7 @@ TOWN, OLA = "The user lives in Warsaw.", "The user's sister Ola is a nurse."
 def test_a_clause_that_says_what_goes_goes_and_others_stay(text, left, quote):
     cutter = MessageRedactor((TOWN,), (OLA,))
     assert cutter.redact(text) == left
-    assert cutter.redact_quote(text) == quote
+    assert cutter.redact_quote(text, left or "") == quote
     if left is not None:
         assert cutter.redact(left) == left
         assert quote in left
@@ -57,6 +57,21 @@ def test_words_that_were_asked_for_go_though_no_fact_says_them():
     assert asked is not None
     cutter = MessageRedactor((), (OLA,), asked.text_matcher())
     assert cutter.redact("My old address is there, Ola is here.") == "[erased], Ola is here."
+
+
+def test_a_sentence_without_anything_that_stays_goes_whole():
+    cutter = MessageRedactor((TOWN,), (OLA,))
+    assert cutter.redact("In Warsaw, by the river. It rains.") == "[erased]. It rains."
+
+
+def test_of_the_message_that_asks_what_asks_goes_too():
+    asks = "She turned 7 on Sunday. And please forget the pen."
+    cutter = MessageRedactor((TOWN,))
+    assert cutter.redact(asks, asking=True) == "She turned 7 on Sunday. [erased]."
+    assert cutter.redact(asks) == asks
+    assert (
+        cutter.redact_quote(asks, "She turned 7 on Sunday. [erased].") == "She turned 7 on Sunday"
+    )
 
 
 def test_in_a_script_without_spaces_sentences_are_told_apart():
@@ -77,7 +92,7 @@ def test_nothing_of_it_is_left_and_cutting_again_changes_nothing(text):
     assert "warsaw" not in told.casefold()
     if left is not None:
         assert cutter.redact(left) == left
-    quote = cutter.redact_quote(text)
+    quote = cutter.redact_quote(text, told)
     assert ERASED_TEXT not in quote
     assert quote in told or not quote or left is None
 

@@ -54,8 +54,8 @@ def test_a_claim_about_the_speaker_speaks_of_the_user(said, claim, carried):
 @pytest.mark.parametrize(
     ("said", "claim", "reason"),
     [
-        ("I live in Oslo.", "The user lives in Rome.", "the name Rome is not in it"),
-        ("I have 2 cats.", "The user has 42 cats.", "the number 42 is not in it"),
+        ("I live in Oslo.", "The user lives in Rome.", "the user's words do not name Rome"),
+        ("I have 2 cats.", "The user has 42 cats.", "the user's words do not give the number 42"),
         ("I am not tall.", "The user is tall.", "it says the opposite"),
         ("Do I live in Oslo?", "The user lives in Oslo.", "it only asks"),
         ("If I lived in Oslo, fine.", "The user lives in Oslo.", "it only supposes it"),

@@ -92,12 +92,18 @@ def validity_text(fact: Fact, timezone: tzinfo | None) -> str:
     return f"from {since} to {format_timestamp(fact.valid_to, timezone)}"
 
 
-def signals_text(found: Mapping[str, Any]) -> str:
-    """Return the gate's signals in words; empty if there are none."""
+def signals_text(found: Mapping[str, Any], *, erased: bool = False) -> str:
+    """Return the gate's signals in words; empty if there are none.
+
+    Args:
+        found: The signals.
+        erased: The words that supported the fact were erased since.
+    """
     parts = []
     quality = found.get("source_quality")
     if isinstance(quality, (int, float)):
-        carried = "a person's own words support it" if quality >= 0.9 else "its source is weak"
+        support = "supported it, which were erased since" if erased else "support it"
+        carried = f"a person's own words {support}" if quality >= 0.9 else "its source is weak"
         parts.append(f"{carried} ({quality:.2f})")
     conflict = found.get("conflict_level")
     if isinstance(conflict, str):
@@ -112,11 +118,17 @@ def signals_text(found: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def decision_text(decided: ProposalDecision) -> str:
-    """Return a decision in words: verdict, reason and the gate's signals."""
+def decision_text(decided: ProposalDecision, *, erased: bool = False) -> str:
+    """Return a decision in words: verdict, reason and the gate's signals.
+
+    Args:
+        decided: The decision.
+        erased: The words that supported the fact were erased since.
+    """
     why = "" if decided.reason == decided.verdict else f", {decided.reason}"
     # The judge's ruling may be the reason itself.
-    went_by = signals_text({k: v for k, v in decided.signals.items() if v != decided.reason})
+    signals = {k: v for k, v in decided.signals.items() if v != decided.reason}
+    went_by = signals_text(signals, erased=erased)
     return f"{decided.verdict}{why}{f'; {went_by}' if went_by else ''}"
 
 

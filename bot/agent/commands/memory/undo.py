@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
+from bot.agent.commands.memory.erased_evidence import is_all_evidence_erased
 from bot.agent.commands.memory.fact_edits import ALREADY_DONE
 from bot.agent.commands.memory.fact_text import bullet_list, fact_count_text, fact_line
 from bot.agent.commands.parser import split_form
 from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
 from bot.bus import Button
-from bot.memory.records.fact_undo import undone_batch_id
+from bot.memory.records.fact import Fact
+from bot.memory.records.fact_undo import inverse_proposals, undone_batch_id
 from bot.memory.records.proposals import BatchOutcome, ProposalBatch, ProposalDecision
 from bot.memory.session.bus.memory_clear import (
     ClearPreview,
@@ -45,7 +48,18 @@ async def undo(looked_at: str, context: CommandContext) -> CommandReply:
             return CommandReply(_CHANGED, replaces_message=False)
         if proposal_batch is None or await _is_import(proposal_batch, context):
             return await _undo_notes(context)
-        batch = replace(proposal_batch, key=key, asker=context.author.id)
+        undone = await home.find_batch(proposal_batch.undone_entry or 0)
+        lost = await _without_evidence(undone, context) if undone is not None else {}
+        batch = replace(
+            proposal_batch,
+            key=key,
+            asker=context.author.id,
+            proposals=tuple(
+                one
+                for one in proposal_batch.proposals
+                if not (one.op == "reopen" and one.fact in lost)
+            ),
+        )
     outcome = await context.memory.apply(batch)
     recorded = await home.find_batch(outcome.entry)
     undone = await home.find_batch(undone_batch_id(recorded) or 0) if recorded is not None else None
@@ -60,14 +74,34 @@ async def undo(looked_at: str, context: CommandContext) -> CommandReply:
             return fresh
         return replace(fresh, version=snapshot.version + 1, dailies=dailies, cleared=False)
 
-    told = _told(outcome) + ("\n\nThe daily notes of this chat are restored, too." if notes else "")
+    lost = await _without_evidence(undone, context)
+    told = _told(outcome, lost.values()) + (
+        "\n\nThe daily notes of this chat are restored, too." if notes else ""
+    )
     note = event(MEMORY_UNDONE_EVENT, {"from": context.zone.read().version, "batch": undone.id})
     return CommandReply(f"{told}\n\n`/memory undo` undoes the change before.", change, [note])
 
 
-def _told(outcome: BatchOutcome) -> str:
+async def _without_evidence(undone: TapeEntry, context: CommandContext) -> dict[int, Fact]:
+    """Return the facts that a batch ended and whose evidence was erased since, by number."""
+    facts = context.memory.home.fold.facts
+    numbers = [one.fact for one in inverse_proposals(undone) if one.op == "reopen"]
+    ended = {number: facts[number] for number in numbers if number in facts}
+    store = context.tape.store
+    return {
+        number: fact
+        for number, fact in ended.items()
+        if fact.status not in ("active", "pending") and await is_all_evidence_erased(fact, store)
+    }
+
+
+def _told(outcome: BatchOutcome, lost: Iterable[Fact]) -> str:
     lines = [
         _taken_back(decision) for decision in outcome.decisions if decision.verdict == "approved"
+    ]
+    lines += [
+        f"not restored, because the words that it rested on were erased: {fact_line(fact)}"
+        for fact in lost
     ]
     return f"Undone:\n{bullet_list(lines)}" if lines else "Undone."
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+from bot.agent.commands.memory.erased_evidence import is_all_evidence_erased, is_evidence_erased
 from bot.agent.commands.memory.fact_numbers import (
     FactNumber,
     find_fact,
@@ -71,15 +72,18 @@ class _Told:
             yield f"It replaced {told} ({validity_text(before, self._timezone)})"
         if self._may_see():
             yield "Evidence:" if fact.evidence else "Evidence: no person's words."
+            store = self._context.tape.store
             for evidence in fact.evidence:
-                yield f"- {evidence_line(evidence, self._context)}"
+                gone = ": its words were erased" * await is_evidence_erased(evidence, store)
+                yield f"- {evidence_line(evidence, self._context)}{gone}"
         else:
             yield "An owner shared it. Only owners see its evidence, in private."
         entry = await self._scope.find_batch(fact.admitted)
         decided = find_fact_decision(entry, fact.id) if entry is not None else None
         if entry is not None and decided is not None:
+            erased = await is_all_evidence_erased(fact, self._context.tape.store)
             # A line directly below a list would continue the last item in Markdown.
-            yield f"\nDecision of {self._dated(entry)}: {decision_text(decided)}."
+            yield f"\nDecision of {self._dated(entry)}: {decision_text(decided, erased=erased)}."
             if fact.judged not in (0, fact.admitted) and (later := await self._judged()):
                 yield later
             proposed = decided.proposal.text

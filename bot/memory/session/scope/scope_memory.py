@@ -175,7 +175,6 @@ class ScopeMemory:
             more: dict[str, Any] = {"asker": batch.asker} if batch.asker else {}
             more |= {"undoes": batch.undone_entry} if batch.undone_entry is not None else {}
             more |= {"clears": True} if batch.clears_all else {}
-            more |= {"usage": batch.usage} if batch.usage is not None else {}
             entry = batch_entry(self._fold, outcome, key=batch.key, author=batch.author, **more)
             return [entry], outcome
 

@@ -27,6 +27,7 @@ from bot.memory.records.conversation_entries import (
     needs_answer,
 )
 from bot.memory.records.event_names import COMMAND, REPLY
+from bot.memory.records.transcript import answer_text
 from bot.tape.entries import SESSION_FORK, SESSION_NEW, TapeEntry
 
 TURN_RESUME = "turn.resume"
@@ -82,7 +83,7 @@ class UndeliveredAnswer:
         replaces, via = data.get("replaces"), data.get("via")
         return cls(
             turn,
-            str(entry.payload.get("content") or data.get("text") or ""),
+            answer_text(entry) or str(data.get("text") or ""),
             entry.id,
             reply_to,
             inbound,

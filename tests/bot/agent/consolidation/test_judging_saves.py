@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import anyio
 import pytest
 from judged_claims import CLAIM, SAID, always, until_judged
 from waiting import until
 
 from bot.core.telemetry.active_work import current_work
-from bot.llm.base import ModelReply, ModelRequest
+from bot.llm.base import ModelReply, ModelRequest, Usage
 from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
 from bot.runtime.sessions.background_run import VERIFICATION
 from bot.testing.host import session_host
@@ -287,3 +289,17 @@ async def test_the_reason_of_a_ruling_ends_with_one_full_stop(tmp_path):
         why = str(await host.channel.ask("/memory why 1"))
     assert "She says so." in why
     assert "She says so.." not in why
+
+
+async def test_status_counts_the_judges_calls(tmp_path):
+    def judged(request: ModelRequest) -> ModelReply:
+        reply = judgement_reply(request, lambda _: "supported")
+        return replace(reply, usage=Usage(calls=1, prompt_tokens=1_000, completion_tokens=7))
+
+    model = saving(CLAIM, judged)
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask(SAID)
+        await until_judged(host)
+        status = str(await host.channel.ask("/status"))
+        assert len(model.requests) == 3
+    assert "- Usage: 3 model calls, 1020 tokens read (8 cached), 17 written" in status

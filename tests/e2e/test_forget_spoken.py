@@ -1,0 +1,211 @@
+"""A person asks in plain words to forget something, and only what they asked for goes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forget_home import PERSON, home
+from forget_steps import until_clean
+
+from bot.bus import Sender
+from bot.llm.base import ModelReply
+from bot.memory.records.fact_fold import fold_entries
+from bot.testing.host import Host
+from bot.testing.manual_clock import ManualClock
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
+
+FIRST = (
+    "Elsie is 6 and allergic to peanuts. Her EpiPen is in the red bag, next to the keys. "
+    "She loves swimming and takes her EpiPen along."
+)
+ASKS = (
+    "Also Elsie isn't 6 any more, she turned 7 on Sunday. And please forget the thing about the "
+    "EpiPen"
+)
+
+
+class Family:
+    """A chat whose model does what the test says, and then answers."""
+
+    def __init__(self, host: Host, model: ScriptedModel, steps: list[ModelReply]) -> None:
+        self.host = host
+        self.model = model
+        self._steps = steps
+
+    async def say(
+        self, text: str, *calls: tuple[str, dict[str, Any]], after: str = "", **who: Any
+    ) -> str:
+        self._steps += [tool_call_reply(call) for call in calls]
+        self._steps += [text_reply(after)] if after else []
+        sent = await self.host.channel.send(text, **who)
+        return await self.host.channel.wait_for_answer(sent, within=20)
+
+    async def save(self, text: str, *changes: dict[str, Any]) -> None:
+        await self.say(text, ("memory_save", {"changes": list(changes)}))
+
+    async def facts(self) -> dict[int, str]:
+        fold = fold_entries(await self.host.store.read(PERSON))
+        return {one.id: one.text for one in fold.active()}
+
+    async def said(self) -> list[str]:
+        tape = await self.host.tape()
+        return [one.payload["content"] for one in tape if one.payload.get("role") == "user"]
+
+
+@asynccontextmanager
+async def family(folder: Path) -> AsyncIterator[Family]:
+    steps: list[ModelReply] = []
+    model = ScriptedModel(lambda _: steps.pop(0) if steps else text_reply("Fine."))
+    async with home(folder, model) as host:
+        chat = Family(host, model, steps)
+        await chat.save(
+            FIRST,
+            {"op": "add", "text": "Elsie is 6."},
+            {"op": "add", "text": "Elsie is allergic to peanuts."},
+            {"op": "add", "text": "Elsie's EpiPen is in the red bag."},
+        )
+        yield chat
+
+
+async def ask_to_forget(chat: Family) -> str:
+    return await chat.say(
+        ASKS,
+        ("memory_save", {"changes": [{"op": "change", "fact": 1, "text": "Elsie is 7."}]}),
+        ("memory_forget", {"what": "EpiPen"}),
+    )
+
+
+async def test_only_the_sentence_that_asks_goes_of_the_message_that_asks(tmp_path: Path) -> None:
+    async with family(tmp_path) as chat:
+        question = await ask_to_forget(chat)
+        assert "Elsie is 7" not in question
+        done = await chat.say(chat.host.channel.answers[-1].buttons[0].command)
+        assert done.startswith("Forgotten: 1 fact, 0 messages, words of 1 message and ")
+        assert await chat.said() == [
+            "Elsie is 6 and allergic to peanuts. [erased].",
+            "Also Elsie isn't 6 any more, she turned 7 on Sunday. [erased]",
+        ]
+        fact = fold_entries(await chat.host.store.read(PERSON)).facts[4]
+        assert [one.quote for one in fact.evidence] == [
+            "Also Elsie isn't 6 any more, she turned 7 on Sunday"
+        ]
+        await until_clean(chat.host, tmp_path, ["EpiPen"])
+
+
+async def test_a_fact_that_nobody_asked_to_forget_stays_unless_it_is_picked(tmp_path: Path) -> None:
+    async with family(tmp_path) as chat:
+        question = await ask_to_forget(chat)
+        going, kept = question.split("From the same message, and kept unless you pick it:\n\n")
+        assert "\n\n1. Elsie's EpiPen is in the red bag. (fact 3)\n\n" in going
+        assert "allergic" not in going
+        assert kept.startswith("2. Elsie is allergic to peanuts. (fact 2)\n3. The rest of the ")
+        assert "To choose yourself" in kept
+        await chat.say(chat.host.channel.answers[-1].buttons[0].command)
+        assert await chat.facts() == {2: "Elsie is allergic to peanuts.", 4: "Elsie is 7."}
+
+
+async def test_what_is_listed_as_kept_goes_if_it_is_picked(tmp_path: Path) -> None:
+    async with family(tmp_path) as chat:
+        await ask_to_forget(chat)
+        yes = chat.host.channel.answers[-1].buttons[0].command
+        exactly = await chat.say(f"{yes.replace('yes', 'only')} 1 2")
+        assert "Elsie is allergic to peanuts. (fact 2)" in exactly
+        await chat.say(chat.host.channel.answers[-1].buttons[0].command)
+        assert await chat.facts() == {4: "Elsie is 7."}
+        await until_clean(chat.host, tmp_path, ["EpiPen"])
+
+
+async def test_the_list_is_for_the_person_and_the_model_reads_counts(tmp_path: Path) -> None:
+    async with family(tmp_path) as chat:
+        question = await ask_to_forget(chat)
+        assert question.startswith("Fine.\n\nThis would be erased for good:")
+        await chat.say("What is the weather like?")
+        shown = [str(one["content"]) for one in chat.model.requests[-1].messages[1:]]
+        assert "would be erased for good" not in "".join(shown)
+        (result,) = [one for one in shown if one.startswith("Found:")]
+        assert result.partition("\n\n<records>")[0] == (
+            "Found: 1 fact, 0 messages, sentences of 1 message; 2 items from the same messages stay "
+            "unless picked. Nothing is erased yet: below your answer the user sees the list and is "
+            "asked to confirm with a button or a plain yes."
+        )
+
+
+@pytest.mark.parametrize("word", ["yes", "Yes, please!", "ja", "do it"])
+async def test_a_plain_yes_right_after_the_question_erases_without_a_model(
+    tmp_path: Path, word: str
+) -> None:
+    async with family(tmp_path) as chat:
+        await ask_to_forget(chat)
+        asked = len(chat.model.requests)
+        assert (await chat.say(word)).startswith("Forgotten: 1 fact, 0 messages, words of 1 ")
+        assert len(chat.model.requests) == asked
+        await until_clean(chat.host, tmp_path, ["EpiPen"])
+
+
+async def test_a_plain_no_erases_nothing(tmp_path: Path) -> None:
+    async with family(tmp_path) as chat:
+        await ask_to_forget(chat)
+        assert await chat.say("No, thanks") == "Nothing was erased."
+        assert len(await chat.facts()) == 3
+        assert await chat.say("yes") == "Fine."
+
+
+async def test_a_yes_to_a_selection_erases_that_selection(tmp_path: Path) -> None:
+    async with family(tmp_path) as chat:
+        await chat.say("/memory forget EpiPen")
+        yes = chat.host.channel.answers[-1].buttons[0].command
+        await chat.say(f"{yes.replace('yes', 'only')} 1 2")
+        assert (await chat.say("yes")).startswith("Forgotten: 2 facts")
+        assert await chat.facts() == {2: "Elsie is allergic to peanuts."}
+
+
+async def test_a_yes_that_may_mean_something_else_goes_to_the_model(tmp_path: Path) -> None:
+    async with family(tmp_path) as chat:
+        for texts, who in (
+            (["It rains.", "yes"], {}),
+            (["yes, but keep the rest"], {}),
+            (["yes"], {"quote": "It rains."}),
+            (["yes"], {"sender": Sender("8", "Bob"), "role": "member"}),
+        ):
+            await ask_to_forget(chat)
+            assert [await chat.say(one, **who) for one in texts] == ["Fine."] * len(texts)
+        await ask_to_forget(chat)
+        assert isinstance(chat.host.clock, ManualClock)
+        chat.host.clock.advance(11 * 60)
+        assert await chat.say("yes") == "Fine."
+        await chat.say("Forget the EpiPen.", ("memory_forget", {"what": "EpiPen"}), after="Fine?")
+        assert await chat.say("yes") == "Fine."
+        assert 3 in await chat.facts()
+        erase = "Shall I erase it?"
+        await chat.say("Forget the EpiPen.", ("memory_forget", {"what": "EpiPen"}), after=erase)
+        assert (await chat.say("yes")).startswith("Forgotten")
+
+
+async def test_undo_revives_no_fact_whose_words_were_erased(tmp_path: Path) -> None:
+    async with family(tmp_path) as chat:
+        change = {"op": "change", "fact": 1, "text": "Elsie is 7."}
+        await chat.save("Elsie turned 7 on Sunday.", change)
+        await chat.say("/memory forget 3")
+        yes = chat.host.channel.answers[-1].buttons[0].command
+        exactly = await chat.say(f"{yes.replace('yes', 'only')} 1 3")
+        assert "so undo does not bring them back:\n- Elsie is 6. (fact 1)\n" in exactly
+        assert (await chat.say("yes")).startswith("Forgotten: 1 fact, 1 message")
+        undone = await chat.say("/memory undo")
+        assert "- removed: **4.** Elsie is 7." in undone
+        assert "not restored, because the words that it rested on were erased: **1.** " in undone
+        assert await chat.facts() == {2: "Elsie is allergic to peanuts."}
+
+
+async def test_it_is_said_that_the_words_of_a_fact_were_erased(tmp_path: Path) -> None:
+    async with family(tmp_path) as chat:
+        await chat.say("/memory forget 3")
+        yes = chat.host.channel.answers[-1].buttons[0].command
+        await chat.say(f"{yes.replace('yes', 'only')} 4")
+        await chat.say("yes")
+        why = await chat.say("/memory why 2")
+        assert "\n- Ada, message of 2026-02-10 10:00, entry #6: its words were erased\n" in why
+        assert "a person's own words supported it, which were erased since (1.00)" in why
