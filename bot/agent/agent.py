@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from bot.agent.approvals import Approvals
@@ -14,6 +14,7 @@ from bot.agent.views.registry import DEFAULT_BUILDER
 from bot.agent.workspace_files import WorkspaceFiles
 from bot.core.clock import Clock
 from bot.llm.base import Model
+from bot.llm.presets import NO_PRIVATE_MODEL, ModelPresets, NoPrivateModel, RefusingModel
 from bot.memory.session.vector_index import VectorIndex
 
 ImageLoader = Callable[[str], Awaitable[bytes | None]]
@@ -40,6 +41,9 @@ class Agent:
         judge: Model that checks whether quotes support a memory; None leaves that to rules.
         approvals: Numbers the calls that wait for a person's yes; without it no tool may act.
         spending: Counts what models cost; None if nothing is counted.
+        presets: The models that chats may choose; None if there is only ``model``.
+        preset: Name of the preset whose model this is; empty for the default.
+        private: Whether nothing that this agent reads may leave the machine.
     """
 
     model: Model
@@ -57,3 +61,73 @@ class Agent:
     judge: Model | None = None
     approvals: Approvals | None = None
     spending: Spending | None = None
+    presets: ModelPresets | None = None
+    preset: str = ""
+    private: bool = False
+
+    def for_chat(self, chosen: str, *, private: bool) -> Agent:
+        """Return the agent that runs a chat's turns.
+
+        Args:
+            chosen: Name of the preset that the chat chose; empty for none.
+            private: Whether the active problem demands a private model. If there is none, the
+                agent's model refuses every call.
+        """
+        try:
+            agent = self._chosen(chosen, private=private)
+        except NoPrivateModel:
+            return replace(self, model=RefusingModel(), judge=None, private=True)
+        return replace(agent, private=True, judge=self._private_judge()) if private else agent
+
+    @property
+    def searchable_vectors(self) -> VectorIndex | None:
+        """The index for semantic search, if what this agent reads may be sent to the embedding model."""
+        index = self.vectors
+        return None if index is None or (self.private and not index.private) else index
+
+    @property
+    def consolidation_model(self) -> Model:
+        """The model that consolidates what was said outside of private problems."""
+        named = self.presets.named_for("consolidate") if self.presets is not None else None
+        return named.model if named is not None else self.model
+
+    @property
+    def private_consolidation_model(self) -> Model | None:
+        """The model that sums up private problems; None without a private one."""
+        if self.presets is None:
+            return None
+        try:
+            return self.presets.select("consolidate", private=True).model
+        except NoPrivateModel:
+            return None
+
+    @property
+    def consolidation_tokens(self) -> int:
+        """Size of the window of the model that consolidates."""
+        named = self.presets.named_for("consolidate") if self.presets is not None else None
+        return named.context_tokens if named is not None else self.context_tokens
+
+    @property
+    def task_model(self) -> Model:
+        """The model that runs sub-tasks."""
+        named = self.presets.named_for("task") if self.presets is not None else None
+        if named is None or (self.private and not named.private):
+            return self.model
+        return named.model
+
+    def _chosen(self, chosen: str, *, private: bool) -> Agent:
+        if self.presets is None:
+            if private:
+                raise NoPrivateModel(NO_PRIVATE_MODEL)
+            return self
+        preset = self.presets.select("chat", chosen=chosen, private=private)
+        if preset.name == self.presets.default.name:
+            return self
+        return replace(
+            self, model=preset.model, context_tokens=preset.context_tokens, preset=preset.name
+        )
+
+    def _private_judge(self) -> Model | None:
+        assert self.presets is not None
+        judge = self.presets.select("judge", private=True).model
+        return judge if judge.profile.can_judge else None

@@ -223,8 +223,8 @@ class RequestBuilder:
         agent = self.agent
         lives_on_it = agent.builder.always_recall or agent.model.profile.small
         room = max(MIN_RECALL_BUDGET if lives_on_it else 0, agent.recall_tokens)
-        if agent.vectors is not None and not self.task:
-            agent.vectors.mark_changed(self.tape.name)
+        if agent.searchable_vectors is not None and not self.task:
+            agent.searchable_vectors.mark_changed(self.tape.name)
         if not room or self.task:
             return []
         return await self.recalled.read(
@@ -236,7 +236,7 @@ class RequestBuilder:
             room=room,
             lives_on_it=lives_on_it,
             facts=lambda: recallable_facts(self.memory, agent.timezone, untold=True),
-            vectors=agent.vectors,
+            vectors=agent.searchable_vectors,
         )
 
 

@@ -106,7 +106,7 @@ class SubTaskRunner:
             calls.memory_seen = context.zone.read()
             built = await session.build(closing=task.steps + 1 >= most)
             with spends_as("task"):
-                reply = await self._agent.model.complete(built.request)
+                reply = await session.agent.model.complete(built.request)
             task.steps += 1
             task.spent += reply.usage
             context.record_usage(reply.usage)
@@ -129,14 +129,21 @@ class SubTaskRunner:
         )
         fork.stamp = lambda entry: with_problem(entry, problem)
         fork.observe(fold.apply)
-        agent = replace(self._agent, images=None, builder=DEFAULT_BUILDER)
+        agent = replace(
+            self._agent,
+            model=context.task_model or self._agent.model,
+            vectors=context.vectors,
+            images=None,
+            builder=DEFAULT_BUILDER,
+        )
         images = ImageTracker(None)
         return RequestBuilder(agent, fork, fold, context.zone, images, context.memory, task=True)
 
 
 def recall_tool_for(agent: Agent) -> Tool[Any]:
-    """Return the recall tool, with sub-tasks unless the model is small."""
-    if agent.model.profile.small:
+    """Return the recall tool, with sub-tasks unless all models are small."""
+    models = [preset.model for preset in agent.presets or ()] or [agent.model]
+    if all(model.profile.small for model in models):
         return RECALL_TOOL
     return recall_tool(SubTaskRunner(replace(agent, tools=ToolRegistry([RECALL_TOOL]))).run)
 

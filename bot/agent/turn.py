@@ -33,6 +33,7 @@ from bot.core.ids import new_id
 from bot.core.telemetry.metrics import TURN_SECONDS, count_error
 from bot.core.telemetry.tracing import current_traceparent, find_traceparent, save_traceparent, span
 from bot.llm.base import ModelReply, Usage
+from bot.llm.presets import NoPrivateModel
 from bot.llm.spender import current_spender
 from bot.memory.records.conversation_entries import (
     LOOP_STEP,
@@ -145,6 +146,8 @@ class Turn:
             data["retries"] = list(retries)
         if task:
             data["task"] = task
+        if self._agent.preset:
+            data["preset"] = self._agent.preset
         if (
             cause := next((m.meta["cause"] for m in arrived if "cause" in m.meta), None)
         ) is not None:
@@ -471,6 +474,8 @@ def _apology(error: ModelError) -> str:
             f"I did not ask the model: {error}. Your message is kept, and I will see it with your "
             "next one."
         )
+    if isinstance(error, NoPrivateModel):
+        return f"I sent your message nowhere: {error}. Your message is kept."
     if isinstance(error, ContextOverflow):
         return (
             "This is too long for the model, even without older messages. Your message "

@@ -280,12 +280,13 @@ class Activity:
 
     Attributes:
         address: The conversation.
-        state: ``thinking`` while a turn runs, ``tool`` while a tool runs, ``idle`` afterwards.
+        state: ``thinking`` while a turn runs, ``waiting`` while it waits because too many chats
+            ask the model at once, ``tool`` while a tool runs, ``idle`` afterwards.
         detail: The tool's name.
     """
 
     address: Address
-    state: Literal["thinking", "tool", "idle"]
+    state: Literal["thinking", "waiting", "tool", "idle"]
     detail: str = ""
 
 

@@ -29,7 +29,13 @@ from bot.cli.doctor_database import check_database
 from bot.cli.doctor_tapes import check_tape_store
 from bot.core.errors import SettingsError, TapebotError
 from bot.core.telemetry.redaction import Redactor
-from bot.runtime.settings import Settings, export_dotenv, load_settings
+from bot.runtime.settings import (
+    PresetSettings,
+    Settings,
+    export_dotenv,
+    load_settings,
+    runs_in_process,
+)
 
 Probe = Callable[[], Awaitable[str]]
 
@@ -249,12 +255,25 @@ def _workspace(settings: Settings) -> Iterator[CheckResult]:
 
 
 def _models(settings: Settings) -> Iterator[CheckResult]:
-    main = settings.model or "offline"
-    yield _model(main, settings)
+    if settings.roles.chat is None:
+        yield _model(settings.model or "offline", settings)
+    for name, preset in settings.models.items():
+        yield _preset(name, preset, settings)
     for name in settings.fallback_models:
-        yield _model(name, settings, "fallback ")
-    if settings.judge_model not in (None, "none", "offline"):
-        yield _model(settings.judge_model, settings, "judge ")
+        if name not in settings.models:
+            yield _model(name, settings, "fallback ")
+    judge = settings.judge_model
+    if judge is not None and judge not in ("none", "offline", *settings.models):
+        yield _model(judge, settings, "judge ")
+
+
+def _preset(name: str, preset: PresetSettings, settings: Settings) -> CheckResult:
+    role = f"preset {name}, "
+    if preset.api_key is not None and not runs_in_process(preset.model):
+        return CheckResult("model", "ok", f"{role}{preset.model}: its key is in tapebot.toml")
+    found = _model(preset.model, settings, role)
+    # A server at another address may need no key.
+    return replace(found, level="warn") if preset.api_base and found.level == "bad" else found
 
 
 def _model(name: str, settings: Settings, role: str = "") -> CheckResult:

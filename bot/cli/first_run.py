@@ -36,7 +36,7 @@ def offer_model(settings: Settings) -> Settings:
     """
     path = settings.home / ".asked"
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
-    if settings.model is not None or not interactive or path.exists():
+    if settings.model is not None or settings.models or not interactive or path.exists():
         return settings
     found = _found()
     if found is None:

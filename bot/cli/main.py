@@ -52,8 +52,8 @@ def _run(chosen: argparse.Namespace) -> int:
         return _evaluate(chosen)
     export_dotenv()
     settings = load_settings()
-    if chosen.command in ("pair", "web"):
-        return _ask_the_bot(settings, chosen)
+    if chosen.command in ("pair", "web", "models"):
+        return _small(settings, chosen)
     if chosen.command == "tape":
         return _tape(settings, chosen)
     if chosen.command == "memory":
@@ -86,7 +86,11 @@ def _evaluate(chosen: argparse.Namespace) -> int:
     return eval_recall(chosen.files, chosen.json, chosen.embeddings)
 
 
-def _ask_the_bot(settings: Settings, chosen: argparse.Namespace) -> int:
+def _small(settings: Settings, chosen: argparse.Namespace) -> int:
+    if chosen.command == "models":
+        from bot.cli.models import run_models
+
+        return run_models(settings, chosen.name)
     if chosen.command == "pair":
         from bot.cli.pair import pair
 

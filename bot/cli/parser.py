@@ -33,6 +33,8 @@ def make_parser() -> argparse.ArgumentParser:
         commands.add_parser("migrate", help="copy everything from files to the database, or back")
     )
     _tape_server(commands.add_parser("tape-server", help="serve tapes to bots on other machines"))
+    models = commands.add_parser("models", help="call the configured models; show what works")
+    models.add_argument("name", nargs="?", metavar="NAME", help="only this preset")
     _eval(commands.add_parser("eval", help="measure recall, judgement and answers"))
     return parser
 

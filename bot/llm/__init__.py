@@ -2,11 +2,15 @@
 
 __all__ = [
     "base",
+    "call_slots",
     "embeddings",
     "gguf",
     "instrumented",
     "litellm",
+    "model_checks",
     "openai_format",
+    "presets",
+    "prices",
     "profiles",
     "retry",
     "spender",

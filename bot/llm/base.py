@@ -142,6 +142,7 @@ class ModelReply:
         usage: The usage of this call.
         model: Name of the model that answered, perhaps a fallback.
         cache_reported: Whether the provider reports how many tokens its cache served.
+        usage_reported: Whether the provider reports the usage; otherwise it is estimated.
     """
 
     content: str
@@ -150,6 +151,7 @@ class ModelReply:
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     cache_reported: bool = True
+    usage_reported: bool = True
 
 
 class Model(Protocol):

@@ -29,7 +29,7 @@ from bot.core.errors import (
 )
 from bot.llm.base import CapabilityProfile, Model, ModelReply, ModelRequest, OnText, Usage
 from bot.llm.instrumented import instrumented
-from bot.llm.openai_format import flatten_content, response_format, tools_json
+from bot.llm.openai_format import flatten_content, least_of, response_format, tools_json
 from bot.llm.profiles import profile_for
 from bot.llm.provider_errors import clean_error_text
 from bot.llm.streamed_reply import StreamedReply, finish_reason
@@ -38,6 +38,8 @@ _MAGIC = b"GGUF"
 _LARGEST_WINDOW = 8_192
 _QUIET = -1
 _PROPS_TIMEOUT = 10.0
+_THREADS = 256
+"""The most calls at once, each in a thread; ``CallSlots`` allows no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +53,21 @@ class GGUFModel(Model):
 
     Args:
         path: The file; loaded on the first call or by ``warm``.
+        temperature: Sampling temperature; None leaves it to llama.cpp.
+        max_tokens: The most tokens of a reply; None sets no limit.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(
+        self, path: str, *, temperature: float | None = None, max_tokens: int | None = None
+    ) -> None:
+        self._temperature = temperature
+        self._max_tokens = max_tokens
         self._path = Path(path).expanduser()
         self._profile = profile_for(self.name)
         self._loaded: _Loaded | None = None
         self._loading = anyio.Lock()
+        # Calls that wait for the model must take no threads from files and tapes.
+        self._threads = anyio.CapacityLimiter(_THREADS)
 
     @property
     def name(self) -> str:
@@ -86,8 +96,14 @@ class GGUFModel(Model):
         loaded = await self._ready()
         run = _Run(self.name, loaded.server, on_text)
         body = _body(request, tools=loaded.profile.tools)
+        if (most := least_of(request.max_tokens, self._max_tokens)) is not None:
+            body["max_tokens"] = most
+        if self._temperature is not None:
+            body["temperature"] = self._temperature
         try:
-            return await anyio.to_thread.run_sync(run, body, abandon_on_cancel=True)
+            return await anyio.to_thread.run_sync(
+                run, body, abandon_on_cancel=True, limiter=self._threads
+            )
         finally:
             run.stopped.set()
 
@@ -198,8 +214,6 @@ def _body(request: ModelRequest, *, tools: bool) -> dict[str, Any]:
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    if request.max_tokens is not None:
-        body["max_tokens"] = request.max_tokens
     if request.json_schema is not None:
         body["response_format"] = response_format(request.json_schema)
     if request.tools and tools:

@@ -26,8 +26,8 @@ from bot.llm.base import (
 )
 from bot.llm.bounds import MOST_TEXT
 from bot.llm.instrumented import instrumented
-from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors
-from bot.llm.openai_format import flatten_content, response_format, tools_json
+from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors, price_list_entry
+from bot.llm.openai_format import flatten_content, least_of, response_format, tools_json
 from bot.llm.profiles import profile_for
 from bot.llm.provider_errors import UNREADABLE_REPLY
 from bot.llm.streamed_reply import StreamedReply, finish_reason, tool_calls
@@ -47,6 +47,8 @@ class LiteLLMModel(Model):
         api_key: The API key; None takes it from the provider's environment variable.
         timeout: Seconds of silence from the provider before a call fails.
         profile: The capabilities; corrected from litellm's price list once that is loaded.
+        temperature: Sampling temperature; None leaves it to the provider.
+        max_tokens: The most tokens of a reply; None leaves it to the provider.
     """
 
     def __init__(
@@ -57,8 +59,12 @@ class LiteLLMModel(Model):
         api_key: str | None = None,
         timeout: float,
         profile: CapabilityProfile,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
     ) -> None:
         self._name = name
+        self._temperature = temperature
+        self._max_tokens = max_tokens
         self._api_base = api_base
         self._api_key = api_key
         self._timeout = timeout
@@ -129,10 +135,7 @@ class LiteLLMModel(Model):
 
     def _look_up(self, litellm: ModuleType) -> None:
         """Read from litellm's tables: price, capabilities, parameters, and missing API keys."""
-        provider, _, bare = self._name.partition("/")
-        info = litellm.model_cost.get(self._name)
-        if info is None and litellm.model_cost.get(bare, {}).get("litellm_provider") == provider:
-            info = litellm.model_cost[bare]
+        info = price_list_entry(litellm, self._name)
         self._priced = info is not None
         if self._profile == profile_for(self._name):
             self._profile = profile_for(self._name, info)
@@ -164,8 +167,10 @@ class LiteLLMModel(Model):
                 arguments["allowed_openai_params"] = self._unlisted
         if request.json_schema is not None:
             arguments["response_format"] = response_format(request.json_schema)
-        if request.max_tokens is not None:
-            arguments["max_tokens"] = request.max_tokens
+        if (most := least_of(request.max_tokens, self._max_tokens)) is not None:
+            arguments["max_tokens"] = most
+        if self._temperature is not None:
+            arguments["temperature"] = self._temperature
         if "claude" in self._name:
             # Anthropic caches only what is marked: the system prompt, all but the last message.
             arguments["cache_control_injection_points"] = [
@@ -215,6 +220,7 @@ class LiteLLMModel(Model):
             usage=self._usage(litellm, arguments, choice.message.content, response),
             model=self._name,
             cache_reported=_tells_cache(response),
+            usage_reported=_tells_usage(response),
         )
 
     async def _stream(
@@ -248,6 +254,7 @@ class LiteLLMModel(Model):
             usage=self._usage(litellm, arguments, answer.text, reporting),
             model=self._name,
             cache_reported=_tells_cache(reporting),
+            usage_reported=_tells_usage(reporting),
         )
 
     def _usage(
@@ -255,7 +262,7 @@ class LiteLLMModel(Model):
     ) -> Usage:
         """Return the usage that a response reports, or an estimate if it reports none."""
         usage = getattr(reporting, "usage", None)
-        if usage is None or not usage.prompt_tokens:
+        if usage is None or not _tells_usage(reporting):
             messages = flatten_content(arguments["messages"])
             prompt = json.dumps([messages, arguments.get("tools")], ensure_ascii=False)
             read, written = estimate_tokens(prompt), estimate_tokens(text or "")
@@ -272,6 +279,12 @@ class LiteLLMModel(Model):
             cost=cost,
             calls=1,
         )
+
+
+def _tells_usage(reporting: Any) -> bool:
+    """Return whether a response reports the tokens that it cost."""
+    usage = getattr(reporting, "usage", None)
+    return usage is not None and bool(usage.prompt_tokens)
 
 
 def _tells_cache(reporting: Any) -> bool:

@@ -54,3 +54,8 @@ def _flat(parts: list[Any]) -> str:
         else part_text(part)
         for part in parts
     )  # fmt: skip
+
+
+def least_of(*limits: int | None) -> int | None:
+    """Return the smallest of the limits that are set; None if none is."""
+    return min((limit for limit in limits if limit is not None), default=None)

@@ -17,6 +17,7 @@ from bot.core.errors import (
     TransientModelError,
 )
 from bot.llm.base import CapabilityProfile, Model, ModelReply, ModelRequest, OnText
+from bot.llm.call_slots import CallSlots
 
 logger = logging.getLogger(__name__)
 
@@ -51,8 +52,8 @@ class RetryingModel(Model):
         inner: The model.
         attempts: The most calls in all.
         timeout_total: Seconds after which no further attempt begins.
-        limiter: Limits concurrent calls of all models that share it; waiting for the next attempt
-            does not count.
+        slots: Limit concurrent calls of all models that share them; waiting for the next attempt
+            takes none.
     """
 
     def __init__(
@@ -61,12 +62,12 @@ class RetryingModel(Model):
         *,
         attempts: int = 4,
         timeout_total: float,
-        limiter: anyio.CapacityLimiter,
+        slots: CallSlots,
     ) -> None:
         self._inner = inner
         self._attempts = attempts
         self._timeout_total = timeout_total
-        self._limiter = limiter
+        self._slots = slots
 
     @property
     def name(self) -> str:
@@ -106,7 +107,7 @@ class RetryingModel(Model):
         await self._inner.aclose()
 
     async def _once(self, request: ModelRequest, on_text: OnText | None) -> ModelReply:
-        async with self._limiter:
+        async with self._slots.slot():
             return await self._inner.complete(request, on_text)
 
 

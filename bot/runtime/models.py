@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import anyio
+from dataclasses import dataclass, replace
 
 from bot.llm.base import Model
+from bot.llm.call_slots import CallSlots
 from bot.llm.profiles import profile_for
 from bot.llm.retry import FallbackModel, RetryingModel
 
@@ -14,55 +14,88 @@ OFFLINE = "offline"
 _GGUF = "gguf:"
 
 
-def build_model(
-    name: str | None,
-    *,
-    limiter: anyio.CapacityLimiter,
-    api_base: str | None = None,
-    api_key: str | None = None,
-    fallbacks: Sequence[str] = (),
-    timeout: float = 120.0,
-    timeout_total: float = 180.0,
-) -> Model:
-    """Return the named model with retries and fallbacks; heavy libraries are loaded later.
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """How a model is called.
 
-    Args:
-        name: ``provider/model``, ``gguf:PATH``, or None or ``offline`` for the offline responder.
-        limiter: Bounds concurrent calls.
-        api_base: The provider's address, if not the default. Address and key are used for the named
-            model and fallbacks of the same provider only.
-        api_key: The provider's key, if not in its environment variable.
-        fallbacks: Names of the models to try in order when the model fails.
+    Attributes:
+        api_base: The provider's address; None for the default.
+        api_key: The provider's key; None if it is in its environment variable.
+        temperature: Sampling temperature; None leaves it to the provider.
+        max_tokens: The most tokens of a reply; None leaves it to the provider.
         timeout: Seconds to wait for a provider's first response.
         timeout_total: Seconds after which a model is not retried.
     """
-    provider = _provider(name)
-    models = []
-    for each in (name, *fallbacks):
-        own = _provider(each) == provider
-        base, key = (api_base, api_key) if own else (None, None)
-        model = _bare(each, api_base=base, api_key=key, timeout=timeout)
-        if each not in {None, OFFLINE}:
-            model = RetryingModel(model, timeout_total=timeout_total, limiter=limiter)
-        models.append(model)
-    return FallbackModel(models) if fallbacks else models[0]
+
+    api_base: str | None = None
+    api_key: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    timeout: float = 120.0
+    timeout_total: float = 180.0
 
 
-def _provider(name: str | None) -> str:
-    return (name or OFFLINE).partition("/")[0]
+def build_model(name: str, options: ModelOptions, slots: CallSlots) -> Model:
+    """Return the named model, with retries if it is called over a network or in threads.
 
+    Heavy libraries are loaded later.
 
-def _bare(name: str | None, *, api_base: str | None, api_key: str | None, timeout: float) -> Model:
-    if name is None or name == OFFLINE:
+    Args:
+        name: ``provider/model``, ``gguf:PATH`` or ``offline``.
+        options: How it is called.
+        slots: Bound concurrent calls.
+    """
+    if name == OFFLINE:
         from bot.offline.model import OfflineModel
 
         return OfflineModel()
+    return RetryingModel(_adapter(name, options), timeout_total=options.timeout_total, slots=slots)
+
+
+def build_fallback(name: str, options: ModelOptions, slots: CallSlots, *, of: str) -> Model:
+    """Return a fallback that is no preset.
+
+    Address and key go to models of the same provider only.
+
+    Args:
+        name: The fallback's name.
+        options: How the model that it replaces is called.
+        slots: Bound concurrent calls.
+        of: The name of that model.
+    """
+    if provider_of(name) != provider_of(of):
+        options = replace(options, api_base=None, api_key=None)
+    return build_model(name, options, slots)
+
+
+def with_fallbacks(models: Sequence[Model]) -> Model:
+    """Return a model that tries several in order."""
+    return models[0] if len(models) == 1 else FallbackModel(models)
+
+
+def provider_of(name: str) -> str:
+    """Return the provider in a model's name."""
+    # litellm has two provider names for Ollama: one per API endpoint.
+    return name.partition("/")[0].replace("ollama_chat", "ollama")
+
+
+def _adapter(name: str, options: ModelOptions) -> Model:
     if name.startswith(_GGUF):
         from bot.llm.gguf import GGUFModel
 
-        return GGUFModel(name.removeprefix(_GGUF))
+        return GGUFModel(
+            name.removeprefix(_GGUF),
+            temperature=options.temperature,
+            max_tokens=options.max_tokens,
+        )
     from bot.llm.litellm import LiteLLMModel
 
     return LiteLLMModel(
-        name, api_base=api_base, api_key=api_key, timeout=timeout, profile=profile_for(name)
+        name,
+        api_base=options.api_base,
+        api_key=options.api_key,
+        timeout=options.timeout,
+        profile=profile_for(name),
+        temperature=options.temperature,
+        max_tokens=options.max_tokens,
     )

@@ -30,6 +30,7 @@ from bot.bus.ports import Bus
 from bot.core.clock import Clock
 from bot.core.errors import TapeNotFound
 from bot.llm.base import Model
+from bot.llm.presets import ModelPresets
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.vector_index import VectorIndex
 from bot.offline.model import OfflineModel
@@ -158,6 +159,7 @@ async def session_host(
     memory_files: Path | None = None,
     metered: bool = False,
     schedules: bool = False,
+    presets: ModelPresets | None = None,
 ) -> AsyncIterator[Host]:
     """Run tapes, bus and sessions with this model; an existing folder is continued.
 
@@ -178,6 +180,7 @@ async def session_host(
         memory_files: Folder for memory files; None writes none.
         metered: Count what the model costs, and keep budgets.
         schedules: Whether the scheduler runs, so that reminders and tasks come when they are due.
+        presets: Models to choose from; the first should be ``model``.
 
     Yields:
         The running host.
@@ -196,6 +199,7 @@ async def session_host(
     by_meaning = vectors(store) if vectors is not None else None
     approvals = Approvals(store)
     agent = replace(agent, images=images, builder=builder, vectors=by_meaning, approvals=approvals)
+    agent = replace(agent, presets=presets)
     files = None
     if memory_files is not None:
         files = MemoryFolder(memory_files, store, scopes, ZoneInfo(bounds.timezone), clock)

@@ -33,7 +33,7 @@ class TurnState:
 
     @property
     def activity(self) -> str:
-        """The bot's activity in a word or two: ``thinking``, or the tool's name."""
+        """The bot's activity in a word or two, such as ``thinking``, or the tool's name."""
         return self._doing or "thinking"
 
     def message_sent(self, inbound_id: str) -> None:
@@ -54,6 +54,8 @@ class TurnState:
             case Activity(state="idle"):
                 self._doing = None
                 self._waiting.clear()
+            case Activity(state="waiting"):
+                self._doing = "waiting for the busy model"
             case Activity(state=state, detail=detail):
                 self._doing = (detail or "a tool") if state == "tool" else "thinking"
             case Answer():

@@ -258,7 +258,13 @@ Kind = Literal["image", "voice", "audio", "video", "document"]
 
 
 def remote_file(attachment: discord.Attachment, session: str, sender: str) -> RemoteFile:
-    """Return an attachment as a file that is not fetched yet."""
+    """Return an attachment as a file that is not fetched yet.
+
+    Args:
+        attachment: The attachment.
+        session: Key of the conversation that it was sent to.
+        sender: The platform's id of who sent it.
+    """
     mime = (attachment.content_type or _UNKNOWN).partition(";")[0].strip() or _UNKNOWN
 
     async def fetch(most: int) -> bytes:

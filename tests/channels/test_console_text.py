@@ -123,8 +123,10 @@ def test_a_stop_is_asked_for_anew_in_the_next_turn():
 
 
 def test_the_doing_of_a_turn_names_its_tool():
-    """Thinking, unless a tool runs."""
+    """Thinking, unless a tool runs, or the turn waits for the model."""
     turn = TurnState()
+    turn.outbound_received(Activity(HERE, "waiting"))
+    assert turn.activity == "waiting for the busy model"
     turn.outbound_received(Activity(HERE, "tool", "memory_save"))
     assert turn.activity == "memory_save"
     turn.outbound_received(Activity(HERE, "thinking"))

@@ -32,7 +32,7 @@ async def test_of_partials_only_the_newest_waits_and_none_behind_its_answer(bus)
 
 
 async def test_of_activity_only_the_newest_waits(bus):
-    for state in ("thinking", "tool", "idle"):
+    for state in ("thinking", "waiting", "tool", "idle"):
         await bus.send(Activity(HERE, state))
     await bus.send(Answer(HERE, "a1", "text"))
     port = bus.channel("fake")

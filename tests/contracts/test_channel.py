@@ -166,7 +166,8 @@ async def test_what_was_streamed_ends_as_the_answer(scene, bus):
         scene.say("a story")
         heard = await bus.hear()
         address = heard.address
-        await bus.send(Activity(address, "thinking"))
+        for state in ("thinking", "waiting", "thinking"):
+            await bus.send(Activity(address, state))
         for length in (30, 60, 60, 40, 90):
             await bus.send(
                 PartialAnswer(address, "t1", "once upon a time " * (length // 10), heard.id)

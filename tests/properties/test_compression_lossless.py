@@ -136,6 +136,7 @@ PROBLEM = {
     "summary": text,
     "resumable_entry_ids": st.lists(st.integers(-3, 12) | st.integers(), max_size=9).map(tuple),
     "resumable_size": st.just((0, 0)) | st.tuples(st.integers(), st.integers()),
+    "private": st.booleans(),
 }
 KINDS = {
     "working_sets": (WorkingSet, WORKING),

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from bot.agent.commands.budget import BUDGET_COMMAND, budget_line
 from bot.agent.commands.memory import MEMORY_COMMAND
+from bot.agent.commands.model import MODEL_COMMAND
 from bot.agent.commands.problem import PROBLEM_COMMAND
 from bot.agent.commands.reference import REFERENCE_COMMAND
 from bot.agent.commands.registry import Command, CommandContext, CommandRegistry, CommandReply
@@ -44,6 +45,7 @@ def builtin_commands(more: Iterable[Command] = ()) -> CommandRegistry:
             REMIND_COMMAND,
             SCHEDULES_COMMAND,
             TIMEZONE_COMMAND,
+            MODEL_COMMAND,
             TAPE_COMMAND,
             BUDGET_COMMAND,
             STATUS_COMMAND,

@@ -17,6 +17,7 @@ from bot.agent.commands.parser import ParsedCommand, closest_name
 from bot.agent.schedules.session_schedules import SessionSchedules
 from bot.agent.spending.spending import Spending
 from bot.bus import Button, OutgoingFile, Role
+from bot.llm.presets import ModelPresets
 from bot.llm.spender import Spender
 from bot.memory.erasure.erasure_candidates import ErasurePreview
 from bot.memory.erasure.erasure_messages import ErasureResult
@@ -172,6 +173,11 @@ class CommandContext(Protocol):
 
     def model_line(self) -> str:
         """Return the model's name and details, for ``/status``."""
+        ...
+
+    @property
+    def presets(self) -> ModelPresets | None:
+        """The models to choose from; None if there is only one."""
         ...
 
     def consolidation_line(self) -> str:

@@ -38,7 +38,7 @@ from bot.memory.records.conversation_entries import (
 from bot.memory.records.event_names import (
     HISTORY_EVENT,
 )
-from bot.memory.records.evidence import MEMORY_PAUSED
+from bot.memory.records.evidence import MEMORY_PAUSED, is_local_only
 from bot.memory.records.fact import Fact
 from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.records.transcript import format_entry_time, message_lines, recorded_at
@@ -99,6 +99,7 @@ async def consolidate(
     portion_tokens: int,
     timezone: tzinfo,
     judging: Model | None = None,
+    private_model: Model | None = None,
 ) -> ConsolidationResult:
     """Consolidate a range, or as much of its beginning as fits the model.
 
@@ -111,6 +112,8 @@ async def consolidate(
             it.
         timezone: The user's time zone.
         judging: Judge of whether quotes support a fact; None leaves that to rules.
+        private_model: The model that sums up what was said in a private problem, of which no facts
+            are learned; None leaves it without a summary.
 
     Raises:
         ConsolidationFailed: The answer cannot be used; the text says why.
@@ -122,24 +125,39 @@ async def consolidate(
         try:
             heard = visible_entries(portion, memory.fold.window, entries[len(portion) :])
             covered = EntryRange(entry_range.first, portion[-1].id if portion else entry_range.last)
-            return await _consolidate_portion(
-                model, memory, covered, heard, timezone=timezone, judging=judging
-            )
+            learn = _Learner(memory, timezone, model, judging)
+            if any(map(is_local_only, portion)):
+                learn = _Learner(memory, timezone, private_model, None, history_only=True)
+            return await _consolidate_portion(learn, covered, heard)
         except ContextOverflow:
             if portion_tokens < _SMALLEST_PORTION:
                 raise
             portion_tokens //= 2
 
 
+@dataclass(frozen=True, slots=True)
+class _Learner:
+    """Asks a model about messages.
+
+    Attributes:
+        memory: The session's long-term memory.
+        timezone: The user's time zone.
+        model: The model; None asks none.
+        judging: Judge of facts; None leaves that to rules.
+        history_only: Whether only the history entry is wanted, for a private problem.
+    """
+
+    memory: LongTermMemory
+    timezone: tzinfo
+    model: Model | None
+    judging: Model | None
+    history_only: bool = False
+
+
 async def _consolidate_portion(
-    model: Model,
-    memory: LongTermMemory,
-    covered: EntryRange,
-    entries: list[TapeEntry],
-    *,
-    timezone: tzinfo,
-    judging: Model | None,
+    learn: _Learner, covered: EntryRange, entries: list[TapeEntry]
 ) -> ConsolidationResult:
+    memory, timezone, model = learn.memory, learn.timezone, learn.model
     fold, home = memory.fold, memory.home
     scope, emptied, cleared = home.name, home.fold.cleared_at, fold.zone.cleared
     clearing = await home.find_batch(emptied)
@@ -149,8 +167,8 @@ async def _consolidate_portion(
     since = format_entry_time(spoken[0], timezone) if spoken else "?"
     history, usage = "Nothing that was to be kept.", Usage()
     proposals: tuple[Proposal, ...] = ()
-    if lines:
-        history, proposals, usage = await _learn(model, memory, lines, timezone, judging)
+    if lines and model is not None:
+        history, proposals, usage = await _learn(learn, model, lines)
     return ConsolidationResult(
         range=covered,
         history=history if _DATED.match(history) else f"[{since}] {history}",
@@ -164,26 +182,25 @@ async def _consolidate_portion(
         facts=scope,
         emptied=emptied,
         problem=problem_of(spoken[0]) if spoken else GENERAL_PROBLEM,
-        model=model.name if lines else "",
+        model=model.name if lines and model is not None else "",
     )
 
 
 async def _learn(
-    model: Model,
-    memory: LongTermMemory,
-    lines: Sequence[tuple[TapeEntry, str]],
-    timezone: tzinfo,
-    judging: Model | None,
+    learn: _Learner, model: Model, lines: Sequence[tuple[TapeEntry, str]]
 ) -> tuple[str, tuple[Proposal, ...], Usage]:
     """Ask the model about messages; return the history entry, checked proposals, and usage."""
-    facts = memory.facts()
+    memory, timezone = learn.memory, learn.timezone
+    facts = [] if learn.history_only else memory.facts()
     failure = memory.fold.consolidation_failure
     answer, usage = await _ask(model, facts, [line for _, line in lines], failure)
+    if learn.history_only:
+        return _without_orders(answer.history_entry), (), usage
     entries = [entry for entry, _ in lines]
     checker = EvidenceChecker(
         memory.tape.name, entries, {fact.id: fact for fact in facts}, timezone, user_names(facts)
     )
-    proposals, cost = await make_proposals(checker, answer.operations, judging)
+    proposals, cost = await make_proposals(checker, answer.operations, learn.judging)
     return _without_orders(answer.history_entry), proposals, usage + cost
 
 

@@ -37,7 +37,6 @@ class TaskTurn(Turn):
         # Messages that arrive meanwhile are no part of the task.
         self.alone = True
         self._schedule = schedule
-        # The place to choose another model for tasks, and to limit what one costs.
         self._task_agent = replace(session.agent, tools=session.agent.tools.reading())
 
     async def _run(self) -> None:

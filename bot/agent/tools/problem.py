@@ -20,6 +20,7 @@ from bot.memory.session.bus.working_set import problem_summary
 from bot.tape.search import GENERAL_PROBLEM
 
 _SUMMARY = 300
+_PRIVATE = "that problem is private: the user goes there with `/problem switch`"
 _ONLY_OWNERS = "do this, with `/problem`"
 _STATES: dict[str, Literal["paused", "background", "completed"]] = {
     "pause": "paused",
@@ -73,7 +74,7 @@ async def _list(context: ToolContext) -> ToolOutcome:
         # The active problem's notes are listed in full below.
         _shown(problem, summarised=not noted or problem.problem_id != active)
         for problem in problems
-        if problem.state != "completed"
+        if problem.state != "completed" and not _is_hidden(problem, context)
     ]
     listed = render_problems(shown, active, context.zone.timezone)
     return ToolOutcome("\n\n".join(filter(None, [listed, noted])))
@@ -87,12 +88,22 @@ def _shown(problem: Problem, *, summarised: bool) -> Problem:
     )
 
 
+def _is_hidden(problem: Problem, context: ToolContext) -> bool:
+    """Return whether a problem is private and another one is worked on.
+
+    Nothing of it may get into the other one, whose words any model may see later.
+    """
+    return problem.private and problem.problem_id != context.memory.fold.problem
+
+
 async def _open(name: str, context: ToolContext) -> ToolOutcome:
     context.check_rights(_ONLY_OWNERS)
     bus, cause = context.memory.bus, context.cause
     if not name.strip():
         raise MemoryRefused("name the problem")
     problem = match_problem(await bus.problems.list_by_state(), name)
+    if problem is not None and _is_hidden(problem, context):
+        raise MemoryRefused(_PRIVATE)
     if problem is None or (problem.state == "completed" and problem.problem_id != name):
         context.check_prompt_text(name)
         problem = await bus.problems.create(name, cause=f"{cause}:new")
@@ -108,7 +119,7 @@ async def _open(name: str, context: ToolContext) -> ToolOutcome:
 
 async def _note(kind: NoteKind | None, text: str, why: str, context: ToolContext) -> ToolOutcome:
     """Add a note of a kind; without a kind, drop the note with this text."""
-    context.check_learning("noted")
+    context.check_not_paused("noted")
     if kind is not None:
         # A draft's name may be part of its meaning.
         told = f"{why}: {text}" if kind == "draft" else f"{text}\n{why}"
@@ -133,6 +144,8 @@ async def _put_aside(
     problem = match_problem(await problems.list_by_state(), name) if name else active
     if problem is None:
         raise MemoryRefused(f"there is no problem {name[:60]!r}")
+    if _is_hidden(problem, context):
+        raise MemoryRefused(_PRIVATE)
     if problem.problem_id == GENERAL_PROBLEM:
         raise MemoryRefused("general is always there: open another problem instead")
     if problem.problem_id == active.problem_id:

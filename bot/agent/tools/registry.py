@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bot.core.errors import MemoryRefused, TapebotError
-from bot.llm.base import ToolCall, ToolSpec, Usage
+from bot.llm.base import Model, ToolCall, ToolSpec, Usage
 from bot.memory.gate.secret_detection import check_no_secret
 from bot.memory.gate.write_support import check_instructions
 from bot.memory.session.long_term_memory import LongTermMemory
@@ -51,6 +51,7 @@ class ToolContext:
         has_judge: Whether a judge checks later what is saved now.
         problem: Id of the active problem; the model sees nothing that belongs to others.
         record_usage: Called with the usage of the tool's own model calls.
+        task_model: The model of sub-tasks; None takes that of their runner.
     """
 
     tape: TapeService
@@ -68,13 +69,23 @@ class ToolContext:
     has_judge: bool = False
     problem: str = GENERAL_PROBLEM
     record_usage: Callable[[Usage], None] = lambda _: None
+    task_model: Model | None = None
 
     @property
     def cause(self) -> str:
         """Key of the changes that the call makes; a repeated call changes nothing twice."""
         return f"call:{self.call_key}"
 
-    def check_learning(self, done: str = "learned") -> None:
+    def check_learning(self) -> None:
+        """Check that memory may learn now.
+
+        Raises:
+            MemoryRefused: Memory is paused, or the active problem is private.
+        """
+        self.check_not_paused("learned")
+        self.memory.check_not_private()
+
+    def check_not_paused(self, done: str) -> None:
         """Check that memory is not paused.
 
         Args:

@@ -7,6 +7,7 @@ error does raise, so that the platform sends the message again.
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Literal, Protocol
 
@@ -30,6 +31,7 @@ SPARE_BYTES = 500_000_000
 """Bytes that stay free on the disk; with fewer, ``tapebot doctor`` warns."""
 
 NO_SPACE = "not kept: the disk of this bot is nearly full"
+PRIVATE = "not transcribed: this problem is private, and the transcription model is not"
 NO_TRANSCRIPTION = "no transcription model is set (TAPEBOT_TRANSCRIPTION_MODEL)"
 AttachmentKind = Literal["image", "voice", "audio", "video", "document"]
 """The values of ``Attachment.kind``."""
@@ -52,6 +54,11 @@ class SpeechToText(Protocol):
         ...
 
 
+async def _always(_: str) -> bool:
+    """Allow everything."""
+    return True
+
+
 class AttachmentService(AttachmentReceiver):
     """Fetches, stores and reads files.
 
@@ -59,6 +66,7 @@ class AttachmentService(AttachmentReceiver):
         blobs: Stores the files.
         max_bytes: The size of the largest file that is accepted.
         transcriber: Transcribes voice messages and audio; None without a model for it.
+        may_transcribe: Returns whether the transcriber may hear what is sent to a session.
         max_characters: The most characters of text from a document.
         fetch_seconds: The most seconds to fetch a file.
         spare_bytes: Bytes to leave free on the disk for the tapes, where free space is known.
@@ -70,6 +78,7 @@ class AttachmentService(AttachmentReceiver):
         *,
         max_bytes: int,
         transcriber: SpeechToText | None = None,
+        may_transcribe: Callable[[str], Awaitable[bool]] = _always,
         max_characters: int = MAX_CHARACTERS,
         fetch_seconds: float = FETCH_SECONDS,
         spare_bytes: int = SPARE_BYTES,
@@ -77,6 +86,7 @@ class AttachmentService(AttachmentReceiver):
         self._blobs = blobs
         self._max_bytes = max_bytes
         self._transcriber = transcriber
+        self._may_transcribe = may_transcribe
         self._max_characters = max_characters
         self._fetch_seconds = fetch_seconds
         self._spare_bytes = spare_bytes
@@ -104,7 +114,7 @@ class AttachmentService(AttachmentReceiver):
             return taken
         who = f"{file.session.partition(':')[0]}:{file.sender}" if file.sender else ""
         with spends(Spender(who, file.session)):
-            return await self._read(taken, taken.blob)
+            return await self._read(taken, taken.blob, file.session)
 
     def _too_large(self) -> str:
         return f"larger than {self._max_bytes / _MEGABYTE:g} MB, not taken"
@@ -139,8 +149,10 @@ class AttachmentService(AttachmentReceiver):
         mime = media_type(data, taken.mime)
         return replace(taken, mime=mime, size=len(data), blob=blob, kind=_kind(taken, mime))
 
-    async def _read(self, taken: Attachment, blob: str) -> Attachment:
+    async def _read(self, taken: Attachment, blob: str, session: str) -> Attachment:
         if taken.kind in ("voice", "audio"):
+            if self._transcriber is not None and not await self._may_transcribe(session):
+                return replace(taken, note=PRIVATE)
             return await self._transcribe(taken, blob)
         if taken.kind == "document":
             async with self._readers:

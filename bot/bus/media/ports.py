@@ -19,7 +19,7 @@ class RemoteFile:
         mime: The platform's media type; ``application/octet-stream`` if it gives none.
         size: The platform's size in bytes; None if it gives none.
         fetch: Returns the bytes, given the most to read. Raises ``FileUnavailable``.
-        session: Key of the conversation to which it was sent.
+        session: Key of the conversation that it was sent to; empty if the channel does not say.
         sender: The platform's id of who sent it, for whom its transcription is counted.
     """
 

@@ -9,6 +9,7 @@ from bot.memory.records.conversation_entries import LOOP_STEP, TURN_END, TURN_ST
 from bot.memory.records.event_names import (
     COMMAND,
     HISTORY_EVENT,
+    MODEL_CHOSEN,
     REPLY,
 )
 from bot.memory.records.fact_fold import FACTS_EVENT, PAUSED_EVENT
@@ -71,6 +72,7 @@ _EVENTS: dict[str, Category] = {
     TOOL_STARTED: "tool",
     TOOL_RESULT: "tool",
     COMMAND: "command",
+    MODEL_CHOSEN: "command",
     REPLY: "answer",
     DELIVERY: "delivery",
     TURN_START: "turn",

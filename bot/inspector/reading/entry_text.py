@@ -22,6 +22,7 @@ from bot.memory.records.episodes import EPISODE_EVENT
 from bot.memory.records.event_names import (
     COMMAND,
     HISTORY_EVENT,
+    MODEL_CHOSEN,
     REPLY,
 )
 from bot.memory.records.fact_fold import FACTS_EVENT, PAUSED_EVENT
@@ -217,6 +218,8 @@ def _event(entry: TapeEntry) -> str:
         return event_text(entry)
     if name == FACTS_EVENT:
         return _decided(data)
+    if name == MODEL_CHOSEN:
+        return f"Model chosen: {data.get('preset') or 'the default'}"
     if name == PAUSED_EVENT:
         return "Learning is paused" if data.get("paused") is True else "Learning is resumed"
     if name == DELIVERY:

@@ -99,6 +99,7 @@ class ProblemView(ReadModel):
     name: str
     state: ProblemState
     priority: int = Field(description="1 to 9, the highest first.")
+    private: bool = Field(description="Whether only private models see what is said in it.")
     since: str | None = Field(description="When it was started; null for `general`.")
     used: str | None = Field(description="When it was last worked on.")
     summary: str = Field(description="Its summary, a line for each kind of note.")
@@ -193,6 +194,7 @@ def _view(problem: Problem) -> ProblemView:
         name=problem.name,
         state=problem.state,
         priority=problem.priority,
+        private=problem.private,
         since=_moment(problem.created_at),
         used=_moment(problem.last_active),
         summary=problem_summary(problem),

@@ -120,9 +120,8 @@ async def prompt_view(
         reconstructed_request = await reconstruct_request(tape, turn, call, agent.timezone)
     except SettingsError as error:
         return _view(tape, turn, call, why=unavailable_reason(error))
-    return _view(
-        tape, turn, call, reconstructed_request, parts_of(reconstructed_request, _tools(agent))
-    )
+    tools = _tools(agent, turn.model)
+    return _view(tape, turn, call, reconstructed_request, parts_of(reconstructed_request, tools))
 
 
 def _view(
@@ -265,9 +264,12 @@ def images_of(content: Content) -> list[str]:
     return [str(part["image_url"]["url"]) for part in parts if part.get("type") == "image_url"]
 
 
-def _tools(agent: Agent) -> PromptPartModel | None:
+def _tools(agent: Agent, model_name: str) -> PromptPartModel | None:
+    """Return the tools that a configured model is offered, by default the agent's own model."""
+    models = [preset.model for preset in agent.presets or () if preset.model.name == model_name]
+    model = next(iter(models), agent.model)
     offered = agent.tools.available_specs(Availability(problems=True, skills=True))
-    if not agent.model.profile.tools or not offered:
+    if not model.profile.tools or not offered:
         return None
     told = json.dumps(
         [[tool_spec.name, tool_spec.description, tool_spec.parameters] for tool_spec in offered],

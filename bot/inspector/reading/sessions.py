@@ -74,6 +74,7 @@ class SessionModel(ReadModel):
     cost: float | None = Field(description="US dollars; null if a price is unknown.")
     problem: str = Field(description="Id of the active problem.")
     problem_name: str = Field(description="Its name; empty for `general`.")
+    model: str = Field(description="Name of the model preset that it chose; empty for the default.")
     home: str = Field(description="The tape of the facts that are learned here.")
     state: SessionState = Field(
         description="A turn is running; an answer has no receipt; the last consolidation failed; "
@@ -254,6 +255,7 @@ class SessionDirectory:
             cost=usage.cost,
             problem=fold.problem,
             problem_name="",
+            model=fold.chosen_preset,
             home=fold.home_scope or tape,
             state=_state(fold),
         )
@@ -340,7 +342,7 @@ def _damaged(tape: str) -> SessionModel:
     return SessionModel(
         tape=tape, channel=_channel(tape), title="", people=(), last_turn=None, entries=0, waiting=0, turns=0,
         prompt_tokens=0, cached_tokens=0, completion_tokens=0, cost=0.0, problem=GENERAL_PROBLEM,
-        problem_name="", home="", state="damaged",
+        problem_name="", model="", home="", state="damaged",
     )  # fmt: skip
 
 

@@ -37,7 +37,8 @@ export class State {
   act(what, detail = "") {
     this.isIdle = what === "idle";
     if (this.isIdle) this.isWriting = false;
-    this.show(what === "tool" ? `Using ${detail.replaceAll("_", " ") || "a tool"}…` : "Thinking…");
+    if (what === "tool") this.show(`Using ${detail.replaceAll("_", " ") || "a tool"}…`);
+    else this.show(what === "waiting" ? "Waiting: many chats ask the model at once…" : "Thinking…");
   }
 
   writing(isWriting) {

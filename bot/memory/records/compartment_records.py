@@ -254,6 +254,7 @@ class Problem:
         summary: Summary of its working sets that ended.
         resumable_entry_ids: Newest entries in view when the problem was left, in view order.
         resumable_size: Number of messages among them, and the estimated tokens of all.
+        private: Whether only private models may see what is said in it; that cannot be taken back.
     """
 
     problem_id: str
@@ -267,6 +268,7 @@ class Problem:
     summary: str = ""
     resumable_entry_ids: tuple[int, ...] = ()
     resumable_size: tuple[int, int] = (0, 0)
+    private: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON, without its working set, which has its own record."""
@@ -280,6 +282,7 @@ class Problem:
             **({"summary": self.summary} if self.summary else {}),
             **({"messages": list(self.resumable_entry_ids)} if self.resumable_entry_ids else {}),
             **({"weight": list(self.resumable_size)} if any(self.resumable_size) else {}),
+            **({"private": True} if self.private else {}),
         }
 
 
@@ -393,6 +396,7 @@ def problem_from_json(record: object, lane: str | None = None) -> Problem | None
         _text(record.get("summary")),
         _integers(messages),
         (weight[0], weight[1]) if len(weight := _integers(record.get("weight"))) == 2 else (0, 0),
+        record.get("private") is True,
     )
 
 

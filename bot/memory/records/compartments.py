@@ -95,6 +95,16 @@ class Compartments:
         working = self.working_sets.get(problem_id)
         return found if found is None or working is None else replace(found, working_set=working)
 
+    @property
+    def has_private_problem(self) -> bool:
+        """Whether a problem is private."""
+        return any(problem.private for problem in self.problems.values())
+
+    def is_private(self, problem_id: str) -> bool:
+        """Return whether only private models may see what is said in a problem."""
+        problem = self.problems.get(problem_id)
+        return problem is not None and problem.private
+
     def expiry_of(self, working: WorkingSet) -> datetime:
         """Return when a working set expires, counting its last use."""
         if working.problem_id != self.active_problem or self.last_used is None:

@@ -13,11 +13,12 @@ from typing import Any, get_args
 
 from bot.core.errors import TapeNotFound
 from bot.memory.records.compartment_records import EpisodeEntry, EpisodeType
-from bot.memory.records.compartments import BUS_EVENT
+from bot.memory.records.compartments import BUS_EVENT, Compartments
 from bot.memory.records.conversation_entries import replaced_entry_id
 from bot.memory.records.event_names import (
     HISTORY_EVENT,
 )
+from bot.memory.records.evidence import LOCAL_ONLY
 from bot.memory.records.fact_fold import FACTS_EVENT
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import sent_time
@@ -182,6 +183,14 @@ def with_problem(entry: TapeEntry, problem: str) -> TapeEntry:
         return entry
     meta = {key: value for key, value in entry.meta.items() if key != "problem"}
     return TapeEntry(entry.id, entry.kind, entry.payload, meta)
+
+
+def stamp_problem(entry: TapeEntry, compartments: Compartments) -> TapeEntry:
+    """Return an entry tagged with the active problem, and with ``LOCAL_ONLY`` in a private one."""
+    tagged = with_problem(entry, compartments.active_problem)
+    if compartments.is_private(problem_of(tagged)):
+        return tagged.with_meta(**{LOCAL_ONLY: True})
+    return tagged
 
 
 def episode_id(tape: str, entry: int) -> str:

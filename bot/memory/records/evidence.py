@@ -16,6 +16,9 @@ MEMORY_PAUSED = "paused"
 
 FROM_OUTSIDE = "from_outside"
 """Meta key that marks a tool's result as text from outside tapebot, which is nobody's word."""
+LOCAL_ONLY = "local_only"
+"""Meta key that marks an entry written in a private problem: only private models may see it, and
+nothing is learned from it, because facts are shown to every model."""
 
 
 def cite(tape: str, entry: TapeEntry, quote: str | None = None) -> Evidence:
@@ -80,5 +83,17 @@ def _is_persons(entry: TapeEntry) -> bool:
 
 
 def may_learn_from(entry: TapeEntry) -> bool:
-    """Say whether memory may learn from an entry: a person's own words, sent while not paused."""
-    return entry_origin(entry) in OWN_WORDS and entry.meta.get(MEMORY_PAUSED) is not True
+    """Say whether memory may learn from an entry: a person's own words.
+
+    They were sent while memory was not paused, and not in a private problem.
+    """
+    return (
+        entry_origin(entry) in OWN_WORDS
+        and entry.meta.get(MEMORY_PAUSED) is not True
+        and not is_local_only(entry)
+    )
+
+
+def is_local_only(entry: TapeEntry) -> bool:
+    """Return whether only private models may see an entry."""
+    return entry.meta.get(LOCAL_ONLY) is True

@@ -45,6 +45,12 @@ from bot.tape.service import TapeService
 _SHARED_BYTES = 1_500
 """Size limit of the workspace's facts in a prompt, in bytes."""
 
+PRIVATE_PROBLEM = (
+    "this problem is private, so nothing said in it becomes a part of memory, which other models "
+    "see: `/problem note` keeps it here"
+)
+"""Reason why something is not learned."""
+
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 _MOVED = "this chat was joined with another, or parted from it, just now: look again, and try again"
@@ -107,6 +113,15 @@ class LongTermMemory:
         """Return the active facts of the session's home scope."""
         return self.home.active()
 
+    def check_not_private(self) -> None:
+        """Check that the active problem is not private, before something is learned in it.
+
+        Raises:
+            MemoryRefused: It is.
+        """
+        if self.fold.is_private:
+            raise MemoryRefused(PRIVATE_PROBLEM)
+
     async def open(self) -> None:
         """Read the scopes, and import a zone's memory that has no facts yet.
 
@@ -168,9 +183,14 @@ class LongTermMemory:
         """Change the facts; the caller must then update the zone, with ``with_current_facts``.
 
         Raises:
-            MemoryRefused: The gate refused the whole batch, or it is about a scope that was left.
+            MemoryRefused: The gate refused the whole batch, it is about a scope that was left, or
+                somebody wants to learn from a private problem.
             TapeWriteError: The storage failed; nothing was changed.
         """
+        if batch.author in ("person", "assistant") and any(
+            proposal.text for proposal in batch.proposals
+        ):
+            self.check_not_private()
         home = self.home
         if home.kind == "person":
             await self.update_identities()

@@ -29,6 +29,7 @@ from bot.core.errors import (
     TapeNotFound,
 )
 from bot.llm.embeddings.base import Embedder, Vector
+from bot.memory.records.evidence import is_local_only
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM, problem_of
 
@@ -102,6 +103,8 @@ class VectorIndex:
         embedder: Computes vectors; the caller closes it.
         workspace: Workspace id: sessions of two workspaces may share a name.
         clock: Clock for waits.
+        private: Whether the embedder runs on the owner's machine. If not, what was said in private
+            problems is not embedded.
     """
 
     def __init__(
@@ -112,7 +115,9 @@ class VectorIndex:
         *,
         workspace: str = "",
         clock: Clock | None = None,
+        private: bool = False,
     ) -> None:
+        self.private = private
         self._folder = folder
         self._source = source
         self._embedder = embedder
@@ -345,7 +350,11 @@ class VectorIndex:
         """Embed new messages up to an id; stop early if entries are erased meanwhile."""
         erased = state.erased
         entries = await self._source.read(tape, await self._place(tape, state) + 1, upto)
-        texts = ((entry, text) for entry in entries if (text := embeddable_text(entry)))
+        texts = (
+            (entry, text)
+            for entry in entries
+            if (self.private or not is_local_only(entry)) and (text := embeddable_text(entry))
+        )
         while batch := list(islice(texts, _BATCH)):
             made = await self._embed([text[:MAX_TEXT_LENGTH] for _, text in batch])
             rows = list(_rows(batch, made))

@@ -1,7 +1,7 @@
 """The composition root: builds the program from the settings and runs it; alone sees channels."""
 
 from bot.runtime.app.build import App, open_app
-from bot.runtime.app.models import make_judge, make_model
+from bot.runtime.app.models import make_judge, make_model, make_presets
 from bot.runtime.app.serve import run, serve
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "database_services",
     "make_judge",
     "make_model",
+    "make_presets",
     "open_app",
     "run",
     "scheduler",

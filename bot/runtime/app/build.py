@@ -44,9 +44,9 @@ from bot.core.errors import SettingsError
 from bot.core.files import PRIVATE_FILE, private_directory
 from bot.core.ids import new_id
 from bot.llm.base import Model
-from bot.llm.embeddings.base import Embedder
 from bot.memory.gate.write_gate import GateThresholds, WriteGate
 from bot.memory.session.linking.scope_registry import ScopeRegistry
+from bot.memory.session.state.fold_loader import is_private_now
 from bot.memory.session.vector_index import VectorIndex
 from bot.runtime.app.database_services import DatabaseServices, open_database_services
 from bot.runtime.app.models import Models, make_models, meter
@@ -54,9 +54,10 @@ from bot.runtime.app.residual_files import ResidualFiles
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.app.web import WebSetup
 from bot.runtime.sessions.poison_messages import PoisonMessages
-from bot.runtime.sessions.services import SessionServices
+from bot.runtime.sessions.services import ContextLimits, SessionServices
 from bot.runtime.sessions.supervisor import Supervisor
 from bot.runtime.settings import Settings
+from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 from bot.transfer.memory_archive import MemoryArchives
 from bot.transfer.memory_folder import MemoryFolder
@@ -158,7 +159,7 @@ def _assemble(
     members = scopes.identity_linker.people.members
     spending = Spending(store, clock, ZoneInfo(settings.timezone), members)
     models = meter(models, spending)
-    vectors = _vectors(settings, store, models.embedder, clock)
+    vectors = _vectors(settings, store, models, clock)
     memory_files = make_memory_files(settings, store, scopes, clock)
     web = WebSetup(settings, store, access_control, scopes, clock, database is not None)
     services = _services(
@@ -182,7 +183,7 @@ def _assemble(
         services=services,
         supervisor=Supervisor(services),
         access_control=access_control,
-        attachments=_attachments(settings, blobs, models, services.agent),
+        attachments=_attachments(settings, blobs, models, services.agent, store),
         vectors=vectors,
         spending=spending,
         database_services=database,
@@ -275,16 +276,23 @@ def _open_access_control(
 
 
 def _vectors(
-    settings: Settings, store: TapeStore, embedder: Embedder | None, clock: Clock
+    settings: Settings, store: TapeStore, models: Models, clock: Clock
 ) -> VectorIndex | None:
     folder = settings.home / "vectors"
-    if embedder is None:
+    if models.embedder is None:
         if folder.is_dir():
             # Without an index, erasures would not reach these files.
             shutil.rmtree(folder)
         return None
     workspace = settings.workspace_id or ""
-    return VectorIndex(folder, store, embedder, workspace=workspace, clock=clock)
+    return VectorIndex(
+        folder,
+        store,
+        models.embedder,
+        workspace=workspace,
+        clock=clock,
+        private=models.private_embedder,
+    )
 
 
 def make_memory_files(
@@ -300,12 +308,18 @@ def make_memory_files(
 
 
 def _attachments(
-    settings: Settings, blobs: Blobs, models: Models, agent: Agent
+    settings: Settings, blobs: Blobs, models: Models, agent: Agent, store: TapeStore
 ) -> AttachmentService:
+    async def may_transcribe(session: str) -> bool:
+        if models.private_transcriber or not session:
+            return True
+        return not await is_private_now(TapeService(store, session))
+
     return AttachmentService(
         blobs,
         max_bytes=settings.max_file_mb * 1_000_000,
         transcriber=models.transcriber,
+        may_transcribe=may_transcribe,
         # A document must leave room for the conversation about it.
         max_characters=min(MAX_CHARACTERS, agent.context_tokens),
     )
@@ -328,13 +342,14 @@ def _agent(
         timezone=ZoneInfo(settings.timezone),
         timezone_name=settings.timezone,
         max_steps=settings.max_steps,
-        context_tokens=settings.context_tokens or models.main.profile.context_tokens,
+        context_tokens=models.presets.default.context_tokens,
         builder=context_builder(settings.context_builder),
         images=blobs.get,
         recall_tokens=settings.recall_tokens,
         vectors=vectors,
         judge=models.judge,
         spending=spending,
+        presets=models.presets,
     )
     return replace(agent, tools=ToolRegistry(builtin_tools(agent)))
 
@@ -351,9 +366,19 @@ def _services(
     blobs: Blobs,
     memory_files: MemoryFolder | None,
 ) -> SessionServices:
-    window, divisor = agent.context_tokens, agent.builder.budget_divisor
+    divisor = agent.builder.budget_divisor
     # Messages outside the view must be in a summary, so both bounds shrink together.
     messages = -(-settings.memory_window // divisor)
+
+    def limits_for(window: int) -> ContextLimits:
+        return ContextLimits(
+            view_tokens=min(settings.view_tokens or window, window * 3 // 4) // divisor,
+            memory_tokens=min(settings.memory_tokens or window, window // 2) // divisor,
+            prompt_tokens=window * 3 // 5,
+        )
+
+    window = agent.context_tokens
+    limits = limits_for(window)
     exports = settings.home / "exports"
     return SessionServices(
         bus=bus,
@@ -366,20 +391,21 @@ def _services(
         policy=ConsolidationPolicy(
             window=messages,
             tokens=(settings.memory_tokens or window // 2) // divisor,
-            prompt_tokens=window * 3 // 5,
+            prompt_tokens=limits.prompt_tokens,
         ),
         exports=exports,
         archive=MemoryArchives(store, exports, agent.timezone).write,
         retention_days=settings.retention_days,
         view_messages=messages * 2,
         view_tokens=(settings.view_tokens or window * 3 // 4) // divisor,
-        portion_tokens=window // 3,
+        portion_tokens=agent.consolidation_tokens // 3,
         archive_timeout=settings.archive_timeout,
         idle_seconds=settings.idle_seconds,
         group_context=settings.group_context,
         working_set_hours=settings.working_set_hours,
         memory_files=memory_files,
         poison_messages=PoisonMessages(settings.home),
+        limits_for=limits_for,
     )
 
 

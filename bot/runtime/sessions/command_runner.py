@@ -11,6 +11,7 @@ from bot.agent.schedules.session_schedules import SessionSchedules
 from bot.agent.spending.spending import Spending
 from bot.bus import ReceivedMessage
 from bot.core.errors import TapebotError
+from bot.llm.presets import ModelPresets, RefusingModel
 from bot.llm.spender import Spender, spends
 from bot.memory.erasure.entry_matcher import ErasureRights
 from bot.memory.erasure.erasure_candidates import CandidateCollector, ErasurePreview
@@ -187,12 +188,22 @@ class SessionContext:
             services.memory_files,
         )
 
+    @property
+    def presets(self) -> ModelPresets | None:
+        """The models to choose from."""
+        return self._agent.presets
+
     def model_line(self) -> str:
-        """Return the model's name."""
-        name = self._agent.model.name
-        if name == "offline":
+        """Return the name of the model that the next turn uses, and the preset that it is from."""
+        fold = self.fold
+        agent = self._agent.for_chat(fold.chosen_preset, private=fold.is_private)
+        if isinstance(agent.model, RefusingModel):
+            return "none: this problem is private, and there is no private model"
+        name = agent.model.name
+        if name == "offline" and not agent.preset:
             return "offline responder (no language model; set `TAPEBOT_MODEL` for one)"
-        return f"`{name}`"
+        why = " (this problem is private)" if agent.private else ""
+        return f"`{name}`" + (f", preset `{agent.preset}`{why}" if agent.preset else why)
 
     def consolidation_line(self) -> str:
         """Return the state of consolidation in one line."""

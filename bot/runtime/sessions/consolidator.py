@@ -29,6 +29,7 @@ from bot.core.telemetry.metrics import (
     count_error,
 )
 from bot.core.telemetry.tracing import span
+from bot.llm.call_slots import Caller, calling_for
 from bot.llm.spender import Spender, spends
 from bot.memory.records.transcript import recorded_at
 from bot.memory.session.long_term_memory import LongTermMemory
@@ -54,6 +55,9 @@ class Consolidator:
         portion_tokens: Tokens of conversation in one request.
         run: Runs the consolidations.
         belief_check: Runs the checks of the beliefs' evidence.
+
+    Attributes:
+        policy: As given; a chat that chooses another model gets another one.
     """
 
     def __init__(
@@ -70,7 +74,7 @@ class Consolidator:
         self._agent = agent
         self._tape = memory.tape
         self._fold = memory.fold
-        self._policy = policy
+        self.policy = policy
         self._portion = portion_tokens
         self._run = run
         self._belief_check = belief_check
@@ -92,7 +96,7 @@ class Consolidator:
             self._belief_check.start(tasks, self._check_evidence)
         if not self._run.may_start:
             return
-        due = self._policy.due(self._fold)
+        due = self.policy.due(self._fold)
         if due is None:
             CONSOLIDATION_BACKLOG.mark_done(self._tape.name)
             return
@@ -136,7 +140,7 @@ class Consolidator:
         }
         if isinstance(error, ConsolidationFailed) and error.usage is not None:
             data["usage"] = error.usage
-            data["model"] = self._agent.model.name
+            data["model"] = self._agent.consolidation_model.name
         logger.warning("Memory consolidation of %s failed: %s", self._tape.name, why)
         CONSOLIDATIONS.add(1, "failed")
         if error is not None:
@@ -180,7 +184,8 @@ class Consolidator:
 
     async def _attempt(self, due: EntryRange) -> Outcome:
         try:
-            result = await self._consolidate(due)
+            with calling_for(Caller(self._tape.name, background=True)):
+                result = await self._consolidate(due)
         except (ModelError, ConsolidationFailed) as error:
             return partial(self.record_failure, error, str(error))
         return partial(self._record, result)
@@ -191,12 +196,13 @@ class Consolidator:
         try:
             with span("consolidation"), spends(self._spender()):
                 consolidation_result = await consolidate(
-                    self._agent.model,
+                    self._agent.consolidation_model,
                     self._memory,
                     entry_range,
                     portion_tokens=self._portion,
                     timezone=self._agent.timezone,
                     judging=self._agent.judge,
+                    private_model=self._agent.private_consolidation_model,
                 )
         except (ModelError, ConsolidationFailed):
             outcome = "failed"

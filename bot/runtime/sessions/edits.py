@@ -76,8 +76,8 @@ async def _long_ago(
         if _is(entry, platform_id):
             other = problem_of(entry) != fold.problem
             return EditTarget(None, elsewhere=entry if other else None)
-        if scanned == _SCANNED:
-            # Too old to be answered.
+        if scanned >= _SCANNED and not fold.compartments.has_private_problem:
+            # Too old to be answered; but the edit of a private problem's message belongs there.
             return EditTarget(None)
     return None
 

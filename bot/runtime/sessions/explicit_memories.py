@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from bot.memory.gate.cited_sentences import propose_remembered_line
 from bot.memory.gate.remember_requests import find_explicit_memory
 from bot.memory.records.conversation_entries import replaced_entry_id
-from bot.memory.records.evidence import MEMORY_PAUSED, entry_origin
+from bot.memory.records.evidence import MEMORY_PAUSED, entry_origin, is_local_only
 from bot.memory.records.fact import OWN_WORDS, Fact
 from bot.memory.records.proposals import Proposal, ProposalBatch, ProposalDecision
-from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.long_term_memory import PRIVATE_PROBLEM, LongTermMemory
 from bot.tape.entries import TapeEntry
 
 
@@ -46,6 +46,9 @@ class ExplicitMemories:
             if entry.meta.get(MEMORY_PAUSED) is True:
                 notes.append(_not_saved("memory is paused; `/memory resume` ends that"))
                 continue
+            if is_local_only(entry):
+                notes.append(_not_saved(PRIVATE_PROBLEM))
+                continue
             key = f"said:{self._memory.tape.name}:{entry.id}"
             outcome = await self._memory.write(ProposalBatch(key, "person", (proposal,)))
             notes += [
@@ -57,6 +60,7 @@ class ExplicitMemories:
         """Save what an edited message asks to remember, replacing what the original asked."""
         if (
             entry.meta.get(MEMORY_PAUSED) is True
+            or is_local_only(entry)
             or self._key(entry) in self._memory.home.fold.decided_keys
         ):
             return

@@ -18,6 +18,7 @@ from bot.agent.agent import Agent
 from bot.agent.consolidation.claim_judge import ClaimQuestion, judge_claims
 from bot.agent.consolidation.evidence_checker import EvidenceChecker
 from bot.llm.base import Model, Usage
+from bot.llm.call_slots import Caller, calling_for
 from bot.llm.spender import spends
 from bot.memory.gate.cited_sentences import is_quotable, join_quotable, user_names
 from bot.memory.records.fact import Fact
@@ -58,7 +59,8 @@ class FactVerifier:
 
     def start_if_due(self, tasks: TaskGroup) -> None:
         """Start verifying unverified facts, unless a request runs or back-off is on."""
-        judge = self._agent.judge
+        # Its questions show what was said around a quote, perhaps in a private problem.
+        judge = self._agent.for_chat("", private=self._memory.fold.is_private).judge
         if judge is None or not self._run.may_start:
             return
         facts = [fact for fact in self._memory.facts() if fact.unverified][:_AT_ONCE]
@@ -81,16 +83,13 @@ class FactVerifier:
         logger.info("verification of facts of %s failed; next try in %.0f s", name, seconds)
 
     async def _verify(self, judge: Model, facts: Sequence[Fact]) -> Outcome:
-        spoken = self._memory.fold.window.conversation()
+        tape, spoken = self._memory.tape.name, self._memory.fold.window.conversation()
         checker = EvidenceChecker(
-            self._memory.tape.name,
-            spoken,
-            {},
-            self._agent.timezone,
-            user_names(self._memory.facts()),
+            tape, spoken, {}, self._agent.timezone, user_names(self._memory.facts())
         )
         questions = [self._question(fact, checker) for fact in facts]
-        with spends(background_spender(self._memory.tape.name, spoken)):
+        caller = Caller(tape, background=True)
+        with spends(background_spender(tape, spoken)), calling_for(caller):
             judgements, usage = await judge_claims(judge, questions, self._agent.timezone)
         answered = list(zip(facts, judgements, strict=True))
         return partial(self._record, answered, usage)

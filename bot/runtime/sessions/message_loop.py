@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from typing import Literal
 
 import anyio
 from anyio.abc import TaskGroup
@@ -29,6 +30,7 @@ from bot.bus import (
     ReleaseRequest,
     SessionInbox,
 )
+from bot.llm.call_slots import Caller, calling_for
 from bot.runtime.sessions.background_run import CONSOLIDATION, VERIFICATION, WorkingOn
 from bot.runtime.sessions.command_runner import find_call_to_approve, refusal, run_command
 from bot.runtime.sessions.edits import find_edit_target
@@ -377,13 +379,19 @@ class MessageLoop:
         self, scope: anyio.CancelScope, messages: Sequence[str], job: Callback
     ) -> None:
         bus, address = self._session.services.bus, self._session.address
+        caller = Caller(self._session.key, on_wait=self._show_waiting)
         await bus.send(Activity(address, "thinking"))
-        with scope, self._working_on(lambda: messages):
+        with scope, self._working_on(lambda: messages), calling_for(caller):
             await job()
         await self._answer_stop()
         await self._writer.send_answers()
         await bus.send(Activity(address, "idle"))
         await self._send.send(self._end_job)
+
+    async def _show_waiting(self, waits: bool) -> None:
+        """Show in the chat that the job waits for a free model call, or goes on."""
+        state: Literal["waiting", "thinking"] = "waiting" if waits else "thinking"
+        await self._session.services.bus.send(Activity(self._session.address, state))
 
     async def _end_job(self) -> None:
         """End the job, and start what waits for that."""

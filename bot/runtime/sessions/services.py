@@ -23,6 +23,21 @@ Archiver = Callable[[str, str, datetime], Awaitable[ArchiveSummary]]
 
 
 @dataclass(frozen=True, slots=True)
+class ContextLimits:
+    """Limits that follow from the size of a model's context window.
+
+    Attributes:
+        view_tokens: The most tokens of messages in view.
+        memory_tokens: Unconsolidated tokens that start a consolidation.
+        prompt_tokens: Tokens of a prompt above which a consolidation is due.
+    """
+
+    view_tokens: int
+    memory_tokens: int
+    prompt_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class SessionServices:
     """Shared parts and limits.
 
@@ -48,6 +63,8 @@ class SessionServices:
         memory_files: Readable memory files; None if they are switched off.
         told_damage: Tape damage that was reported to chats since the start, by tape.
         poison_messages: Evidence against messages that broke the process.
+        limits_for: Limits for a chosen model, given the size of its window; None takes those above
+            for every model.
     """
 
     bus: Bus
@@ -72,3 +89,18 @@ class SessionServices:
     told_damage: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     poison_messages: PoisonMessages = field(default_factory=PoisonMessages)
+    limits_for: Callable[[int], ContextLimits] | None = None
+
+    def view_tokens_for(self, agent: Agent) -> int:
+        """Return the most tokens of messages in view of an agent's model."""
+        return self._limits(agent).view_tokens
+
+    def policy_for(self, agent: Agent) -> ConsolidationPolicy:
+        """Return when to consolidate what an agent's model sees."""
+        limits = self._limits(agent)
+        return ConsolidationPolicy(self.policy.window, limits.memory_tokens, limits.prompt_tokens)
+
+    def _limits(self, agent: Agent) -> ContextLimits:
+        if self.limits_for is None or agent.preset == self.agent.preset:
+            return ContextLimits(self.view_tokens, self.policy.tokens, self.policy.prompt_tokens)
+        return self.limits_for(agent.context_tokens)

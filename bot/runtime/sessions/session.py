@@ -12,7 +12,7 @@ from bot.agent.views.exact import AnchorReader
 from bot.agent.views.summaries import SummaryReader
 from bot.agent.vision import ImageTracker
 from bot.bus import Address
-from bot.memory.records.episodes import with_problem
+from bot.memory.records.episodes import stamp_problem
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.state.fold_loader import load_fold
 from bot.memory.session.state.session_fold import SessionFold
@@ -74,6 +74,21 @@ class Session:
         """True while a consolidation or a verification runs."""
         return self.consolidator.running or self.verifier.running
 
+    def use_model(self, chosen: str | None = None, *, problem: str | None = None) -> None:
+        """Have the next turn run with the model for this chat, within the limits of its window.
+
+        Args:
+            chosen: Name of a preset, or empty for the default; None takes the chat's choice.
+            problem: Id of the problem that it works on; None for the active one.
+        """
+        fold = self.fold
+        preset = fold.chosen_preset if chosen is None else chosen
+        private = fold.compartments.is_private(fold.problem if problem is None else problem)
+        agent = self.services.agent.for_chat(preset, private=private)
+        self.requests.agent = agent
+        self.fold.window.max_tokens = self.services.view_tokens_for(agent)
+        self.consolidator.policy = self.services.policy_for(agent)
+
     def start_background_work(self, tasks: TaskGroup) -> None:
         """Start a consolidation and a verification, if they are due."""
         self.consolidator.start_if_due(tasks)
@@ -132,7 +147,7 @@ async def open_session(
     def background_run(kind: str) -> BackgroundRun:
         return BackgroundRun(kind, services.agent.clock, post, working_on)
 
-    return Session(
+    session = Session(
         services,
         Address.parse(key),
         tape,
@@ -150,6 +165,8 @@ async def open_session(
         ),
         FactVerifier(memory, services.agent, background_run(VERIFICATION)),
     )
+    session.use_model()
+    return session
 
 
 async def _load(tape: TapeService, services: SessionServices) -> SessionFold:
@@ -166,7 +183,7 @@ async def _load(tape: TapeService, services: SessionServices) -> SessionFold:
         files.mark_stale(tape.name)
         tape.observe(lambda entry: files.add_entry(tape.name, entry))
     tape.fence(max(version, fold.version))
-    tape.stamp = lambda entry: with_problem(entry, fold.problem)
+    tape.stamp = lambda entry: stamp_problem(entry, fold.compartments)
     return fold
 
 

@@ -16,7 +16,9 @@ from bot.agent.turn import Turn
 from bot.bus import Activity, PartialAnswer, ReceivedMessage
 from bot.llm.spender import Spender, spends
 from bot.memory.records.conversation_entries import inbound_ids
+from bot.memory.records.evidence import is_local_only
 from bot.memory.records.pending_calls import PendingCall, decided_entry
+from bot.memory.records.schedules import Schedule
 from bot.memory.records.transcript import speaker_label
 from bot.memory.session.state.turn_fold import OpenTurn
 from bot.runtime.sessions.background_run import WorkingOn
@@ -24,6 +26,7 @@ from bot.runtime.sessions.session import Session
 from bot.runtime.sessions.spenders import turn_spender
 from bot.runtime.sessions.writer import GAVE_UP, SessionWriter, retry_button
 from bot.tape.entries import TapeEntry
+from bot.tape.search import problem_of
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +34,10 @@ _LONGEST_QUOTE = 2_000
 """The most characters to quote of a message that the model is asked to answer late."""
 _MOST_OTHERS = 20
 """The most overheard edits and private messages that a turn takes in."""
+
+_ELSEWHERE = (
+    "That message is from a private problem. Go there with `/problem switch`, then retry it."
+)
 
 
 class TurnRunner:
@@ -68,7 +75,7 @@ class TurnRunner:
     async def start_task(self, delivery: ReceivedMessage, firing: Firing) -> Turn:
         """Start the turn of a scheduled task."""
         schedule = firing.schedule
-        turn = self.current = TaskTurn(self._session.requests, self._on_tool, schedule)
+        turn = self._new_task(schedule)
         inbound = replace(
             delivery.inbound,
             text=schedule.text,
@@ -124,6 +131,9 @@ class TurnRunner:
             return None
         if wanted not in entries:
             await self._writer.reply_text(delivery, parsed, "There is nothing to retry.")
+            return None
+        if not await self._may_show(int(wanted)):
+            await self._writer.reply_text(delivery, parsed, _ELSEWHERE)
             return None
         turn = self._new()
         turn.alone = True
@@ -245,12 +255,21 @@ class TurnRunner:
     def _reopened(self, opened: OpenTurn) -> Turn:
         schedules = self._fold.schedules
         schedule = next((one for one in schedules if one.id == opened.task), None)
-        if schedule is None:
-            return self._new()
-        self.current = TaskTurn(self._session.requests, self._on_tool, schedule)
-        return self.current
+        return self._new(opened.preset) if schedule is None else self._new_task(schedule)
 
-    def _new(self) -> Turn:
+    def _new_task(self, schedule: Schedule) -> TaskTurn:
+        # A task of a private problem goes to a private model, whatever problem is active.
+        self._session.use_model(problem=schedule.problem)
+        task = self.current = TaskTurn(self._session.requests, self._on_tool, schedule)
+        return task
+
+    def _new(self, preset: str | None = None) -> Turn:
+        """Return a turn with the model for this chat.
+
+        Args:
+            preset: The preset that an interrupted turn began with; None for a new turn.
+        """
+        self._session.use_model(preset)
         self.current = Turn(self._session.requests, self._on_tool)
         return self.current
 
@@ -307,13 +326,20 @@ class TurnRunner:
         ]
         entries: list[TapeEntry] = []
         for place in places:
-            if place is not None:
+            if place is not None and await self._may_show(place):
                 entries += await self._session.tape.read_entries(place, place)
         return [
             f"Answer now this message of {speaker_label(entry)}, which could not be answered before: "
             f"{str(entry.payload.get('content', ''))[:_LONGEST_QUOTE]}"
             for entry in entries
         ]
+
+    async def _may_show(self, place: int) -> bool:
+        """Return whether the model may see a message: one of a private problem only in that."""
+        entries = await self._session.tape.read_entries(place, place)
+        return not any(
+            is_local_only(entry) and problem_of(entry) != self._fold.problem for entry in entries
+        )
 
     async def _stream(self, turn: Turn) -> None:
         session = self._session

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from bot.runtime.sessions.entries import (
     message_entry,
 )
 from bot.runtime.sessions.explicit_memories import ExplicitMemories
+from bot.runtime.sessions.private_quotes import WITHHELD, quotes_private_words
 from bot.runtime.sessions.session import Session
 from bot.tape.entries import SESSION_NEW, TapeEntry, anchor
 from bot.tape.search import problem_of
@@ -82,6 +84,7 @@ class SessionWriter:
         self._memories = ExplicitMemories(session.memory)
         self._deliveries: dict[str, ReceivedMessage] = {}
         self._sent: set[str] = set()
+        self._withheld: set[str] = set()
         self._unmarked = 0
 
     # Deliveries and answers.
@@ -91,6 +94,8 @@ class SessionWriter:
         if delivery.redelivered and await self._is_known(delivery):
             return False
         self._deliveries[delivery.inbound.id] = delivery
+        if await quotes_private_words(self._tape, self._fold, delivery.inbound.quote):
+            self._withheld.add(delivery.inbound.id)
         return True
 
     async def acknowledge(self, delivery: ReceivedMessage) -> None:
@@ -160,6 +165,9 @@ class SessionWriter:
         replaces: TapeEntry | None = None,
     ) -> TapeEntry:
         """Return a message as an entry; see ``entries.message_entry``."""
+        if inbound.id in self._withheld:
+            self._withheld.discard(inbound.id)
+            inbound = replace(inbound, quote=WITHHELD)
         return message_entry(
             inbound,
             self._session.timezone_name,

@@ -8,14 +8,17 @@ Rule 4: an error names the variable, the given value and the allowed values; sec
 """
 
 from bot.runtime.settings.load import export_dotenv, load_settings
+from bot.runtime.settings.model_presets import PresetSettings, runs_in_process
 from bot.runtime.settings.schema import PREFIX, Settings
 from bot.runtime.settings.validators import ModelName, ProcessRole
 
 __all__ = [
     "PREFIX",
     "ModelName",
+    "PresetSettings",
     "ProcessRole",
     "Settings",
     "export_dotenv",
     "load_settings",
+    "runs_in_process",
 ]

@@ -17,7 +17,8 @@ from pydantic_core import ErrorDetails
 
 from bot.core.errors import SettingsError
 from bot.core.telemetry.redaction import redact
-from bot.runtime.settings.schema import ENV_FILE, PREFIX, Settings
+from bot.runtime.settings.model_presets import PresetSettings, RoleSettings
+from bot.runtime.settings.schema import ENV_FILE, PREFIX, TABLES, Settings
 from bot.runtime.settings.validators import spelling_hint
 
 
@@ -77,12 +78,16 @@ def _bad_lines() -> Iterator[str]:
 def _unknown_in_environment() -> Iterator[str]:
     for name in sorted(os.environ):
         field = name.lower().removeprefix(PREFIX.lower())
-        if len(field) < len(name) and field not in Settings.model_fields:
+        if len(field) == len(name):
+            continue
+        if field in TABLES:
+            yield f"{PREFIX}{field.upper()} is no variable: write [{field}] in tapebot.toml."
+        elif field not in Settings.model_fields:
             yield _unknown(field)
 
 
 def _unknown(field: str) -> str:
-    known = {name: PREFIX + name.upper() for name in Settings.model_fields}
+    known = {name: PREFIX + name.upper() for name in Settings.model_fields if name not in TABLES}
     return f"{PREFIX}{field.upper()} is not a setting of this version{spelling_hint(field, known)}."
 
 
@@ -92,11 +97,27 @@ def _explain(detail: ErrorDetails) -> str:
     info = Settings.model_fields.get(field)
     if info is None:
         return _unknown(field)
+    if field in TABLES:
+        return _explain_table(detail)
     types = get_args(info.annotation) or (info.annotation,)
     given = "a secret" if _holds_secret(info.annotation) else redact(repr(detail["input"]))
     own_words = detail["type"] == "value_error"
     allowed = detail["msg"].removeprefix("Value error, ") if own_words else _allowed(info, types)
     return f"{PREFIX}{field.upper()}: given {given}; allowed: {allowed}."
+
+
+def _explain_table(detail: ErrorDetails) -> str:
+    """Return an error in a table of the TOML file; values are not shown, they may be keys."""
+    field, *rest = (str(part) for part in detail["loc"])
+    place = ".".join([field, *rest[:1]] if field == "models" else [field])
+    inside = rest[1:] if field == "models" else rest
+    why = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == "extra_forbidden":
+        table = PresetSettings if field == "models" else RoleSettings
+        hint = spelling_hint(inside[-1], {name: name for name in table.model_fields})
+        return f"tapebot.toml [{place}] {inside[-1]}: there is no such setting{hint}."
+    said = f"allowed: {why}" if detail["type"] == "value_error" else why[:1].lower() + why[1:]
+    return " ".join([f"tapebot.toml [{place}]", *inside[:1]]) + f": {said}."
 
 
 def _allowed(info: FieldInfo, types: tuple[Any, ...]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -22,6 +22,14 @@ from pydantic_settings import (
 
 from bot.core.addresses import host_and_port, web_address
 from bot.core.errors import SettingsError
+from bot.runtime.settings.model_presets import (
+    DEFAULT_PRESET,
+    PresetSettings,
+    RoleSettings,
+    check_presets,
+    check_roles,
+    runs_in_process,
+)
 from bot.runtime.settings.validators import (
     ModelName,
     PersonOrChat,
@@ -41,6 +49,17 @@ PREFIX = "TAPEBOT_"
 
 ENV_FILE = Path(".env")
 """Read from the working directory."""
+
+TABLES = ("models", "roles")
+"""Settings that are tables of the TOML file, and no variables."""
+
+_ROLE_SETTINGS = {
+    "chat": ("model", "fallback_models", "context_tokens", "model_api_base", "model_api_key"),
+    "judge": ("judge_model",),
+    "transcription": ("transcription_model",),
+    "embeddings": ("embedding_model",),
+}
+"""Settings of a role's model, which mean nothing if ``[roles]`` names a preset for it."""
 
 _TOML_FILE = "tapebot.toml"
 _SECRET_NAME = re.compile(r"(?:API_KEY|ACCESS_KEY|TOKEN|SECRET|PASSWORD)$")
@@ -93,7 +112,7 @@ class Settings(ChannelSettings, BaseSettings):
     model_timeout: float = Field(
         120, gt=0, le=3600, description="Timeout of a model call in seconds."
     )
-    model_concurrency: int = Field(8, ge=1, le=256, description="Concurrent model calls.")
+    model_concurrency: int = Field(32, ge=1, le=256, description="Concurrent model calls.")
     context_tokens: int | None = Field(
         None,
         ge=1024,
@@ -243,6 +262,12 @@ class Settings(ChannelSettings, BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="The lowest level that is logged."
     )
+    models: dict[str, PresetSettings] = Field(
+        {}, description="Model presets, [models.NAME] in tapebot.toml."
+    )
+    roles: RoleSettings = Field(
+        RoleSettings(), description="The preset of each role, [roles] in tapebot.toml."
+    )
 
     @field_validator("*", mode="before")
     @classmethod
@@ -263,6 +288,25 @@ class Settings(ChannelSettings, BaseSettings):
         if lists and isinstance(value, str):
             return tuple(part for part in map(str.strip, value.split(",")) if part)
         return value
+
+    @field_validator("models")
+    @classmethod
+    def _consistent(cls, presets: dict[str, PresetSettings]) -> dict[str, PresetSettings]:
+        check_presets(presets)
+        return presets
+
+    @field_validator("roles")
+    @classmethod
+    def _known_presets(cls, roles: RoleSettings, info: ValidationInfo) -> RoleSettings:
+        if (presets := info.data.get("models")) is not None:
+            check_roles(roles, presets)
+        for role, names in _ROLE_SETTINGS.items():
+            given = next((name for name in names if info.data.get(name)), None)
+            if getattr(roles, role) is not None and given is not None:
+                raise ValueError(
+                    f"{role}, or {PREFIX}{given.upper()}, which means nothing beside it; remove one"
+                )
+        return roles
 
     @field_validator("context_builder")
     @classmethod
@@ -310,6 +354,38 @@ class Settings(ChannelSettings, BaseSettings):
             raise SettingsError(f"{path}: config cannot be set in the TOML file itself.")
         return (*near, toml)
 
+    def presets(self) -> dict[str, PresetSettings]:
+        """Return the model presets by name, the chat's first; ``default`` is what the settings say.
+
+        There is no ``default`` if ``[roles]`` names another preset for the chat. Presets that only
+        transcribe or embed are among them; see ``chat_presets``.
+        """
+        if (first := self.roles.chat) is not None:
+            return {first: self.models[first], **self.models}
+        model = self.model or "offline"
+        default = PresetSettings(
+            model=model,
+            fallbacks=self.fallback_models,
+            context_tokens=self.context_tokens,
+            api_base=self.model_api_base,
+            api_key=self.model_api_key,
+            private=all(map(self._is_private, (model, *self.fallback_models))),
+        )
+        return {DEFAULT_PRESET: default, **self.models}
+
+    def chat_presets(self) -> dict[str, PresetSettings]:
+        """Return the presets of chat models: all but those that only transcribe or embed."""
+        named = self.roles.named()
+        chats = {
+            name for role, name in named.items() if role not in ("transcription", "embeddings")
+        }
+        others = set(named.values()) - chats
+        return {name: preset for name, preset in self.presets().items() if name not in others}
+
+    def _is_private(self, name: str) -> bool:
+        preset = self.models.get(name)
+        return preset.private if preset is not None else runs_in_process(name)
+
     @property
     def workspace_folder(self) -> Path:
         """The folder of the bootstrap files."""
@@ -351,6 +427,10 @@ def _secrets_in(value: object) -> Iterator[SecretStr]:
     elif isinstance(value, tuple):
         for item in value:
             yield from _secrets_in(item)
+    elif isinstance(value, dict):
+        yield from _secrets_in(tuple(value.values()))
+    elif isinstance(value, BaseModel):
+        yield from _secrets_in(tuple(part for _, part in value))
     elif is_dataclass(value):
         for attribute in fields(value):
             yield from _secrets_in(getattr(value, attribute.name))

@@ -16,6 +16,8 @@ from tzlocal import get_localzone_name
 from bot.core.addresses import host_and_port, web_address
 from channels.registry import PLATFORMS
 
+_RESERVED_PRESETS = frozenset({"default", "none", "offline", "list"})
+
 ProcessRole = Literal["both", "gateway", "worker"]
 """What a process runs: channels (gateway), sessions (worker), or both."""
 
@@ -38,6 +40,16 @@ def _model_name(name: str) -> str:
     if not name or re.search(r"\s", name):
         raise ValueError(
             '"offline", "gguf:PATH", or a litellm model name such as openai/gpt-5-mini'
+        )
+    return name
+
+
+def preset_name(name: str) -> str:
+    """Return the name of a model preset; ``default`` is taken by ``TAPEBOT_MODEL``."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,31}", name) or name in _RESERVED_PRESETS:
+        raise ValueError(
+            f"names of up to 32 small letters, digits, - and _, not {name!r}"
+            + (" (that is what TAPEBOT_MODEL sets)" if name == "default" else "")
         )
     return name
 

@@ -54,6 +54,19 @@ async def test_a_fresh_machine_is_well_and_nothing_is_made_on_it(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+async def test_each_model_preset_is_checked():
+    home = made_home()
+    (home / "tapebot.toml").write_text(
+        '[models.cheap]\nmodel = "openai/x"\n[models.keyed]\nmodel = "openai/x"\n'
+        'api_key = "sk-1234567890"\n[models.home]\nmodel = "ollama_chat/qwen3"\nprivate = true\n'
+    )
+    (home / "tapebot.toml").chmod(0o600)
+    told = dict(text.split(": ", 1) for _, text in await found("model"))
+    assert told["preset cheap, openai/x"].startswith("it has no key")
+    assert told["preset keyed, openai/x"].strip() == "its key is in tapebot.toml"
+    assert told["preset home, ollama_chat/qwen3"].strip() == "ollama_chat needs no key"
+
+
 async def test_looking_at_a_home_leaves_it_as_it_was():
     home = made_home()
     await run_checks(load_settings())

@@ -20,6 +20,7 @@ from bot.core.errors import (
     TransientModelError,
 )
 from bot.llm.bounds import MOST_TEXT
+from bot.llm.call_slots import CallSlots
 from bot.llm.litellm import LiteLLMModel
 from bot.llm.profiles import profile_for
 from bot.llm.retry import FallbackModel, RetryingModel
@@ -120,9 +121,9 @@ async def test_a_name_without_a_provider_is_explained():
     await model.aclose()
 
 
-def retrying(model, limiter: anyio.CapacityLimiter | None = None) -> RetryingModel:
+def retrying(model, slots: CallSlots | None = None) -> RetryingModel:
     """Wrap a model as the registry does."""
-    return RetryingModel(model, timeout_total=30.0, limiter=limiter or anyio.CapacityLimiter(4))
+    return RetryingModel(model, timeout_total=30.0, slots=slots or CallSlots(4))
 
 
 async def test_a_retry_waits_as_long_as_the_provider_asked(provider):
@@ -167,13 +168,17 @@ async def test_a_cancelled_stream_leaves_the_model_usable(provider):
 
 async def test_a_cancelled_call_waits_for_no_retry(provider):
     gate = anyio.Event()
-    limiter = anyio.CapacityLimiter(1)
+    slots = CallSlots(1)
     model, server = await provider([Reply(HELLO, gate=gate), Reply("next")])
-    wrapped = retrying(model, limiter)
+    wrapped = retrying(model, slots)
     with anyio.CancelScope() as scope:
         await wrapped.complete(ASK, lambda _text: scope.cancel())
     gate.set()
-    assert (scope.cancelled_caught, len(server.requests), limiter.borrowed_tokens) == (True, 1, 0)
+    assert (scope.cancelled_caught, len(server.requests), slots.statistics()["running"]) == (
+        True,
+        1,
+        0,
+    )
 
 
 def chunk(delta: object, ending: str | None = None) -> bytes:

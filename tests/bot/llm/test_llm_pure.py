@@ -6,18 +6,18 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 
-import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.core.errors import ContextOverflow, TransientModelError
 from bot.llm.base import CapabilityProfile
+from bot.llm.call_slots import CallSlots
 from bot.llm.litellm import LiteLLMModel
 from bot.llm.profiles import profile_for
 from bot.llm.provider_errors import clean_error_text, model_error, retry_after
 from bot.llm.streamed_reply import StreamedReply, tool_calls
-from bot.runtime.models import build_model
+from bot.runtime.models import ModelOptions, build_fallback, build_model
 
 NOW = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
 
@@ -139,14 +139,13 @@ def test_the_price_list_corrects_the_window_of_hosted_models_only():
 
 
 async def test_a_fallback_of_another_provider_never_sees_the_key():
-    model = build_model(
-        "openai/one",
-        api_base="http://127.0.0.1:9/v1",
-        api_key="mine",
-        fallbacks=["openai/two", "anthropic/three"],
-        limiter=anyio.CapacityLimiter(1),
-    )
-    inner = [each._inner for each in model._models]
+    options, slots = ModelOptions("http://127.0.0.1:9/v1", "mine"), CallSlots(1)
+    models = [
+        build_model("openai/one", options, slots),
+        build_fallback("openai/two", options, slots, of="openai/one"),
+        build_fallback("anthropic/three", options, slots, of="openai/one"),
+    ]
+    inner = [each._inner for each in models]
     assert all(isinstance(each, LiteLLMModel) for each in inner)
     assert [(each._api_base, each._api_key) for each in inner] == [
         ("http://127.0.0.1:9/v1", "mine"),
@@ -158,8 +157,9 @@ async def test_a_fallback_of_another_provider_never_sees_the_key():
 def test_naming_a_model_loads_nothing_heavy():
     """The console is there at once; litellm comes with the first call or with ``warm``."""
     code = (
-        "import sys, anyio; from bot.runtime.models import build_model;"
-        "build_model('openai/one', limiter=anyio.CapacityLimiter(1));"
+        "import sys; from bot.runtime.settings import load_settings;"
+        "from bot.runtime.app.models import make_models;"
+        "make_models(load_settings(model='openai/one', fallback_models=('openai/two',)));"
         "sys.exit(bool({'litellm', 'openai', 'xllamacpp'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0

@@ -17,6 +17,7 @@ from bot.core.errors import (
     TransientModelError,
 )
 from bot.llm.base import CapabilityProfile, ModelReply, ModelRequest, OnText
+from bot.llm.call_slots import CallSlots
 from bot.llm.retry import FallbackModel, RetryingModel, Warmable
 
 ASK = ModelRequest([{"role": "user", "content": "Hello?"}])
@@ -47,9 +48,9 @@ class Told:
         self.closed = True
 
 
-def retrying(inner, limiter=None, **changes) -> RetryingModel:
+def retrying(inner, slots=None, **changes) -> RetryingModel:
     settings = {"attempts": 4, "timeout_total": 30.0, **changes}
-    return RetryingModel(inner, limiter=limiter or anyio.CapacityLimiter(1), **settings)
+    return RetryingModel(inner, slots=slots or CallSlots(1), **settings)
 
 
 @pytest.fixture
@@ -90,21 +91,21 @@ async def test_a_long_wait_is_not_waited_for(seconds):
 
 @pytest.mark.usefixtures("without_waits")
 async def test_a_failing_call_gives_its_place_back_before_it_is_tried_again():
-    limiter = anyio.CapacityLimiter(1)
+    slots = CallSlots(1)
     held: list[float] = []
     inner = Told([TransientModelError("busy"), "ok"])
-    inner.during = lambda: held.append(limiter.borrowed_tokens)
-    await retrying(inner, limiter).complete(ASK)
-    assert (held, limiter.borrowed_tokens) == ([1, 1], 0)
+    inner.during = lambda: held.append(slots.statistics()["running"])
+    await retrying(inner, slots).complete(ASK)
+    assert (held, slots.statistics()["running"]) == ([1, 1], 0)
 
 
 async def test_calls_of_all_models_share_one_limit():
     """Ten calls of two models, two places: never more than two at once."""
-    limiter = anyio.CapacityLimiter(2)
+    slots = CallSlots(2)
     running: list[int] = []
-    models = [retrying(Told(["ok"]), limiter) for _ in range(2)]
+    models = [retrying(Told(["ok"]), slots) for _ in range(2)]
     for model in models:
-        model._inner.during = lambda: running.append(limiter.borrowed_tokens)
+        model._inner.during = lambda: running.append(slots.statistics()["running"])
     with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             for number in range(10):

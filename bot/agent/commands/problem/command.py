@@ -13,6 +13,7 @@ from bot.agent.commands.problem.transitions import (
     new,
     pause,
     priority,
+    private,
     switch,
 )
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
@@ -29,9 +30,10 @@ _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
     "priority": priority,
     "show": show,
     "note": note,
+    "private": private,
 }
 
-_SWITCHING = frozenset({"new", "switch", "pause", "resume", "background", "done"})
+_SWITCHING = frozenset({"new", "switch", "pause", "resume", "background", "done", "private"})
 _READING = frozenset({"", "list", "show"})
 
 _LISTED_FORMS = (
@@ -42,6 +44,7 @@ _LISTED_FORMS = (
     ("show", "show its notes"),
     ("note KIND TEXT", "add a note: `must`, `must-not`, `assume`, `ask`, `decide`, `draft NAME`"),
     ("note drop KIND N", "remove a note"),
+    ("private on", "from now on only private models see what is said in the problem"),
     ("priority X N", "set its priority, 1 to 9; 9 comes first"),
 )
 

@@ -52,6 +52,8 @@ def _line(problem: Problem, context: CommandContext) -> str:
     working = problem.working_set
     questions = len(working.open_questions) if working is not None else 0
     parts = [_STATES.get(problem.state, problem.state)]
+    if problem.private:
+        parts.append("private")
     if problem.priority != _USUAL:
         parts.append(f"priority {problem.priority}")
     if problem.problem_id != GENERAL_PROBLEM:

@@ -29,6 +29,12 @@ _Put = Callable[[ProblemRegistry, str, str], Awaitable[bool]]
 """Change a problem's state, given the registry, its id and the cause."""
 
 _WHICH = "Which one? Give its number or its name; `/problem` lists all."
+_PRIVATE = (
+    "{name} is private. From now on only models on your own machine see what is said in it, also "
+    "later. Nothing of it becomes a part of memory, because every model sees that; "
+    "`/problem note` keeps what matters here. What was said in it before may have been seen by "
+    "other models."
+)
 _DONE = "Done."
 """Reply to a repeated command if the record of its change was erased."""
 
@@ -112,6 +118,27 @@ async def _put(wanted: str, context: CommandContext, put: _Put) -> CommandReply:
         if not await put(problems, problem.problem_id, cause):
             return CommandReply(put_aside_text(problem), buttons=resume_button(problem))
     return await _told(context, cause)
+
+
+async def private(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/problem private on``, and say why there is no ``off``."""
+    problems, wanted = context.memory.bus.problems, arguments.strip().lower()
+    problem = await problems.get_active()
+    name = formatted_name(problem)
+    if wanted == "off" and problem.private:
+        return CommandReply(
+            f"{name} stays private: what was said in it would otherwise reach other models. "
+            "`/problem new NAME` starts a problem that is not."
+        )
+    if wanted not in ("on", ""):
+        return CommandReply(f"{name} is not private. `/problem private on` makes it so.")
+    if wanted == "on":
+        await problems.make_private(problem.problem_id, cause=idempotency_key(context))
+    elif not problem.private:
+        return CommandReply(f"{name} is not private. `/problem private on` makes it so.")
+    return CommandReply(
+        "\n\n".join([_PRIVATE.format(name=name), f"Model: {context.model_line()}."])
+    )
 
 
 async def priority(arguments: str, context: CommandContext) -> CommandReply:

@@ -64,6 +64,8 @@ class _Legend:
         cells += encode_words("view", _runs(problem.resumable_entry_ids))
         if problem.resumable_size != _NO_WEIGHT:
             cells.append(encode_cell("weight", problem.resumable_size))
+        if problem.private:
+            cells.append(encode_cell("private", True))
         inside = encode_working(problem.working_set).split("\n") if problem.working_set else []
         return "\n".join([CELL_SEPARATOR.join(cells), *(f"{_INSIDE}{line}" for line in inside)])
 
@@ -89,6 +91,7 @@ class _Legend:
             said.get("sum", ""),
             _numbers(text for text, _ in said.get("view", ())),
             tuple(said.get("weight", _NO_WEIGHT)),
+            said.get("private", False),
         )
 
 

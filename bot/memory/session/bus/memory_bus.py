@@ -233,7 +233,12 @@ class MemoryBus:
         return await self.semantic.get_evidence_chain(pattern_id)
 
     async def _decide(self, write: _ProposedWrite) -> ApprovedWrite | WriteResult:
-        """Ask the gate; if it redirects the write, carry that out."""
+        """Ask the gate; if it redirects the write, carry that out.
+
+        Raises:
+            MemoryRefused: The active problem is private.
+        """
+        self._memory.check_not_private()
         await write.scope.open()
         if (before := await self._before(write.scope, write.target, write.cause)) is not None:
             return before

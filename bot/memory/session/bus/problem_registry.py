@@ -10,6 +10,7 @@ Rule 4: no switch happens during a turn; the model's requests are carried out af
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,6 +19,7 @@ from bot.core.clock import Clock
 from bot.core.errors import MemoryRefused
 from bot.memory.records.compartment_records import Problem, ProblemState, WorkingSet
 from bot.memory.records.conversation_entries import PROBLEM_ANCHOR_PREFIX
+from bot.memory.records.evidence import is_local_only
 from bot.memory.records.fact_fold import bus_entry
 from bot.memory.session.bus.working_set import (
     MAX_LIFETIME_HOURS,
@@ -146,6 +148,33 @@ class ProblemRegistry:
 
         return await self._own.append_change(compose)
 
+    async def make_private(self, problem_id: str, *, cause: str = "") -> bool:
+        """Have only private models see what is said in a problem from now on.
+
+        It cannot be taken back: what was said there would then reach other models.
+
+        Returns:
+            Whether it was changed; False if it is private already.
+
+        Raises:
+            MemoryRefused: There is no such problem, it is the general one, or a turn is running.
+        """
+
+        def compose(_: int) -> tuple[list[TapeEntry], bool]:
+            if cause in self._own.fold.decided_keys:
+                return [], True
+            problem = self._known(problem_id)
+            if problem_id == GENERAL_PROBLEM:
+                raise MemoryRefused(f"{GENERAL_PROBLEM} is never private: start a problem for it")
+            if problem.private:
+                return [], False
+            if self._fold.turns.open_turn is not None:
+                raise MemoryRefused("something is still running here: try again once it is done")
+            recorded = self._own.compartments.problem(problem_id) or problem
+            return [self._entry([replace(recorded, private=True)], cause=cause)], True
+
+        return await self._own.append_change(compose)
+
     async def list_by_state(self, state: ProblemState | None = None) -> list[Problem]:
         """Return problems in a state, or all: highest priority first, then most recently used."""
         problems = [problem for problem in self._all() if state is None or problem.state == state]
@@ -232,16 +261,27 @@ class ProblemRegistry:
         ][-1:]
         name = told[0].get("name") if told else None
         summary = told[0].get("summary") if told else None
+        private = await self._holds_private_entries(begun)
 
         def compose(_: int) -> tuple[list[TapeEntry], None]:
             now = self._clock.now()
-            problem = Problem(begun, str(name or begun), "active", self._own.name, now, now)
+            problem = Problem(
+                begun, str(name or begun), "active", self._own.name, now, now, private=private
+            )
             taken = self._own.compartments.problem(begun) or replace(
                 problem, summary=str(summary or "")
             )
             return [self._entry([replace(taken, state="active")], active=begun)], None
 
         await self._own.append_change(compose)
+
+    async def _holds_private_entries(self, problem_id: str) -> bool:
+        """Return whether the tape has an entry of a problem that only private models may see."""
+        async with aclosing(self._own.tape.read_back()) as entries:
+            async for entry in entries:
+                if is_local_only(entry) and problem_of(entry) == problem_id:
+                    return True
+        return False
 
     # Writing changes.
 

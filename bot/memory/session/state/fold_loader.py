@@ -6,6 +6,7 @@ from contextlib import aclosing
 
 from pydantic import ValidationError
 
+from bot.core.errors import TapeNotFound
 from bot.memory.records.conversation_entries import TURN_END, TURN_START
 from bot.memory.records.schedules import pointed_entries
 from bot.memory.session.scope.scope_memory import load_fact_entries
@@ -59,6 +60,17 @@ async def fold_at(tape: TapeService, at: int) -> SessionFold:
                 fold.apply(entry)
     await load_resumed_entries(tape, fold.window)
     return fold
+
+
+async def is_private_now(tape: TapeService) -> bool:
+    """Return whether only private models may see the problem that is active on a tape.
+
+    A tape that does not exist has no private problem.
+    """
+    try:
+        return (await load_fold(tape, max_messages=1, max_tokens=1)).is_private
+    except TapeNotFound:
+        return False
 
 
 def _bound(window: WindowFold, bounds: object) -> None:

@@ -18,6 +18,7 @@ from bot.llm.base import Usage
 from bot.memory.records.compartment_records import parse_utc_time
 from bot.memory.records.compartments import Compartments
 from bot.memory.records.conversation_entries import TURN_START, switched_problem
+from bot.memory.records.event_names import MODEL_CHOSEN
 from bot.memory.records.fact_fold import FactFold, fold_entries
 from bot.memory.records.pending_calls import PendingCalls
 from bot.memory.records.schedules import ScheduleFold
@@ -74,6 +75,7 @@ class Pointers(BaseModel):
         spans: Id ranges in view, if they are sparse.
         calls: Ids of the entries of calls that wait for a decision or a result.
         schedules: Defining entry and next instant of each schedule; see ``ScheduleFold.pointers``.
+        preset: Name of the model preset that the chat chose; empty for none.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -104,6 +106,7 @@ class Pointers(BaseModel):
     spans: list[list[int]] = []
     calls: list[int] = []
     schedules: dict[str, Any] = {}
+    preset: str = ""
 
 
 @dataclass(slots=True)
@@ -123,6 +126,7 @@ class SessionFold:
         pending_calls: Tool calls that wait for a person's yes.
         schedules: Reminders and tasks, the time zone and quiet hours.
         version: Id of the last entry applied.
+        chosen_preset: Name of the model preset that the chat chose; empty for the default.
     """
 
     window: WindowFold
@@ -138,6 +142,7 @@ class SessionFold:
     pending_calls: PendingCalls = field(default_factory=PendingCalls)
     schedules: ScheduleFold = field(default_factory=ScheduleFold)
     version: int = 0
+    chosen_preset: str = ""
 
     @property
     def compartments(self) -> Compartments:
@@ -148,6 +153,11 @@ class SessionFold:
     def problem(self) -> str:
         """Id of the active problem."""
         return self.facts.compartments.active_problem
+
+    @property
+    def is_private(self) -> bool:
+        """Whether only private models may see the active problem."""
+        return self.compartments.is_private(self.problem)
 
     @property
     def search_problem(self) -> str | None:
@@ -176,6 +186,8 @@ class SessionFold:
             self.consolidation_failure = entry
         elif entry.kind == "event" and entry.name == SCOPE_EVENT:
             self._move(str(entry.data.get("home") or ""))
+        elif entry.kind == "event" and entry.name == MODEL_CHOSEN:
+            self.chosen_preset = str(entry.data.get("preset") or "")
         elif entry.kind == "event" and entry.name == TURN_START:
             self.compartments.last_used = (
                 parse_utc_time(entry.meta.get("ts")) or self.compartments.last_used
@@ -224,6 +236,8 @@ class SessionFold:
         }
         if self.home_scope:
             pointers["home"] = self.home_scope
+        if self.chosen_preset:
+            pointers["preset"] = self.chosen_preset
         if self.facts.last_entry_id:
             pointers["facts"] = self.facts.last_entry_id
         if scheduled := self.schedules.pointers():
@@ -276,6 +290,7 @@ class SessionFold:
         self.home_scope = pointers.home
         self.pending_calls = PendingCalls.of_entries(found[one] for one in pointers.calls)
         self.schedules = ScheduleFold.restored(pointers.schedules, found)
+        self.chosen_preset = pointers.preset
         self.version = pointers.at
 
 
@@ -320,7 +335,7 @@ def _owed(turns: TurnFold) -> dict[str, Any]:
     }
     if turns.open_turn is not None:
         owed["open"] = {**asdict(turns.open_turn), "spent": turns.open_turn.spent.as_json()}
-        for name in ("retries", "task"):
+        for name in ("retries", "task", "preset"):
             if not owed["open"][name]:
                 del owed["open"][name]
     return {name: value for name, value in owed.items() if value}

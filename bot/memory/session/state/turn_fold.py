@@ -47,6 +47,7 @@ class OpenTurn:
         spent: Usage of its model calls.
         retries: Platform ids of the interrupted messages that it retries.
         task: Id of the schedule whose task it does; empty for other turns.
+        preset: Name of the model preset that it began with; empty for the default.
     """
 
     id: str
@@ -57,6 +58,7 @@ class OpenTurn:
     spent: Usage = field(default_factory=Usage)
     retries: list[str] = field(default_factory=list)
     task: str = ""
+    preset: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,7 @@ class TurnFold:
                 string_items(data.get("inbound")),
                 retries=string_items(data.get("retries")),
                 task=str(data.get("task") or ""),
+                preset=str(data.get("preset") or ""),
             )
         elif entry.name == TURN_END:
             self._end(data)

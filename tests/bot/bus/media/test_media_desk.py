@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import anyio
 import pytest
 from databases import drop, fresh_database
@@ -274,3 +276,17 @@ async def test_a_database_that_refuses_is_an_error_so_that_the_message_comes_aga
     finally:
         await database.close()
         drop(url)
+
+
+async def test_a_voice_message_to_a_private_problem_is_not_heard_by_another_model(blobs):
+    ears = Ears("Hello there")
+
+    async def may_transcribe(session: str) -> bool:
+        return session != "telegram:1"
+
+    one = desk(blobs, transcriber=ears, may_transcribe=may_transcribe)
+    voice = sent("voice", OGG, "voice", "audio/ogg")
+    taken = await one.receive(replace(voice, session="telegram:1"))
+    assert (taken.text, taken.blob is not None, ears.names) == (None, True, [])
+    assert "this problem is private" in (taken.note or "")
+    assert (await one.receive(replace(voice, session="telegram:2"))).text == "Hello there"

@@ -1,0 +1,99 @@
+"""``tapebot models``: call each configured model, and show what works.
+
+Each model is called seven times, with few tokens; its fallbacks are not.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import anyio
+
+from bot.core.errors import SettingsError
+from bot.core.telemetry.redaction import Redactor
+from bot.llm.model_checks import ModelChecks, check_model
+from bot.llm.presets import Preset
+from bot.llm.prices import Price
+from bot.runtime.app import make_presets
+from bot.runtime.settings import Settings
+
+_COLUMNS = ("answers", "stream", "tools", "forced", "json", "images", "usage")
+_MARKS = {True: "yes", False: "no", None: "-"}
+
+
+def run_models(settings: Settings, name: str | None) -> int:
+    """Print what the configured models can do.
+
+    Args:
+        settings: The settings.
+        name: Only this preset; None checks all.
+
+    Returns:
+        0 if tapebot will miss nothing, else 1.
+
+    Raises:
+        SettingsError: There is no such preset.
+    """
+    presets = list(make_presets(without_fallbacks(settings)))
+    chosen = [preset for preset in presets if name in (None, preset.name)]
+    if not chosen:
+        known = ", ".join(preset.name for preset in presets)
+        raise SettingsError(f"There is no model preset {name!r}; there are: {known}.")
+    # Retries are not news here: the table says what came of them.
+    logging.getLogger("stamina").setLevel(logging.ERROR)
+    return anyio.run(_check, chosen, settings)
+
+
+def without_fallbacks(settings: Settings) -> Settings:
+    """Return the settings with models that have no fallbacks."""
+    models = {
+        name: preset.model_copy(update={"fallbacks": ()})
+        for name, preset in settings.models.items()
+    }
+    return settings.model_copy(update={"models": models, "fallback_models": ()})
+
+
+async def _check(presets: Sequence[Preset], settings: Settings) -> int:
+    redact = Redactor(settings.secrets())
+    found: list[tuple[Preset, ModelChecks]] = []
+    try:
+        for preset in presets:
+            checks = await check_model(preset.model, seconds=settings.model_timeout)
+            found.append((preset, checks))
+    finally:
+        with anyio.CancelScope(shield=True):
+            for preset in presets:
+                await preset.model.aclose()
+    print(redact(render_checks(found)))
+    return int(any(check.is_bad for _, checks in found for check in checks.checks))
+
+
+def render_checks(found: Sequence[tuple[Preset, ModelChecks]]) -> str:
+    """Return the results as a table, with the reasons for what does not work below."""
+    rows = [["preset", "model", *_COLUMNS, "first text", "price in/out", "context"]]
+    for preset, checks in found:
+        works = {check.name: _MARKS[check.works] for check in checks.checks}
+        rows.append(
+            [
+                preset.name + (" (private)" if preset.private else ""),
+                preset.model.name,
+                *(works[column] for column in _COLUMNS),
+                "-" if checks.first_token is None else f"{checks.first_token:.1f} s",
+                _price(checks.price),
+                str(preset.context_tokens),
+            ]
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    notes = [
+        f"{'bad ' if check.is_bad else 'note'} {preset.name}: {check.name}: {check.detail}"
+        for preset, checks in found
+        for check in checks.checks
+        if check.detail
+    ]
+    return "\n".join([*lines, *([""] if notes else []), *notes])
+
+
+def _price(price: Price | None) -> str:
+    return "unknown" if price is None else f"${price.read:g}/${price.written:g}"

@@ -1,0 +1,45 @@
+"""List prices of models, from litellm's packaged table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import anyio
+
+from bot.llm.litellm_library import LiteLLMHandle, price_list_entry
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per million tokens."""
+
+    read: float
+    written: float
+
+
+FREE = Price(0.0, 0.0)
+
+
+async def list_price(model: str) -> Price | None:
+    """Return a model's list price; None if it is unknown.
+
+    Args:
+        model: As in the settings, e.g. ``openai/gpt-5-mini``, ``gguf:NAME`` or ``offline``.
+    """
+    if model == "offline" or model.startswith("gguf:"):
+        return FREE
+    if find_spec("litellm") is None:
+        return None
+    library = LiteLLMHandle()
+    try:
+        entry = price_list_entry(await library.load(), model) or {}
+    finally:
+        with anyio.CancelScope(shield=True):
+            await library.aclose()
+    read, written = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
+    if not isinstance(read, (int, float)) or not isinstance(written, (int, float)):
+        return None
+    return Price(read * _MILLION, written * _MILLION)

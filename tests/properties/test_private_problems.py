@@ -1,0 +1,251 @@
+"""Nothing that is said in a private problem is ever in a request to a model that is not private.
+
+Each statement carries a marker. Two models answer, of which one is private, and both repeat every
+marker that they see wherever they can: in answers, tool calls, handoffs and summaries. The embedding
+model is not private. Facts learned elsewhere are shown to both.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from test_problem_isolation import COMMANDS, FETCH, LOOKS, MARKER, WORDS, Words
+
+from bot.agent.views.registry import context_builder
+from bot.core.errors import ContextOverflow
+from bot.llm.base import ModelReply, ModelRequest
+from bot.llm.embeddings.base import Vector
+from bot.llm.presets import ModelPresets, Preset
+from bot.memory.session.vector_index import VectorIndex
+from bot.tape.search import problem_of
+from bot.tape.stores.file import FileTapeStore
+from bot.testing.host import Host, HostLimits, session_host
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    ScriptStep,
+    consolidation_reply,
+    fact_operation,
+    judgement_reply,
+    memory_save_call,
+    text_reply,
+    tool_call_reply,
+)
+
+PRIVATE, PRIVATE_ID, OPEN = "taxes", "p1", ("general", "garden")
+BUILDERS = ("default", "exact", "with-recall", "summary-first")
+BOUNDS = HostLimits(window=8, view_messages=24)
+_PATIENCE = 30.0
+
+NOTES: list[tuple[str, dict[str, Any]]] = [
+    ("problem_note", {"kind": "list"}),
+    *(("problem_note", {"kind": "open", "text": name}) for name in (PRIVATE, "garden")),
+    *(("problem_note", {"kind": kind, "text": PRIVATE}) for kind in ("pause", "complete")),
+]
+ACTIONS = [
+    "My weather is {m} today.", "My weather is {m} today.", "SAY {m} of the tea", "FETCH {m}",
+    "HAND {m}", "KEEP {m}", "OVERFLOW {m}", "Remember that my tea is {m}.", "EDIT {m}",
+    "/hold draft {m}", "/log {m}", "/memory add My note is {m}", "/reference set note {m}",
+    "/problem note must take {m}", "/new", "/new now", "LOOK", "LOOK", "NOTES", "TASK",
+    "/model open", "/model home", "/retry", "restart",
+    *(f"/problem switch {one}" for one in (PRIVATE, *OPEN, PRIVATE, *OPEN)),
+]  # fmt: skip
+
+
+@dataclass
+class World:
+    """One session with a private problem.
+
+    Attributes:
+        folder: Holds its tape.
+        builder: Name of what makes its contexts.
+        secrets: Markers of what was said in the private problem.
+        embedded: What the embedding model was given.
+        opens: The model that is not private.
+        home: The private one.
+    """
+
+    folder: Path
+    builder: str = "default"
+    secrets: set[str] = field(default_factory=set)
+    embedded: list[str] = field(default_factory=list)
+    opens: ScriptedModel = field(init=False)
+    home: ScriptedModel = field(init=False)
+    host: Host = field(init=False)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+    _last_said: str = ""
+
+    def __post_init__(self) -> None:
+        self.opens, self.home = self._model(), self._model()
+
+    def _model(self) -> ScriptedModel:
+        overflown: set[str] = set()
+
+        def turn(request: ModelRequest) -> ScriptStep:
+            return _turn(request, overflown)
+
+        return ScriptedModel(
+            turn,
+            consolidation=_consolidation,
+            summary=lambda request: text_reply(_all_markers(request)),
+            judgement=lambda request: judgement_reply(request, lambda _: "supported"),
+        )
+
+    async def live(self, todo: list[str]) -> None:
+        """Do one thing after the other; after each, check what was asked so far."""
+        left = [f"/problem new {PRIVATE}", "/problem private on", "/problem new garden", *todo]
+        while left:
+            async with session_host(
+                self.folder,
+                self.opens,
+                bounds=BOUNDS,
+                tools=[FETCH],
+                commands=COMMANDS,
+                builder=context_builder(self.builder),
+                vectors=self._vectors,
+                presets=ModelPresets([Preset("open", self.opens), Preset("home", self.home, True)]),
+            ) as self.host:
+                while left and (action := left.pop(0)) != "restart":
+                    await self.step(action)
+
+    def _vectors(self, store: FileTapeStore) -> VectorIndex:
+        world = self
+
+        class Recorded(Words):
+            async def embed(self, texts: list[str]) -> list[Vector]:
+                world.embedded += texts
+                return await super().embed(texts)
+
+        return VectorIndex(self.folder / "vectors", store, Recorded())
+
+    async def step(self, action: str) -> str:
+        """Let the person do something; return what they were answered."""
+        number, text, edits, marker = f"n{next(self._numbers)}", action, None, ""
+        if "{m}" in action:
+            digits = (str(number)[1:] + "0")[:6]
+            marker = f"zq{''.join('abcdefghij'[int(sign)] for sign in digits)}qz"
+            text = action.replace("{m}", marker)
+            if action.startswith("EDIT"):
+                edits, text = self._last_said or None, f"The weather is {marker} after all."
+            elif not text.startswith("/"):
+                self._last_said = number
+        inbound = await self.host.channel.send(text, message_id=number, edits=edits)
+        if edits is not None:
+            # It is answered, or not; whatever is said next is.
+            told = await self.step("Hello.")
+        else:
+            told = await self.host.channel.wait_for_answer(inbound, within=_PATIENCE)
+        # A model may have put the problem aside after its answer: the tape knows where it was said.
+        places = {problem_of(e) for e in await self.host.tape() if e.meta.get("inbound") == number}
+        if marker and PRIVATE_ID in places:
+            self.secrets.add(marker)
+        self.check(text)
+        return told
+
+    def check(self, what: str) -> None:
+        """Refuse whatever of the private problem left the machine."""
+        for request in self.opens.requests:
+            asked = f"{request.messages}{request.tools}"
+            leaked = self.secrets & set(MARKER.findall(asked))
+            assert not leaked, f"at {what!r} a {request.purpose} call shows {leaked}: " + "".join(
+                asked[max(0, asked.index(one) - 300) : asked.index(one) + 100] for one in leaked
+            )
+        leaked = self.secrets & set(MARKER.findall(" ".join(self.embedded)))
+        assert not leaked, f"at {what!r} the embedding model was given {leaked}"
+
+
+def _all_markers(request: ModelRequest) -> str:
+    return "The weather and the tea: " + " ".join(
+        sorted(set(MARKER.findall(str(request.messages))))
+    )
+
+
+def _turn(request: ModelRequest, overflown: set[str]) -> ScriptStep:
+    last = request.messages[-1]
+    system = str(request.messages[0]["content"])
+    if last["role"] != "user":
+        return text_reply(_all_markers(request))
+    told = str(last["content"])
+    asked = re.findall(r"(?:LOOK|NOTES|TASK|SAY|FETCH|HAND|KEEP|OVERFLOW)(?: zq[a-j]+qz)?", told)
+    wanted, _, marker = (asked[-1] if asked else "").partition(" ")
+    if "working alone on one sub-task" in system:
+        names = {spec.name for spec in request.tools}
+        return tool_call_reply(*(one for one in LOOKS if one[0] in names))
+    if wanted == "OVERFLOW" and marker not in overflown:
+        overflown.add(marker)
+        return ContextOverflow("too long")
+    calls: dict[str, list[tuple[str, Any]]] = {
+        "LOOK": LOOKS,
+        "NOTES": NOTES,
+        "TASK": [("memory_recall", {"query": f"Find out about {WORDS}.", "aside": True})],
+        "FETCH": [("fetch", {"what": _all_markers(request)})],
+        "HAND": [("tape_handoff", {"name": "phase/note", "summary": _all_markers(request)})],
+        "KEEP": [
+            memory_save_call(f"My weather is {marker} today.", _all_markers(request)),
+            ("memory_daily", {"content": _all_markers(request)}),
+            ("memory_refer", {"key": "weather", "value": _all_markers(request)}),
+            ("problem_note", {"kind": "must", "text": _all_markers(request)}),
+            ("memory_save", {"changes": [{"op": "conclusion", "text": _all_markers(request)}]}),
+        ],
+    }
+    return tool_call_reply(*calls[wanted]) if wanted in calls else text_reply(_all_markers(request))
+
+
+def _consolidation(request: ModelRequest) -> ModelReply:
+    text = _all_markers(request)
+    quoted = re.findall(r"My weather is zq[a-j]+qz today\.", str(request.messages))[-1:]
+    operations = [fact_operation(one, one) for one in quoted]
+    return consolidation_reply(f"[2026-02-10 10:00] {text}.", *operations)
+
+
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
+SWEEP = [f"/problem switch {PRIVATE}", "LOOK", "My weather is {m} today.", "restart"]
+SWEEP += [step for one in OPEN for step in (f"/problem switch {one}", "LOOK", "NOTES", "TASK")]
+SWEEP += ["/new", "LOOK"]
+
+
+def _check(todo: list[str], builder: str) -> None:
+    with TemporaryDirectory() as folder:
+        anyio.run(World(Path(folder), builder).live, [*todo, *SWEEP])
+
+
+@pytest.mark.slow
+@settings(max_examples=6, phases=PHASES, deadline=None)
+@given(st.lists(st.sampled_from(ACTIONS), min_size=8, max_size=20), st.sampled_from(BUILDERS))
+def test_nothing_of_a_private_problem_is_shown_to_another_model(todo, builder):
+    _check(todo, builder)
+
+
+@pytest.mark.slow
+@pytest.mark.night
+@settings(max_examples=10, phases=PHASES, deadline=None)
+@given(st.lists(st.sampled_from(ACTIONS), min_size=12, max_size=40), st.sampled_from(BUILDERS))
+def test_nothing_of_a_private_problem_is_shown_to_another_model_in_long_lives(todo, builder):
+    _check(todo, builder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("builder", BUILDERS)
+async def test_every_way_to_say_something_is_private_and_is_seen_by_the_private_model(
+    tmp_path, builder
+):
+    """The world above is no empty one: the private model sees what is said, and sums it up."""
+    world = World(tmp_path, builder)
+    ways = [action for action in dict.fromkeys(ACTIONS) if "{m}" in action]
+    todo = [f"/problem switch {PRIVATE}", *ways, *ways, "/new", *ways]
+    await world.live([*todo, *SWEEP])
+    shown = set(MARKER.findall("".join(str(one.messages) for one in world.home.requests)))
+    # What only a command says is not a part of the conversation, and a refused fact is nowhere.
+    assert len(world.secrets & shown) > len(world.secrets) // 2
+    assert world.home.requests_for("consolidation")
+    assert world.home.requests_for("summary")
+    assert world.opens.requests_for("turn")
