@@ -91,9 +91,11 @@ async def _set(
         private=asked.meta.get("private", True) is True,
         asked_at=asked_at,
     )
+    told = confirmation(made, schedules)
     return ToolOutcome(
-        f"Set.\n\n{confirmation(made, schedules)}",
+        f"Set; the user sees this below your answer:\n{told}",
         extra_entries=[made.definition()],
+        question=told,
         buttons=(("Cancel", f"/schedules delete {made.number}"),),
     )
 

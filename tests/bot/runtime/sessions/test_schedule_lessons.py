@@ -98,7 +98,7 @@ async def test_an_idle_program_with_reminders_calls_no_model(tmp_path):
     model = ScriptedModel([])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("/remind every hour drink")
-        for _ in range(48):
+        for _ in range(24):
             await due(host, 3_600)
         assert model.requests == []
 
