@@ -10,7 +10,7 @@ from typing import Any
 from bot.agent.agent import Agent
 from bot.agent.context import ModelContext, RenderedMessages, records_tail
 from bot.agent.prompt import PromptInputs, system_prompt
-from bot.agent.tools.registry import Availability
+from bot.agent.tools.registry import Audience, Availability
 from bot.agent.views.automatic_recall import MIN_RECALL_BUDGET, AutomaticRecall
 from bot.agent.views.exact import AnchorReader
 from bot.agent.views.summaries import SummaryReader
@@ -18,8 +18,10 @@ from bot.agent.vision import ImageTracker, with_images
 from bot.llm.base import ChatMessage, ModelRequest, ToolSpec
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.schedules import find_zone
+from bot.memory.records.transcript import is_automation, sender_id
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.recall import recallable_facts
+from bot.memory.session.scope.identities import identity_at
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone
 from bot.tape.entries import TapeEntry, system
@@ -125,9 +127,32 @@ class RequestBuilder:
             for problem in known
         )
         skills = (await self.agent.workspace.read()).skills
-        return self.agent.tools.available_specs(
-            Availability(problems=open_ones, skills=bool(skills))
-        )
+        tools = self.agent.tools
+        private = self.agent.private
+        available = Availability(problems=open_ones, skills=bool(skills), private=private)
+        always = tools.available_specs(available)
+        return always if private else [*always, *await tools.source_specs(self.audience())]
+
+    def answered_messages(self) -> list[TapeEntry]:
+        """Return the messages that the open turn answers or took in: any may have caused a call."""
+        opened = self.fold.turns.open_turn
+        if opened is None:
+            return []
+        window = self.fold.window
+        entries = [
+            *window.messages_by_platform_id(opened.inbound),
+            *window.joined_since(opened.start),
+        ]
+        return list({entry.id: entry for entry in entries}.values())
+
+    def audience(self) -> Audience:
+        """Return whom the open turn serves."""
+        people = [
+            identity_at(self.tape.name, sender_id(entry))
+            for entry in self.answered_messages()
+            if not is_automation(entry)
+        ]
+        return Audience(self.tape.name, tuple(dict.fromkeys(filter(None, people))))
 
     async def system_prompt(self) -> str:
         """Return the current system prompt."""

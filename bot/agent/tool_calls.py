@@ -6,10 +6,18 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from secrets import token_hex
+from typing import Any
 
-from bot.agent.approvals import APPROVAL_LIFETIME, approval_question, foreign_texts
+from bot.agent.approvals import APPROVAL_LIFETIME, Approvals, approval_question, foreign_texts
 from bot.agent.request_builder import RequestBuilder
-from bot.agent.tools.registry import ToolContext, ToolOutcome, question_results
+from bot.agent.tools.registry import (
+    Audience,
+    Permission,
+    Tool,
+    ToolContext,
+    ToolOutcome,
+    question_results,
+)
 from bot.core.errors import MemoryRefused
 from bot.core.telemetry.metrics import TOOL_SECONDS
 from bot.core.telemetry.tracing import span
@@ -19,12 +27,13 @@ from bot.memory.records.evidence import FROM_OUTSIDE
 from bot.memory.records.pending_calls import (
     CallStatus,
     PendingCall,
+    decided_entry,
     pending_entry,
     result_entries,
+    result_event,
     started_entry,
 )
-from bot.memory.records.transcript import is_automation, is_owner, sender_id
-from bot.memory.session.scope.identities import identity_at
+from bot.memory.records.transcript import is_automation, is_owner
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.memory.session.state.zone_versions import find_zone_version
 from bot.tape.entries import TapeEntry, tool_call, tool_result
@@ -80,23 +89,11 @@ class ToolCallRunner:
 
     def _may_change_memory(self) -> bool:
         """Return whether every sender that the turn answers may clear memory shared by the chat."""
-        asking = self._asking()
+        asking = self._session.answered_messages()
         return bool(asking) and all(
             not is_automation(entry) and (entry.meta.get("private", True) or is_owner(entry))
             for entry in asking
         )
-
-    def _asking(self) -> list[TapeEntry]:
-        """Return the messages that the turn answers or took in: any may have caused the call."""
-        opened = self._session.fold.turns.open_turn
-        if opened is None:
-            return []
-        window = self._session.fold.window
-        entries = [
-            *window.messages_by_platform_id(opened.inbound),
-            *window.joined_since(opened.start),
-        ]
-        return list({entry.id: entry for entry in entries}.values())
 
     async def _run(self, turn: str, call: ToolCall) -> None:
         await self._on_tool(call.name)
@@ -115,10 +112,10 @@ class ToolCallRunner:
         session, context = self._session, self.context(turn, call.id)
         tool = session.agent.tools.get(call.name)
         if tool is not None and tool.effect == "acts":
-            outcome = await self._ask_approval(turn, call, context)
+            outcome = await self._act(turn, tool, call, context)
         else:
             outcome = await session.agent.tools.run(call, context)
-        outside = tool is not None and tool.effect == "reads_world"
+        outside = outcome.from_outside or (tool is not None and tool.effect == "reads_world")
         if outcome.zone_edit is not None:
             try:
                 await session.zone.edit(
@@ -139,36 +136,65 @@ class ToolCallRunner:
 
     # Calls that wait for a person's yes.
 
-    async def _ask_approval(self, turn: str, call: ToolCall, context: ToolContext) -> ToolOutcome:
-        """Have a call wait for a person's yes; nothing is run."""
+    async def _act(
+        self, turn: str, tool: Tool[Any], call: ToolCall, context: ToolContext
+    ) -> ToolOutcome:
+        """Refuse a call that acts, run it as the owner decided, or have it wait for a yes."""
         agent = self._session.agent
         if (refusal := agent.tools.check(call, context)) is not None:
             return refusal
         if agent.approvals is None:
             return ToolOutcome("Not run: there is nobody here who could approve it.", "error")
-        tape, asking = self._session.tape.name, self._asking()
-        people = [identity_at(tape, sender_id(one)) for one in asking if not is_automation(one)]
-        asked_by = tuple(dict.fromkeys(filter(None, people)))
-        number = await agent.approvals.take_number(tape, context.call_key, asked_by)
-        pending = PendingCall(
-            number,
+        if (known := self._begun(context.call_key)) is not None:
+            return await self._continue(turn, tool, known, call, context)
+        permission = await _permission(tool, context)
+        if permission.decision == "never":
+            return _not_permitted(tool, permission)
+        pending = await self._pending_call(call, context, agent.approvals)
+        if permission.decision == "ask":
+            return _asks_approval(pending, call, turn)
+        entries = [
+            pending_entry(pending, call_id=call.id, turn=turn),
+            decided_entry(pending, "yes", permission.by, standing=True),
+            started_entry(pending),
+        ]
+        await self._session.tape.append_many(entries)
+        await agent.approvals.close(pending.number)
+        return await self._continue(turn, tool, pending, call, context)
+
+    def _begun(self, key: str) -> PendingCall | None:
+        """Return a call that runs by the owner's standing decision and was stopped by a kill."""
+        approved = self._session.fold.pending_calls.approved
+        return next((one for one in approved if one.key == key), None)
+
+    async def _continue(
+        self, turn: str, tool: Tool[Any], pending: PendingCall, call: ToolCall, context: ToolContext
+    ) -> ToolOutcome:
+        """Run a call that the owner decided beforehand, unless a kill left it started."""
+        status: CallStatus = "unknown"
+        # A call that was just started is not yet folded from the tape with that entry.
+        if pending.started_entry and not tool.may_repeat:
+            outcome = ToolOutcome(
+                "tapebot was stopped while this ran: it is not known whether it happened.", status
+            )
+        else:
+            outcome = await self._session.agent.tools.run(call, context)
+            status = "ok" if outcome.status == "ok" else "error"
+        done = result_event(pending, status, "", turn=turn)
+        return replace(outcome, extra_entries=[*outcome.extra_entries, done])
+
+    async def _pending_call(
+        self, call: ToolCall, context: ToolContext, approvals: Approvals
+    ) -> PendingCall:
+        people = context.audience.people
+        return PendingCall(
+            await approvals.take_number(self._session.tape.name, context.call_key, people),
             call.name,
             call.arguments,
             context.call_key,
-            asked_by,
+            people,
             foreign_texts(self._session.fold.window.conversation()),
-            agent.clock.now() + APPROVAL_LIFETIME,
-        )
-        return ToolOutcome(
-            f"Not run yet: call {number} waits for the user's yes, and the user is asked below your "
-            "answer. End your turn; you get the result when they have decided.",
-            "pending",
-            question=approval_question(pending),
-            extra_entries=[pending_entry(pending, call_id=call.id, turn=turn)],
-            buttons=(
-                (f"Approve {number}", f"/approve {number}"),
-                (f"Deny {number}", f"/deny {number}"),
-            ),
+            self._session.agent.clock.now() + APPROVAL_LIFETIME,
         )
 
     async def run_approved(self, turn: str) -> None:
@@ -183,16 +209,30 @@ class ToolCallRunner:
                 await self._on_tool(call.tool)
                 if tool is not None and not tool.may_repeat:
                     await session.tape.append(started_entry(call))
-                outcome = await session.agent.tools.run(
-                    ToolCall(call.key, call.tool, call.arguments),
-                    replace(self.context(turn), call_key=call.key, by_owners=True),
-                )
+                outcome = await self._run_permitted(turn, tool, call)
                 status = "ok" if outcome.status == "ok" else "error"
             content = outcome.text(session.zone.read())
-            made = result_entries(call, status, content, turn=turn)
+            made = result_entries(call, status, content, turn=turn, files=outcome.files)
             await session.tape.append_many([*outcome.extra_entries, *made])
             if session.agent.approvals is not None:
                 await session.agent.approvals.close(call.number)
+
+    async def _run_permitted(
+        self, turn: str, tool: Tool[Any] | None, call: PendingCall
+    ) -> ToolOutcome:
+        """Run a call that a person approved, unless the owner took the tool's right away since."""
+        context = replace(
+            self.context(turn),
+            call_key=call.key,
+            by_owners=True,
+            audience=Audience(self._session.tape.name, call.asked_by),
+        )
+        if tool is not None:
+            permission = await _permission(tool, context)
+            if permission.decision == "never":
+                return _not_permitted(tool, permission)
+        made = ToolCall(call.key, call.tool, call.arguments)
+        return await self._session.agent.tools.run(made, context)
 
     def abandoned_entries(self, turn: str) -> list[TapeEntry]:
         """Return the results of approved calls whose run is cancelled: nobody knows what happened."""
@@ -205,7 +245,7 @@ class ToolCallRunner:
     def context(self, turn: str, call_id: str = "") -> ToolContext:
         """Return what a call of a turn may use."""
         session, window = self._session, self._session.fold.window
-        asking = self._asking()
+        asking = session.answered_messages()
         return ToolContext(
             session.tape,
             session.zone,
@@ -223,10 +263,36 @@ class ToolCallRunner:
             has_judge=session.agent.judge is not None,
             problem=session.fold.problem,
             record_usage=self._spend,
+            audience=session.audience(),
         )
 
     def _spend(self, usage: Usage) -> None:
         self.spent += usage
+
+
+async def _permission(tool: Tool[Any], context: ToolContext) -> Permission:
+    return Permission("ask") if tool.permission is None else await tool.permission(context)
+
+
+def _not_permitted(tool: Tool[Any], permission: Permission) -> ToolOutcome:
+    reason = permission.reason or "the owner has not allowed it here"
+    return ToolOutcome(f"Not run: {tool.wire_name} may not be used; {reason}.", "error")
+
+
+def _asks_approval(pending: PendingCall, call: ToolCall, turn: str) -> ToolOutcome:
+    """Return the result of a call that waits for a yes; nothing is run."""
+    number = pending.number
+    return ToolOutcome(
+        f"Not run yet: call {number} waits for the user's yes, and the user is asked below your "
+        "answer. End your turn; you get the result when they have decided.",
+        "pending",
+        question=approval_question(pending),
+        extra_entries=[pending_entry(pending, call_id=call.id, turn=turn)],
+        buttons=(
+            (f"Approve {number}", f"/approve {number}"),
+            (f"Deny {number}", f"/deny {number}"),
+        ),
+    )
 
 
 def _result(
@@ -242,6 +308,8 @@ def _result(
     )
     if outside:
         entry = entry.with_meta(**{FROM_OUTSIDE: True})
+    if outcome.files:
+        entry = entry.with_meta(attachments=[*outcome.files])
     if not outcome.buttons:
         return entry
     asking = {

@@ -32,6 +32,7 @@ TapebotError
 │   ├── ModelRejected        the provider refuses this request
 │   ├── BudgetReached        a limit on spending is reached
 │   └── ModelUnavailable     the model cannot be used here (package or file missing)
+├── McpUnavailable           an MCP server is not there, too slow, or answers with nonsense
 ├── MemoryRefused            a guard refused a memory write
 ├── ScheduleRefused          a schedule cannot be set or changed like that
 └── ConsolidationFailed      the model's consolidation cannot be used
@@ -199,6 +200,10 @@ class BudgetReached(ModelError):
 
 class ScheduleRefused(TapebotError):
     """A schedule cannot be set or changed like that; the text says why."""
+
+
+class McpUnavailable(TapebotError):
+    """An MCP server is not there now, too slow, or answers with nonsense; the text says which."""
 
 
 class MemoryRefused(TapebotError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from bot.agent.approvals import Approvals
 from bot.agent.builtin_tools import builtin_tools
 from bot.agent.commands.approvals import ApprovalCommands
 from bot.agent.commands.builtin import builtin_commands
-from bot.agent.commands.registry import CommandRegistry
+from bot.agent.commands.registry import Command, CommandRegistry
 from bot.agent.consolidation.policy import ConsolidationPolicy
 from bot.agent.context import ContextBuilder
 from bot.agent.spending.metered_model import MeteredModel
@@ -26,11 +26,16 @@ from bot.agent.tools.registry import Tool, ToolRegistry
 from bot.agent.views.registry import DEFAULT_BUILDER
 from bot.agent.workspace_files import WorkspaceFiles
 from bot.bus.local import LocalBus
+from bot.bus.media.blobs import FolderBlobs
 from bot.bus.ports import Bus
-from bot.core.clock import Clock
+from bot.core.clock import Clock, SystemClock
 from bot.core.errors import TapeNotFound
+from bot.core.telemetry.redaction import Redactor
 from bot.llm.base import Model
 from bot.llm.presets import ModelPresets
+from bot.mcp_client.client import McpClient
+from bot.mcp_client.command import mcp_command
+from bot.mcp_client.settings import McpServer
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.vector_index import VectorIndex
 from bot.offline.model import OfflineModel
@@ -80,6 +85,7 @@ class Host:
         clock: The test's clock.
         channel: A running channel named ``fake``.
         memory_files: Writes memory to files; None if no folder was given.
+        mcp: The MCP servers; None if none were given.
     """
 
     bus: LocalBus
@@ -89,6 +95,7 @@ class Host:
     clock: Clock
     channel: FakeChannel
     memory_files: MemoryFolder | None
+    mcp: McpClient | None
     _tasks: TaskGroup = field(repr=False)
 
     def add_channel(self, name: str) -> FakeChannel:
@@ -160,6 +167,7 @@ async def session_host(
     metered: bool = False,
     schedules: bool = False,
     presets: ModelPresets | None = None,
+    mcp: Mapping[str, McpServer] | None = None,
 ) -> AsyncIterator[Host]:
     """Run tapes, bus and sessions with this model; an existing folder is continued.
 
@@ -181,6 +189,7 @@ async def session_host(
         metered: Count what the model costs, and keep budgets.
         schedules: Whether the scheduler runs, so that reminders and tasks come when they are due.
         presets: Models to choose from; the first should be ``model``.
+        mcp: MCP servers by name; they are reached by the machine's clock.
 
     Yields:
         The running host.
@@ -201,11 +210,21 @@ async def session_host(
     agent = replace(agent, images=images, builder=builder, vectors=by_meaning, approvals=approvals)
     agent = replace(agent, presets=presets)
     files = None
+    servers = None if mcp is None else _mcp_client(folder, mcp, store, scopes, bus)
+    if servers is not None:
+        agent = replace(agent, tools=ToolRegistry([*builtin_tools(agent), *tools], servers))
     if memory_files is not None:
         files = MemoryFolder(memory_files, store, scopes, ZoneInfo(bounds.timezone), clock)
         scopes.observer = files.add_entry
     services = _services(
-        folder, bounds, bus=seen, store=store, agent=agent, scopes=scopes, commands=commands
+        folder,
+        bounds,
+        bus=seen,
+        store=store,
+        agent=agent,
+        scopes=scopes,
+        commands=commands,
+        more_commands=() if servers is None else (mcp_command(servers),),
     )
     services = replace(services, erase_residual_files=traces(bus), memory_files=files)
     supervisor = Supervisor(services)
@@ -213,12 +232,12 @@ async def session_host(
     scheduler = Scheduler(store, seen, clock) if schedules else None
     running = [
         service.run
-        for service in (supervisor, store, channel, scheduler, by_meaning, files, spending)
+        for service in (supervisor, store, channel, scheduler, by_meaning, files, spending, servers)
         if service is not None
     ]
     try:
         async with _running(running) as tasks:
-            yield Host(bus, store, services, supervisor, clock, channel, files, tasks)
+            yield Host(bus, store, services, supervisor, clock, channel, files, servers, tasks)
     finally:
         with anyio.CancelScope(shield=True):
             await bus.aclose()
@@ -254,6 +273,7 @@ def _services(
     agent: Agent,
     scopes: ScopeRegistry,
     commands: CommandRegistry | None,
+    more_commands: Sequence[Command],
 ) -> SessionServices:
     assert agent.approvals is not None
     approvals = ApprovalCommands(agent.approvals, bus)
@@ -262,7 +282,7 @@ def _services(
         store=store,
         agent=agent,
         scopes=scopes,
-        commands=commands or builtin_commands(approvals.commands()),
+        commands=commands or builtin_commands([*approvals.commands(), *more_commands]),
         approvals=approvals,
         policy=ConsolidationPolicy(bounds.window, bounds.memory_tokens, bounds.prompt_tokens),
         exports=folder / "exports",
@@ -274,6 +294,29 @@ def _services(
         archive_timeout=bounds.archive_timeout,
         idle_seconds=bounds.idle_seconds,
         group_context=bounds.group_context,
+    )
+
+
+def _mcp_client(
+    folder: Path,
+    servers: Mapping[str, McpServer],
+    store: FileTapeStore,
+    scopes: ScopeRegistry,
+    bus: LocalBus,
+) -> McpClient:
+    values = [
+        value.get_secret_value()
+        for server in servers.values()
+        for value in (*server.env.values(), *server.headers.values())
+    ]
+    return McpClient(
+        servers,
+        store,
+        scopes,
+        SystemClock(),
+        send=bus.send,
+        redact=Redactor(values),
+        blobs=FolderBlobs(folder / "blobs"),
     )
 
 

@@ -7,6 +7,7 @@ __all__ = [
     "login",
     "memory",
     "message_links",
+    "pagination",
     "pair",
     "parser",
     "registry",

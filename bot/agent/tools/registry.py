@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -28,6 +28,19 @@ from bot.tape.service import TapeService
 
 MAX_RESULT = 20_000
 """Maximum number of characters of a tool's result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Whom a turn serves.
+
+    Attributes:
+        session: The session's key.
+        people: Identities of the people whose messages it answers, such as ``telegram:42``.
+    """
+
+    session: str = ""
+    people: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +65,7 @@ class ToolContext:
         problem: Id of the active problem; the model sees nothing that belongs to others.
         record_usage: Called with the usage of the tool's own model calls.
         task_model: The model of sub-tasks; None takes that of their runner.
+        audience: Whom the call serves; the owner's decisions about a tool are looked up for them.
     """
 
     tape: TapeService
@@ -70,6 +84,7 @@ class ToolContext:
     problem: str = GENERAL_PROBLEM
     record_usage: Callable[[Usage], None] = lambda _: None
     task_model: Model | None = None
+    audience: Audience = Audience()
 
     @property
     def cause(self) -> str:
@@ -134,6 +149,8 @@ class ToolOutcome:
         extra_entries: Entries that are written together with the result.
         buttons: Labels and commands, shown below the question.
         question: Question to the user, shown below the turn's answer; not for the model.
+        files: Records of files that came with it, as in the meta of a message with attachments.
+        from_outside: Whether the content is nobody's word, as that of a tool that reads the world.
     """
 
     content: str | Callable[[MemorySnapshot], str]
@@ -142,6 +159,8 @@ class ToolOutcome:
     extra_entries: Sequence[TapeEntry] = ()
     buttons: tuple[tuple[str, str], ...] = ()
     question: str = ""
+    files: tuple[dict[str, Any], ...] = ()
+    from_outside: bool = False
 
     def text(self, snapshot: MemorySnapshot) -> str:
         """Return the content, cut to ``MAX_RESULT`` characters."""
@@ -172,10 +191,12 @@ class Availability:
     Attributes:
         problems: Whether there are uncompleted problems besides the general one.
         skills: Whether there are skills to read.
+        private: Whether nothing may leave the machine, because the problem at hand is private.
     """
 
     problems: bool = False
     skills: bool = False
+    private: bool = False
 
 
 class NoArguments(BaseModel):
@@ -188,6 +209,21 @@ Effect = Literal["reads_own", "reads_world", "writes_own", "acts"]
 """What a tool touches: ``reads_own`` and ``writes_own`` the session's tape and memory;
 ``reads_world`` brings in text from outside, which is nobody's word; ``acts`` changes something
 outside, and waits for a person's yes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """What the owner decided beforehand about calls of a tool that acts.
+
+    Attributes:
+        decision: ``always`` runs a call, ``ask`` has it wait for a yes, ``never`` refuses it.
+        by: Identity of the owner who decided.
+        reason: Why it is refused; empty if nobody allowed it.
+    """
+
+    decision: Literal["always", "ask", "never"]
+    by: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +240,9 @@ class Tool(Generic[ArgumentsT]):
         owner_only: Whether only an owner's turn may use it.
         idempotent: Whether a call that ``acts`` hands ``ToolContext.call_key`` on as an idempotency
             key, so that it may run again when a kill left its outcome unknown.
+        schema: JSON Schema that the model is shown; None makes it from ``arguments``.
+        permission: Returns what the owner decided beforehand about calls that act; None asks a
+            person each time.
     """
 
     name: str
@@ -215,6 +254,13 @@ class Tool(Generic[ArgumentsT]):
     effect: Effect = "acts"
     owner_only: bool = False
     idempotent: bool = False
+    schema: dict[str, Any] | None = None
+    permission: Callable[[ToolContext], Awaitable[Permission]] | None = None
+
+    @property
+    def goes_outside(self) -> bool:
+        """Whether a call carries its arguments out of the program."""
+        return self.effect in ("reads_world", "acts")
 
     @property
     def may_repeat(self) -> bool:
@@ -228,7 +274,8 @@ class Tool(Generic[ArgumentsT]):
 
     def spec(self) -> ToolSpec:
         """Return the tool as the model sees it."""
-        return ToolSpec(self.wire_name, self.description, deepcopy(_schema(self.arguments)))
+        schema = _schema(self.arguments) if self.schema is None else self.schema
+        return ToolSpec(self.wire_name, self.description, deepcopy(schema))
 
 
 @cache
@@ -275,10 +322,28 @@ def _without_references(schema: Any, known: dict[str, Any]) -> Any:
     return {key: _without_references(value, known) for key, value in schema.items()}
 
 
-class ToolRegistry:
-    """The tools that the model may call."""
+class ToolSource(Protocol):
+    """Tools that come and go while the program runs; their names differ from all others."""
 
-    def __init__(self, tools: Iterable[Tool[Any]] = ()) -> None:
+    async def offered(self, audience: Audience) -> list[Tool[Any]]:
+        """Return the tools that a turn may use, in a stable order."""
+        ...
+
+    def find(self, wire_name: str) -> Tool[Any] | None:
+        """Return a tool, even if it cannot be used now; None if there is none of this name."""
+        ...
+
+
+class ToolRegistry:
+    """The tools that the model may call.
+
+    Args:
+        tools: Tools that are there for good.
+        source: Tools that come and go; None if there are none.
+    """
+
+    def __init__(self, tools: Iterable[Tool[Any]] = (), source: ToolSource | None = None) -> None:
+        self._source = source
         self._tools = {tool.wire_name: tool for tool in tools}
         # Sorted once: a stable order keeps the prompt's prefix cacheable.
         self._specs = [
@@ -287,11 +352,25 @@ class ToolRegistry:
 
     def available_specs(self, available: Availability) -> list[ToolSpec]:
         """Return the specs of the tools that apply now."""
-        return [spec for tool, spec in self._specs if tool.applies(available)]
+        return [
+            spec
+            for tool, spec in self._specs
+            if tool.applies(available) and not (available.private and tool.goes_outside)
+        ]
+
+    async def source_specs(self, audience: Audience) -> list[ToolSpec]:
+        """Return the specs of the tools that came while the program runs, for these people."""
+        if self._source is None:
+            return []
+        return [tool.spec() for tool in await self._source.offered(audience)]
 
     def get(self, name: str) -> Tool[Any] | None:
         """Return the tool that a call names; None if there is none."""
-        return self._tools.get(name.replace(".", "_"))
+        wire_name = name.replace(".", "_")
+        tool = self._tools.get(wire_name)
+        if tool is None and self._source is not None:
+            return self._source.find(wire_name)
+        return tool
 
     def reading(self) -> ToolRegistry:
         """Return a registry of the tools that only read."""
@@ -307,6 +386,8 @@ class ToolRegistry:
             return ToolOutcome(f"There is no tool {call.name!r}. The tools are: {known}.", "error")
         if tool.owner_only and not context.by_owners:
             return ToolOutcome(f"Only an owner of the bot may use {tool.wire_name}.", "error")
+        if tool.goes_outside and context.memory.fold.compartments.is_private(context.problem):
+            return ToolOutcome("Not run: this problem is private, and nothing goes out.", "error")
         try:
             tool.arguments.model_validate_json(call.arguments or "{}")
         except ValidationError as error:
@@ -317,7 +398,8 @@ class ToolRegistry:
         """Run one call; return errors as a result that the model can correct."""
         if (refusal := self.check(call, context)) is not None:
             return refusal
-        tool = self._tools[call.name.replace(".", "_")]
+        tool = self.get(call.name)
+        assert tool is not None
         arguments = tool.arguments.model_validate_json(call.arguments or "{}")
         try:
             return await tool.run(arguments, context)
@@ -330,7 +412,8 @@ def _explain(tool: Tool[Any], error: ValidationError) -> str:
         f"{'.'.join(str(part) for part in error_details['loc']) or 'arguments'}: {error_details['msg']}"
         for error_details in error.errors(include_url=False, include_input=False)
     )
-    wanted = ", ".join(tool.arguments.model_fields) or "none"
+    named = tool.arguments.model_fields if tool.schema is None else tool.schema["properties"]
+    wanted = ", ".join(named) or "none"
     return (
         f"The arguments of {tool.wire_name} are wrong: {problems}. It takes: {wanted}. Try again."
     )

@@ -4,5 +4,6 @@ __all__ = [
     "attachments",
     "blobs",
     "documents",
+    "media_types",
     "postgres_blobs",
 ]

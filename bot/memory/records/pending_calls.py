@@ -9,10 +9,10 @@ Rule 4: whatever is missing or malformed is no yes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from bot.core.clock import format_time, parse_time
 from bot.memory.records.conversation_entries import AUTOMATION
@@ -148,15 +148,20 @@ def pending_entry(call: PendingCall, *, call_id: str, turn: str) -> TapeEntry:
     )
 
 
-def decided_entry(call: PendingCall, decision: Decision, by: str) -> TapeEntry:
+def decided_entry(
+    call: PendingCall, decision: Decision, by: str, *, standing: bool = False
+) -> TapeEntry:
     """Return the event that decides a call.
 
     Args:
         call: The call.
         decision: The decision.
         by: Who decided, as ``telegram:42``; empty if time did.
+        standing: Whether they decided beforehand, about all calls of the tool.
     """
-    data = {"number": call.number, "decision": decision, "by": by}
+    data: dict[str, object] = {"number": call.number, "decision": decision, "by": by}
+    if standing:
+        data["standing"] = True
     return event(TOOL_DECIDED, data, cause=_cause(call))
 
 
@@ -173,26 +178,45 @@ def started_entry(call: PendingCall) -> TapeEntry:
 
 
 def result_entries(
-    call: PendingCall, status: CallStatus, content: str, *, turn: str
+    call: PendingCall,
+    status: CallStatus,
+    content: str,
+    *,
+    turn: str,
+    files: Sequence[Mapping[str, Any]] = (),
 ) -> list[TapeEntry]:
-    """Return the result of an approved call, and the message that gives it to the model."""
+    """Return the result of an approved call, and the message that gives it to the model.
+
+    Args:
+        call: The call.
+        status: What became of it.
+        content: Its result.
+        turn: The running turn.
+        files: Records of files that came with it.
+    """
     told = {
         "ok": "The user approved it, and it ran",
         "error": "The user approved it, and it failed",
         "unknown": "The user approved it, but tapebot was stopped while it ran: it is not known whether it happened",
     }[status]
     text = f"{told}: call {call.number} ({call.tool})."
-    data = {"number": call.number, "status": status, "content": content}
     return [
-        event(TOOL_RESULT, data, turn=turn),
+        result_event(call, status, content, turn=turn),
         message(
             AUTOMATION,
             text,
             turn=turn,
             cause=_cause(call),
             **({"quote": content} if content.strip() else {}),
+            **({"attachments": [*files]} if files else {}),
         ),
     ]
+
+
+def result_event(call: PendingCall, status: CallStatus, content: str, *, turn: str) -> TapeEntry:
+    """Return the event that ends a call."""
+    data = {"number": call.number, "status": status, "content": content}
+    return event(TOOL_RESULT, data, turn=turn)
 
 
 def describe_call_event(entry: TapeEntry) -> str | None:
@@ -203,6 +227,7 @@ def describe_call_event(entry: TapeEntry) -> str | None:
     if entry.name == TOOL_DECIDED:
         told = {"yes": "was approved", "no": "was denied", "expired": "was not answered in time"}
         by = f" by {data['by']}" if data.get("by") else ""
+        by += ", beforehand" if data.get("standing") is True else ""
         return f"Call {number} {told.get(str(data.get('decision')), 'was decided')}{by}"
     if entry.name == TOOL_STARTED:
         return f"Call {number} runs"

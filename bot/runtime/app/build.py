@@ -13,6 +13,7 @@ from contextlib import (
 )
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import anyio
@@ -43,6 +44,7 @@ from bot.core.clock import Clock, SystemClock
 from bot.core.errors import SettingsError
 from bot.core.files import PRIVATE_FILE, private_directory
 from bot.core.ids import new_id
+from bot.core.telemetry.redaction import Redactor
 from bot.llm.base import Model
 from bot.memory.gate.write_gate import GateThresholds, WriteGate
 from bot.memory.session.linking.scope_registry import ScopeRegistry
@@ -61,6 +63,9 @@ from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 from bot.transfer.memory_archive import MemoryArchives
 from bot.transfer.memory_folder import MemoryFolder
+
+if TYPE_CHECKING:
+    from bot.mcp_client.client import McpClient
 
 logger = logging.getLogger(__name__)
 
@@ -83,6 +88,7 @@ class App:
         database_services: Connections, wake-ups and leases; None without a database.
         web: Configuration and logins of the website.
         memory_files: Readable copies of memory; None without a folder for them.
+        mcp: The MCP servers; None if none is configured.
     """
 
     settings: Settings
@@ -98,6 +104,7 @@ class App:
     database_services: DatabaseServices | None
     web: WebSetup
     memory_files: MemoryFolder | None
+    mcp: McpClient | None
 
 
 @asynccontextmanager
@@ -161,17 +168,24 @@ def _assemble(
     models = meter(models, spending)
     vectors = _vectors(settings, store, models, clock)
     memory_files = make_memory_files(settings, store, scopes, clock)
+    mcp = _mcp(settings, store=store, scopes=scopes, clock=clock, bus=bus, blobs=blobs)
     web = WebSetup(settings, store, access_control, scopes, clock, database is not None)
     services = _services(
         settings,
         bus=bus,
         store=store,
         agent=replace(
-            _agent(settings, clock, models, blobs, vectors, spending=spending), approvals=approvals
+            _agent(settings, clock, models, spending, blobs=blobs, vectors=vectors, mcp=mcp),
+            approvals=approvals,
         ),
         scopes=scopes,
         approvals=ApprovalCommands(approvals, bus),
-        commands=[pair_command(access_control), *link_commands(bus.send), *web.commands()],
+        commands=[
+            pair_command(access_control),
+            *link_commands(bus.send),
+            *web.commands(),
+            *_mcp_commands(mcp),
+        ],
         blobs=blobs,
         memory_files=memory_files,
     )
@@ -189,6 +203,7 @@ def _assemble(
         database_services=database,
         web=web,
         memory_files=memory_files,
+        mcp=mcp,
     )
 
 
@@ -325,14 +340,47 @@ def _attachments(
     )
 
 
+def _mcp(
+    settings: Settings,
+    *,
+    store: TapeStore,
+    scopes: ScopeRegistry,
+    clock: Clock,
+    bus: Bus,
+    blobs: Blobs,
+) -> McpClient | None:
+    if not settings.mcp:
+        return None
+    from bot.mcp_client.client import McpClient
+
+    return McpClient(
+        settings.mcp,
+        store,
+        scopes,
+        clock,
+        send=bus.send,
+        redact=Redactor(settings.secrets()),
+        blobs=blobs,
+    )
+
+
+def _mcp_commands(mcp: McpClient | None) -> list[Command]:
+    if mcp is None:
+        return []
+    from bot.mcp_client.command import mcp_command
+
+    return [mcp_command(mcp)]
+
+
 def _agent(
     settings: Settings,
     clock: Clock,
     models: Models,
+    spending: Spending,
+    *,
     blobs: Blobs,
     vectors: VectorIndex | None,
-    *,
-    spending: Spending,
+    mcp: McpClient | None,
 ) -> Agent:
     agent = Agent(
         model=models.main,
@@ -351,7 +399,7 @@ def _agent(
         spending=spending,
         presets=models.presets,
     )
-    return replace(agent, tools=ToolRegistry(builtin_tools(agent)))
+    return replace(agent, tools=ToolRegistry(builtin_tools(agent), mcp))
 
 
 def _services(

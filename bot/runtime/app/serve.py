@@ -151,6 +151,8 @@ def _start_sessions(app: App, tasks: TaskGroup, monitoring: MonitoringServer | N
         tasks.start_soon(app.vectors.run)
     if app.memory_files is not None:
         tasks.start_soon(app.memory_files.run)
+    if app.mcp is not None:
+        tasks.start_soon(app.mcp.run)
     if isinstance(app.model, Warmable):
         tasks.start_soon(_warm, app.model)
 

@@ -99,10 +99,13 @@ def _explain(detail: ErrorDetails) -> str:
         return _unknown(field)
     if field in TABLES:
         return _explain_table(detail)
+    if len(detail["loc"]) > 1 and info.annotation is not None and _is_table(info.annotation):
+        where = ".".join(map(str, detail["loc"][1:]))
+        return f"{PREFIX}{field.upper()}: {where}: {_reason(detail)}."
     types = get_args(info.annotation) or (info.annotation,)
     given = "a secret" if _holds_secret(info.annotation) else redact(repr(detail["input"]))
     own_words = detail["type"] == "value_error"
-    allowed = detail["msg"].removeprefix("Value error, ") if own_words else _allowed(info, types)
+    allowed = _reason(detail) if own_words else _allowed(info, types)
     return f"{PREFIX}{field.upper()}: given {given}; allowed: {allowed}."
 
 
@@ -111,13 +114,21 @@ def _explain_table(detail: ErrorDetails) -> str:
     field, *rest = (str(part) for part in detail["loc"])
     place = ".".join([field, *rest[:1]] if field == "models" else [field])
     inside = rest[1:] if field == "models" else rest
-    why = detail["msg"].removeprefix("Value error, ")
+    why = _reason(detail)
     if detail["type"] == "extra_forbidden":
         table = PresetSettings if field == "models" else RoleSettings
         hint = spelling_hint(inside[-1], {name: name for name in table.model_fields})
         return f"tapebot.toml [{place}] {inside[-1]}: there is no such setting{hint}."
     said = f"allowed: {why}" if detail["type"] == "value_error" else why[:1].lower() + why[1:]
     return " ".join([f"tapebot.toml [{place}]", *inside[:1]]) + f": {said}."
+
+
+def _is_table(kind: object) -> bool:
+    return getattr(kind, "__origin__", None) is dict
+
+
+def _reason(detail: ErrorDetails) -> str:
+    return detail["msg"].removeprefix("Value error, ")
 
 
 def _allowed(info: FieldInfo, types: tuple[Any, ...]) -> str:

@@ -22,6 +22,7 @@ from pydantic_settings import (
 
 from bot.core.addresses import host_and_port, web_address
 from bot.core.errors import SettingsError
+from bot.mcp_client.settings import McpServer, server_name
 from bot.runtime.settings.model_presets import (
     DEFAULT_PRESET,
     PresetSettings,
@@ -213,6 +214,10 @@ class Settings(ChannelSettings, BaseSettings):
     max_file_mb: int = Field(20, ge=1, le=2_000, description="Largest accepted file in megabytes.")
     user_name: Annotated[str, AfterValidator(person_name)] | None = Field(
         None, description="Your name in the console; unset: the system's name for you."
+    )
+    mcp: dict[Annotated[str, AfterValidator(server_name)], McpServer] = Field(
+        default_factory=dict,
+        description="MCP servers by name, as JSON; in tapebot.toml tables [mcp.NAME].",
     )
     tape_sync: Literal["always", "os"] = Field(
         "always", description="always: wait for the disk at each write; os: leave it to the system."

@@ -256,6 +256,50 @@ def test_what_dotenv_holds_for_libraries_reaches_them_but_overrules_nothing(monk
     assert "TAPEBOT_MAX_STEPS" not in os.environ
 
 
+def test_mcp_servers_are_tables_of_the_toml_file_and_their_keys_are_secrets(tmp_path):
+    (tmp_path / ".tapebot").mkdir()
+    (tmp_path / ".tapebot" / "tapebot.toml").write_text(
+        '[mcp.files]\ncommand = "npx"\nargs = ["server"]\nenv = {KEY = "key-of-files"}\n'
+        '[mcp.wiki]\nurl = "https://wiki.example/mcp"\nheaders = {Authorization = "Bearer of-wiki"}\n'
+        '[mcp.crm]\nurl = "https://crm.example/mcp"\n'
+        'oauth = {issuer = "https://id.example", client_id = "bot", client_secret = "of-crm"}\n'
+    )
+    settings = load_settings()
+    assert settings.mcp["files"].args == ("server",)
+    assert {"key-of-files", "Bearer of-wiki", "of-crm"} <= set(settings.secrets())
+    assert "of-" not in repr(settings.mcp)
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ('[mcp.files]\ncomand = "x"', "files.comand"),
+        ("[mcp.files]", "either command or url"),
+        ('[mcp.files]\ncommand = "x"\nurl = "https://x.example"', "either command or url"),
+        ('[mcp.Files_1]\ncommand = "x"', "at most 20 lower-case letters"),
+        ('[mcp.files]\nurl = "ftp://x"', "starts with http:// or https://"),
+        ('[mcp.files]\ncommand = "x"\nenv = {KEY = 123454321}', "files.env.KEY"),
+    ],
+)
+def test_a_wrong_table_of_an_mcp_server_is_told_with_its_place(table, told, tmp_path):
+    (tmp_path / ".tapebot").mkdir()
+    (tmp_path / ".tapebot" / "tapebot.toml").write_text(table)
+    lines = refusal()
+    assert told in "\n".join(lines)
+    assert all(line.startswith("TAPEBOT_MCP: ") for line in lines)
+    assert "123454321" not in "\n".join(lines)
+
+
+def test_without_a_server_nothing_of_mcp_is_loaded():
+    look = (
+        "import sys, bot.runtime.app, bot.runtime.app.build; "
+        "print([m for m in sys.modules if m in {'mcp', 'httpx2', 'bot.mcp_client.client'}])"
+    )
+    command = [sys.executable, "-c", look]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def example_values():
     return dict(re.findall(r"^#(TAPEBOT_\w+)=(.*)$", EXAMPLE, re.MULTILINE))
 
@@ -275,7 +319,7 @@ def test_each_value_of_the_example_file_is_valid_and_the_default_where_there_is_
     field = name.removeprefix(PREFIX).lower()
     given, default = getattr(load_settings(), field), getattr(Settings(_env_file=None), field)
     # What is unset in the example, or is the machine's own, has another value as its example.
-    assert given == default or default in (None, ()) or field == "timezone"
+    assert given == default or default in (None, (), {}) or field == "timezone"
 
 
 def test_the_example_file_as_a_whole_sets_nothing():

@@ -10,6 +10,7 @@ import pytest
 from acting import fetching_tool, lines_of, obeying, writing_tool
 
 from bot.bus import Address, Sender
+from bot.llm.presets import ModelPresets, Preset
 from bot.memory.session.scope.identities import LinkParty
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel
@@ -210,3 +211,16 @@ async def _again(host, text: str) -> str:
 async def _elsewhere(channel, text: str) -> str:
     sent = await channel.send(text, chat="2", sender=BOB, role="member")
     return await channel.wait_for_answer(sent)
+
+
+async def test_nothing_goes_out_of_a_private_problem(tmp_path, path):
+    model = ScriptedModel(obeying())
+    presets = ModelPresets([Preset("local", model, private=True)])
+    async with session_host(tmp_path, model, tools=[writing_tool(path)], presets=presets) as host:
+        await host.channel.ask("/problem new taxes")
+        await host.channel.ask("/problem private on")
+        assert "call 1" not in await host.channel.ask("write tea")
+        assert "file_write" not in {tool.name for tool in model.requests[-1].tools}
+        [result] = [entry for entry in await host.tape() if entry.kind == "tool_result"]
+        assert "this problem is private" in result.payload["content"]
+    assert lines_of(path) == []

@@ -1,0 +1,181 @@
+"""One server's connection: a task that opens it, keeps its list of tools, and opens it again."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+
+from bot.core.clock import Clock
+from bot.core.errors import McpUnavailable
+from bot.mcp_client.definitions import ToolDefinition
+from bot.mcp_client.results import RemoteResult
+from bot.mcp_client.settings import McpServer
+
+if TYPE_CHECKING:
+    from bot.mcp_client.client_session import McpSession
+
+logger = logging.getLogger(__name__)
+
+FIRST_DELAY = 1.0
+"""Seconds until a lost connection is opened again; doubled each time."""
+
+_LONGEST_DELAY = 300.0
+_STEADY_SECONDS = 60.0
+_CHECK_SECONDS = 300.0
+_LIST_PAUSE = 0.2
+
+
+class ServerConnection:
+    """The connection to one server. ``run`` owns it; ``call`` may be used from any task.
+
+    Args:
+        name: The server's name.
+        server: Its settings.
+        clock: For the delays between attempts.
+        redact: Removes secrets from what is logged and told.
+        listed: Awaited whenever the list of tools was read.
+
+    Attributes:
+        name: The server's name.
+        definitions: The tools that it listed last, by name; they stay while it is not there.
+        why: Why it is not there; empty while it is.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        server: McpServer,
+        clock: Clock,
+        redact: Callable[[str], str],
+        listed: Callable[[ServerConnection], Awaitable[None]],
+    ) -> None:
+        self.name = name
+        self.definitions: dict[str, ToolDefinition] = {}
+        self.why = "it was not reached yet"
+        self._server = server
+        self._clock = clock
+        self._redact = redact
+        self._listed = listed
+        self._session: McpSession | None = None
+        self._changed = anyio.Event()
+        self._end = ""
+        self._reported = False
+        self._tried = anyio.Event()
+        self._calls: set[anyio.CancelScope] = set()
+
+    @property
+    def connected(self) -> bool:
+        """Whether it can be called."""
+        return self._session is not None
+
+    async def wait_until_tried(self) -> None:
+        """Wait until the first attempt to connect succeeded or failed; the caller bounds it."""
+        await self._tried.wait()
+
+    async def run(self) -> None:
+        """Keep the connection open until cancelled."""
+        delay = FIRST_DELAY
+        try:
+            module = await anyio.to_thread.run_sync(
+                importlib.import_module, "bot.mcp_client.client_session", abandon_on_cancel=True
+            )
+        except ImportError:
+            self._lose('a package is missing; install "tapebot[mcp]"')
+            return
+        while True:
+            began = self._clock.monotonic()
+            try:
+                await self._stay_connected(module.open_session)
+            except Exception as error:  # noqa: BLE001 (a server's failure is its own: see below)
+                # Whatever a server makes the library raise must not reach the others.
+                self._lose(self._end or self._redact(module.explained(error)))
+            except BaseException:
+                self._session, self.why = None, "tapebot is stopping"
+                raise
+            if self._clock.monotonic() - began >= _STEADY_SECONDS:
+                delay = FIRST_DELAY
+            await self._clock.sleep(delay)
+            delay = min(delay * 2, _LONGEST_DELAY)
+
+    async def _stay_connected(self, open_session: Callable[..., Any]) -> None:
+        """Connect, and read the list of tools whenever it may have changed, until that fails."""
+        self._changed, self._end = anyio.Event(), ""
+        async with (
+            open_session(
+                self.name,
+                self._server,
+                self._redact,
+                changed=self._note_change,
+                ended=self._note_end,
+            ) as session,
+            anyio.create_task_group() as tasks,
+        ):
+            self.definitions = await session.list_tools()
+            self._session, self.why, self._reported = session, "", False
+            logger.info("the MCP server %s: %d tools", self.name, len(self.definitions))
+            await self._listed(self)
+            self._tried.set()
+            tasks.start_soon(session.watch)
+            while True:
+                with anyio.move_on_after(_CHECK_SECONDS):
+                    await self._changed.wait()
+                    if self._end:
+                        raise McpUnavailable(self._end)
+                    # A server may say it a thousand times a second.
+                    await self._clock.sleep(_LIST_PAUSE)
+                self._changed = anyio.Event()
+                self.definitions = await session.list_tools()
+                await self._listed(self)
+
+    def _note_change(self) -> None:
+        self._changed.set()
+
+    def _note_end(self, why: str) -> None:
+        """Let no more calls begin; the owner of the connection then leaves it."""
+        self._end = why
+        self._lose(why)
+        self._changed.set()
+
+    def _lose(self, why: str) -> None:
+        if not self._reported:
+            # Once while it is away: attempts to reach it again fail for many reasons.
+            logger.warning("the MCP server %s is not there now: %s", self.name, why)
+        self._session, self.why, self._reported = None, why, True
+        self._tried.set()
+        for scope in tuple(self._calls):
+            scope.cancel()
+
+    async def call(self, definition: ToolDefinition, arguments: dict[str, Any]) -> RemoteResult:
+        """Call a tool.
+
+        Raises:
+            McpUnavailable: The server is not there, or does not answer in time.
+        """
+        session, seconds = self._session, self._server.timeout
+        if session is None:
+            # Why is for people: it may be the server's words.
+            raise McpUnavailable(f"the MCP server {self.name} is not there now")
+        with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
+            self._calls.add(scope)
+            try:
+                return await session.call(definition.remote_name, arguments)
+            except McpUnavailable as error:
+                self._note_change()
+                raise McpUnavailable(f"the MCP server {self.name}: {error}") from error
+            finally:
+                self._calls.discard(scope)
+        # Reading the list again shows whether it hangs.
+        self._note_change()
+        what = (
+            "the connection ended"
+            if self._session is not session
+            else f"no answer within {seconds:g} seconds"
+        )
+        raise McpUnavailable(
+            f"the MCP server {self.name}: {what}; it is not known whether the call was carried out"
+        )

@@ -1,0 +1,270 @@
+"""Connections to MCP servers, bounded: no server can fill memory, or lead requests elsewhere.
+
+The library's own stdio transport collects a line of any length and inherits standard error; its HTTP
+transport reads JSON bodies of any length.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import anyio
+import httpx2
+from anyio.abc import Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+from mcp.client.stdio import get_default_environment
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+from bot.core.errors import McpUnavailable
+from bot.mcp_client.settings import McpOAuth, McpServer
+from bot.mcp_client.wording import one_line
+
+logger = logging.getLogger(__name__)
+
+Streams = tuple[Any, Any]
+
+MOST_BYTES = 4 * 1024 * 1024
+"""Largest message of a server."""
+
+_EXIT_SECONDS = 2.0
+_EXIT_POLL = 0.02
+_LONGEST_LOG_LINE = 500
+_MOST_LOG_LINES = 50
+_MOST_BAD_LINES = 1_000
+
+
+@asynccontextmanager
+async def stdio_transport(
+    name: str, server: McpServer, redact: Callable[[str], str], ended: Callable[[str], None]
+) -> AsyncGenerator[Streams]:
+    """Start a server's program and speak with it over its standard input and output.
+
+    Args:
+        name: The server's name, for the log.
+        server: Its settings.
+        redact: Removes secrets from what it writes to standard error.
+        ended: Called with the reason when nothing more can be read from it.
+
+    Raises:
+        McpUnavailable: The program cannot be started.
+    """
+    process = await _start(server)
+    incoming, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    to_server, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_read_messages, process, incoming, ended)
+        tasks.start_soon(_write_messages, process, outgoing)
+        tasks.start_soon(_log_errors, name, process, redact)
+        try:
+            yield from_server, to_server
+        finally:
+            for stream in (from_server, to_server):
+                stream.close()
+            # A cancelled program must not leave the server's process behind; each wait is bounded.
+            with anyio.CancelScope(shield=True):
+                await _stop(process)
+            tasks.cancel_scope.cancel()
+
+
+async def _start(server: McpServer) -> Process:
+    assert server.command is not None
+    given = {name: value.get_secret_value() for name, value in server.env.items()}
+    try:
+        return await anyio.open_process(
+            [server.command, *server.args],
+            env=get_default_environment() | given,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "its command or environment is malformed"
+        raise McpUnavailable(f"its program cannot be started ({reason})") from error
+
+
+async def _read_messages(
+    process: Process,
+    incoming: MemoryObjectSendStream[SessionMessage | Exception],
+    ended: Callable[[str], None],
+) -> None:
+    """Hand on each line of standard output that is a message; stop at one that is too long."""
+    assert process.stdout is not None
+    lines, bad, reason = BufferedByteReceiveStream(process.stdout), 0, "it ended"
+    async with incoming:
+        try:
+            while bad < _MOST_BAD_LINES:
+                line = await lines.receive_until(b"\n", MOST_BYTES)
+                try:
+                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                except ValueError:
+                    bad += 1
+                else:
+                    await incoming.send(SessionMessage(message))
+            reason = "it writes what is no message to its standard output"
+        except anyio.DelimiterNotFound:
+            reason = f"it sent a message of more than {MOST_BYTES:,} bytes"
+        except (anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            pass
+        ended(reason)
+
+
+async def _write_messages(
+    process: Process, outgoing: MemoryObjectReceiveStream[SessionMessage]
+) -> None:
+    assert process.stdin is not None
+    async with outgoing:
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+            async for sent in outgoing:
+                line = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await process.stdin.send(f"{line}\n".encode())
+
+
+async def _log_errors(name: str, process: Process, redact: Callable[[str], str]) -> None:
+    """Log the first lines that a server writes to standard error, and read the rest."""
+    assert process.stderr is not None
+    lines, logged = BufferedByteReceiveStream(process.stderr), 0
+    with suppress(anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError):
+        while logged < _MOST_LOG_LINES:
+            try:
+                line = await lines.receive_until(b"\n", 8 * _LONGEST_LOG_LINE)
+            except anyio.DelimiterNotFound:
+                line = await lines.receive(8 * _LONGEST_LOG_LINE)
+            text = redact(one_line(line.decode("utf-8", "replace"), _LONGEST_LOG_LINE))
+            if text:
+                logger.info("the MCP server %s: %s", name, text)
+                logged += 1
+        logger.info("the MCP server %s writes more, which is not logged", name)
+    with suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+        while True:
+            await process.stderr.receive()
+
+
+async def _stop(process: Process) -> None:
+    """Close a server's standard input, and end its process group if it does not end by itself."""
+    assert process.stdin is not None
+    with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        await process.stdin.aclose()
+    for wanted in (signal.SIGTERM, signal.SIGKILL):
+        if await _exits(process):
+            break
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, wanted)
+    with anyio.move_on_after(_EXIT_SECONDS):
+        await process.aclose()
+
+
+async def _exits(process: Process) -> bool:
+    # Not wait(): it also waits for pipes, which a child of the server may hold open.
+    with anyio.move_on_after(_EXIT_SECONDS):
+        while process.returncode is None:  # noqa: ASYNC110 (the process has no event)
+            await anyio.sleep(_EXIT_POLL)
+    return process.returncode is not None
+
+
+@asynccontextmanager
+async def http_transport(server: McpServer) -> AsyncGenerator[Streams]:
+    """Speak streamable HTTP with a server."""
+    assert server.url is not None
+    allowed = {_origin(server.url)} | ({_origin(server.oauth.issuer)} if server.oauth else set())
+    headers = {name: value.get_secret_value() for name, value in server.headers.items()}
+    async with (
+        httpx2.AsyncClient(
+            headers={**headers, "Accept-Encoding": "identity"},
+            auth=_oauth(server.url, server.oauth) if server.oauth is not None else None,
+            timeout=httpx2.Timeout(30, read=None),
+            transport=_BoundedTransport(allowed),
+        ) as client,
+        streamable_http_client(
+            server.url, http_client=client, max_sse_event_size=MOST_BYTES
+        ) as streams,
+    ):
+        yield streams
+
+
+class _BoundedTransport(httpx2.AsyncBaseTransport):
+    """Sends requests to known origins only, and bounds the bodies of their answers.
+
+    Args:
+        origins: The server's origin, and that of its authorization server.
+    """
+
+    def __init__(self, origins: set[tuple[str, str, int | None]]) -> None:
+        self._origins = origins
+        self._inner = httpx2.AsyncHTTPTransport()
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if _origin(str(request.url)) not in self._origins:
+            # A hostile server could otherwise send requests into the network that tapebot is in.
+            raise httpx2.ConnectError("the server leads to another address", request=request)
+        response = await self._inner.handle_async_request(request)
+        if response.headers.get("content-encoding", "identity") != "identity":
+            await response.aclose()
+            raise httpx2.DecodingError("the answer is compressed, unasked", request=request)
+        if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+            assert isinstance(response.stream, httpx2.AsyncByteStream)
+            response.stream = _BoundedStream(response.stream)
+        return response
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    """The body of an answer, up to ``MOST_BYTES``."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+        self._inner = inner
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        room = MOST_BYTES
+        async for chunk in self._inner:
+            room -= len(chunk)
+            if room < 0:
+                raise httpx2.StreamError("the answer is too large")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    parts = httpx2.URL(url)
+    return parts.scheme, parts.host, parts.port
+
+
+class _TokensInMemory:
+    """Keeps a login's tokens while the connection lasts."""
+
+    def __init__(self) -> None:
+        self._tokens: OAuthToken | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self._tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self._tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return None
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        del client_info
+
+
+def _oauth(url: str, login: McpOAuth) -> httpx2.Auth:
+    return ClientCredentialsOAuthProvider(
+        server_url=url,
+        storage=_TokensInMemory(),
+        client_id=login.client_id,
+        client_secret=login.client_secret.get_secret_value(),
+        scope=login.scope,
+        issuer=login.issuer,
+    )

@@ -1,0 +1,133 @@
+"""A server's tool is used where the owner allowed it, as the owner allowed it, and by nobody else."""
+
+from __future__ import annotations
+
+import pytest
+from mcp_talk import calls_of, obeying, offered, stdio_server, talk, tool, write_tools
+
+from bot.bus import Sender
+from bot.testing.host import session_host
+from bot.testing.scripted_model import ScriptedModel
+
+BOB = Sender("9", "Bob")
+
+
+@pytest.fixture
+def files(tmp_path):
+    folder = tmp_path / "files"
+    write_tools(folder, tool("echo"), tool("read"))
+    return folder
+
+
+@pytest.fixture
+async def host(tmp_path, files):
+    async with talk(tmp_path / "home", files=stdio_server(files)) as running:
+        yield running
+
+
+async def test_without_a_right_nothing_is_offered_and_a_call_is_refused(host, files):
+    answer = await host.channel.ask("use mcp_files_echo")
+    assert "Not run: mcp_files_echo may not be used; the owner has not allowed it here." in answer
+    assert offered(host) == []
+    assert calls_of(files) == []
+
+
+async def test_always_runs_a_call_without_asking_and_records_who_decided(host, files):
+    allowed = await host.channel.ask("/mcp allow files echo always")
+    assert allowed.startswith("Allowed: without asking, in the chat `fake:1`.")
+    assert "`Does it.`" in allowed
+    answer = await host.channel.ask('use mcp_files_echo {"text": "tea"}')
+    assert "echo: tea" in answer
+    assert offered(host) == ["mcp_files_echo"]
+    assert calls_of(files) == ['echo {"text": "tea"}']
+    [decided] = await host.events("tool.decided")
+    assert (decided.data["by"], decided.data["standing"]) == ("fake:7", True)
+    assert len(await host.events("tool.started")) == len(await host.events("tool.result")) == 1
+    assert await host.channel.ask("/approvals") == "Nothing waits for your yes."
+    [result] = [entry for entry in await host.tape() if entry.kind == "tool_result"]
+    assert result.meta["from_outside"] is True
+
+
+async def test_ask_has_each_call_wait_for_a_yes(host, files):
+    await host.channel.ask("/mcp allow files echo ask")
+    answer = await host.channel.ask('use mcp_files_echo {"text": "tea"}')
+    assert "May I run `mcp_files_echo`? (call 1)\n- text: `tea`" in answer
+    assert "I had read what is not your own words" not in answer
+    assert calls_of(files) == []
+    assert "> echo: tea" in await host.channel.ask("/approve 1")
+    assert calls_of(files) == ['echo {"text": "tea"}']
+    assert "not your own words: quoted text" in await host.channel.ask("use mcp_files_echo")
+
+
+async def test_a_right_that_is_taken_away_stops_a_call_that_was_approved_too_late(host, files):
+    await host.channel.ask("/mcp allow files echo ask")
+    await host.channel.ask("use mcp_files_echo")
+    await host.channel.ask("/mcp allow files echo never")
+    assert "may not be used" in await host.channel.ask("/approve 1")
+    assert calls_of(files) == []
+
+
+async def test_once_is_for_one_call(host, files):
+    await host.channel.ask("/mcp allow files echo once")
+    answer = await host.channel.ask("use mcp_files_echo and use mcp_files_echo")
+    assert "the owner allowed it once, and that is used up" in answer
+    assert calls_of(files) == ["echo {}"]
+    assert "one time, in the chat `fake:1`; used up" in await host.channel.ask("/mcp")
+    assert offered(host) == []
+
+
+async def test_a_chats_right_holds_in_that_chat_alone(host):
+    await host.channel.ask("/mcp allow files echo always here")
+    await host.channel.ask("hello", chat="2")
+    assert offered(host) == []
+    await host.channel.ask("hello")
+    assert offered(host) == ["mcp_files_echo"]
+
+
+async def test_a_persons_right_holds_where_only_they_are_answered(host):
+    await host.channel.ask("/mcp allow files echo always me")
+    await host.channel.ask("hello", chat="2")
+    assert offered(host) == ["mcp_files_echo"]
+    sent = await host.channel.send("hello", chat="3", sender=BOB, role="member")
+    await host.channel.wait_for_answer(sent)
+    assert offered(host) == []
+
+
+async def test_the_narrowest_right_counts(host):
+    await host.channel.ask("/mcp allow files echo always everybody")
+    await host.channel.ask("/mcp allow files echo never here")
+    await host.channel.ask("hello")
+    assert offered(host) == []
+    sent = await host.channel.send("hello", chat="3", sender=BOB, role="member")
+    await host.channel.wait_for_answer(sent)
+    assert offered(host) == ["mcp_files_echo"]
+
+
+async def test_only_an_owner_may_look_or_decide(host):
+    for command in ("/mcp", "/mcp allow files echo always everybody"):
+        sent = await host.channel.send(command, chat="3", sender=BOB, role="member")
+        assert "Only an owner" in await host.channel.wait_for_answer(sent)
+
+
+async def test_rights_outlive_the_program(tmp_path, files):
+    servers = {"files": stdio_server(files)}
+    async with talk(tmp_path / "home", **servers) as host:
+        await host.channel.ask("/mcp allow files echo always")
+    # At once after a start the first turn waits for the server.
+    async with session_host(tmp_path / "home", ScriptedModel(obeying), mcp=servers) as host:
+        sent = await host.channel.send("use mcp_files_echo", message_id="later")
+        assert "echo: " in await host.channel.wait_for_answer(sent)
+
+
+async def test_what_is_mistyped_is_answered_with_what_exists(host):
+    assert "Did you mean `files`?" in await host.channel.ask("/mcp fils")
+    assert "Did you mean `echo`?" in await host.channel.ask("/mcp allow files ecko always")
+    assert "`here`, `me` or `everybody`" in await host.channel.ask("/mcp allow files echo ask you")
+    assert "For example" in await host.channel.ask("/mcp allow files echo sometimes")
+    shown = await host.channel.ask("/mcp files echo")
+    assert "in its own words:\n`Does it.`" in shown
+    assert [b.command for b in host.channel.answers[-1].buttons] == [
+        "/mcp allow files echo ask",
+        "/mcp allow files echo always",
+        "/mcp allow files echo never",
+    ]
