@@ -17,5 +17,6 @@ __all__ = [
     "turn_history",
     "views",
     "vision",
+    "web",
     "workspace_files",
 ]

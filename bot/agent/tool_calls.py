@@ -22,6 +22,7 @@ from bot.core.errors import MemoryRefused
 from bot.core.telemetry.metrics import TOOL_SECONDS
 from bot.core.telemetry.tracing import span
 from bot.llm.base import ModelReply, ToolCall, Usage
+from bot.memory.records.attachments import attachment_record
 from bot.memory.records.conversation_entries import QUESTION
 from bot.memory.records.evidence import FROM_OUTSIDE
 from bot.memory.records.pending_calls import (
@@ -212,7 +213,7 @@ class ToolCallRunner:
                 outcome = await self._run_permitted(turn, tool, call)
                 status = "ok" if outcome.status == "ok" else "error"
             content = outcome.text(session.zone.read())
-            made = result_entries(call, status, content, turn=turn, files=outcome.files)
+            made = result_entries(call, status, content, turn=turn, attachments=outcome.attachments)
             await session.tape.append_many([*outcome.extra_entries, *made])
             if session.agent.approvals is not None:
                 await session.agent.approvals.close(call.number)
@@ -308,8 +309,8 @@ def _result(
     )
     if outside:
         entry = entry.with_meta(**{FROM_OUTSIDE: True})
-    if outcome.files:
-        entry = entry.with_meta(attachments=[*outcome.files])
+    if outcome.attachments:
+        entry = entry.with_meta(attachments=list(map(attachment_record, outcome.attachments)))
     if not outcome.buttons:
         return entry
     asking = {

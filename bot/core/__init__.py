@@ -5,6 +5,7 @@ __all__ = [
     "clock",
     "database",
     "errors",
+    "fetch",
     "files",
     "http",
     "ids",

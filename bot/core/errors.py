@@ -25,6 +25,7 @@ TapebotError
 ├── ChannelRefused           a platform refuses the bot: token, intents
 ├── FileUnavailable          an attachment cannot be fetched
 ├── InvalidRecurrence        a rule of times is malformed, or never matches
+├── FetchFailed              a web page or a search's results cannot be had
 ├── ModelError
 │   ├── TransientModelError  may succeed later (rate limit, timeout, broken connection, 5xx)
 │   ├── ContextOverflow      the prompt is longer than the model's window
@@ -152,6 +153,10 @@ class FileUnavailable(TapebotError):
 
 class InvalidRecurrence(TapebotError):
     """A rule of times is malformed, or never matches; the text says why."""
+
+
+class FetchFailed(TapebotError):
+    """A web page or a search's results cannot be had; the text says why."""
 
 
 class ModelError(TapebotError):

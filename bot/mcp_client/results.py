@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from bot.agent.tools.registry import MAX_RESULT, ToolOutcome
 from bot.bus.media.blobs import Blobs
 from bot.bus.media.media_types import IMAGES, media_type
 from bot.mcp_client.wording import one_line, printable
+from bot.memory.records.attachments import EntryAttachment
 
 _MOST_FILES = 10
 
@@ -71,11 +71,11 @@ async def kept_result(
         notes.append(f"({size - (MAX_RESULT - 2_000)} more characters were left out)")
     content = "\n".join(filter(None, [shown, *notes])) or "(an empty result)"
     status = "error" if result.failed else "ok"
-    return ToolOutcome(content, status, files=tuple(files), from_outside=True)
+    return ToolOutcome(content, status, attachments=tuple(files), from_outside=True)
 
 
-async def _kept(file: RemoteFile, blobs: Blobs | None) -> tuple[dict[str, Any] | None, str]:
-    """Keep a file; return its record and a note for the model."""
+async def _kept(file: RemoteFile, blobs: Blobs | None) -> tuple[EntryAttachment | None, str]:
+    """Keep a file; return it as an attachment, and a note for the model."""
     what = f"{file.kind} {file.name}"
     if file.data is None:
         return None, f"({what}: malformed, not kept)"
@@ -87,11 +87,5 @@ async def _kept(file: RemoteFile, blobs: Blobs | None) -> tuple[dict[str, Any] |
     except OSError as error:
         return None, f"({what}: not kept, {error.strerror})"
     kind = file.kind if file.kind != "image" or mime in IMAGES else "document"
-    record = {
-        "kind": kind,
-        "name": file.name,
-        "mime": mime,
-        "size": len(file.data),
-        "blob": name,
-    }
+    record = EntryAttachment(kind, file.name, mime, len(file.data), name)
     return record, f"({what}, {mime}, {len(file.data):,} bytes: kept)"

@@ -18,6 +18,7 @@ from bot.core.errors import MemoryRefused, TapebotError
 from bot.llm.base import Model, ToolCall, ToolSpec, Usage
 from bot.memory.gate.secret_detection import check_no_secret
 from bot.memory.gate.write_support import check_instructions
+from bot.memory.records.attachments import EntryAttachment
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.state.zone import MemoryZone, ZoneEdit
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
@@ -149,7 +150,7 @@ class ToolOutcome:
         extra_entries: Entries that are written together with the result.
         buttons: Labels and commands, shown below the question.
         question: Question to the user, shown below the turn's answer; not for the model.
-        files: Records of files that came with it, as in the meta of a message with attachments.
+        attachments: Files in the blob store that the result shows; they are erased with it.
         from_outside: Whether the content is nobody's word, as that of a tool that reads the world.
     """
 
@@ -159,7 +160,7 @@ class ToolOutcome:
     extra_entries: Sequence[TapeEntry] = ()
     buttons: tuple[tuple[str, str], ...] = ()
     question: str = ""
-    files: tuple[dict[str, Any], ...] = ()
+    attachments: tuple[EntryAttachment, ...] = ()
     from_outside: bool = False
 
     def text(self, snapshot: MemorySnapshot) -> str:

@@ -1,7 +1,7 @@
-"""Extract text from documents: text in any encoding, and PDF.
+"""Extract text from documents: text in any encoding, PDF, and web pages.
 
-A PDF is read by a subprocess with bounded time and memory, so that a hostile file costs seconds and
-never blocks the bot.
+PDFs and web pages are read by a subprocess with bounded time and memory, so that a hostile file
+costs seconds and never blocks the bot.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.to_thread
 
-from bot.bus.media import pdf_program as extract
+from bot.bus.media import document_program as program
 from bot.bus.media.media_types import PDF
 
 logger = logging.getLogger(__name__)
@@ -30,10 +29,14 @@ MAX_CHARACTERS = 50_000
 """The most characters of text from a document."""
 
 PDF_SECONDS = 10.0
-"""The most seconds to read a PDF, while its chat waits."""
+"""The most seconds to read a PDF or a web page, while its chat waits."""
 
 UNREADABLE = "this kind of file cannot be read"
-_BROKE = "the PDF cannot be read: it breaks the reader"
+_NO_TEXT = "the file has no text"
+_NOTES = {
+    program.PDF_KIND: (program.SLOW, "the PDF cannot be read: it breaks the reader"),
+    program.HTML_KIND: (program.SLOW_PAGE, "the page cannot be read: it breaks the reader"),
+}
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -56,10 +59,14 @@ class DocumentText:
     Attributes:
         text: The text; None if it could not be read.
         note: What could not be read, and why, for people; None if all was read.
+        title: The title that a web page states; empty if unknown.
+        date: The date of a web page, ISO 8601; empty if unknown.
     """
 
     text: str | None
     note: str | None = None
+    title: str = ""
+    date: str = ""
 
 
 async def read_document(
@@ -74,18 +81,18 @@ async def read_document(
         seconds: The most seconds for a PDF.
     """
     if mime == PDF:
-        return await _read_pdf(data, limit, seconds)
+        return await _read_apart(program.PDF_KIND, data, limit, seconds)
     return await anyio.to_thread.run_sync(read_text, data, limit)
 
 
 def read_text(data: bytes, limit: int = MAX_CHARACTERS) -> DocumentText:
     """Decode text in any encoding, cut to a limit; refuse binary files."""
-    text = _decode(data)
+    text = decode_text(data)
     if text is None:
         return DocumentText(None, UNREADABLE)
     shown = _visible_text(text, limit + 1)
     if not shown:
-        return DocumentText(None, "the file has no text")
+        return DocumentText(None, _NO_TEXT)
     if len(shown) > limit:
         note = f"only the first {limit:,} of {len(text):,} characters were read"
         return DocumentText(shown[:limit], note)
@@ -106,7 +113,8 @@ def _visible_text(text: str, most: int) -> str:
     return shown.rstrip()
 
 
-def _decode(data: bytes) -> str | None:
+def decode_text(data: bytes) -> str | None:
+    """Return the text of bytes in any encoding; None if they are no text."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data.decode(encoding, "replace")
@@ -134,19 +142,34 @@ def _utf16_byte_order(sample: bytes) -> str | None:
     return "utf-16-be" if high == 0 and low > half * 3 // 5 else None
 
 
-async def _read_pdf(data: bytes, limit: int, seconds: float) -> DocumentText:
-    script = Path(extract.__file__)
+async def read_page(
+    page: str, address: str, *, limit: int = MAX_CHARACTERS, seconds: float = PDF_SECONDS
+) -> DocumentText:
+    """Return the main text of a web page as Markdown, or a note on why there is none.
+
+    Args:
+        page: The page's HTML.
+        address: Its address, by which relative links are completed.
+        limit: The most characters.
+        seconds: The most seconds.
+    """
+    data = page.encode("utf-8", "replace")
+    return await _read_apart(program.HTML_KIND, data, limit, seconds, address)
+
+
+async def _read_apart(
+    kind: str, data: bytes, limit: int, seconds: float, *more: str
+) -> DocumentText:
+    slow, broke = _NOTES[kind]
     # Isolated: it gets neither the environment's secrets nor modules of the current folder.
-    arguments = [str(limit), str(seconds * 2 / 3), str(os.getpid())]
-    command = [sys.executable, "-I", str(script), *arguments]
+    arguments = [kind, str(limit), str(seconds * 2 / 3), str(os.getpid()), *more]
+    command = [sys.executable, "-I", program.__file__, *arguments]
     done: subprocess.CompletedProcess[bytes] | None = None
     with anyio.move_on_after(seconds) as bound:
         done = await _run(command, data)
     if bound.cancelled_caught or (done is not None and done.returncode == -signal.SIGXCPU):
-        return DocumentText(None, extract.SLOW)
-    return (
-        DocumentText(None, _BROKE) if done is None or done.returncode else _pdf_reading(done.stdout)
-    )
+        return DocumentText(None, slow)
+    return DocumentText(None, broke) if done is None or done.returncode else _text_of(done.stdout)
 
 
 async def _run(command: list[str], data: bytes) -> subprocess.CompletedProcess[bytes] | None:
@@ -162,9 +185,12 @@ async def _run(command: list[str], data: bytes) -> subprocess.CompletedProcess[b
     return done
 
 
-def _pdf_reading(output: bytes) -> DocumentText:
+def _text_of(output: bytes) -> DocumentText:
     found: dict[str, Any] = json.loads(output)
-    if found["text"] is None:
-        return DocumentText(None, found["note"])
-    text = _UNSHOWN.sub("", found["text"]).encode("utf-8", "replace").decode().strip()
-    return DocumentText(text, found["note"])
+    title, date = (_shown(found.get(key) or "") for key in ("title", "date"))
+    text = _shown(found["text"] or "") or None
+    return DocumentText(text, found["note"] or (None if text else _NO_TEXT), title, date)
+
+
+def _shown(text: str) -> str:
+    return _UNSHOWN.sub("", text).encode("utf-8", "replace").decode().strip()

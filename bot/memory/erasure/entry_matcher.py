@@ -90,7 +90,7 @@ class ErasureMatcher:
         inbound: Platform ids of the erased messages, by tape.
         turns: Turns that answered the erased messages, by tape.
         uncounted: Of these, what made the request, was erased before, or is an answer.
-        blobs: Files attached to the erased messages.
+        blobs: Files attached to the erased messages, and pages that tools kept.
         matcher: Words and passages of the erased facts and messages.
         lines: Lines of these texts as written, without short ones.
         listed_messages: The first erased messages, for display.
@@ -236,6 +236,8 @@ class ErasureMatcher:
             entry: The entry.
             origins: The tapes that the entry was copied from, if the tape is a fork.
         """
+        if entry.kind == "tool_result":
+            self.blobs |= blobs_in(entry)
         if entry.kind == "event" and entry.name == FACTS_EVENT:
             self._record(tape, entry)
         elif entry.kind == "event" and entry.name in CHAIN_EVENTS:
@@ -353,11 +355,7 @@ class ErasureMatcher:
             return
         if is_erased(entry):
             self.uncounted.add((tape, entry.id))
-        self.blobs |= {
-            entry_attachment.blob
-            for entry_attachment in attachments_in(entry.meta)
-            if entry_attachment.blob is not None
-        }
+        self.blobs |= blobs_in(entry)
         if is_persons_entry(entry):
             self._take_said(tape, entry)
         elif isinstance(turn := entry.meta.get("turn"), str):
@@ -429,6 +427,11 @@ class ErasureMatcher:
         if not places <= self.evidence:
             self.evidence |= places
             self.needs_another_pass = True
+
+
+def blobs_in(entry: TapeEntry) -> set[str]:
+    """Return the names of an entry's files in the blob store."""
+    return {file.blob for file in attachments_in(entry.meta) if file.blob is not None}
 
 
 def is_persons_entry(entry: TapeEntry) -> bool:

@@ -64,7 +64,8 @@ class ErasurePreview:
         affected_records: Numbers of records of the memory bus that lose text.
         repeated: Number of other entries that hold all the words of the query.
         not_permitted_count: Number of matching facts and messages that the person may not erase.
-        blobs: Files attached to the erased messages.
+        blobs: Files attached to the erased messages, and pages that tools kept; those that another
+            entry refers to stay.
         lines: Lines of the erased messages and facts as written.
         redactions: Remaining texts of the messages that lose only some sentences, by tape and id,
             without the request.

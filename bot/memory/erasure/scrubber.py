@@ -184,7 +184,9 @@ class _Scrub:
         return {
             key: value if key in fixed or key in left else self.label(key, value)
             for key, value in meta.items()
-            if key != "layer" or not self.wording.matches(str(value))
+            if (key != "layer" or not self.wording.matches(str(value)))
+            # A page goes as a whole: its words are not searched.
+            and (key != "attachments" or entry.kind != "tool_result")
         }
 
     def label(self, key: str, value: Any) -> Any:

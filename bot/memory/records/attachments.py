@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from bot.llm.base import estimate_tokens
@@ -41,6 +41,7 @@ class EntryAttachment:
         blob: Name in the blob store; None if the file was not kept.
         text: Extracted text or transcript; None if there is none.
         note: Why the file was not kept or not read.
+        url: Address of a web page that a tool read; None for a file that a person sent.
     """
 
     kind: str
@@ -50,6 +51,7 @@ class EntryAttachment:
     blob: str | None = None
     text: str | None = None
     note: str | None = None
+    url: str | None = None
 
     @property
     def is_viewable_image(self) -> bool:
@@ -66,6 +68,11 @@ def attachments_in(meta: Mapping[str, Any]) -> tuple[EntryAttachment, ...]:
     """Return the files in an entry's meta."""
     given = meta.get("attachments")
     return tuple(map(_attached, filter(_is_one, given))) if isinstance(given, list) else ()
+
+
+def attachment_record(entry_attachment: EntryAttachment) -> dict[str, Any]:
+    """Return a file as it is written to an entry's meta."""
+    return {key: value for key, value in asdict(entry_attachment).items() if value is not None}
 
 
 def describe_attachments(
@@ -126,6 +133,7 @@ def _attached(given: Mapping[str, Any]) -> EntryAttachment:
         blob=text("blob"),
         text=text("text"),
         note=text("note"),
+        url=text("url"),
     )
 
 

@@ -9,12 +9,13 @@ Rule 4: whatever is missing or malformed is no yes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from bot.core.clock import format_time, parse_time
+from bot.memory.records.attachments import EntryAttachment, attachment_record
 from bot.memory.records.conversation_entries import AUTOMATION
 from bot.memory.records.tombstones import ERASED_TEXT
 from bot.tape.entries import TapeEntry, event, message
@@ -183,7 +184,7 @@ def result_entries(
     content: str,
     *,
     turn: str,
-    files: Sequence[Mapping[str, Any]] = (),
+    attachments: Sequence[EntryAttachment] = (),
 ) -> list[TapeEntry]:
     """Return the result of an approved call, and the message that gives it to the model.
 
@@ -192,7 +193,7 @@ def result_entries(
         status: What became of it.
         content: Its result.
         turn: The running turn.
-        files: Records of files that came with it.
+        attachments: Files that came with it.
     """
     told = {
         "ok": "The user approved it, and it ran",
@@ -208,7 +209,7 @@ def result_entries(
             turn=turn,
             cause=_cause(call),
             **({"quote": content} if content.strip() else {}),
-            **({"attachments": [*files]} if files else {}),
+            **({"attachments": list(map(attachment_record, attachments))} if attachments else {}),
         ),
     ]
 

@@ -55,6 +55,7 @@ from bot.runtime.app.models import Models, make_models, meter
 from bot.runtime.app.residual_files import ResidualFiles
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.app.web import WebSetup
+from bot.runtime.app.web_tools import make_web_tools
 from bot.runtime.sessions.poison_messages import PoisonMessages
 from bot.runtime.sessions.services import ContextLimits, SessionServices
 from bot.runtime.sessions.supervisor import Supervisor
@@ -399,7 +400,8 @@ def _agent(
         spending=spending,
         presets=models.presets,
     )
-    return replace(agent, tools=ToolRegistry(builtin_tools(agent), mcp))
+    tools = [*builtin_tools(agent), *make_web_tools(settings, blobs, clock)]
+    return replace(agent, tools=ToolRegistry(tools, mcp))
 
 
 def _services(

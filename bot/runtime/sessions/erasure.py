@@ -20,6 +20,7 @@ from bot.core.errors import (
     TapeNotFound,
     TapeWriteError,
 )
+from bot.memory.erasure.entry_matcher import blobs_in
 from bot.memory.erasure.erasure_candidates import (
     CandidateCollector,
     ErasurePreview,
@@ -29,7 +30,6 @@ from bot.memory.erasure.erasure_messages import ErasureResult
 from bot.memory.erasure.erasure_plan import ErasurePhase, ErasurePlan, SourceTape
 from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.erasure.erasure_requests import find_erasure_result, result_event
-from bot.memory.records.attachments import attachments_in
 from bot.memory.session.linking.scope_registry import ScopeRegistry, is_shared_scope
 from bot.memory.session.vector_index import VectorIndex
 from bot.tape.entries import TapeEntry
@@ -193,12 +193,13 @@ class Eraser:
     ) -> ErasureResult:
         plan, sources = survey.plan, survey.sources
         memory = self.collector.memory
+        unused = await self._unused_blobs(survey.blobs, plan, sources)
+        # Before the entries that refer to them: after a kill nothing else would.
+        places = await self.erase_residual_files((), unused) if unused else 0
         later, seen = await self._erase_repeated(plan, sources, {})
-        places = self._changed
+        places += self._changed
         words = {*plan.matcher.all_texts(), *plan.query.text_matcher().all_texts(), *survey.lines}
-        places += await self.erase_residual_files(
-            sorted(words), await self._unused_blobs(survey.blobs, plan)
-        )
+        places += await self.erase_residual_files(sorted(words), ())
         for phase in (ErasurePhase.SAID, ErasurePhase.BELIEVED):
             await self._erase_all(plan, later[phase])
         seen = await self._erase_later(plan, sources, seen)
@@ -304,17 +305,19 @@ class Eraser:
                 f"the vectors of {tape} could not be erased ({error.strerror}); try again"
             ) from error
 
-    async def _unused_blobs(self, blobs: Collection[str], plan: ErasurePlan) -> list[str]:
-        """Return the blobs that no remaining entry on any tape refers to."""
+    async def _unused_blobs(
+        self, blobs: Collection[str], plan: ErasurePlan, sources: Iterable[SourceTape]
+    ) -> list[str]:
+        """Return the blobs that no entry on any tape refers to after the erasure."""
         left = set(blobs)
+        erased_from = {source.name: source for source in sources}
 
         def look(tape: str, entry: TapeEntry) -> None:
-            if (tape, entry.id) not in plan.messages:
-                left.difference_update(
-                    entry_attachment.blob
-                    for entry_attachment in attachments_in(entry.meta)
-                    if entry_attachment.blob
-                )
+            used = blobs_in(entry) & left
+            if used and (source := erased_from.get(tape)) is not None:
+                found = plan.replacement(source, entry)
+                used &= blobs_in(entry if found is None else found[1])
+            left.difference_update(used)
 
         if left:
             for tape in await self._store.list_tapes():

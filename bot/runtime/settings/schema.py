@@ -193,6 +193,20 @@ class Settings(ChannelSettings, BaseSettings):
         None,
         description="Public https address of the site; unset: the local address.",
     )
+    web_search: Literal["off", "ddgs", "searxng", "brave", "tavily"] | None = Field(
+        None, description="Search engine of the model; unset: ddgs if web-tools is installed."
+    )
+    web_search_url: Annotated[str, AfterValidator(web_address)] | None = Field(
+        None, description="Address of the SearXNG server, or of another engine's interface."
+    )
+    web_search_key: SecretStr | None = Field(None, description="Key for Brave or Tavily.")
+    web_fetch: Literal["off", "on"] | None = Field(
+        None,
+        description="Whether the model may read web pages; unset: on if web-tools is installed.",
+    )
+    web_fetch_ports: Annotated[tuple[Annotated[int, Field(ge=1, le=65_535)], ...], NoDecode] = (
+        Field((80, 443), description="Ports of pages that it may read, separated by commas.")
+    )
     owners: Annotated[tuple[PersonOrChat, ...], NoDecode] = Field(
         (), description="People who own the bot, such as telegram:42, separated by commas."
     )
@@ -281,7 +295,7 @@ class Settings(ChannelSettings, BaseSettings):
             return cls.model_fields[info.field_name].get_default(call_default_factory=True)
         return value
 
-    @field_validator("tape_sync", "log_level", mode="before")
+    @field_validator("tape_sync", "log_level", "web_search", "web_fetch", mode="before")
     @classmethod
     def _any_case(cls, value: object) -> object:
         return value.strip().lower() if isinstance(value, str) else value

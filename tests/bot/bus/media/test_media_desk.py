@@ -185,7 +185,7 @@ async def test_documents_that_wait_to_be_read_keep_no_photo_out(blobs, tmp_path,
         f"while not os.path.exists({str(may_end)!r}): time.sleep(0.01)\n"
         'print(\'{"text": "read", "note": null}\')\n'
     )
-    monkeypatch.setattr(reading.extract, "__file__", str(slow))
+    monkeypatch.setattr(reading.program, "__file__", str(slow))
     one, taken, fetched, all_fetched = desk(blobs), [], [], anyio.Event()
 
     async def document(number: int) -> None:

@@ -92,7 +92,7 @@ async def test_a_pdf_that_cannot_be_read_says_why(data, note):
 async def test_a_pdf_that_keeps_its_reader_busy_for_ever_costs_bounded_time(tmp_path, monkeypatch):
     busy = tmp_path / "busy.py"
     busy.write_text("import sys; sys.stdin.buffer.read()\nwhile True: pass\n")
-    monkeypatch.setattr(reading.extract, "__file__", str(busy))
+    monkeypatch.setattr(reading.program, "__file__", str(busy))
     with anyio.fail_after(30):
         found = await read_document(pdf(["x"]), PDF, seconds=0.3)
     assert found.note == "reading the PDF took too long"
@@ -125,8 +125,8 @@ runpy.run_path(READER, run_name="__main__")
 @pytest.mark.slow
 async def test_what_was_read_before_a_page_that_takes_too_long_is_kept(tmp_path, monkeypatch):
     late = tmp_path / "late.py"
-    late.write_text(LATE.replace("READER", repr(reading.extract.__file__)))
-    monkeypatch.setattr(reading.extract, "__file__", str(late))
+    late.write_text(LATE.replace("READER", repr(reading.program.__file__)))
+    monkeypatch.setattr(reading.program, "__file__", str(late))
     with anyio.fail_after(60):
         found = await read_document(bomb(4, after=["Dear Ada"]), PDF, seconds=60)
     note = "only the first 1 of 2 pages were read: the rest took too long"
@@ -138,9 +138,9 @@ def test_a_reader_that_cannot_look_at_the_time_is_ended_by_the_system():
     """Where a library never comes back to Python, no handler of signals runs."""
     code = (
         "import runpy, signal, sys; signal.setitimer = lambda *_: None; "
-        f"runpy.run_path({reading.extract.__file__!r}, run_name='__main__')"
+        f"runpy.run_path({reading.program.__file__!r}, run_name='__main__')"
     )
-    command = [sys.executable, "-c", code, "50000", "0.5", str(os.getpid())]
+    command = [sys.executable, "-c", code, "pdf", "50000", "0.5", str(os.getpid())]
     done = subprocess.run(command, input=bomb(4), capture_output=True, timeout=30, check=False)
     assert done.returncode == -signal.SIGXCPU
 
@@ -150,7 +150,7 @@ async def test_a_reader_that_the_system_ended_took_too_long(tmp_path, monkeypatc
     ended.write_text(
         "import os, signal, sys\nsys.stdin.buffer.read()\nos.kill(os.getpid(), signal.SIGXCPU)\n"
     )
-    monkeypatch.setattr(reading.extract, "__file__", str(ended))
+    monkeypatch.setattr(reading.program, "__file__", str(ended))
     with anyio.fail_after(20):
         found = await read_document(pdf(["x"]), PDF)
     assert found.note == "reading the PDF took too long"
@@ -158,7 +158,7 @@ async def test_a_reader_that_the_system_ended_took_too_long(tmp_path, monkeypatc
 
 PARENT = r"""
 import os, subprocess, sys
-command = [sys.executable, "-I", sys.argv[1], "50000", "60", str(os.getpid())]
+command = [sys.executable, "-I", sys.argv[1], "pdf", "50000", "60", str(os.getpid())]
 child = subprocess.Popen(command, stdin=subprocess.PIPE)
 child.stdin.write(sys.stdin.buffer.read())
 child.stdin.close()
@@ -169,7 +169,7 @@ child.wait()
 
 
 async def test_a_reader_ends_with_the_bot_that_was_killed():
-    command = [sys.executable, "-c", PARENT, reading.extract.__file__]
+    command = [sys.executable, "-c", PARENT, reading.program.__file__]
     async with await anyio.open_process(command, stderr=subprocess.DEVNULL) as parent:
         assert parent.stdin is not None
         assert parent.stdout is not None
@@ -189,7 +189,7 @@ async def test_a_reader_ends_with_the_bot_that_was_killed():
 async def test_a_pdf_that_kills_its_reader_is_only_a_word(tmp_path, monkeypatch, program):
     broken = tmp_path / "broken.py"
     broken.write_text(program)
-    monkeypatch.setattr(reading.extract, "__file__", str(broken))
+    monkeypatch.setattr(reading.program, "__file__", str(broken))
     with anyio.fail_after(20):
         found = await read_document(pdf(["x"]) + bytes(4_000_000), PDF)
     assert found.note == "the PDF cannot be read: it breaks the reader"
@@ -208,6 +208,6 @@ async def test_no_secret_of_the_environment_reaches_the_reader(tmp_path, monkeyp
         "import json, os, sys\nsys.stdin.buffer.read()\n"
         "print(json.dumps({'text': ' '.join(os.environ) or 'nothing', 'note': None}))\n"
     )
-    monkeypatch.setattr(reading.extract, "__file__", str(spy))
+    monkeypatch.setattr(reading.program, "__file__", str(spy))
     found = await read_document(pdf(["x"]), PDF)
     assert "TAPEBOT" not in (found.text or "")

@@ -1,4 +1,4 @@
-"""Extract text from a PDF on standard input as JSON; run as a program of its own.
+"""Extract text from a PDF or a web page on standard input as JSON; run as a program of its own.
 
 It imports nothing of tapebot, so that it starts fast, and gets no environment. A damaged or hostile
 file affects only this process, which has bounded memory and time and no secrets, and ends when the
@@ -19,7 +19,11 @@ import time
 from types import FrameType
 from typing import Any
 
+PDF_KIND = "pdf"
+HTML_KIND = "html"
+
 SLOW = "reading the PDF took too long"
+SLOW_PAGE = "reading the page took too long"
 
 _MEMORY = 1 << 30
 _LOOK = 0.25  # seconds between two checks of the time and of the parent process
@@ -28,14 +32,18 @@ _DAMAGED = "the PDF is damaged and cannot be read"
 _EMPTY = "no text was found in the PDF; scanned pages cannot be read"
 _LOCKED = "the PDF has a password and cannot be read"
 _TOO_BIG = "the PDF needs too much memory to be read"
+_NO_WORDS = "no text was found in the page; it may need a browser"
+_HEAVY = "the page needs too much memory to be read"
+_ODD = "the page cannot be read: its HTML breaks the reader"
+_PLAIN = "the page is large: its menus and other small texts are in between"
 
 
 class _TooLong(BaseException):
     """The time is up; no ``Exception``, because pypdf swallows those."""
 
 
-def extract(data: bytes, limit: int) -> dict[str, Any]:
-    """Return ``text`` and ``note``, each of which may be None.
+def extract_pdf(data: bytes, limit: int) -> dict[str, Any]:
+    """Return ``text`` and ``note`` of a PDF, each of which may be None.
 
     Args:
         data: The PDF.
@@ -77,6 +85,68 @@ def extract(data: bytes, limit: int) -> dict[str, Any]:
     return _partial(parts, limit, cut)
 
 
+def extract_html(page: str, limit: int, address: str) -> dict[str, Any]:
+    """Return ``text``, ``note``, ``title`` and ``date`` of a web page, any of which may be None.
+
+    Args:
+        page: The HTML.
+        limit: The most characters of text.
+        address: The page's address, by which relative links are completed.
+    """
+    import trafilatura
+
+    found: dict[str, Any] = {"title": None, "date": None, "text": None}
+    note = None
+    try:
+        tree = trafilatura.load_html(page)
+        if tree is None:
+            # No HTML, though the server calls it that.
+            plain = "" if "<" in page else page.strip()
+            return _partial([plain], limit, None if plain else _NO_WORDS)
+        try:
+            found = _main_text(tree, address)
+        except _TooLong:
+            note = _PLAIN
+        text = found.pop("text") or _all_text(tree)
+    except MemoryError:
+        return _result(None, _HEAVY)
+    except _TooLong:
+        return _result(None, SLOW_PAGE)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, AssertionError):
+        # trafilatura raises any of these on odd pages.
+        return _result(None, _ODD)
+    if not text.strip():
+        return _result(None, _NO_WORDS) | found
+    return _partial([text.strip()], limit, note) | found
+
+
+def _main_text(tree: Any, address: str) -> dict[str, Any]:
+    """Return ``title``, ``date`` and ``text`` of a web page without its menus, as Markdown."""
+    import trafilatura
+
+    # trafilatura itself completes links by the host alone.
+    tree.make_links_absolute(address, handle_failures="ignore")
+    found = trafilatura.bare_extraction(
+        tree,
+        url=address,
+        favor_recall=True,
+        include_links=True,
+        include_formatting=True,
+        with_metadata=True,
+    )
+    known = isinstance(found, trafilatura.settings.Document)
+    return {key: getattr(found, key) if known else None for key in ("title", "date", "text")}
+
+
+def _all_text(tree: Any) -> str:
+    """Return all text of a web page, menus included; fast, for pages without a main text."""
+    from lxml import etree
+
+    unseen = ("script", "style", "noscript", "template", etree.Comment)
+    etree.strip_elements(tree, *unseen, with_tail=False)
+    return "\n".join(filter(None, (part.strip() for part in tree.itertext())))
+
+
 def _partial(parts: list[str], limit: int, note: str | None) -> dict[str, Any]:
     text = "\n\n".join(parts)
     if len(text) > limit:
@@ -112,13 +182,22 @@ def _bounded(seconds: float, parent: int) -> None:
 
 def main() -> None:
     """Extract the text within limits, and print the result."""
-    limit, seconds, parent = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+    kind, limit, seconds, parent = (
+        sys.argv[1],
+        int(sys.argv[2]),
+        float(sys.argv[3]),
+        int(sys.argv[4]),
+    )
     _bounded(seconds, parent)
     logging.disable()
     try:
-        found = extract(sys.stdin.buffer.read(), limit)
-    except _TooLong:  # outside pypdf: while reading the input or joining the text
-        found = _result(None, SLOW)
+        data = sys.stdin.buffer.read()
+        if kind == HTML_KIND:
+            found = extract_html(data.decode("utf-8", "replace"), limit, sys.argv[5])
+        else:
+            found = extract_pdf(data, limit)
+    except _TooLong:  # outside the libraries: while reading the input or joining the text
+        found = _result(None, SLOW_PAGE if kind == HTML_KIND else SLOW)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     sys.stdout.write(json.dumps(found))

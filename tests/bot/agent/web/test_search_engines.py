@@ -1,0 +1,170 @@
+"""What search engines give, and how the program copes with those that refuse or misbehave."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import anyio
+import pytest
+from odd_server import odd_server, packed, reply
+
+from bot.agent.web import search_engines
+from bot.agent.web.search_engines import DdgsEngine, SearchHit, brave, searxng, tavily
+from bot.core.errors import FetchFailed
+
+HIT = SearchHit("Ferry times", "https://ferry.example/", "Leaves at nine.", "2026-05-06")
+
+
+@pytest.fixture
+async def server():
+    async with odd_server() as running:
+        yield running
+
+
+def as_json(value: object, **more: str) -> bytes:
+    return reply(json.dumps(value), "application/json", **more)
+
+
+async def test_searxng_is_asked_for_json(server):
+    result = {
+        "title": "Ferry  times",
+        "url": HIT.address,
+        "content": "Leaves\nat nine.",
+        "publishedDate": "2026-05-06",
+    }
+    server.answers["/search?q=ferry+%26+train&format=json"] = as_json({"results": [result]})
+    found = await searxng(server.url("/", host="127.0.0.1")).search("ferry & train", 5)
+    assert found == [HIT]
+
+
+async def test_brave_gets_the_key_in_its_header(server):
+    result = {
+        "title": HIT.title,
+        "url": HIT.address,
+        "description": HIT.text,
+        "page_age": HIT.date,
+    }
+    path = "/b?q=ferry&count=5&text_decorations=false"
+    server.answers[path] = as_json({"web": {"results": [result]}})
+    assert await brave("my-key", server.url("/b", host="127.0.0.1")).search("ferry", 5) == [HIT]
+    assert "x-subscription-token: my-key\r\n" in server.requests[0].lower()
+
+
+async def test_tavily_gets_the_key_in_its_header(server):
+    result = {
+        "title": HIT.title,
+        "url": HIT.address,
+        "content": HIT.text,
+        "published_date": HIT.date,
+    }
+    server.answers["/t"] = as_json({"results": [result]})
+    assert await tavily("my-key", server.url("/t", host="127.0.0.1")).search("ferry", 5) == [HIT]
+    assert server.requests[0].startswith("POST /t")
+    assert "authorization: bearer my-key\r\n" in server.requests[0].lower()
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (reply(status="401 Unauthorized"), "check TAPEBOT_WEB_SEARCH_KEY"),
+        (reply(status="429 Too Many Requests"), "allows no more searches now"),
+        (reply(status="302 Found", Location="http://127.0.0.1/"), "answered with the status 302"),
+        (reply(status="500 Broken"), "answered with the status 500"),
+        (reply("<html>", "text/html"), "is no JSON"),
+        (reply("[" * 100_000, "application/json"), "is no JSON"),
+        (reply(b"[" + b" " * 3_000_000 + b"]", "application/json"), "cannot be reached, or its"),
+        (reply(packed(b" " * 100), "application/json", Content_Encoding="gzip"), "its answer is"),
+        (b"no http\r\n\r\n", "its answer is broken"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+async def test_an_engine_that_refuses_or_misbehaves_is_told_without_the_key(server, answer, why):
+    server.answers["/t"] = answer
+    with pytest.raises(FetchFailed) as caught:
+        await tavily("my-key", server.url("/t", host="127.0.0.1")).search("ferry", 5)
+    assert why in str(caught.value)
+    assert "my-key" not in str(caught.value)
+
+
+async def test_a_silent_engine_costs_bounded_time(server, monkeypatch):
+    async def silent(_):
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr(search_engines, "SEARCH_SECONDS", 0.3)
+    server.answers["/t"] = silent
+    with pytest.raises(FetchFailed, match="did not answer in time"):
+        await tavily("my-key", server.url("/t", host="127.0.0.1")).search("ferry", 5)
+
+
+async def test_hits_that_are_none_are_left_out(server):
+    odd = [None, 7, {}, {"url": "javascript:alert(1)"}, {"url": "http://a b"}, {"url": 5}]
+    long = {"url": "https://a.example/", "title": "t" * 999, "content": "c" * 9_999}
+    server.answers["/t"] = as_json({"results": [*odd, long, *[long] * 50]})
+    found = await tavily("my-key", server.url("/t", host="127.0.0.1")).search("ferry", 3)
+    assert len(found) == 3
+    assert (len(found[0].title), len(found[0].text)) == (200, 500)
+
+
+def engine(tmp_path, program: str, **more: float) -> DdgsEngine:
+    """Return a ddgs engine that runs another program in place of the library's."""
+    path = tmp_path / "program.py"
+    path.write_text(f"import sys\nasked = sys.stdin.read()\n{program}")
+    return DdgsEngine([sys.executable, "-I", str(path)], **more)
+
+
+async def test_public_engines_are_asked_in_a_process_without_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAPEBOT_MODEL_API_KEY", "sk-secret")
+    found = await engine(
+        tmp_path,
+        "import json, os\nasked = json.loads(asked)\n"
+        "hit = {'title': asked['query'], 'href': 'https://a.example', 'body': ' '.join(os.environ)}\n"
+        "print(json.dumps({'hits': [hit] * 9}))",
+    ).search("ferry", 4)
+    assert len(found) == 4
+    assert (found[0].title, found[0].address) == ("ferry", "https://a.example")
+    assert "TAPEBOT" not in found[0].text
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        ("sys.exit(3)", "the search broke"),
+        ("print('{')", "is no JSON"),
+        ('print(\'{"error": "nobody is there"}\')', "nobody is there; try later"),
+    ],
+)
+async def test_a_search_that_fails_says_so(tmp_path, program, why):
+    with pytest.raises(FetchFailed) as caught:
+        await engine(tmp_path, program).search("ferry", 4)
+    assert why in str(caught.value)
+
+
+async def test_a_search_that_hangs_is_ended(tmp_path):
+    hanging = engine(tmp_path, "import time\nwhile True: time.sleep(1)", seconds=0.5)
+    with pytest.raises(FetchFailed, match="in time; try later, or set another engine"):
+        await hanging.search("ferry", 4)
+
+
+async def test_public_engines_are_asked_one_search_at_a_time(tmp_path):
+    lock = tmp_path / "lock"
+    program = (
+        f"import os, time\nos.mkdir({str(lock)!r})\ntime.sleep(0.05)\nos.rmdir({str(lock)!r})\n"
+        "print('{}')"
+    )
+    one = engine(tmp_path, program)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(one.search, "ferry", 4)
+    assert not lock.exists()
+
+
+async def test_the_librarys_program_says_that_no_engine_can_be_reached():
+    """Without a network the real library is run to its end."""
+    unshared = ["unshare", "--net", "--map-root-user"]
+    probe = await anyio.run_process([*unshared, "true"], check=False)
+    if probe.returncode:
+        pytest.skip("this machine lets no process leave its network")
+    command = [*unshared, sys.executable, "-I", search_engines.ddgs_program.__file__]
+    with pytest.raises(FetchFailed, match="no public search engine"):
+        await DdgsEngine(command, seconds=60).search("ferry", 4)
