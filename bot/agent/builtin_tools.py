@@ -9,7 +9,7 @@ from bot.agent.subtask import recall_tool_for
 from bot.agent.tools.memory import MEMORY_TOOLS
 from bot.agent.tools.problem import PROBLEM_TOOL
 from bot.agent.tools.registry import Tool
-from bot.agent.tools.schedule import schedule_tool
+from bot.agent.tools.schedule import schedule_list_tool, schedule_tool
 from bot.agent.tools.skills import skill_tool
 from bot.agent.tools.tape import HANDOFF_TOOL
 
@@ -26,5 +26,6 @@ def builtin_tools(agent: Agent) -> list[Tool[Any]]:
         HANDOFF_TOOL,
         PROBLEM_TOOL,
         schedule_tool(agent.clock.now, agent.timezone_name),
+        schedule_list_tool(agent.clock.now, agent.timezone_name),
         skill_tool(agent.workspace.read_skill),
     ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from bot.agent.agent import Agent
 from bot.agent.context import ModelContext, RenderedMessages, records_tail
-from bot.agent.prompt import PromptInputs, system_prompt
+from bot.agent.prompt import PromptInputs, TaskKind, system_prompt
 from bot.agent.tools.registry import Audience, Availability
 from bot.agent.views.automatic_recall import MIN_RECALL_BUDGET, AutomaticRecall
 from bot.agent.views.exact import AnchorReader
@@ -65,7 +65,7 @@ class RequestBuilder:
         zone: The session's memory zone.
         images: Tracks which images the model accepts.
         memory: The session's long-term memory.
-        task: Whether the requests are for a sub-task instead of a conversation.
+        task: The kind of task that the requests are for; None for a conversation.
         rendered: Cache of rendered messages.
         recalled: Automatic recall for the newest message.
         anchors: Reads the anchors in view.
@@ -78,7 +78,7 @@ class RequestBuilder:
     zone: MemoryZone
     images: ImageTracker
     memory: LongTermMemory
-    task: bool = False
+    task: TaskKind | None = None
     rendered: RenderedMessages = field(default_factory=dict)
     recalled: AutomaticRecall = field(default_factory=AutomaticRecall)
     anchors: AnchorReader = field(init=False)
@@ -129,7 +129,12 @@ class RequestBuilder:
         skills = (await self.agent.workspace.read()).skills
         tools = self.agent.tools
         private = self.agent.private
-        available = Availability(problems=open_ones, skills=bool(skills), private=private)
+        available = Availability(
+            problems=open_ones,
+            skills=bool(skills),
+            scheduled=self.task == "schedule",
+            private=private,
+        )
         always = tools.available_specs(available)
         return always if private else [*always, *await tools.source_specs(self.audience())]
 

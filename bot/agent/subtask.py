@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bot.agent.agent import Agent
+from bot.agent.prompt import TaskKind
 from bot.agent.request_builder import RequestBuilder
 from bot.agent.tool_calls import ToolCallRunner
 from bot.agent.tools.recall import RECALL_TOOL, recall_tool
@@ -57,10 +58,12 @@ class SubTaskRunner:
     Args:
         agent: The model, its limits, and the tools that a sub-task may use: read-only tools,
             without the one that runs sub-tasks.
+        kind: What the models are called for.
     """
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, kind: TaskKind = "task") -> None:
         self._agent = agent
+        self._kind = kind
 
     async def run(self, instructions: str, context: ToolContext) -> ToolOutcome:
         """Run a sub-task; a model error becomes its result.
@@ -98,14 +101,14 @@ class SubTaskRunner:
         turn, most = new_id("task"), self._agent.max_steps
         told = {
             "sent": format_time(context.zone.now()),
-            "tz": self._agent.timezone_name,
+            "tz": session.fold.schedules.zone_name or self._agent.timezone_name,
             "turn": turn,
         }
         await fork.append(message("user", instructions, sender={"name": "tapebot"}, **told))
         while not task.text:
             calls.memory_seen = context.zone.read()
             built = await session.build(closing=task.steps + 1 >= most)
-            with spends_as("task"):
+            with spends_as(self._kind):
                 reply = await session.agent.model.complete(built.request)
             task.steps += 1
             task.spent += reply.usage
@@ -127,6 +130,7 @@ class SubTaskRunner:
             prompt_snapshot=memory,
             facts=FactFold(compartments=Compartments(active_problem=problem)),
         )
+        fold.schedules.zone_name = context.memory.fold.schedules.zone_name
         fork.stamp = lambda entry: with_problem(entry, problem)
         fork.observe(fold.apply)
         agent = replace(
@@ -137,7 +141,9 @@ class SubTaskRunner:
             builder=DEFAULT_BUILDER,
         )
         images = ImageTracker(None)
-        return RequestBuilder(agent, fork, fold, context.zone, images, context.memory, task=True)
+        return RequestBuilder(
+            agent, fork, fold, context.zone, images, context.memory, task=self._kind
+        )
 
 
 def recall_tool_for(agent: Agent) -> Tool[Any]:

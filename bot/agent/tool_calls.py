@@ -323,9 +323,5 @@ def _result(
 def pending_question(entries: Sequence[TapeEntry], turn: str) -> tuple[str, list[list[str]]]:
     """Return the questions that a turn's tools ask the user, and their buttons; may be empty."""
     asking = question_results(entries, turn)
-    if not asking:
-        return "", []
-    # Each call that waits for a yes is asked for; else a newer question replaces the older one.
-    shown = [entry for entry in asking if entry.payload.get("status") == "pending"] or asking[-1:]
-    questions = [str(entry.payload.get(QUESTION, "")) for entry in shown]
-    return "\n\n".join(questions), [button for one in shown for button in one.payload["buttons"]]
+    questions = [str(entry.payload.get(QUESTION, "")) for entry in asking]
+    return "\n\n".join(questions), [button for one in asking for button in one.payload["buttons"]]

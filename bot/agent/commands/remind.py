@@ -47,7 +47,7 @@ async def set_schedule(arguments: str, context: CommandContext, kind: Kind) -> C
 def confirmation(schedule: Schedule, schedules: SessionSchedules) -> str:
     """Return the sentence that repeats what was set, with its time and zone, as Markdown."""
     text = escape_markdown(" ".join(schedule.text.split()))
-    when = when_text(schedule, schedules.now())
+    when = when_text(schedule, schedules.now(), schedules.fold.schedules.quiet)
     if schedule.kind == "task":
         return f"⚙ Task {schedule.number}: **{text}**\n{_capitalized(when)}."
     return f"⏰ Reminder {schedule.number}: **{text}**\n{_capitalized(when)}."

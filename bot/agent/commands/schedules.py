@@ -5,7 +5,6 @@ Permissions: in a group a member may change the schedules that they set, and an 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
@@ -17,8 +16,7 @@ from bot.agent.schedules.history import read_firings
 from bot.agent.schedules.wording import day_and_time, escape_markdown, listed, when_text
 from bot.bus import Button
 from bot.core.errors import ScheduleRefused
-from bot.memory.records.schedules import QUIET_HOURS_SET, Schedule, read_quiet_hours
-from bot.tape.entries import event
+from bot.memory.records.schedules import Schedule
 
 _NOTHING = (
     "Nothing is scheduled here. `/remind tomorrow at 17:00 call mom` sets a reminder, and "
@@ -26,7 +24,6 @@ _NOTHING = (
 )
 _HINT = "`/schedules pause N`, `resume N`, `change N ...` and `delete N` change one."
 _QUIET_HINT = "Write them as `/schedules quiet 22:00-07:00`, or `/schedules quiet off`."
-_QUIET = re.compile(r"(\d{1,2})(?::(\d\d))? ?(?:-|–|to) ?(\d{1,2})(?::(\d\d))?")
 _MOST_BUTTONS = 3
 _LONGEST_SNOOZE = 60 * 24 * 7
 _STATUSES = {
@@ -42,7 +39,7 @@ async def _list(page: int, context: CommandContext) -> CommandReply:
     if not schedules.live:
         return CommandReply("\n\n".join([_NOTHING, *_quiet_note(context)]))
     waiting = sorted(schedules.live.values(), key=lambda one: (one.next is None, one.next or now))
-    lines = "\n".join(listed(one, now) for one in waiting)
+    lines = "\n".join(listed(one, now, schedules.quiet) for one in waiting)
     text = "\n\n".join([f"**Schedules**\n{lines}", *_quiet_note(context), _HINT])
     shown, turning = paginate(text, page, "/schedules page")
     mine = [one for one in waiting if _may_change(one, context)]
@@ -98,7 +95,7 @@ async def _delete(rest: str, context: CommandContext) -> CommandReply:
 async def _done(rest: str, context: CommandContext) -> CommandReply:
     schedule = _own(split_word(rest)[0], context)
     if schedule.recurs and schedule.ended is None:
-        when = when_text(schedule, context.schedules.now())
+        when = when_text(schedule, context.schedules.now(), context.fold.schedules.quiet)
         return CommandReply(f"✔ {_text(schedule)}\n{when[:1].upper()}{when[1:]}.")
     ended = await context.schedules.end(schedule, "done")
     return CommandReply(f"✔ {_text(schedule)}", extra_entries=[ended])
@@ -133,23 +130,8 @@ async def _task(rest: str, context: CommandContext) -> CommandReply:
 async def _quiet(rest: str, context: CommandContext) -> CommandReply:
     if not rest:
         return CommandReply(" ".join([*_quiet_note(context), _QUIET_HINT]))
-    if rest.lower() == "off":
-        return CommandReply("There are no quiet hours now.", extra_entries=[event(QUIET_HOURS_SET)])
-    found = _QUIET.fullmatch(rest.strip())
-    ends = [f"{int(hour):02}:{minute or '00'}" for hour, minute in _pairs(found)]
-    quiet = read_quiet_hours(*ends) if ends else None
-    if quiet is None:
-        return CommandReply(f"I do not understand these hours. {_QUIET_HINT}")
-    data = {"from": ends[0], "to": ends[1]}
-    return CommandReply(
-        f"Quiet hours are {quiet.text} ({context.schedules.zone_name}). In them I send only "
-        "reminders that are set once, for exactly that time. Everything else comes when they end.",
-        extra_entries=[event(QUIET_HOURS_SET, data)],
-    )
-
-
-def _pairs(found: re.Match[str] | None) -> list[tuple[str, str]]:
-    return [] if found is None else [(found[1], found[2]), (found[3], found[4])]
+    text, entry = context.schedules.set_quiet_hours(rest)
+    return CommandReply(text, extra_entries=[entry])
 
 
 async def _history(rest: str, context: CommandContext) -> CommandReply:

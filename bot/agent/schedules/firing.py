@@ -99,7 +99,11 @@ def decide_firing(
         return None
     instant, missed = _newest(schedule, due, now)
     upcoming = next_occurrence(schedule.rule, now, schedule.zone)
-    if quiet is not None and quiet.contains(now, schedule.zone) and not _is_exact(schedule):
+    if (
+        quiet is not None
+        and quiet.contains(now, schedule.zone)
+        and not schedule.ignores_quiet_hours
+    ):
         return Firing(schedule, "held", instant, quiet.end_after(now, schedule.zone), missed)
     meant = schedule.held or instant
     if schedule.recurs and now - instant > STALE:
@@ -107,10 +111,6 @@ def decide_firing(
     late = now - instant > LATE
     was_off = late and (noticed is None or noticed - due > LATE)
     return Firing(schedule, "late" if late else "sent", meant, upcoming, missed, was_off)
-
-
-def _is_exact(schedule: Schedule) -> bool:
-    return schedule.kind == "reminder" and not schedule.recurs
 
 
 def _newest(schedule: Schedule, due: datetime, now: datetime) -> tuple[datetime, int]:

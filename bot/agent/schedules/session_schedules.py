@@ -20,14 +20,16 @@ from bot.language.spoken_times import SpokenTime, find_reminder, find_time
 from bot.memory.gate.secret_detection import detect_secret
 from bot.memory.records.schedules import (
     MOST_SCHEDULES,
+    QUIET_HOURS_SET,
     Author,
     Ending,
     Kind,
     Schedule,
     find_zone,
+    read_quiet_hours,
 )
 from bot.memory.session.state.session_fold import SessionFold
-from bot.tape.entries import TapeEntry
+from bot.tape.entries import TapeEntry, event
 from bot.tape.service import TapeService
 
 LONGEST_TEXT = 2_000
@@ -39,6 +41,7 @@ _EXAMPLES = (
 )
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d")
 _CRON = re.compile(r"(?:[\d*][\w*/,#?-]*\s+){3}[\w*][\w*/,#?-]*\s+[\w*][\w*/,#?-]*", re.ASCII)
+_QUIET = re.compile(r"(\d{1,2})(?::(\d\d))? ?(?:-|–|to) ?(\d{1,2})(?::(\d\d))?")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "`": "`"}
 
 
@@ -171,6 +174,26 @@ class SessionSchedules:
         """End a schedule; the caller appends the event."""
         await self._write_due(replace(schedule, next=None))
         return schedule.end(why)
+
+    def set_quiet_hours(self, text: str) -> tuple[str, TapeEntry]:
+        """Return what to say of quiet hours given as ``22:00-07:00`` or ``off``, and the event.
+
+        Raises:
+            ScheduleRefused: They are neither.
+        """
+        if text.strip().lower() == "off":
+            return "There are no quiet hours now.", event(QUIET_HOURS_SET)
+        found = _QUIET.fullmatch(text.strip())
+        pairs = [(found[1], found[2]), (found[3], found[4])] if found is not None else []
+        ends = [f"{int(hour):02}:{minute or '00'}" for hour, minute in pairs]
+        quiet = read_quiet_hours(*ends) if ends else None
+        if quiet is None:
+            raise ScheduleRefused("quiet hours are written as `22:00-07:00`, or `off`")
+        told = (
+            f"Quiet hours are {quiet.text} ({self.zone_name}). In them I send only reminders that "
+            "are set once, for exactly that time. Everything else comes when they end."
+        )
+        return told, event(QUIET_HOURS_SET, {"from": ends[0], "to": ends[1]})
 
     def read_when(self, text: str, asked_at: datetime) -> tuple[Rule, str]:
         """Read a time at the start or the end of a text, or a cron expression in quotes.

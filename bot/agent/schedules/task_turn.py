@@ -25,6 +25,9 @@ class TaskTurn(Turn):
         session: Builds requests from the session's state.
         on_tool: Called with the name of each tool before it runs.
         schedule: The schedule.
+
+    Attributes:
+        schedule: As given.
     """
 
     def __init__(
@@ -36,14 +39,14 @@ class TaskTurn(Turn):
         super().__init__(session, on_tool)
         # Messages that arrive meanwhile are no part of the task.
         self.alone = True
-        self._schedule = schedule
+        self.schedule = schedule
         self._task_agent = replace(session.agent, tools=session.agent.tools.reading())
 
     async def _run(self) -> None:
         self._calls.memory_seen = self._zone.read()
-        schedule = self._schedule
+        schedule = self.schedule
         context = replace(self._calls.context(self.id, "task"), problem=schedule.problem)
-        outcome = await SubTaskRunner(self._task_agent).run(schedule.text, context)
+        outcome = await SubTaskRunner(self._task_agent, "schedule").run(schedule.text, context)
         text = outcome.text(self._zone.read())
         if outcome.status != "ok":
             title = " ".join(schedule.text.split())[:_SHOWN]

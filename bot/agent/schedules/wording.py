@@ -13,6 +13,7 @@ from bot.memory.records.schedules import (
     SCHEDULE_FIRED,
     SCHEDULE_SET,
     TIMEZONE_SET,
+    QuietHours,
     Schedule,
     read_schedule,
 )
@@ -37,8 +38,8 @@ def day_and_time(moment: datetime, zone: ZoneInfo, now: datetime) -> str:
     return f"{clock_time(moment, zone)} {near or f'on {date}'}"
 
 
-def when_text(schedule: Schedule, now: datetime) -> str:
-    """Return when a schedule comes next, with its zone and its rule."""
+def when_text(schedule: Schedule, now: datetime, quiet: QuietHours | None) -> str:
+    """Return when a schedule comes next, with its zone, its rule, and what quiet hours do to it."""
     zone = schedule.zone
     recurs = not isinstance(schedule.rule, Once)
     if schedule.next is None:
@@ -50,16 +51,27 @@ def when_text(schedule: Schedule, now: datetime) -> str:
         )
         day = f"{near or ''}{local:%A}, {local.day} {local:%B %Y}"
         upcoming = f"{'next ' if recurs else ''}{day}, at {clock_time(schedule.next, zone)}"
+    kept = _kept_text(schedule, quiet)
     if not recurs:
-        return f"{upcoming} ({schedule.zone_name})"
-    return f"{describe_rule(schedule.rule, zone)} ({schedule.zone_name}); {upcoming}"
+        return f"{upcoming} ({schedule.zone_name}){kept}"
+    return f"{describe_rule(schedule.rule, zone)} ({schedule.zone_name}); {upcoming}{kept}"
 
 
-def listed(schedule: Schedule, now: datetime) -> str:
+def _kept_text(schedule: Schedule, quiet: QuietHours | None) -> str:
+    upcoming = schedule.next
+    if quiet is None or upcoming is None or schedule.ignores_quiet_hours:
+        return ""
+    if not quiet.contains(upcoming, schedule.zone):
+        return ""
+    end = clock_time(quiet.end_after(upcoming, schedule.zone), schedule.zone)
+    return f", which is in quiet hours: it comes when they end, at {end}"
+
+
+def listed(schedule: Schedule, now: datetime, quiet: QuietHours | None) -> str:
     """Return a schedule as one line of a list."""
     mark = "⏰" if schedule.kind == "reminder" else "⚙"
     text = escape_markdown(shorten(" ".join(schedule.text.split()), _LISTED))
-    return f"**{schedule.number}.** {mark} {text}: {when_text(schedule, now)}"
+    return f"**{schedule.number}.** {mark} {text}: {when_text(schedule, now, quiet)}"
 
 
 def event_text(entry: TapeEntry) -> str:
@@ -78,7 +90,9 @@ def event_text(entry: TapeEntry) -> str:
         return f"{what} is over: {data.get('why')}"
     if name == SCHEDULE_FIRED:
         missed = f", for {data['missed']} missed before it, too" if data.get("missed") else ""
-        return f"{what} was due at {data.get('instant')}: {data.get('status')}{missed}"
+        # The event names no zone.
+        due = str(data.get("instant"))[:19].replace("T", " ")
+        return f"{what} was due at {due} UTC: {data.get('status')}{missed}"
     done = "is set" if name == SCHEDULE_SET else "is changed"
     made = read_schedule(entry)
     if made is None:

@@ -52,7 +52,7 @@ def money_text(nano: int) -> str:
 
 def amount_text(amount: Amount) -> str:
     """Return an amount as money, tokens and calls."""
-    assumed = f" and about {money_text(amount.assumed)} without a known price"
+    assumed = f" and about {money_text(amount.assumed)} for calls without a known price"
     money = f"{money_text(amount.cost)}{assumed if amount.assumed else ''}"
     return f"{money}, {count_text(amount.tokens, 'tokens')}, {_calls(amount.calls)}"
 

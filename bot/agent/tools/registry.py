@@ -193,11 +193,13 @@ class Availability:
         problems: Whether there are uncompleted problems besides the general one.
         skills: Whether there are skills to read.
         private: Whether nothing may leave the machine, because the problem at hand is private.
+        scheduled: Whether a scheduled task runs.
     """
 
     problems: bool = False
     skills: bool = False
     private: bool = False
+    scheduled: bool = False
 
 
 class NoArguments(BaseModel):

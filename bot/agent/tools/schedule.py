@@ -1,4 +1,7 @@
-"""``schedule.manage``: set, list and cancel the reminders and tasks that the user asks for."""
+"""``schedule.manage`` and ``schedule.list``: reminders, tasks and quiet hours by the model.
+
+``schedule.manage`` does what the user asks for; a scheduled task can only list.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bot.agent.commands.remind import confirmation
 from bot.agent.schedules.session_schedules import LONGEST_TEXT, SessionSchedules
 from bot.agent.schedules.wording import listed
-from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
+from bot.agent.tools.registry import NoArguments, Tool, ToolContext, ToolOutcome, trim_schema
 from bot.core.errors import ScheduleRefused
 from bot.memory.records.schedules import Author, Schedule
 from bot.memory.records.transcript import (
@@ -31,17 +34,18 @@ class ScheduleArguments(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=trim_schema)
 
-    op: Literal["set", "list", "cancel"]
+    op: Literal["set", "change", "cancel", "list", "quiet"]
     text: str = Field("", max_length=LONGEST_TEXT, description="what to remind of, or what to do")
     when: str = Field(
         "",
         max_length=300,
-        description='the user\'s words ("in 2 hours", "every Monday at 8"), 2026-03-31T17:00, or cron',
+        description='the user\'s words ("in 2 hours", "every Monday at 8"), 2026-03-31T17:00, or cron; '
+        "quiet: hours to send nothing in (22:00-07:00), or off",
     )
     kind: Literal["reminder", "task"] = Field(
         "reminder", description="a reminder is sent as it is, a task is done by you then"
     )
-    number: int = Field(0, description="which to cancel")
+    number: int = Field(0, description="to change or cancel")
 
 
 def schedule_tool(now: Callable[[], datetime], program_zone: str) -> Tool[Any]:
@@ -59,9 +63,17 @@ def schedule_tool(now: Callable[[], datetime], program_zone: str) -> Tool[Any]:
         asking = [one for one in context.answered_messages if not is_automation(one)]
         if not asking:
             raise ScheduleRefused("no person asked for it")
-        if arguments.op == "cancel":
-            return await _cancel(arguments.number, schedules, asking, context.problem)
-        return await _set(arguments, schedules, context, asking[-1])
+        if arguments.op == "quiet":
+            context.check_rights("set quiet hours")
+            told, entry = schedules.set_quiet_hours(arguments.when)
+            return ToolOutcome(told, extra_entries=[entry])
+        if arguments.op == "set":
+            return await _set(arguments, schedules, context, asking[-1])
+        found = _own(arguments.number, schedules, asking, context.problem)
+        if arguments.op == "change":
+            return await _change(found, arguments, schedules, context, asking[-1])
+        ended = await schedules.end(found, "cancelled")
+        return ToolOutcome(f"Cancelled: {found.kind} {found.number}.", extra_entries=[ended])
 
     return Tool(
         "schedule.manage",
@@ -69,6 +81,28 @@ def schedule_tool(now: Callable[[], datetime], program_zone: str) -> Tool[Any]:
         ScheduleArguments,
         manage,
         effect="writes_own",
+    )
+
+
+def schedule_list_tool(now: Callable[[], datetime], program_zone: str) -> Tool[Any]:
+    """Return the tool with which a scheduled task sees what is due.
+
+    Args:
+        now: Returns the current time.
+        program_zone: Name of the program's time zone.
+    """
+
+    async def list_schedules(_: NoArguments, context: ToolContext) -> ToolOutcome:
+        schedules = SessionSchedules(context.tape, context.memory.fold, now, program_zone)
+        return _list(schedules, context.problem)
+
+    return Tool(
+        "schedule.list",
+        "List the reminders and tasks that are set, with their next time.",
+        NoArguments,
+        list_schedules,
+        applies=lambda available: available.scheduled,
+        effect="reads_own",
     )
 
 
@@ -91,34 +125,61 @@ async def _set(
         private=asked.meta.get("private", True) is True,
         asked_at=asked_at,
     )
-    told = confirmation(made, schedules)
+    return _told("Set", made, schedules, made.definition())
+
+
+async def _change(
+    found: Schedule,
+    arguments: ScheduleArguments,
+    schedules: SessionSchedules,
+    context: ToolContext,
+    asked: TapeEntry,
+) -> ToolOutcome:
+    if found.kind == "task":
+        context.check_prompt_text(arguments.text)
+    asked_at = sent_time(asked) or schedules.now()
+    rule = schedules.read_rule(arguments.when, asked_at) if arguments.when.strip() else None
+    changed = await schedules.change(found, rule=rule, text=arguments.text.strip() or None)
+    return _told("Changed", changed, schedules, changed.change())
+
+
+def _told(
+    done: str, schedule: Schedule, schedules: SessionSchedules, entry: TapeEntry
+) -> ToolOutcome:
+    """Return an outcome whose resolved time is shown to the user, too."""
+    told = confirmation(schedule, schedules)
     return ToolOutcome(
-        f"Set; the user sees this below your answer:\n{told}",
-        extra_entries=[made.definition()],
+        f"{done}; the user sees this below your answer:\n{told}",
         question=told,
-        buttons=(("Cancel", f"/schedules delete {made.number}"),),
+        extra_entries=[entry],
+        buttons=((f"Cancel {schedule.number}", f"/schedules delete {schedule.number}"),),
     )
 
 
 def _list(schedules: SessionSchedules, problem: str) -> ToolOutcome:
     """Return what was set in the active problem: the model sees nothing of the others."""
     live = [one for one in schedules.fold.schedules.live.values() if one.problem == problem]
-    lines = [listed(one, schedules.now()) for one in live[:_MOST_LISTED]]
+    now, quiet = schedules.now(), schedules.fold.schedules.quiet
+    lines = [listed(one, now, quiet) for one in live[:_MOST_LISTED]]
     if len(live) > _MOST_LISTED:
         lines.append(f"and {len(live) - _MOST_LISTED} more")
     return ToolOutcome("\n".join(lines) or "Nothing is scheduled.")
 
 
-async def _cancel(
+def _own(
     number: int, schedules: SessionSchedules, asking: list[TapeEntry], problem: str
-) -> ToolOutcome:
+) -> Schedule:
+    """Return the schedule with a number, if those who ask may change it.
+
+    Raises:
+        ScheduleRefused: There is none, it is over, or it is somebody else's.
+    """
     found = schedules.fold.schedules.find(number)
     if found is None or found.ended is not None or found.problem != problem:
         raise ScheduleRefused("there is no such schedule; list them")
     if not all(_may_change(found, one) for one in asking):
-        raise ScheduleRefused("only who set it, or an owner, may cancel it")
-    ended = await schedules.end(found, "cancelled")
-    return ToolOutcome(f"Cancelled: {found.kind} {number}.", extra_entries=[ended])
+        raise ScheduleRefused("only who set it, or an owner, may change it")
+    return found
 
 
 def _may_change(schedule: Schedule, asked: TapeEntry) -> bool:

@@ -73,7 +73,7 @@ async def read_schedules(web: WebContext, tape: str) -> SchedulesModel:
                 number=one.number,
                 kind=one.kind,
                 text=one.text,
-                when=when_text(one, now),
+                when=when_text(one, now, schedules.quiet),
                 zone=one.zone_name,
                 next=None if one.next is None else format_time(one.next),
                 paused=one.paused,

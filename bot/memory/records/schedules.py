@@ -136,6 +136,11 @@ class Schedule:
         """Whether it comes more than once."""
         return not isinstance(self.rule, Once)
 
+    @property
+    def ignores_quiet_hours(self) -> bool:
+        """Whether it comes in quiet hours, too: a reminder that is set for exactly that time."""
+        return self.kind == "reminder" and not self.recurs
+
     def as_json(self) -> dict[str, Any]:
         """Return the whole definition, as in its events."""
         return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.llm.spender import Spender
+from bot.memory.records.schedules import Schedule
 from bot.memory.session.scope.identities import identity_at
 from bot.tape.entries import TapeEntry
 
@@ -17,17 +18,22 @@ def turn_spender(session: str, turn: str, answered: Sequence[TapeEntry]) -> Spen
         turn: Id of the turn.
         answered: The messages, oldest first.
     """
-    newest = _newest(answered)
-    sender = _sender(newest)
-    cause = newest.meta.get("cause") if newest is not None else None
-    scheduled = isinstance(cause, dict) and cause.get("kind") == "schedule"
+    sender = _sender(_newest(answered))
     return Spender(
         identity_at(session, str(sender.get("id") or "")),
         session,
-        "schedule" if scheduled else "",
+        "",
         sender.get("role") == "owner",
         turn,
     )
+
+
+def task_spender(session: str, turn: str, schedule: Schedule) -> Spender:
+    """Return for whom a scheduled task calls models: who set it."""
+    # An id of another surface has its channel already.
+    author = schedule.author.id
+    identity = author if ":" in author else identity_at(session, author)
+    return Spender(identity, session, "schedule", request=turn)
 
 
 def background_spender(session: str, spoken: Sequence[TapeEntry]) -> Spender:

@@ -23,7 +23,7 @@ from bot.memory.records.transcript import speaker_label
 from bot.memory.session.state.turn_fold import OpenTurn
 from bot.runtime.sessions.background_run import WorkingOn
 from bot.runtime.sessions.session import Session
-from bot.runtime.sessions.spenders import turn_spender
+from bot.runtime.sessions.spenders import task_spender, turn_spender
 from bot.runtime.sessions.writer import GAVE_UP, SessionWriter, retry_button
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
@@ -208,7 +208,9 @@ class TurnRunner:
             streaming.cancel_scope.cancel()
 
     def _spender(self, turn: Turn) -> Spender:
-        """Return for whom a turn calls models: who wrote the newest message that it answers."""
+        """Return for whom a turn calls models: who set the task, or wrote the newest message."""
+        if isinstance(turn, TaskTurn):
+            return task_spender(self._session.key, turn.id, turn.schedule)
         window = self._fold.window
         answered = window.messages_by_platform_id(turn.inbound)
         return turn_spender(self._session.key, turn.id, answered or window.conversation())

@@ -165,8 +165,10 @@ async def test_a_recurring_occurrence_older_than_a_day_is_recorded_and_not_told(
 async def test_in_quiet_hours_only_an_exact_reminder_is_sent_and_the_rest_when_they_end(tmp_path):
     async with session_host(tmp_path, ScriptedModel([])) as host:
         assert "22:00-07:00" in await host.channel.ask("/schedules quiet 22-7")
-        await host.channel.ask('/remind "30 22 * * *" brush teeth')
-        await host.channel.ask("/remind at 23:00 take the pill")
+        told = await host.channel.ask('/remind "30 22 * * *" brush teeth')
+        assert "at 22:30, which is in quiet hours: it comes when they end, at 07:00." in told
+        assert "quiet" not in await host.channel.ask("/remind at 23:00 take the pill")
+        assert "comes when they end" in await host.channel.ask("/schedules")
         assert "take the pill" in (await due(host, 13 * 3_600)).text
         reminder = await due(host, 8 * 3_600)
         assert reminder.text == (

@@ -40,6 +40,57 @@ async def test_a_task_sees_its_instructions_and_not_the_conversation(tmp_path):
         assert offered.isdisjoint({"memory_save", "schedule_manage", "memory_forget"})
 
 
+async def test_a_task_can_tell_what_is_due(tmp_path):
+    model = ScriptedModel(
+        [tool_call_reply(("schedule_list", {})), text_reply("Call mom at 17:00.")]
+    )
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("/remind today at 17:00 call mom")
+        await host.channel.ask("/remind today at 18:00 call the dentist")
+        await host.channel.ask("/schedules delete 2")
+        await host.channel.ask(SET)
+        await due(host, 7_200)
+        seen = str(model.requests[1].messages[-1]["content"])
+        assert "call mom: today, Tuesday, 10 February 2026, at 17:00 (UTC)" in seen
+        assert "dentist" not in seen
+
+
+async def test_only_a_task_is_offered_the_list_alone(tmp_path):
+    model = ScriptedModel([text_reply("hello"), text_reply("Nothing is new.")])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("hi")
+        await host.channel.ask(SET)
+        await due(host, 7_200)
+        offered = [{tool.name for tool in request.tools} for request in model.requests]
+        assert ["schedule_list" in names for names in offered] == [False, True]
+
+
+async def test_a_task_is_told_that_the_user_reads_its_answer_and_sees_the_conversations_clock(
+    tmp_path,
+):
+    model = ScriptedModel([text_reply("Nothing is new.")])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("/timezone Asia/Kolkata")
+        await host.channel.ask("/schedules task every day at 17:30 sum up what is new")
+        await due(host, 7_200)
+        prompt, task = model.requests[0].messages
+        assert "Your last answer is sent to the user" in str(prompt["content"])
+        assert "(Asia/Kolkata)" in str(prompt["content"])
+        assert "[2026-02-10 17:30, tapebot]" in str(task["content"])
+
+
+async def test_a_task_spends_for_who_set_it(tmp_path):
+    async with session_host(
+        tmp_path, ScriptedModel([text_reply("Nothing is new.")]), metered=True
+    ) as host:
+        await host.channel.ask(SET)
+        await due(host, 7_200)
+        told = await host.channel.ask("/budget all")
+        assert "- `fake:7`: " in told
+        assert "fake:tapebot" not in told
+        assert "- scheduled tasks: " in told
+
+
 async def test_a_model_that_fails_is_told_in_one_line(tmp_path):
     model = ScriptedModel([ModelRejected("the key is wrong")])
     async with session_host(tmp_path, model) as host:

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from functools import partial
 
-from test_reminders import due, reminders
+from test_reminders import BOB, due, reminders
 
+from bot.bus import Role, Sender
 from bot.memory.records.evidence import may_learn_from
+from bot.testing.fake_channel import ADA
+from bot.testing.host import Host
 from bot.testing.host import session_host as plain_host
 from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 session_host = partial(plain_host, schedules=True)
+
+
+async def say(host: Host, text: str, sender: Sender) -> str:
+    """Say something in a group that Ada owns, and return the answer."""
+    role: Role = "owner" if sender is ADA else "member"
+    sent = await host.channel.send(text, sender=sender, private=False, role=role)
+    return await host.channel.wait_for_answer(sent)
+
+
+async def results(host: Host) -> str:
+    return str([e.payload["content"] for e in await host.tape() if e.kind == "tool_result"])
 
 
 async def test_a_reminder_that_fires_is_shown_to_the_model_and_is_evidence_of_nothing(tmp_path):
@@ -73,6 +87,69 @@ async def test_a_model_sets_lists_and_cancels_a_reminder_with_its_tool(tmp_path)
         results = [e.payload["content"] for e in await host.tape() if e.kind == "tool_result"]
         assert "call mom" in results[1]
         assert results[2] == "Cancelled: reminder 1."
+
+
+async def test_a_model_changes_the_time_of_a_reminder_and_keeps_its_number(tmp_path):
+    change = {"op": "change", "number": 1, "when": "every Monday at 8:30"}
+    model = ScriptedModel([tool_call_reply(("schedule_manage", change)), text_reply("8:30 then.")])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("/remind every Monday at 8 put the bins out")
+        told = await host.channel.ask("make that 8:30")
+        assert "Reminder 1: **put the bins out**" in told
+        assert "Every Monday at 08:30 (UTC)" in told
+        listed = await host.channel.ask("/schedules")
+        assert "08:30" in listed
+        assert "08:00" not in listed
+
+
+async def test_all_times_that_a_model_sets_in_one_answer_are_repeated(tmp_path):
+    calls = tool_call_reply(
+        ("schedule_manage", {"op": "set", "text": "buy milk", "when": "in 20 minutes"}),
+        ("schedule_manage", {"op": "set", "text": "call mom", "when": "in 40 minutes"}),
+    )
+    async with session_host(tmp_path, ScriptedModel([calls, text_reply("I will.")])) as host:
+        told = await host.channel.ask("remind me in 20 minutes to buy milk and in 40 to call mom")
+        assert "at 10:20 (UTC)" in told
+        assert "at 10:40 (UTC)" in told
+        assert [(one.label, one.command) for one in host.channel.answers[-1].buttons] == [
+            ("Cancel 1", "/schedules delete 1"),
+            ("Cancel 2", "/schedules delete 2"),
+        ]
+
+
+async def test_a_model_changes_no_reminder_of_somebody_else_in_a_group(tmp_path):
+    change = {"op": "change", "number": 1, "when": "every Monday at 9"}
+    model = ScriptedModel([tool_call_reply(("schedule_manage", change)), text_reply("No.")])
+    async with session_host(tmp_path, model) as host:
+        await say(host, "/remind every Monday at 8 put the bins out", ADA)
+        await say(host, "make that 9", BOB)
+        assert "only who set it, or an owner, may change it" in await results(host)
+        assert "08:00" in await say(host, "/schedules", ADA)
+
+
+async def test_a_model_sets_quiet_hours_and_ends_them(tmp_path):
+    model = ScriptedModel(
+        [
+            tool_call_reply(("schedule_manage", {"op": "quiet", "when": "22:30-6:45"})),
+            text_reply("Quiet from 22:30 to 6:45."),
+            tool_call_reply(("schedule_manage", {"op": "quiet", "when": "off"})),
+            text_reply("Not any more."),
+        ]
+    )
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("I sleep from 22:30 to 6:45, send nothing then")
+        assert "Quiet hours: 22:30-06:45 (UTC)" in await host.channel.ask("/schedules")
+        await host.channel.ask("I have a night shift, send everything")
+        assert "Quiet hours" not in await host.channel.ask("/schedules")
+
+
+async def test_in_a_group_only_an_owners_words_set_quiet_hours(tmp_path):
+    call = {"op": "quiet", "when": "00:00-23:59"}
+    model = ScriptedModel([tool_call_reply(("schedule_manage", call)), text_reply("No.")])
+    async with session_host(tmp_path, model) as host:
+        await say(host, "be quiet all day", BOB)
+        assert "only an owner may set quiet hours" in await results(host)
+        assert await host.events("quiet.set") == []
 
 
 async def test_a_models_iso_time_is_wall_time_in_the_conversations_zone(tmp_path):
