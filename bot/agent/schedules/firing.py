@@ -145,7 +145,7 @@ def _meant(firing: Firing, now: datetime) -> str:
         at = clock_time(firing.instant, schedule.zone)
         return f" (for {at}; I kept it until your quiet hours were over)"
     if firing.status == "sent":
-        return f" (for {clock_time(firing.instant, schedule.zone)})"
+        return f" (for {firing.instant.astimezone(schedule.zone):%H:%M})"
     when = day_and_time(firing.instant, schedule.zone, now)
     if firing.was_off:
         return f"\nI was off at the time: this was for {when}."
