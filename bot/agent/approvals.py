@@ -155,6 +155,11 @@ def approval_question(call: PendingCall) -> str:
     return "\n".join(lines)
 
 
+def decision_buttons(number: int) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return the buttons below the question for a call's approval: labels and commands."""
+    return (f"Approve {number}", f"/approve {number}"), (f"Deny {number}", f"/deny {number}")
+
+
 def foreign_texts(entries: Iterable[TapeEntry]) -> tuple[str, ...]:
     """Return what in view is not people's own words, each with the id of its entry."""
     found = []

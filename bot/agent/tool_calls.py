@@ -8,7 +8,13 @@ from dataclasses import replace
 from secrets import token_hex
 from typing import Any
 
-from bot.agent.approvals import APPROVAL_LIFETIME, Approvals, approval_question, foreign_texts
+from bot.agent.approvals import (
+    APPROVAL_LIFETIME,
+    Approvals,
+    approval_question,
+    decision_buttons,
+    foreign_texts,
+)
 from bot.agent.request_builder import RequestBuilder
 from bot.agent.tools.registry import (
     Audience,
@@ -289,10 +295,7 @@ def _asks_approval(pending: PendingCall, call: ToolCall, turn: str) -> ToolOutco
         "pending",
         question=approval_question(pending),
         extra_entries=[pending_entry(pending, call_id=call.id, turn=turn)],
-        buttons=(
-            (f"Approve {number}", f"/approve {number}"),
-            (f"Deny {number}", f"/deny {number}"),
-        ),
+        buttons=decision_buttons(number),
     )
 
 

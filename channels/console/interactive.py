@@ -147,7 +147,7 @@ class InteractiveConversation:
                 reload_history(self._prompt)
                 text = await answer_text(outbound)
                 await self._show(self._renderer.render(text) + "\n")
-                await self._port.report(DeliveryReport(outbound.address.session, outbound.id))
+                await self._port.report(DeliveryReport(outbound.session, outbound.id))
             self._refresh()
 
     async def _animate(self) -> None:

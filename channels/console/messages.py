@@ -38,11 +38,19 @@ class InboundFactory:
 
 
 async def answer_text(answer: Answer) -> str:
-    """Return an answer's text, with the path of each file that it does not mention."""
+    """Return an answer's text, with the paths of files and the commands of buttons that it lacks."""
     lines = []
     for file in answer.files:
         if await file_size(file) is None:
             lines.append(missing_file_text(file))
         elif str(file.path) not in answer.text:
             lines.append(f"The file is `{file.path}`.")
+    if buttons := _button_line(answer):
+        lines.append(buttons)
     return "\n\n".join([answer.text, *lines])
+
+
+def _button_line(answer: Answer) -> str:
+    """Return what takes the place of buttons: their commands, unless the text mentions them."""
+    missing = [button for button in answer.buttons if button.command not in answer.text]
+    return " · ".join(f"{button.label}: `{button.command}`" for button in missing)

@@ -81,7 +81,7 @@ class PipedConversation:
                 error = await self._show(await answer_text(outbound))
                 await self._port.report(
                     DeliveryReport(
-                        outbound.address.session, outbound.id, delivered=error is None, error=error
+                        outbound.session, outbound.id, delivered=error is None, error=error
                     )
                 )
             if error is not None:

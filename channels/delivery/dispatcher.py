@@ -157,7 +157,7 @@ class ChatQueue(Generic[PieceT]):
         self._answers: deque[Answer] = deque()
         self._woken = anyio.Event()
         self._typing = TypingIndicator(messenger, rate_limit)
-        self._stream = AnswerStream(messenger, rate_limit, self._report_part)
+        self._stream = AnswerStream(messenger, rate_limit, self._report_streamed)
 
     @property
     def empty(self) -> bool:
@@ -241,7 +241,7 @@ class ChatQueue(Generic[PieceT]):
         while True:
             await self._rate_limit.wait()
             count = len(form.pieces) + len(form.files)
-            sent = partial(self._report_unless_last, displayed, answer.id, count)
+            sent = partial(self._report_unless_last, displayed, answer, count)
             try:
                 await displayed.reconcile(
                     self._messenger, form.pieces, sent, form.buttons, form.files, last=True
@@ -286,7 +286,7 @@ class ChatQueue(Generic[PieceT]):
         return replace(form, text=text, pieces=self._pieces(text, plain=form.plain), files=files)
 
     async def _report_unless_last(
-        self, displayed: DisplayedAnswer[PieceT], answer: str, count: int
+        self, displayed: DisplayedAnswer[PieceT], answer: Answer, count: int
     ) -> None:
         if len(displayed.message_ids) < count:
             await self._report_part(displayed, answer)
@@ -296,8 +296,10 @@ class ChatQueue(Generic[PieceT]):
     async def _report_final(
         self, displayed: DisplayedAnswer[PieceT], answer: Answer, error: str | None
     ) -> None:
-        session, ids = answer.address.session, tuple(displayed.message_ids)
-        await self._port.report(DeliveryReport(session, answer.id, error is None, ids, error))
+        ids = tuple(displayed.message_ids)
+        await self._port.report(
+            DeliveryReport(answer.session, answer.id, error is None, ids, error)
+        )
 
     async def _report_stopped(self, displayed: DisplayedAnswer[PieceT], answer: Answer) -> None:
         """Report what was sent before a stop, so that the next start completes it.
@@ -310,12 +312,17 @@ class ChatQueue(Generic[PieceT]):
                 await self._report_final(displayed, answer, None)
         else:
             with anyio.CancelScope(shield=True):
-                await self._report_part(displayed, answer.id)
+                await self._report_part(displayed, answer)
 
-    async def _report_part(self, displayed: DisplayedAnswer[PieceT], answer: str) -> None:
-        if displayed.message_ids:
-            session = displayed.address.session
-            report = DeliveryReport(
-                session, answer, platform_ids=tuple(displayed.message_ids), final=False
-            )
+    async def _report_part(self, displayed: DisplayedAnswer[PieceT], answer: Answer) -> None:
+        await self._report_sent(displayed, answer.session, answer.id)
+
+    async def _report_streamed(self, displayed: DisplayedAnswer[PieceT], answer: str) -> None:
+        await self._report_sent(displayed, displayed.address.session, answer)
+
+    async def _report_sent(
+        self, displayed: DisplayedAnswer[PieceT], session: str, answer: str
+    ) -> None:
+        if ids := tuple(displayed.message_ids):
+            report = DeliveryReport(session, answer, platform_ids=ids, final=False)
             await self._port.report(report)

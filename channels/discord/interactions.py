@@ -154,7 +154,8 @@ def _facts(command: Mapping[str, Any]) -> Any:
 def _fixed_words(form: str) -> list[str]:
     words: list[str] = []
     for word in form.split():
-        if _PLACEHOLDER.fullmatch(word):
+        # Of "everyone|each" the person chooses one.
+        if _PLACEHOLDER.fullmatch(word) or "|" in word:
             break
         words.append(word)
     return words

@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
@@ -24,7 +24,9 @@ from bot.tape.stores.file import FileTapeStore
 from channels.base import Channel, ChannelContext, GroupPolicy
 from channels.console.channel import ConsoleChannel
 from testkit.discord.server import DiscordServer
+from testkit.discord.validation import components
 from testkit.ports import kept_port
+from testkit.telegram.records import BotMessage
 from testkit.telegram.server import TelegramServer
 
 ADA, EVE = 7, 13
@@ -92,6 +94,14 @@ class Scene(Protocol):
         """Return what the files hold that the bot shows in the chat, by their names."""
         ...
 
+    def buttons(self) -> dict[str, str]:
+        """Return the commands of the buttons in the chat, by their labels."""
+        ...
+
+    def press(self, label: str) -> None:
+        """Let Ada press the newest button with a label, or type its command."""
+        ...
+
 
 class ConsoleScene:
     """Two pipes."""
@@ -135,6 +145,14 @@ class ConsoleScene:
         # Whoever sits there has them already: they are told where.
         told = re.findall(r"^The file is `(.*)`\.$", self.seen(), re.MULTILINE)
         return {Path(one).name: Path(one).read_bytes() for one in told}
+
+    def buttons(self) -> dict[str, str]:
+        # The text has some commands already; the others are in a line below it.
+        named = {one[1:].capitalize(): one for one in re.findall(r"`(/[^`]+)`", self.seen())}
+        return named | dict(re.findall(r"(?m)(?:^| · )([^`·\n]+): `(/[^`]+)`", self.seen()))
+
+    def press(self, label: str) -> None:
+        self.say(self.buttons()[label])
 
     def close(self) -> None:
         for descriptor in self._open:
@@ -185,6 +203,16 @@ class TelegramScene:
     def files(self) -> dict[str, bytes]:
         return self._server.files(ADA)
 
+    def _keys(self) -> dict[str, tuple[BotMessage, str]]:
+        rows = [(it, row) for it in self._server.records.messages(ADA) for row in it.buttons]
+        return {key["text"]: (it, key["callback_data"]) for it, row in rows for key in row}
+
+    def buttons(self) -> dict[str, str]:
+        return {label: data for label, (_, data) in self._keys().items()}
+
+    def press(self, label: str) -> None:
+        self._server.press(*self._keys()[label])
+
 
 @asynccontextmanager
 async def telegram(folder: Path) -> AsyncIterator[Scene]:
@@ -231,6 +259,17 @@ class DiscordScene:
         shown = self._server.records.messages_in(self._chat, author=self._server.bot_id)
         return {file.name: file.data for message in shown for file in message.uploads}
 
+    def _keys(self) -> dict[str, tuple[int, str]]:
+        shown = self._server.answers(self._chat)
+        keys = [(it.id, key) for it in shown for key in components(it.components) if "label" in key]
+        return {key["label"]: (id_, key["custom_id"]) for id_, key in keys}
+
+    def buttons(self) -> dict[str, str]:
+        return {label: id_[id_.index("/") :] for label, (_, id_) in self._keys().items()}
+
+    def press(self, label: str) -> None:
+        self._server.press(*self._keys()[label], self._ada)
+
 
 @asynccontextmanager
 async def discord(folder: Path) -> AsyncIterator[Scene]:
@@ -275,6 +314,18 @@ class WebScene:
 
     def files(self) -> dict[str, bytes]:
         return {name: got.content for name, got in self._ada.files.values()}
+
+    def _rows(self) -> dict[str, tuple[dict[str, Any], str]]:
+        rows = self._ada.rows.values()
+        replaced = {row["replaces"] for row in rows}
+        shown = [(row, key) for row in rows if row["id"] not in replaced for key in row["buttons"]]
+        return {key["label"]: (row, key["command"]) for row, key in shown}
+
+    def buttons(self) -> dict[str, str]:
+        return {label: command for label, (_, command) in self._rows().items()}
+
+    def press(self, label: str) -> None:
+        self._tasks.start_soon(self._ada.press, self._rows()[label][0], label)
 
     async def close(self) -> None:
         await self._store.close()

@@ -142,6 +142,15 @@ async def test_an_answer_is_shown_and_reported_once(scene, bus):
     assert (report.delivered, report.error, report.session) == (True, None, scene.session)
 
 
+async def test_an_answer_that_belongs_to_another_session_is_reported_to_it(scene, bus):
+    async with running(scene, bus):
+        scene.say("/approve 3")
+        told = answer(scene, "Approved.", to=await bus.hear())
+        await bus.send(replace(told, report_to="elsewhere:1"))
+        await until(lambda: bus.finals("t1"))
+    assert bus.finals("t1")[0].session == "elsewhere:1"
+
+
 @pytest.mark.parametrize("text", ["42", '{"a": [1]}', "null", "/etc/passwd", "a < b && c > d"])
 async def test_text_is_text(scene, bus, text):
     async with running(scene, bus):

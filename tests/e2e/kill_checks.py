@@ -21,7 +21,10 @@ from bot.tape.stores.file import FileTapeStore
 KEPT = re.compile(r"K[0-9A-F]{6}")
 """A word that the person asked to remember."""
 
-COMMANDS = ("/memory", "/new", "/stop", "/status", "/help", "/remind", "/schedules")
+COMMANDS = (
+    *("/memory", "/new", "/stop", "/status", "/help", "/remind", "/schedules"),
+    *("/budget", "/approve", "/approvals", "/deny"),
+)
 
 
 @dataclass(frozen=True)

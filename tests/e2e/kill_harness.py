@@ -141,6 +141,10 @@ class Platform:
         seed: Of all that is left to chance.
         settings: Further environment.
         stall: Seconds that a model call takes.
+        host: The program.
+
+    Attributes:
+        heard: How often the program said each kind of event, over all its lives.
     """
 
     def __init__(
@@ -150,6 +154,7 @@ class Platform:
         settings: Mapping[str, str] | None = None,
         *,
         stall: float = 0.0,
+        host: Path = HOST,
     ) -> None:
         self.home = folder / "home"
         self.random = random.Random(seed)
@@ -158,6 +163,8 @@ class Platform:
         self.sent: dict[str, list[Said]] = {}
         self.delivered: dict[str, list[str]] = {}
         self.host: Host | None = None
+        self.heard: Counter[str] = Counter()
+        self._program = host
         self._acknowledged: set[str] = set()
         self._numbers = 0
         self._errors = folder / "errors.txt"
@@ -166,7 +173,7 @@ class Platform:
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         self._environment = {
             **kept,
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}",
             "HOME": str(folder),
             "TAPEBOT_HOME": str(self.home),
             **(settings or {}),
@@ -184,6 +191,7 @@ class Platform:
 
     def note(self, event: dict[str, Any]) -> None:
         """Take down what the program says."""
+        self.heard[event["event"]] += 1
         if event["event"] == "ack":
             self._acknowledged.add(event["id"])
         elif event["event"] == "answer":
@@ -192,7 +200,7 @@ class Platform:
     @asynccontextmanager
     async def running(self, kill: Kill | None = None) -> AsyncIterator[Host]:
         """Start tapebot; it is dead at the end."""
-        command = [str(HOST), "--stall", str(self._stall)]
+        command = [str(self._program), "--stall", str(self._stall)]
         if kill is not None and kill.at_start:
             command += ["--calls", str(kill.calls), "--part", str(kill.part)]
         with self._errors.open("ab") as errors:

@@ -109,6 +109,7 @@ class Pipe:
     """The channel ``pipe``: message ids are the platform's, and the same when it sends again."""
 
     name = "pipe"
+    role: Any = "member"
 
     def __init__(self, drain: Callable[[], Any]) -> None:
         self._drain = drain
@@ -136,6 +137,7 @@ class Pipe:
             Sender(f"of-{line['chat']}", "Ada"),
             line["text"],
             datetime.now(UTC),
+            role=self.role,
         )
         accepted = await port.publish(inbound)
         emit(event="ack", id=line["id"], duplicate=accepted.duplicate)
@@ -147,7 +149,7 @@ class Pipe:
             outbound = await port.receive()
             if isinstance(outbound, Answer):
                 emit(event="answer", turn=outbound.id, text=outbound.text, to=outbound.reply_to)
-                await port.report(DeliveryReport(outbound.address.session, outbound.id))
+                await port.report(DeliveryReport(outbound.session, outbound.id))
             elif isinstance(outbound, Activity):
                 emit(event="activity", state=outbound.state)
 
@@ -175,17 +177,22 @@ async def serve(stall: float) -> None:
         tasks.cancel_scope.cancel()
 
 
-def main() -> None:
-    """Serve until the platform hangs up."""
+def options() -> argparse.Namespace:
+    """Return the arguments: when to die, and how slow the model is."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--stall", type=float, default=0.0, help="seconds that a model call takes")
     parser.add_argument("--calls", type=int, default=0, help="die at this call of the start")
     parser.add_argument("--part", type=float, default=0.0)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Serve until the platform hangs up."""
+    given = options()
     logging.basicConfig(level=logging.WARNING)
-    FAULT.arm(options.calls, options.part)
+    FAULT.arm(given.calls, given.part)
     FAULT.install()
-    anyio.run(serve, options.stall)
+    anyio.run(serve, given.stall)
 
 
 if __name__ == "__main__":

@@ -152,7 +152,7 @@ class Pipe:
                     die("before an answer")
                 emit(answer=outbound.reply_to, turn=outbound.id, text=outbound.text[:200])
                 self._answered[str(outbound.reply_to)].set()
-                await self._port.report(DeliveryReport(outbound.address.session, outbound.id))
+                await self._port.report(DeliveryReport(outbound.session, outbound.id))
 
     async def talk(self, talk: Talk, first: int, until: int) -> None:
         """Say what is to be said, from one burst up to another; each is answered before the next."""

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from bot.agent.approvals import Approvals, WaitingCall, approval_question, plain_text
+from bot.agent.approvals import (
+    Approvals,
+    WaitingCall,
+    approval_question,
+    decision_buttons,
+    plain_text,
+)
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.bus import Address, Bus, Button, Inbound, Sender
 from bot.memory.records.pending_calls import (
@@ -118,7 +124,9 @@ class ApprovalCommands:
         return CommandReply(
             "\n\n".join(parts),
             buttons=tuple(
-                button for call in calls[:_MOST_SHOWN] for button in decision_buttons(call.number)
+                Button(*pair)
+                for call in calls[:_MOST_SHOWN]
+                for pair in decision_buttons(call.number)
             ),
             replaces_message=False,
         )
@@ -151,11 +159,6 @@ class ApprovalCommands:
         return CommandReply(
             f"Call {number} waits in the chat `{waiting.session}`; I passed this on."
         )
-
-
-def decision_buttons(number: int) -> tuple[Button, Button]:
-    """Return the buttons below a question for approval."""
-    return Button("Approve", f"/{APPROVE} {number}"), Button("Deny", f"/{_DENY} {number}")
 
 
 def decider(context: CommandContext) -> str:
