@@ -69,7 +69,7 @@ class Scheduler:
             while True:
                 refused = await self.publish_due(due.fold)
                 await due.write_snapshot_if_due()
-                await self._sleep(self._seconds_until_next(due.fold, refused=refused))
+                await self._sleep(due.fold, refused=refused)
 
     async def publish_due(self, fold: DueFold) -> bool:
         """Publish everything that is due; return whether something was refused."""
@@ -122,8 +122,8 @@ class Scheduler:
     def _notice(self) -> None:
         self._changed.set()
 
-    async def _sleep(self, seconds: float) -> None:
-        """Sleep, or until the due tape changes."""
+    async def _sleep(self, fold: DueFold, *, refused: bool) -> None:
+        """Sleep until the next instant, or until the due tape changes."""
         async with anyio.create_task_group() as tasks:
 
             async def wait_for_change() -> None:
@@ -131,7 +131,8 @@ class Scheduler:
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(wait_for_change)
-            await self._clock.sleep(seconds)
+            # The clock is read last, so that no time passes between that and the sleep.
+            await self._clock.sleep(self._seconds_until_next(fold, refused=refused))
             tasks.cancel_scope.cancel()
         self._changed = anyio.Event()
 

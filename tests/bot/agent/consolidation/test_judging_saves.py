@@ -198,10 +198,12 @@ async def test_a_hang_of_the_judge_counts_as_one_of_the_verification_and_it_is_a
     clock = ManualClock()
     model = ScriptedModel(lambda _: text_reply("ok"), judgement=always("supported"))
     async with session_host(tmp_path, model, clock=clock) as host:
-        host.services.poison_messages.add("fake:1", worked_on, "hang")
+        poison_messages = host.services.poison_messages
+        poison_messages.add("fake:1", worked_on, "hang")
+        pause = poison_messages.pause("fake:1")  # other sessions go first
         await host.channel.send("Hello again.", message_id="later")
-        await until(lambda: 20 in clock.remaining_sleeps)  # other sessions go first
-        clock.advance(20)
+        await until(lambda: pause in clock.remaining_sleeps)
+        clock.advance(pause)
         await until(lambda: 30 in clock.remaining_sleeps)
         assert model.requests_for("judgement") == []
         clock.advance(30)
