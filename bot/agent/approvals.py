@@ -146,6 +146,8 @@ class Approvals:
 def approval_question(call: PendingCall) -> str:
     """Return the question to a person whether a call may run, as Markdown."""
     lines = [f"May I run `{plain_text(call.tool)}`? (call {call.number})", *_argument_lines(call)]
+    if call.cost:
+        lines.append(f"It costs about ${call.cost:.2f}.")
     if call.foreign:
         shown = "; ".join(call.foreign[:_MOST_FOREIGN])
         more = len(call.foreign) - _MOST_FOREIGN

@@ -28,6 +28,7 @@ from bot.core.errors import MemoryRefused
 from bot.core.telemetry.metrics import TOOL_SECONDS
 from bot.core.telemetry.tracing import span
 from bot.llm.base import ModelReply, ToolCall, Usage
+from bot.llm.spender import current_spender
 from bot.memory.records.attachments import attachment_record
 from bot.memory.records.conversation_entries import QUESTION
 from bot.memory.records.evidence import FROM_OUTSIDE
@@ -121,7 +122,7 @@ class ToolCallRunner:
         if tool is not None and tool.effect == "acts":
             outcome = await self._act(turn, tool, call, context)
         else:
-            outcome = await session.agent.tools.run(call, context)
+            outcome = await self._execute(call, context)
         outside = outcome.from_outside or (tool is not None and tool.effect == "reads_world")
         if outcome.zone_edit is not None:
             try:
@@ -141,6 +142,19 @@ class ToolCallRunner:
         await session.tape.append_many([*outcome.extra_entries, result])
         return outcome.status
 
+    async def _execute(self, call: ToolCall, context: ToolContext) -> ToolOutcome:
+        """Run a call, and count what it costs; refuse it if a budget is used up."""
+        agent = self._session.agent
+        tool, spending = agent.tools.get(call.name), agent.spending
+        if tool is None or not tool.cost or spending is None:
+            return await agent.tools.run(call, context)
+        if (reached := spending.background_pause(current_spender(), "tool")) is not None:
+            return ToolOutcome(f"Not run: {reached}.", "error")
+        outcome = await agent.tools.run(call, context)
+        if outcome.status == "ok":
+            spending.count(current_spender(), "tool", tool.name, Usage(cost=tool.cost))
+        return outcome
+
     # Calls that wait for a person's yes.
 
     async def _act(
@@ -157,7 +171,7 @@ class ToolCallRunner:
         permission = await _permission(tool, context)
         if permission.decision == "never":
             return _not_permitted(tool, permission)
-        pending = await self._pending_call(call, context, agent.approvals)
+        pending = await self._pending_call(call, context, agent.approvals, tool.cost)
         if permission.decision == "ask":
             return _asks_approval(pending, call, turn)
         entries = [
@@ -185,13 +199,13 @@ class ToolCallRunner:
                 "tapebot was stopped while this ran: it is not known whether it happened.", status
             )
         else:
-            outcome = await self._session.agent.tools.run(call, context)
+            outcome = await self._execute(call, context)
             status = "ok" if outcome.status == "ok" else "error"
         done = result_event(pending, status, "", turn=turn)
         return replace(outcome, extra_entries=[*outcome.extra_entries, done])
 
     async def _pending_call(
-        self, call: ToolCall, context: ToolContext, approvals: Approvals
+        self, call: ToolCall, context: ToolContext, approvals: Approvals, cost: float
     ) -> PendingCall:
         people = context.audience.people
         return PendingCall(
@@ -202,6 +216,7 @@ class ToolCallRunner:
             people,
             foreign_texts(self._session.fold.window.conversation()),
             self._session.agent.clock.now() + APPROVAL_LIFETIME,
+            cost,
         )
 
     async def run_approved(self, turn: str) -> None:
@@ -239,7 +254,7 @@ class ToolCallRunner:
             if permission.decision == "never":
                 return _not_permitted(tool, permission)
         made = ToolCall(call.key, call.tool, call.arguments)
-        return await self._session.agent.tools.run(made, context)
+        return await self._execute(made, context)
 
     def abandoned_entries(self, turn: str) -> list[TapeEntry]:
         """Return the results of approved calls whose run is cancelled: nobody knows what happened."""

@@ -25,6 +25,7 @@ ROLES = {
     "summary": "summaries",
     "embedding": "embeddings",
     "transcription": "transcriptions",
+    "tool": "tools",
 }
 """What calls are for, in words."""
 

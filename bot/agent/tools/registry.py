@@ -241,6 +241,8 @@ class Tool(Generic[ArgumentsT]):
         applies: Whether the tool is offered; a call is answered in any case.
         effect: What it touches; whoever does not say gets the strictest.
         owner_only: Whether only an owner's turn may use it.
+        private_only: Whether it may be used in private chats only, not in groups.
+        cost: US dollars that a call costs; counted, limited by budgets, and told before a yes.
         idempotent: Whether a call that ``acts`` hands ``ToolContext.call_key`` on as an idempotency
             key, so that it may run again when a kill left its outcome unknown.
         schema: JSON Schema that the model is shown; None makes it from ``arguments``.
@@ -256,6 +258,8 @@ class Tool(Generic[ArgumentsT]):
     _: KW_ONLY
     effect: Effect = "acts"
     owner_only: bool = False
+    private_only: bool = False
+    cost: float = 0.0
     idempotent: bool = False
     schema: dict[str, Any] | None = None
     permission: Callable[[ToolContext], Awaitable[Permission]] | None = None
@@ -389,6 +393,10 @@ class ToolRegistry:
             return ToolOutcome(f"There is no tool {call.name!r}. The tools are: {known}.", "error")
         if tool.owner_only and not context.by_owners:
             return ToolOutcome(f"Only an owner of the bot may use {tool.wire_name}.", "error")
+        if tool.private_only and any(
+            message.meta.get("private") is False for message in context.answered_messages
+        ):
+            return ToolOutcome(f"{tool.wire_name} may be used in private chats only.", "error")
         if tool.goes_outside and context.memory.fold.compartments.is_private(context.problem):
             return ToolOutcome("Not run: this problem is private, and nothing goes out.", "error")
         try:

@@ -41,6 +41,7 @@ class PendingCall:
         asked_by: Identities whose messages the turn answered, such as ``telegram:42``.
         foreign: What was in view and is not the person's own words, for people.
         expires: When it counts as denied; aware.
+        cost: US dollars that it costs.
         entry: Id of the ``tool.pending`` entry; 0 before it is appended.
         decision: What was decided; None while it waits.
         decided_entry: Id of the ``tool.decided`` entry.
@@ -54,6 +55,7 @@ class PendingCall:
     asked_by: tuple[str, ...]
     foreign: tuple[str, ...]
     expires: datetime
+    cost: float = 0.0
     entry: int = 0
     decision: Decision | None = None
     decided_entry: int = 0
@@ -144,6 +146,7 @@ def pending_entry(call: PendingCall, *, call_id: str, turn: str) -> TapeEntry:
             "foreign": list(call.foreign),
             "expires": format_time(call.expires),
             "call_id": call_id,
+            **({"cost": call.cost} if call.cost else {}),
         },
         turn=turn,
     )
@@ -261,6 +264,7 @@ def _parse_call(entry: TapeEntry) -> PendingCall | None:
         _texts(data.get("asked_by")),
         _texts(data.get("foreign")),
         expires,
+        cost if isinstance(cost := data.get("cost"), (int, float)) else 0.0,
         entry.id,
     )
 

@@ -128,6 +128,31 @@ async def test_in_a_group_whoever_asked_or_an_owner_decides(host, path):
     assert lines_of(path) == ["tea"]
 
 
+async def test_a_tool_for_private_chats_is_not_used_in_a_group(tmp_path, path):
+    model = ScriptedModel(obeying())
+    tools = [writing_tool(path, private_only=True)]
+    async with session_host(tmp_path, model, tools=tools) as host:
+        sent = await host.channel.send("write tea", chat="-5", private=False)
+        assert "call 1" not in await host.channel.wait_for_answer(sent)
+        assert "file_write may be used in private chats only." in shown_to_model(host)
+        assert "(call 1)" in await host.channel.ask("write tea")
+
+
+async def test_what_a_call_costs_is_told_counted_and_limited(tmp_path, path):
+    model = ScriptedModel(obeying())
+    tools = [writing_tool(path, cost=0.25)]
+    async with session_host(tmp_path, model, tools=tools, metered=True) as host:
+        assert "It costs about $0.25." in await host.channel.ask("write tea")
+        await host.channel.ask("/approve 1")
+        assert lines_of(path) == ["tea"]
+        assert "$0.25" in await host.channel.ask("/budget")
+        await host.channel.ask("/budget set role:tool 0.2$ day")
+        await host.channel.ask("write rum")
+        await host.channel.ask("/approve 2")
+        assert "Not run: " in str(model.requests[-1].messages)
+        assert lines_of(path) == ["tea"]
+
+
 async def test_only_owners_may_use_a_tool_that_says_so(tmp_path, path):
     model = ScriptedModel(obeying())
     tools = [writing_tool(path, owner_only=True)]
