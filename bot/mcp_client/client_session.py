@@ -21,7 +21,7 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
 from bot.core.errors import McpUnavailable
 from bot.mcp_client.definitions import MOST_TOOLS, ToolDefinition, by_name, define
-from bot.mcp_client.results import RemoteFile, RemoteResult
+from bot.mcp_client.results import RemoteResult, ResultFile
 from bot.mcp_client.settings import McpServer
 from bot.mcp_client.transports import http_transport, stdio_transport
 from bot.mcp_client.wording import one_line
@@ -208,7 +208,7 @@ def _definitions(
 
 def _result(result: mcp_types.CallToolResult) -> RemoteResult:
     texts: list[str] = []
-    files: list[RemoteFile] = []
+    files: list[ResultFile] = []
     for block in result.content:
         if isinstance(block, mcp_types.TextContent):
             texts.append(block.text)
@@ -237,9 +237,9 @@ def _says(text: str, structured: object) -> bool:
     return said == structured
 
 
-def _file(kind: str, name: str, data: str, mime: str | None) -> list[RemoteFile]:
+def _file(kind: str, name: str, data: str, mime: str | None) -> list[ResultFile]:
     try:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        return [RemoteFile(kind, one_line(name, 80), mime or "", None)]
-    return [RemoteFile(kind, one_line(name, 80), mime or "", content)]
+        return [ResultFile(kind, one_line(name, 80), mime or "", None)]
+    return [ResultFile(kind, one_line(name, 80), mime or "", content)]

@@ -208,14 +208,23 @@ async def _allow(client: McpClient, words: list[str], context: CommandContext) -
         return CommandReply(f"There are {MOST_RIGHTS} rights already: set others to `never` first.")
     if connection is None or definition is None or decision == "never":
         return CommandReply(f"I do not use {code(tool)} {_where(right.scope)}.")
-    lines = [f"Allowed: {_TOLD[decision]}, {_where(right.scope)}."]
+    lines = [
+        f"Allowed: {_TOLD[decision]}, {_where(right.scope)}.",
+        *await _unusable_here(client, right, context),
+        *_definition_lines(connection, definition),
+    ]
+    return CommandReply("\n".join(lines))
+
+
+async def _unusable_here(client: McpClient, right: Right, context: CommandContext) -> list[str]:
+    """Return a line that says so if a tool that was allowed cannot be used in this chat."""
     offered = await client.offered(Audience(context.tape.name, (decider(context),)))
-    if f"mcp.{server}.{tool}" not in {one.name for one in offered}:
-        lines.append(
-            f"In this chat I cannot use it now: a narrower right says never, the server is not "
-            f"there, or more tools are allowed than the {MOST_OFFERED} that fit."
-        )
-    return CommandReply("\n".join([*lines, *_definition_lines(connection, definition)]))
+    if f"mcp.{right.server}.{right.tool}" in {tool.name for tool in offered}:
+        return []
+    return [
+        "In this chat I cannot use it now: a narrower right says never, the server is not there, or "
+        f"more tools are allowed than the {MOST_OFFERED} that fit."
+    ]
 
 
 def _no_server(client: McpClient, name: str) -> str:

@@ -15,7 +15,7 @@ _MOST_FILES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteFile:
+class ResultFile:
     """A file in a result.
 
     Attributes:
@@ -42,7 +42,7 @@ class RemoteResult:
     """
 
     texts: tuple[str, ...] = ()
-    files: tuple[RemoteFile, ...] = ()
+    files: tuple[ResultFile, ...] = ()
     failed: bool = False
 
 
@@ -74,7 +74,7 @@ async def kept_result(
     return ToolOutcome(content, status, attachments=tuple(files), from_outside=True)
 
 
-async def _kept(file: RemoteFile, blobs: Blobs | None) -> tuple[EntryAttachment | None, str]:
+async def _kept(file: ResultFile, blobs: Blobs | None) -> tuple[EntryAttachment | None, str]:
     """Keep a file; return it as an attachment, and a note for the model."""
     what = f"{file.kind} {file.name}"
     if file.data is None:
