@@ -10,7 +10,7 @@ import pytest
 from acting import lines_of
 from approval_host import home
 from nursery import nursery
-from sampling import some
+from sampling import is_sample, some
 
 HOST = Path(__file__).with_name("approval_host.py")
 
@@ -74,5 +74,5 @@ async def test_kill_9_at_any_moment_of_an_act_never_repeats_it(
             children.life(folder=folder, times=at, part=chance.choice((0.0, 0.5, 1.0)), **order)
             statuses.append(await finished(folder, step, command, repeats=repeats))
             shutil.rmtree(folder)
-    if not repeats and step != "ask":
+    if not repeats and step != "ask" and not is_sample():
         assert "unknown" in statuses

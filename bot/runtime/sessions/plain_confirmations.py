@@ -25,7 +25,8 @@ from bot.tape.entries import TapeEntry
 
 _VALID = timedelta(minutes=10)
 _LOOKED_AT = 200
-_ASKED = re.compile(r"[^.!?。！？\n]*[?？]")
+# From the start of a sentence only, so that a long text takes linear time.
+_ASKED = re.compile(r"(?<![^.!?。！？\n])[^.!?。！？\n]*[?？]")
 
 
 async def confirmation_command(session: Session, inbound: Inbound) -> ParsedCommand | None:
