@@ -147,7 +147,6 @@ class ConsoleScene:
         return {Path(one).name: Path(one).read_bytes() for one in told}
 
     def buttons(self) -> dict[str, str]:
-        # The text has some commands already; the others are in a line below it.
         named = {one[1:].capitalize(): one for one in re.findall(r"`(/[^`]+)`", self.seen())}
         return named | dict(re.findall(r"(?m)(?:^| · )([^`·\n]+): `(/[^`]+)`", self.seen()))
 
