@@ -144,7 +144,7 @@ async def _set(rest: str, spending: Spending, context: CommandContext) -> Comman
     await spending.set_limit(limit)
     return CommandReply(
         f"Limit set: {limit_text(limit)}. At 80 % people are told once, and background work waits; "
-        "at 100 % I answer without a language model.",
+        "at 100 % a model on this machine answers, or none.",
         buttons=(Button("Remove it", f"/budget off {_target(limit)} {period}"),),
     )
 
