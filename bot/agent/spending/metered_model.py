@@ -8,7 +8,7 @@ from typing import Any
 
 from bot.agent.spending.decision import BACKGROUND_ROLES, LimitUse
 from bot.agent.spending.spending import Spending
-from bot.agent.spending.texts import offline_text
+from bot.agent.spending.texts import instead_text
 from bot.core.errors import ModelError
 from bot.llm.base import (
     CapabilityProfile,
@@ -122,18 +122,19 @@ class MeteredModel(Model):
         refusal = self._spending.refusal(use, role)
         if role in BACKGROUND_ROLES or use.limit.unit == "requests":
             raise refusal
+        answered = None
         if (cheaper := self.cheaper_model()) is not None:
             reply = await cheaper.complete(request, on_text)
-            model = reply.model or cheaper.name
-            self._spending.count(current_spender(), role, model, reply.usage)
-            return reply
-        if request.purpose != "turn":
+            answered = reply.model or cheaper.name
+            self._spending.count(current_spender(), role, answered, reply.usage)
+        elif request.purpose == "turn":
+            reply = await self._offline().complete(request, on_text)
+        else:
             raise refusal
-        reply = await self._offline().complete(request, on_text)
-        if reply.tool_calls:
+        if reply.tool_calls or request.purpose != "turn":
             return reply
-        content = f"{reply.content.rstrip()}\n\n{offline_text(str(refusal))}"
-        return replace(reply, content=content.strip())
+        told = instead_text(str(refusal), answered)
+        return replace(reply, content=f"{reply.content.rstrip()}\n\n{told}".strip())
 
 
 def _prompt_tokens(request: ModelRequest) -> int:

@@ -111,8 +111,15 @@ def notice_text(uses: Sequence[LimitUse]) -> str:
     return " ".join(f"Budget: {use_text(use)}." for use in uses)
 
 
-def offline_text(why: str) -> str:
-    """Return what is added to an answer that no language model gave."""
+def instead_text(why: str, model: str | None) -> str:
+    """Return what is said below an answer that another model gave, because a budget is used up.
+
+    Args:
+        why: Which budget, and until when.
+        model: The model on this machine; None for the offline responder.
+    """
+    if model is not None:
+        return f"_`{model}` on this machine answered this: {why}._"
     return f"_I answered this by simple rules, without a language model: {why}._"
 
 

@@ -156,7 +156,10 @@ async def test_a_cheaper_model_answers_once_the_budget_is_used_up() -> None:
     model = MeteredModel(dear, spending, OfflineModel, cheap)
     await spending.set_limit(Limit(EVERYONE, "day", "tokens", 15))
     request = ModelRequest([{"role": "user", "content": "hi"}])
-    assert [(await model.complete(request)).content for _ in range(3)] == ["dear", "cheap", "cheap"]
+    answers = [(await model.complete(request)).content for _ in range(3)]
+    assert answers[0] == "dear"
+    for answer in answers[1:]:
+        assert answer.startswith("cheap\n\n_`scripted` on this machine answered this: ")
     with pytest.raises(BudgetReached):
         await model.complete(ModelRequest(request.messages, purpose="summary"))
     await spending.refresh()
