@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import anyio
+import anyio.lowlevel
 
 START_TIME = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
 
@@ -36,7 +37,10 @@ class ManualClock:
         return self._elapsed
 
     async def sleep(self, seconds: float) -> None:
-        """Wait until the clock has been advanced by this many seconds."""
+        """Wait until the clock has been advanced by this many seconds; for none, return at once."""
+        if seconds <= 0:
+            await anyio.lowlevel.checkpoint()
+            return
         woken = anyio.Event()
         sleeper = (self._elapsed + seconds, woken)
         self._sleepers.append(sleeper)
