@@ -122,7 +122,7 @@ class ToolCallRunner:
         if tool is not None and tool.effect == "acts":
             outcome = await self._act(turn, tool, call, context)
         else:
-            outcome = await self._execute(call, context)
+            outcome = await self._execute(tool, call, context)
         outside = outcome.from_outside or (tool is not None and tool.effect == "reads_world")
         if outcome.zone_edit is not None:
             try:
@@ -142,13 +142,15 @@ class ToolCallRunner:
         await session.tape.append_many([*outcome.extra_entries, result])
         return outcome.status
 
-    async def _execute(self, call: ToolCall, context: ToolContext) -> ToolOutcome:
+    async def _execute(
+        self, tool: Tool[Any] | None, call: ToolCall, context: ToolContext
+    ) -> ToolOutcome:
         """Run a call, and count what it costs; refuse it if a budget is used up."""
         agent = self._session.agent
-        tool, spending = agent.tools.get(call.name), agent.spending
+        spending = agent.spending
         if tool is None or not tool.cost or spending is None:
             return await agent.tools.run(call, context)
-        if (reached := spending.background_pause(current_spender(), "tool")) is not None:
+        if (reached := spending.limit_reached(current_spender(), "tool")) is not None:
             return ToolOutcome(f"Not run: {reached}.", "error")
         outcome = await agent.tools.run(call, context)
         if outcome.status == "ok":
@@ -199,7 +201,7 @@ class ToolCallRunner:
                 "tapebot was stopped while this ran: it is not known whether it happened.", status
             )
         else:
-            outcome = await self._execute(call, context)
+            outcome = await self._execute(tool, call, context)
             status = "ok" if outcome.status == "ok" else "error"
         done = result_event(pending, status, "", turn=turn)
         return replace(outcome, extra_entries=[*outcome.extra_entries, done])
@@ -254,7 +256,7 @@ class ToolCallRunner:
             if permission.decision == "never":
                 return _not_permitted(tool, permission)
         made = ToolCall(call.key, call.tool, call.arguments)
-        return await self._execute(made, context)
+        return await self._execute(tool, made, context)
 
     def abandoned_entries(self, turn: str) -> list[TapeEntry]:
         """Return the results of approved calls whose run is cancelled: nobody knows what happened."""

@@ -207,8 +207,8 @@ class Spending:
         """Return how much is used of the limits that hold for a spender."""
         return self._uses(spender, role, self._pending())
 
-    def background_pause(self, spender: Spender, role: str) -> BudgetReached | None:
-        """Return why background work must wait; None if it may go on."""
+    def limit_reached(self, spender: Spender, role: str) -> BudgetReached | None:
+        """Return which limit forbids a call now; None if none does."""
         reached = [use for use in self.uses(spender, role) if use.is_reached]
         return None if not reached else self.refusal(reached[0], role)
 

@@ -387,6 +387,24 @@ class ToolRegistry:
 
     def check(self, call: ToolCall, context: ToolContext) -> ToolOutcome | None:
         """Return why a call cannot run, as a result that the model can correct; None if it can."""
+        parsed = self._parse(call, context)
+        return parsed if isinstance(parsed, ToolOutcome) else None
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutcome:
+        """Run one call; return errors as a result that the model can correct."""
+        parsed = self._parse(call, context)
+        if isinstance(parsed, ToolOutcome):
+            return parsed
+        tool, arguments = parsed
+        try:
+            return await tool.run(arguments, context)
+        except TapebotError as error:
+            return ToolOutcome(f"Not done: {error}.", "error")
+
+    def _parse(
+        self, call: ToolCall, context: ToolContext
+    ) -> tuple[Tool[Any], BaseModel] | ToolOutcome:
+        """Return a call's tool and arguments, or why it cannot run."""
         tool = self.get(call.name)
         if tool is None:
             known = ", ".join(sorted(self._tools)) or "none"
@@ -400,22 +418,9 @@ class ToolRegistry:
         if tool.goes_outside and context.memory.fold.compartments.is_private(context.problem):
             return ToolOutcome("Not run: this problem is private, and nothing goes out.", "error")
         try:
-            tool.arguments.model_validate_json(call.arguments or "{}")
+            return tool, tool.arguments.model_validate_json(call.arguments or "{}")
         except ValidationError as error:
             return ToolOutcome(_explain(tool, error), "error")
-        return None
-
-    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutcome:
-        """Run one call; return errors as a result that the model can correct."""
-        if (refusal := self.check(call, context)) is not None:
-            return refusal
-        tool = self.get(call.name)
-        assert tool is not None
-        arguments = tool.arguments.model_validate_json(call.arguments or "{}")
-        try:
-            return await tool.run(arguments, context)
-        except TapebotError as error:
-            return ToolOutcome(f"Not done: {error}.", "error")
 
 
 def _explain(tool: Tool[Any], error: ValidationError) -> str:

@@ -115,7 +115,7 @@ class Consolidator:
         spending = self._agent.spending
         if spending is None:
             return None
-        return spending.background_pause(self._spender(), "consolidation")
+        return spending.limit_reached(self._spender(), "consolidation")
 
     def _spender(self) -> Spender:
         return background_spender(self._tape.name, self._fold.window.conversation())
