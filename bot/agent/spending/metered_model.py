@@ -75,11 +75,11 @@ class MeteredModel(Model):
             BudgetReached: A limit forbids the call, and nobody else can answer.
             TapeError: There are limits, and the storage that keeps them failed.
         """
-        role = current_spender().role or request.purpose
-        prompt = _prompt_tokens(request)
-        reply_tokens = min(request.max_tokens or _REPLY_TOKENS, _REPLY_TOKENS)
         spender = current_spender()
-        call = await self._spending.reserve(spender, role, self.name, (prompt, reply_tokens))
+        role = spender.role or request.purpose
+        call = await self._spending.reserve(
+            spender, role, self.name, lambda: (_prompt_tokens(request), _reply_tokens(request))
+        )
         if isinstance(call, LimitUse):
             return await self._answer_otherwise(request, on_text, role, call)
         streamed = ""
@@ -98,8 +98,8 @@ class MeteredModel(Model):
             raise
         except BaseException:
             # The provider bills what it read and wrote until the call was cancelled.
-            read = Usage(prompt, 0, estimate_tokens(streamed) if streamed else 0, None, 1)
-            self._spending.settle(call, read)
+            written = estimate_tokens(streamed) if streamed else 0
+            self._spending.settle(call, Usage(_prompt_tokens(request), 0, written, None, 1))
             raise
         answered = reply.model or self.name
         self._spending.settle(call, Usage() if answered == OFFLINE else reply.usage, answered)
@@ -135,6 +135,10 @@ class MeteredModel(Model):
             return reply
         told = instead_text(str(refusal), answered)
         return replace(reply, content=f"{reply.content.rstrip()}\n\n{told}".strip())
+
+
+def _reply_tokens(request: ModelRequest) -> int:
+    return min(request.max_tokens or _REPLY_TOKENS, _REPLY_TOKENS)
 
 
 def _prompt_tokens(request: ModelRequest) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Protocol, TypeVar
 
 from bot.agent.spending.decision import LimitUse
 from bot.agent.spending.spending import Spending
@@ -14,6 +15,9 @@ from bot.llm.spender import collected_usage, current_spender
 
 _BYTES_IN_TOKEN = 2_000
 """Bytes of a recording that count as a token: about a minute of voice is 250."""
+
+
+T = TypeVar("T")
 
 
 class TranscriptionModel(Protocol):
@@ -61,23 +65,13 @@ class MeteredEmbedder(Embedder):
         Raises:
             BudgetReached: A limit forbids the call.
         """
-        tokens = sum(map(estimate_tokens, texts))
-        spending = self._spending
-        call = await spending.reserve(current_spender(), "embedding", self.name, (tokens, 0))
-        if isinstance(call, LimitUse):
-            raise spending.refusal(call, "embedding")
-        estimate = Usage(tokens, 0, 0, None, 1)
-        with collected_usage() as used:
-            try:
-                vectors = await self._inner.embed(texts)
-            except ModelError:
-                spending.settle(call, sum(used, Usage(calls=0 if used else 1)))
-                raise
-            except BaseException:
-                spending.settle(call, estimate)
-                raise
-        spending.settle(call, sum(used, Usage()) if used else estimate)
-        return vectors
+        return await _metered(
+            self._spending,
+            "embedding",
+            self.name,
+            partial(self._inner.embed, texts),
+            read=lambda: sum(map(estimate_tokens, texts)),
+        )
 
     async def aclose(self) -> None:
         """Close the inner model."""
@@ -107,23 +101,55 @@ class MeteredTranscriber:
         Raises:
             BudgetReached: A limit forbids the call.
         """
-        spending, heard = self._spending, len(audio) // _BYTES_IN_TOKEN + 1
-        call = await spending.reserve(current_spender(), "transcription", self.name, (heard, 0))
-        if isinstance(call, LimitUse):
-            raise spending.refusal(call, "transcription")
-        with collected_usage() as used:
-            try:
-                text = await self._inner.transcribe(audio, name)
-            except ModelError:
-                spending.settle(call, sum(used, Usage(calls=0 if used else 1)))
-                raise
-            except BaseException:
-                spending.settle(call, Usage(heard, 0, 0, None, 1))
-                raise
-        estimate = Usage(heard, 0, estimate_tokens(text), None, 1)
-        spending.settle(call, sum(used, Usage()) if used else estimate)
-        return text
+        return await _metered(
+            self._spending,
+            "transcription",
+            self.name,
+            partial(self._inner.transcribe, audio, name),
+            read=lambda: len(audio) // _BYTES_IN_TOKEN + 1,
+            written=estimate_tokens,
+        )
 
     async def aclose(self) -> None:
         """Close the inner model."""
         await self._inner.aclose()
+
+
+async def _metered(
+    spending: Spending,
+    role: str,
+    model: str,
+    run: Callable[[], Awaitable[T]],
+    *,
+    read: Callable[[], int],
+    written: Callable[[T], int] = lambda _: 0,
+) -> T:
+    """Run a call, and count what it used, or estimates where the provider reports nothing.
+
+    Args:
+        spending: Counts.
+        role: What the call is for.
+        model: Name of the model.
+        run: Runs it.
+        read: Returns the tokens that it reads, estimated.
+        written: Returns the tokens of its result, estimated.
+
+    Raises:
+        BudgetReached: A limit forbids the call.
+    """
+    call = await spending.reserve(current_spender(), role, model, lambda: (read(), 0))
+    if isinstance(call, LimitUse):
+        raise spending.refusal(call, role)
+    with collected_usage() as used:
+        try:
+            result = await run()
+        except ModelError:
+            spending.settle(call, sum(used, Usage(calls=0 if used else 1)))
+            raise
+        except BaseException:
+            spending.settle(call, Usage(read(), 0, 0, None, 1))
+            raise
+    if not used:
+        used = [Usage(read(), 0, written(result), None, 1)]
+    spending.settle(call, sum(used, Usage()))
+    return result

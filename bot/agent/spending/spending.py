@@ -8,7 +8,7 @@ that were running or just ended count as their reservations.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import Any
@@ -139,7 +139,7 @@ class Spending:
     # Calls.
 
     async def reserve(
-        self, spender: Spender, role: str, model: str, tokens: tuple[int, int]
+        self, spender: Spender, role: str, model: str, tokens: Callable[[], tuple[int, int]]
     ) -> MeteredCall | LimitUse:
         """Return the call that may begin, or the limit that forbids it.
 
@@ -147,7 +147,8 @@ class Spending:
             spender: For whom.
             role: What for.
             model: Name of the model.
-            tokens: Tokens that it will read and write, estimated.
+            tokens: Returns the tokens that it will read and write, estimated; called only if there
+                are limits.
 
         Raises:
             TapeError: The storage failed, so limits cannot be kept.
@@ -158,7 +159,7 @@ class Spending:
         if not self.fold.limits:
             return call
         call = replace(call, reserved=True)
-        data = {**call.as_json(self._estimate(model, tokens)), "request": spender.request}
+        data = {**call.as_json(self._estimate(model, tokens())), "request": spender.request}
         queued = _Queued(RESERVED_EVENT, data, call)
         self._queue.append(queued)
         try:

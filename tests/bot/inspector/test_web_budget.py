@@ -19,7 +19,7 @@ async def rig():
 async def spend(rig, identity: str, cost: float | None, *, role: str = "turn") -> None:
     """Count one call for somebody."""
     spending = rig.web.agent.spending
-    call = await spending.reserve(Spender(identity, "fake:1"), role, "a/b", (100, 100))
+    call = await spending.reserve(Spender(identity, "fake:1"), role, "a/b", lambda: (100, 100))
     spending.settle(call, Usage(100, 0, 100, cost, 1))
 
 

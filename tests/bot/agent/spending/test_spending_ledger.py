@@ -43,7 +43,7 @@ def spending_on(store: Any) -> Spending:
 
 async def call(spending: Spending, cost: float = 0.4, spender: Spender = OWNER) -> bool:
     """Make one call; return whether it was allowed."""
-    made = await spending.reserve(spender, "turn", "a/b", (10, 10))
+    made = await spending.reserve(spender, "turn", "a/b", lambda: (10, 10))
     if isinstance(made, LimitUse):
         return False
     used = Usage()
