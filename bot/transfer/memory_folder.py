@@ -46,7 +46,7 @@ from bot.memory.session.long_term_memory import resolve_home
 from bot.memory.session.scope.identities import IDENTITIES_TAPE
 from bot.memory.session.scope.scope_memory import load_fact_entries
 from bot.memory.session.state.context_window import WindowFold
-from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.fold_loader import load_state
 from bot.memory.session.state.session_fold import SCOPE_EVENT, SessionFold
 from bot.memory.session.state.zone_snapshot import (
     LONG_TERM_EVENT,
@@ -66,7 +66,6 @@ _STATE = ".tapebot.json"
 _LOCK = ".tapebot.lock"
 _FORM = 1
 _LONGEST_NAME = 150
-_NO_VIEW = 1
 
 _LINGER = 0.5
 """Seconds to wait for further changes."""
@@ -305,7 +304,7 @@ class MemoryFolder:
             known = state.versions.get(session, version + 1) if state is not None else version + 1
             tape, fold = TapeService(self._store, session), SessionFold(WindowFold(1, 1))
             if session != WORKSPACE_SCOPE:
-                fold = await load_fold(tape, max_messages=_NO_VIEW, max_tokens=_NO_VIEW)
+                fold = await load_state(tape)
             home = self._homes[session] = await resolve_home(tape, fold.home_scope, self._scopes)
             # Read the versions before the content, so that a concurrent change is detected next
             # time.

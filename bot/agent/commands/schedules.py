@@ -187,7 +187,8 @@ def _own(number: str, context: CommandContext) -> Schedule:
 
 def _may_change(schedule: Schedule, context: CommandContext) -> bool:
     author = context.author
-    return author.role == "owner" or author.private or schedule.author.id == author.id
+    owner = author.role == "owner"
+    return schedule.may_be_changed_by(author.id, private=author.private, owner=owner)
 
 
 def _name(schedule: Schedule) -> str:

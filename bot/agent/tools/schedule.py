@@ -184,4 +184,4 @@ def _own(
 
 def _may_change(schedule: Schedule, asked: TapeEntry) -> bool:
     private = asked.meta.get("private", True) is True
-    return private or is_owner(asked) or sender_id(asked) == schedule.author.id
+    return schedule.may_be_changed_by(sender_id(asked), private=private, owner=is_owner(asked))

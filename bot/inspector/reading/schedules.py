@@ -9,10 +9,8 @@ from bot.agent.schedules.wording import when_text
 from bot.core.clock import format_time
 from bot.inspector.dependencies import WebContext
 from bot.inspector.reading import ReadModel
-from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.fold_loader import load_state
 from bot.tape.service import TapeService
-
-_NO_VIEW = 1
 
 
 class ScheduleModel(ReadModel):
@@ -60,7 +58,7 @@ async def read_schedules(web: WebContext, tape: str) -> SchedulesModel:
         TapeNotFound: There is no such tape.
     """
     service = TapeService(web.store, tape)
-    fold = await load_fold(service, max_messages=_NO_VIEW, max_tokens=_NO_VIEW)
+    fold = await load_state(service)
     schedules, now = fold.schedules, web.agent.clock.now()
     texts = {one.id: one.text for one in schedules}
     return SchedulesModel(

@@ -141,6 +141,16 @@ class Schedule:
         """Whether it comes in quiet hours, too: a reminder that is set for exactly that time."""
         return self.kind == "reminder" and not self.recurs
 
+    def may_be_changed_by(self, sender: str, *, private: bool, owner: bool) -> bool:
+        """Say whether a person may change it: in a group only who set it, or an owner.
+
+        Args:
+            sender: The platform's id of the person.
+            private: Whether they ask in their private chat.
+            owner: Whether they own the bot.
+        """
+        return private or owner or sender == self.author.id
+
     def as_json(self) -> dict[str, Any]:
         """Return the whole definition, as in its events."""
         return {

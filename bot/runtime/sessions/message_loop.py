@@ -270,6 +270,8 @@ class MessageLoop:
     async def _carry_out(self, delivery: ReceivedMessage, action: Action) -> None:
         """Do with a message what the state says."""
         parsed = self._parsed(delivery)
+        if action is not Action.DEFER:
+            self._confirmations.pop(delivery.inbound.id, None)
         if parsed is not None:
             await self._carry_out_command(delivery, parsed, action)
         elif action is Action.FIRE:

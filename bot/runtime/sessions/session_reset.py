@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.core.errors import MemoryRefused, VersionConflict
 from bot.memory.session.linking.scope_registry import ScopeRegistry, is_shared_scope
-from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.fold_loader import load_state
 from bot.memory.session.state.zone import MemoryZone
 from bot.memory.session.vector_index import VectorIndex
 from bot.runtime.sessions.erasure import BUSY, DerivedFiles, suspend_files
@@ -12,7 +12,6 @@ from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
 _GREW = "the conversation continued after the export, so nothing was reset; try again"
-_NO_VIEW = 1
 
 
 async def reset_session(
@@ -52,7 +51,7 @@ async def reset_session(
                 raise MemoryRefused(BUSY)
             live.cancel_background_work()
         tape = TapeService(store, session)
-        fold = await load_fold(tape, max_messages=_NO_VIEW, max_tokens=_NO_VIEW)
+        fold = await load_state(tape)
         tape.fence(expect)
         zone = MemoryZone(tape, clock=scopes.clock, fold=fold.zone)
         try:

@@ -38,6 +38,11 @@ async def load_fold(tape: TapeService, *, max_messages: int, max_tokens: int) ->
     return fold
 
 
+async def load_state(tape: TapeService) -> SessionFold:
+    """Load the fold of a tape for all but its view, which is cut to the newest message."""
+    return await load_fold(tape, max_messages=1, max_tokens=1)
+
+
 async def fold_at(tape: TapeService, at: int) -> SessionFold:
     """Load the fold of a tape as it was after an entry.
 
@@ -68,7 +73,7 @@ async def is_private_now(tape: TapeService) -> bool:
     A tape that does not exist has no private problem.
     """
     try:
-        return (await load_fold(tape, max_messages=1, max_tokens=1)).is_private
+        return (await load_state(tape)).is_private
     except TapeNotFound:
         return False
 
