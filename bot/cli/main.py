@@ -52,7 +52,7 @@ def _run(chosen: argparse.Namespace) -> int:
         return _evaluate(chosen)
     export_dotenv()
     settings = load_settings()
-    if chosen.command in ("pair", "web", "models"):
+    if chosen.command in ("pair", "web", "models", "backup", "restore"):
         return _small(settings, chosen)
     if chosen.command == "tape":
         return _tape(settings, chosen)
@@ -91,6 +91,8 @@ def _small(settings: Settings, chosen: argparse.Namespace) -> int:
         from bot.cli.models import run_models
 
         return run_models(settings, chosen.name)
+    if chosen.command in ("backup", "restore"):
+        return _backup(settings, chosen)
     if chosen.command == "pair":
         from bot.cli.pair import pair
 
@@ -157,6 +159,16 @@ def _import(settings: Settings, chosen: argparse.Namespace) -> int:
     if chosen.kind == "bub":
         return import_bub(settings, chosen.path, sessions=chosen.session, dry_run=dry_run)
     return import_jsonl(settings, chosen.path, dry_run=dry_run)
+
+
+def _backup(settings: Settings, chosen: argparse.Namespace) -> int:
+    try:
+        from bot.cli.backup import backup, restore
+    except ImportError as error:
+        raise SettingsError(f"this needs {error.name}: pip install 'tapebot[backup]'") from error
+    if chosen.command == "restore":
+        return restore(settings, chosen.backup, chosen.identity)
+    return backup(settings, chosen.to, chosen.recipient, chosen.keep)
 
 
 def _database(settings: Settings, chosen: argparse.Namespace) -> int:

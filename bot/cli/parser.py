@@ -32,6 +32,7 @@ def make_parser() -> argparse.ArgumentParser:
     _migrate(
         commands.add_parser("migrate", help="copy everything from files to the database, or back")
     )
+    _backup(commands)
     _tape_server(commands.add_parser("tape-server", help="serve tapes to bots on other machines"))
     models = commands.add_parser("models", help="call the configured models; show what works")
     models.add_argument("name", nargs="?", metavar="NAME", help="only this preset")
@@ -116,6 +117,28 @@ def _import(parser: argparse.ArgumentParser) -> None:
     for kind in (nanobot, bub, exports):
         kind.add_argument("path", type=Path, help="its home, a folder, or one file")
         kind.add_argument("--dry-run", action="store_true", help="only print what would be done")
+
+
+def _backup(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    backup = commands.add_parser("backup", help="make an encrypted backup, and check it")
+    backup.add_argument(
+        "--to", type=Path, metavar="FOLDER", help="the folder of backups; unset: TAPEBOT_BACKUP_TO"
+    )
+    backup.add_argument(
+        "--recipient",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="a public key of age that can open it; unset: a passphrase",
+    )
+    backup.add_argument(
+        "--keep", type=_count, metavar="N", help="remove all but the newest N backups"
+    )
+    restore = commands.add_parser("restore", help="restore a backup to an empty home")
+    restore.add_argument("backup", type=Path, help="a backup's folder")
+    restore.add_argument(
+        "--identity", type=Path, metavar="FILE", help="an age key file, instead of the passphrase"
+    )
 
 
 def _database(parser: argparse.ArgumentParser) -> None:

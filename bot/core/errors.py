@@ -36,6 +36,7 @@ TapebotError
 ├── McpUnavailable           an MCP server is not there, too slow, or answers with nonsense
 ├── MemoryRefused            a guard refused a memory write
 ├── ScheduleRefused          a schedule cannot be set or changed like that
+├── BackupFailed             a backup cannot be made, opened or restored
 └── ConsolidationFailed      the model's consolidation cannot be used
 
 HttpError                    an HTTP request is refused; no TapebotError
@@ -213,6 +214,10 @@ class McpUnavailable(TapebotError):
 
 class MemoryRefused(TapebotError):
     """A guard refused a memory write; the text says which and why."""
+
+
+class BackupFailed(TapebotError):
+    """A backup cannot be made, opened or restored; the text says why and what to do."""
 
 
 class ConsolidationFailed(TapebotError):

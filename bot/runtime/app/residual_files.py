@@ -20,6 +20,7 @@ from bot.bus.media.blobs import Blobs
 from bot.core.errors import TapeWriteError
 from bot.core.files import sync_directory
 from bot.runtime.app.text_search import WordMatcher, file_contains
+from bot.transfer.home_snapshot import CHECK_FOLDER
 from channels.console.history import erase_history_entries
 
 logger = logging.getLogger(__name__)
@@ -82,6 +83,7 @@ class ResidualFiles:
                 "*",
                 partial(file_contains, wording=wording),
             ),
+            partial(_remove, home / CHECK_FOLDER, "*", lambda _: True),
             partial(_mask_logs, home / "logs", wording.matches),
         )
         for clean in places if wording.words else ():

@@ -153,8 +153,31 @@ def _start_sessions(app: App, tasks: TaskGroup, monitoring: MonitoringServer | N
         tasks.start_soon(app.memory_files.run)
     if app.mcp is not None:
         tasks.start_soon(app.mcp.run)
+    _start_backups(app, tasks)
     if isinstance(app.model, Warmable):
         tasks.start_soon(_warm, app.model)
+
+
+def _start_backups(app: App, tasks: TaskGroup) -> None:
+    """Start the daily backups, if there is a folder for them.
+
+    Raises:
+        SettingsError: They are configured in a way that cannot work.
+    """
+    if app.settings.backup_to is not None:
+        try:
+            from bot.runtime.app.daily_backup import DailyBackup, check_in_files, configured_key
+        except ImportError as error:
+            raise SettingsError(
+                f"TAPEBOT_BACKUP_TO: needs {error.name}: pip install 'tapebot[backup]'"
+            ) from error
+        check_in_files(app.settings)
+        if configured_key(app.settings) is None:
+            raise SettingsError(
+                "TAPEBOT_BACKUP_TO: needs TAPEBOT_BACKUP_PASSPHRASE or TAPEBOT_BACKUP_RECIPIENTS"
+            )
+        clock = app.services.agent.clock
+        tasks.start_soon(DailyBackup(app.settings, app.settings.backup_to, clock).run)
 
 
 async def _run_scheduler(app: App) -> None:

@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from datetime import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -265,6 +266,20 @@ class Settings(ChannelSettings, BaseSettings):
     tape_server_max_mb: int = Field(
         8, ge=1, le=256, description="Largest request to the tape server in megabytes."
     )
+    backup_to: Annotated[Path, AfterValidator(absolute)] | None = Field(
+        None, description="Folder for a backup each day; unset: none is made by itself."
+    )
+    backup_passphrase: SecretStr | None = Field(
+        None, description="Passphrase that encrypts and opens backups."
+    )
+    backup_recipients: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Public keys of age (age1...) that backups are for, instead of a passphrase.",
+    )
+    backup_at: time = Field(
+        time(3, 30), description="Local time of the daily backup, in TAPEBOT_TIMEZONE."
+    )
+    backup_keep: int = Field(14, ge=1, le=10_000, description="Backups kept; older ones go.")
     session_limit: int = Field(
         5_000,
         ge=1,

@@ -1,0 +1,115 @@
+"""``tapebot backup`` and ``tapebot restore``."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bot.cli.tape import printable
+from bot.core.errors import SettingsError
+from bot.runtime.app.daily_backup import check_in_files, configured_key
+from bot.runtime.settings import Settings
+from bot.transfer.backup import BackupResult, create_backup, open_identity, restore_backup
+from bot.transfer.backup_encryption import passphrase_key
+
+_SHORTEST_PASSPHRASE = 10
+
+
+def backup(settings: Settings, to: Path | None, recipients: Sequence[str], keep: int | None) -> int:
+    """Make a backup; tapebot may run meanwhile.
+
+    Args:
+        settings: The settings that locate the home; they hold the defaults of the rest.
+        to: The folder of backups.
+        recipients: Public keys of age; none uses a passphrase.
+        keep: How many backups remain; None removes none.
+
+    Returns:
+        1 if tapes in the home are damaged; the backup is made all the same. Else 0.
+
+    Raises:
+        SettingsError: There is no folder, no passphrase, or the data is in a database.
+        BackupFailed: It cannot be made, or does not read back.
+        OSError: A disk refused.
+    """
+    check_in_files(settings)
+    folder = to or settings.backup_to
+    if folder is None:
+        raise SettingsError(
+            "name the folder of backups: tapebot backup --to FOLDER, or set TAPEBOT_BACKUP_TO"
+        )
+    key = configured_key(settings, recipients) or passphrase_key(_new_passphrase())
+    made = create_backup(
+        settings.home,
+        folder.expanduser().absolute(),
+        key,
+        datetime.now(UTC),
+        workspace=settings.workspace_id or "",
+        keep=keep,
+    )
+    print(f"saved\t{printable(str(made.path))}: {_counts(made)}; unpacked and checked")
+    for name in made.removed:
+        print(f"removed\t{name}")
+    print("The settings in .env are not part of it: keep a copy of them yourself.")
+    return _tell_damage(made)
+
+
+def restore(settings: Settings, backup: Path, identity: Path | None) -> int:
+    """Restore a backup to the home of the settings, which must be empty.
+
+    Args:
+        settings: The settings that locate the home.
+        backup: The backup's folder.
+        identity: An age key file; None for the passphrase.
+
+    Returns:
+        1 if tapes in it are damaged; they are restored all the same. Else 0.
+
+    Raises:
+        BackupFailed: The home is not empty, the key does not fit, or the backup is damaged.
+        OSError: A disk refused; the home is unchanged.
+    """
+    check_in_files(settings)
+
+    def passphrase() -> str:
+        if settings.backup_passphrase is not None:
+            return settings.backup_passphrase.get_secret_value()
+        return getpass.getpass("Passphrase: ")
+
+    key = open_identity(backup, passphrase, identity)
+    done = restore_backup(backup, settings.home, key, workspace=settings.workspace_id or "")
+    print(f"restored\t{printable(str(done.path))}: {_counts(done)}, as of {done.taken}")
+    print("What was erased after that moment is back: erase it again. Then start tapebot.")
+    return _tell_damage(done)
+
+
+def _new_passphrase() -> str:
+    if not sys.stdin.isatty():
+        raise SettingsError(
+            "set TAPEBOT_BACKUP_PASSPHRASE or TAPEBOT_BACKUP_RECIPIENTS: nobody is here to type a "
+            "passphrase"
+        )
+    while True:
+        first = getpass.getpass(f"New passphrase (at least {_SHORTEST_PASSPHRASE} characters): ")
+        if len(first) < _SHORTEST_PASSPHRASE:
+            print("That is too short.")
+        elif first != getpass.getpass("Again: "):
+            print("The two differ.")
+        else:
+            print("Without this passphrase nobody can open the backup. Write it down.")
+            return first
+
+
+def _counts(result: BackupResult) -> str:
+    return f"{result.tapes.tapes} tapes, {result.files:,} files, {result.size:,} bytes"
+
+
+def _tell_damage(result: BackupResult) -> int:
+    for problem in result.tapes.problems:
+        print(f"damaged\t{printable(str(problem))}", file=sys.stderr)
+    if result.tapes.problems:
+        print("`tapebot tape repair` mends what can be mended", file=sys.stderr)
+    return 1 if result.tapes.problems else 0

@@ -1,0 +1,152 @@
+"""Read a home folder as it was at one moment, while a tapebot runs on it. Blocking.
+
+Files of a home grow, or are replaced as a whole. So their names and lengths at one moment are a
+snapshot: the state that a kill at that moment would have left, from which every start recovers.
+
+Rule 1: the moment counts only if two looks in a row find the same names and lengths.
+Rule 2: what was appended later is not read.
+Rule 3: a file that was replaced or shortened later makes the snapshot void; take another one.
+Rule 4: what tapebot computes again is left out: search index, vectors, logs, locks, sockets.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.core.errors import TapebotError
+from bot.core.files import TEMPORARY_SUFFIX
+
+MOST_TRIES = 200
+_PAUSE = 0.05
+CHECK_FOLDER = ".backup-check"
+"""Folder in the home where a backup is unpacked to check it."""
+
+_BLOBS = "blobs"
+_WORKSPACE = "workspace"
+"""The owner's own folder, of which nothing is left out."""
+_LEFT_OUT_FOLDERS = frozenset({CHECK_FOLDER, "logs", "vectors", "blobs/incoming"})
+_LEFT_OUT_SUFFIXES = (TEMPORARY_SUFFIX, ".lock", ".owner", ".heads")
+_INDEX = ".index.db"
+
+
+class SnapshotChanged(TapebotError):
+    """A file was replaced after the snapshot was taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFile:
+    """A file as it was.
+
+    Attributes:
+        path: Its path relative to the home, with ``/``.
+        size: Its length in bytes.
+        mode: Its permissions.
+        changed: When it was changed, in seconds since 1970.
+        identity: Device and number of the file.
+    """
+
+    path: str
+    size: int
+    mode: int
+    changed: int
+    identity: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class HomeSnapshot:
+    """The files of a home at one moment.
+
+    Attributes:
+        home: The folder.
+        files: All files but blobs.
+        blobs: Files that people sent; they never change, and may be erased meanwhile.
+    """
+
+    home: Path
+    files: tuple[SnapshotFile, ...]
+    blobs: tuple[SnapshotFile, ...]
+
+    def read(self, file: SnapshotFile) -> Iterator[bytes]:
+        """Yield a file's bytes as of the snapshot.
+
+        Raises:
+            SnapshotChanged: It was replaced or removed since.
+            OSError: It cannot be read.
+        """
+        try:
+            descriptor = os.open(self.home / file.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError as error:
+            raise SnapshotChanged(f"{file.path} was removed meanwhile") from error
+        with os.fdopen(descriptor, "rb") as source:
+            found = os.fstat(descriptor)
+            if (found.st_dev, found.st_ino) != file.identity:
+                raise SnapshotChanged(f"{file.path} was replaced meanwhile")
+            left = file.size
+            while left:
+                data = source.read(min(left, 1 << 20))
+                if not data:
+                    raise SnapshotChanged(f"{file.path} was shortened meanwhile")
+                left -= len(data)
+                yield data
+
+
+def take_snapshot(home: Path, sleep: Callable[[float], None] = time.sleep) -> HomeSnapshot:
+    """Return a snapshot of a home.
+
+    Args:
+        home: The folder.
+        sleep: Waits some seconds between two looks.
+
+    Raises:
+        SnapshotChanged: The home changed each time that it was looked at.
+        OSError: A folder cannot be read.
+    """
+    before = _look(home)
+    for _ in range(MOST_TRIES):
+        sleep(_PAUSE)
+        now = _look(home)
+        if now == before:
+            files = tuple(file for file in now if not _is_blob(file))
+            # A blob is stored before the entry that names it.
+            return HomeSnapshot(home, files, tuple(filter(_is_blob, now)))
+        before = now
+    raise SnapshotChanged(
+        f"{home} kept changing; try again when tapebot has less to do, or stop it"
+    )
+
+
+def _is_blob(file: SnapshotFile) -> bool:
+    return file.path.startswith(f"{_BLOBS}/")
+
+
+def _look(home: Path) -> list[SnapshotFile]:
+    found = []
+    for folder, names, files in os.walk(home):
+        above = Path(folder).relative_to(home)
+        names[:] = sorted(
+            name for name in names if (above / name).as_posix() not in _LEFT_OUT_FOLDERS
+        )
+        for name in sorted(files):
+            if above.parts[:1] != (_WORKSPACE,) and _is_left_out(name):
+                continue
+            try:
+                status = Path(folder, name).lstat()
+            except FileNotFoundError:
+                continue
+            if stat.S_ISREG(status.st_mode):
+                found.append(_described((above / name).as_posix(), status))
+    return found
+
+
+def _is_left_out(name: str) -> bool:
+    return name.endswith(_LEFT_OUT_SUFFIXES) or _INDEX in name
+
+
+def _described(path: str, status: os.stat_result) -> SnapshotFile:
+    mode, changed = stat.S_IMODE(status.st_mode), int(status.st_mtime)
+    return SnapshotFile(path, status.st_size, mode, changed, (status.st_dev, status.st_ino))

@@ -1,0 +1,281 @@
+"""A backup holds a home as of one moment, opens only with its key, and is restored whole or not at all."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyrage
+import pytest
+
+from bot.core.errors import BackupFailed
+from bot.transfer.backup import (
+    FILES,
+    STATE,
+    create_backup,
+    newest_backup,
+    open_identity,
+    restore_backup,
+)
+from bot.transfer.backup_encryption import BackupKey, parse_identity, passphrase_key, recipient_key
+
+ROOT = Path(__file__).parents[3]
+NOW = datetime(2026, 11, 26, 3, 30, tzinfo=UTC)
+WORDS = "correct horse battery"
+OWNER = pyrage.x25519.Identity.generate()
+TALK = "".join(f"My box {number} is in room {number + 100}.\n" for number in range(12))
+
+
+def program(home: Path, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", "bot", *arguments]
+
+
+def environment(home: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "TAPEBOT_HOME": str(home),
+        "PYTHONPATH": str(ROOT),
+        "TAPEBOT_TIMEZONE": "UTC",
+    }
+
+
+def talk(home: Path, text: str) -> str:
+    done = subprocess.run(
+        program(home),
+        input=text,
+        env=environment(home),
+        cwd=home.parent,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    """A home with a talk, a file that somebody sent, and what a backup leaves out."""
+    home = tmp_path_factory.mktemp("origin") / "home"
+    talk(home, "I live in Oslo.\n/new\nMy cat is called Pia.\n")
+    name = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"  # SHA-256 of "foo"
+    (home / "blobs" / name[:2]).mkdir(parents=True)
+    (home / "blobs" / name[:2] / name).write_bytes(b"foo")
+    (home / "blobs" / "incoming" / "blob-torn").write_bytes(b"half")
+    (home / "workspace").mkdir()
+    (home / "workspace" / "poetry.lock").write_text("the owner's own")
+    (home / "vectors").mkdir()
+    (home / "vectors" / "of-old.bin").write_bytes(b"1")
+    return home
+
+
+@pytest.fixture
+def backup(home, tmp_path) -> Path:
+    return create_backup(home, tmp_path / "backups", owners_key(), NOW).path
+
+
+def owners_key() -> BackupKey:
+    return recipient_key([str(OWNER.to_public())])
+
+
+def restored(backup: Path, home: Path) -> Path:
+    return restore_backup(backup, home, OWNER).path
+
+
+def tree(home: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(home).as_posix(): path.read_bytes()
+        for path in sorted(home.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_a_restored_home_remembers_and_answers_as_before(backup, tmp_path):
+    again = restored(backup, tmp_path / "again")
+    assert "Oslo" in talk(again, "Where do I live?\n")
+    assert "Pia" in talk(again, "What is my cat called?\n")
+
+
+def test_it_holds_everything_but_what_is_computed_again(home, backup, tmp_path):
+    saved = tree(restored(backup, tmp_path / "again"))
+    left_out = set(tree(home)) - set(saved)
+    assert saved == {name: data for name, data in tree(home).items() if name not in left_out}
+    assert "workspace/poetry.lock" in saved
+    assert any(name.startswith("blobs/2c/") for name in saved)
+    kinds = (".lock", ".owner", ".heads", ".index.db", ".index.db.sum", "-wal", "-shm", ".log")
+    assert all(
+        name.endswith(kinds) or name.startswith(("vectors/", "blobs/incoming/"))
+        for name in left_out
+    )
+
+
+def test_nobody_reads_it_without_the_key(backup):
+    data = b"".join(path.read_bytes() for path in backup.iterdir())
+    assert b"Oslo" not in data
+    stranger = pyrage.x25519.Identity.generate()
+    with pytest.raises(BackupFailed, match="key does not fit"):
+        restore_backup(backup, backup.parent / "again", stranger)
+    assert not (backup.parent / "again").exists()
+    assert [path.stat().st_mode & 0o077 for path in backup.iterdir()] == [0] * 3
+
+
+def test_the_owner_of_a_key_needs_its_file_and_no_passphrase(backup, tmp_path):
+    file = tmp_path / "key.txt"
+    file.write_text(f"# created: today\n{OWNER}\n")
+    with pytest.raises(BackupFailed, match="--identity"):
+        open_identity(backup, lambda: WORDS, None)
+    identity = open_identity(backup, lambda: WORDS, file)
+    assert restore_backup(backup, tmp_path / "again", identity).tapes.tapes == 3
+
+
+@pytest.mark.slow
+def test_a_passphrase_opens_it_and_so_do_age_and_tar(home, tmp_path):
+    backup = create_backup(home, tmp_path / "backups", passphrase_key(WORDS), NOW).path
+    with pytest.raises(BackupFailed, match="passphrase is wrong"):
+        open_identity(backup, lambda: "a guess", None)
+    identity = open_identity(backup, lambda: WORDS, None)
+    assert restore_backup(backup, tmp_path / "again", identity).tapes.tapes == 3
+    # As the README beside it says.
+    text = pyrage.passphrase.decrypt((backup / "key.age").read_bytes(), WORDS).decode()
+    plain = pyrage.decrypt((backup / STATE).read_bytes(), [parse_identity(text)])
+    with tarfile.open(fileobj=io.BytesIO(plain)) as archive:
+        assert any(name.startswith("tapes/") for name in archive.getnames())
+
+
+@pytest.mark.parametrize("name", [STATE, FILES])
+@pytest.mark.parametrize("damage", ["flip", "cut"])
+def test_a_damaged_backup_is_refused_and_the_home_stays_as_it_was(backup, tmp_path, name, damage):
+    path = backup / name
+    data = bytearray(path.read_bytes())
+    if damage == "flip":
+        data[-20] ^= 1
+    path.write_bytes(data[: -20 if damage == "cut" else None])
+    (tmp_path / "again").mkdir()
+    with pytest.raises(BackupFailed):
+        restored(backup, tmp_path / "again")
+    assert list((tmp_path / "again").iterdir()) == []
+
+
+def test_a_home_with_anything_in_it_is_not_overwritten(home, backup):
+    before = tree(home)
+    with pytest.raises(BackupFailed, match="not empty"):
+        restored(backup, home)
+    assert tree(home) == before
+
+
+@pytest.mark.parametrize("name", ["../escaped", "/etc/escaped", "tapes/../../escaped"])
+def test_an_archive_that_reaches_out_of_the_home_is_refused(tmp_path, name):
+    key = owners_key()
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w:gz") as archive:
+        archive.addfile(tarfile.TarInfo(name), io.BytesIO())
+    forged = tmp_path / "forged"
+    forged.mkdir()
+    for file in (STATE, FILES):
+        (forged / file).write_bytes(pyrage.encrypt(plain.getvalue(), list(key.recipients)))
+    with pytest.raises(BackupFailed, match="no path below"):
+        restore_backup(forged, tmp_path / "deep" / "again", key.identity)
+    assert not list(tmp_path.rglob("escaped"))
+
+
+def test_old_backups_go_and_torn_ones_never_count(home, tmp_path):
+    to = tmp_path / "backups"
+    (to / "tapebot-20200101T000000Z.part").mkdir(parents=True)
+    (to / "holiday pictures").mkdir()
+    for day in range(4):
+        create_backup(home, to, owners_key(), NOW + timedelta(days=day), keep=2)
+    assert sorted(path.name for path in to.iterdir() if path.is_dir()) == [
+        "holiday pictures",
+        "tapebot-20261128T033000Z",
+        "tapebot-20261129T033000Z",
+    ]
+
+
+def test_a_folder_in_the_home_is_refused(home):
+    with pytest.raises(BackupFailed, match="elsewhere"):
+        create_backup(home, home / "backups", owners_key(), NOW)
+
+
+KILLED = """
+import os, signal, sys
+from datetime import UTC, datetime
+from pathlib import Path
+import bot.transfer.backup as backup
+from bot.transfer.backup_encryption import recipient_key
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+setattr(backup, sys.argv[3], die)
+backup.create_backup(
+    Path(sys.argv[1]), Path(sys.argv[2]), recipient_key([sys.argv[4]]),
+    datetime(2026, 11, 25, 3, 30, tzinfo=UTC),
+)
+"""
+
+
+@pytest.mark.parametrize(
+    "step", ["_pack", "write_synced", "_check", "verify_folder", "sync_directory"]
+)
+def test_a_kill_leaves_no_half_backup_and_the_next_one_is_whole(home, tmp_path, step):
+    own = tmp_path / "home"
+    shutil.copytree(home, own)
+    to = tmp_path / "backups"
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(own), str(to), step, str(OWNER.to_public())],
+        env=environment(own),
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert newest_backup(to) is None
+    made = create_backup(own, to, owners_key(), NOW, keep=1)
+    assert newest_backup(to) == made.path
+    assert not list(to.glob("*.part"))
+    assert not (own / ".backup-check").exists()
+    assert "Oslo" in talk(restored(made.path, tmp_path / "again"), "Where do I live?\n")
+
+
+@pytest.mark.slow
+def test_a_backup_of_a_running_bot_is_a_state_that_it_had(tmp_path):
+    home = tmp_path / "home"
+    talk(home, "I live in Oslo.\n")
+    bot = subprocess.Popen(
+        program(home),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(home),
+        cwd=tmp_path,
+        text=True,
+    )
+    assert bot.stdin is not None
+    assert bot.stdout is not None
+    saved = []
+    for number, line in enumerate(TALK.splitlines(keepends=True)):
+        bot.stdin.write(line)
+        bot.stdin.flush()
+        while f"room {number + 100}" not in bot.stdout.readline():
+            pass
+        if number % 4 == 3:
+            # The next message is on its way while the home is read.
+            bot.stdin.write("Remember this talk.\n")
+            bot.stdin.flush()
+            saved.append(
+                create_backup(
+                    home, tmp_path / "backups", owners_key(), NOW + timedelta(days=number)
+                )
+            )
+    bot.communicate(timeout=60)
+    assert bot.returncode == 0
+    for number, made in zip((3, 7, 11), saved, strict=True):
+        assert not made.tapes.problems
+        again = restored(made.path, tmp_path / f"again-{number}")
+        answer = talk(again, f"Which room is my box {number} in?\n")
+        assert f"room {number + 100}" in answer
