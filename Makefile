@@ -75,7 +75,7 @@ bench: $(VENV)/.dev ## Measure, and print the machine's own limits beside the fi
 lock: $(VENV)/.dev ## Resolve the dependencies anew
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-header --extra models --extra telegram --extra discord --extra tape-server --extra remote \
-	  --extra postgres --extra operate --extra web --extra mcp --extra web-tools \
+	  --extra postgres --extra operate --extra web --extra mcp --extra web-tools --extra backup \
 	  pyproject.toml -o locks/run.txt
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-header --all-extras --group dev pyproject.toml -o locks/dev.txt
