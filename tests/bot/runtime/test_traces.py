@@ -254,6 +254,12 @@ async def test_updates_that_cannot_be_read_go_and_those_that_wait_stay(home, tra
     assert list(spool.iterdir()) == [waits]
 
 
+async def test_what_a_killed_check_of_a_backup_left_goes(home, traces):
+    torn = write(home / ".backup-check" / "tapes" / "a.jsonl.gz", gzip.compress(b"whatever"))
+    assert await traces.erase([SECRET], []) == 1
+    assert not torn.exists()
+
+
 async def test_records_of_the_log_are_masked_in_place_while_it_is_written(home, traces, log):
     logger = logging.getLogger("bot.test")
     logger.info("innocent")
