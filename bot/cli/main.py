@@ -52,7 +52,7 @@ def _run(chosen: argparse.Namespace) -> int:
         return _evaluate(chosen)
     export_dotenv()
     settings = load_settings()
-    if chosen.command in ("pair", "web", "models", "backup", "restore"):
+    if chosen.command in ("pair", "web", "models", "backup", "restore", "service"):
         return _small(settings, chosen)
     if chosen.command == "tape":
         return _tape(settings, chosen)
@@ -93,6 +93,10 @@ def _small(settings: Settings, chosen: argparse.Namespace) -> int:
         return run_models(settings, chosen.name)
     if chosen.command in ("backup", "restore"):
         return _backup(settings, chosen)
+    if chosen.command == "service":
+        from bot.cli.service import run_service
+
+        return run_service(settings, chosen.service)
     if chosen.command == "pair":
         from bot.cli.pair import pair
 

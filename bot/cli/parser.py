@@ -33,6 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
         commands.add_parser("migrate", help="copy everything from files to the database, or back")
     )
     _backup(commands)
+    _service(commands.add_parser("service", help="run tapebot whenever this machine runs"))
     _tape_server(commands.add_parser("tape-server", help="serve tapes to bots on other machines"))
     models = commands.add_parser("models", help="call the configured models; show what works")
     models.add_argument("name", nargs="?", metavar="NAME", help="only this preset")
@@ -117,6 +118,16 @@ def _import(parser: argparse.ArgumentParser) -> None:
     for kind in (nanobot, bub, exports):
         kind.add_argument("path", type=Path, help="its home, a folder, or one file")
         kind.add_argument("--dry-run", action="store_true", help="only print what would be done")
+
+
+def _service(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="service", required=True, metavar="COMMAND")
+    commands.add_parser(
+        "install", help="start it now and with this machine; run it again to update"
+    )
+    commands.add_parser("status", help="show if it runs")
+    commands.add_parser("logs", help="show what it says")
+    commands.add_parser("remove", help="stop it, and start it no more")
 
 
 def _backup(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
