@@ -80,8 +80,13 @@ class ToolCallRunner:
             calls.append({"id": unique, "name": call.name, "arguments": call.arguments})
         return tool_call(reply.content, calls, turn=turn, memory=self.memory_seen.version)
 
-    async def run_pending(self, turn: str) -> None:
-        """Run the calls of the turn's newest step that have no result yet, in order."""
+    async def run_pending(self, turn: str, *, resumed: bool = False) -> None:
+        """Run the calls of the turn's newest step that have no result yet, in order.
+
+        Args:
+            turn: The turn's id.
+            resumed: Whether a kill interrupted the turn.
+        """
         entries = self._session.fold.window.entries
         done = {entry.payload.get("call_id") for entry in entries if entry.kind == "tool_result"}
         pending = next((e for e in reversed(entries) if e.kind == "tool_call"), None)
@@ -91,6 +96,9 @@ class ToolCallRunner:
         if seen != self.memory_seen.version:
             former = await find_zone_version(self._session.tape, seen)
             self.memory_seen = former or self._session.zone.read()
+        if resumed:
+            # A call must not fail because its tool has not come yet.
+            await self._session.agent.tools.wait_until_tried()
         for call in pending.calls:
             if call["id"] not in done:
                 await self._run(turn, ToolCall(call["id"], call["name"], call["arguments"]))
@@ -224,15 +232,17 @@ class ToolCallRunner:
     async def run_approved(self, turn: str) -> None:
         """Run the approved calls that have no result yet, and record their results."""
         session = self._session
-        for call in session.fold.pending_calls.approved:
+        approved = session.fold.pending_calls.approved
+        if any(session.agent.tools.get(call.tool) is None for call in approved):
+            # Just after a start it may not have come yet.
+            await session.agent.tools.wait_until_tried()
+        for call in approved:
             tool = session.agent.tools.get(call.tool)
             if call.started_entry and (tool is None or not tool.may_repeat):
                 status: CallStatus = "unknown"
                 outcome = ToolOutcome("")
             else:
                 await self._on_tool(call.tool)
-                if tool is not None and not tool.may_repeat:
-                    await session.tape.append(started_entry(call))
                 outcome = await self._run_permitted(turn, tool, call)
                 status = "ok" if outcome.status == "ok" else "error"
             content = outcome.text(session.zone.read())
@@ -255,16 +265,20 @@ class ToolCallRunner:
             permission = await _permission(tool, context)
             if permission.decision == "never":
                 return _not_permitted(tool, permission)
+            if not tool.may_repeat:
+                await self._session.tape.append(started_entry(call))
         made = ToolCall(call.key, call.tool, call.arguments)
         return await self._execute(tool, made, context)
 
     def abandoned_entries(self, turn: str) -> list[TapeEntry]:
-        """Return the results of approved calls whose run is cancelled: nobody knows what happened."""
-        return [
-            entry
-            for call in self._session.fold.pending_calls.approved
-            for entry in result_entries(call, "unknown", "", turn=turn)
-        ]
+        """Return the results of approved calls whose run is cancelled: most may have happened or not."""
+        entries = []
+        for call in self._session.fold.pending_calls.approved:
+            tool = self._session.agent.tools.get(call.tool)
+            began = bool(call.started_entry) or tool is None or tool.may_repeat
+            status: CallStatus = "unknown" if began else "stopped"
+            entries += result_entries(call, status, "", turn=turn)
+        return entries
 
     def context(self, turn: str, call_id: str = "") -> ToolContext:
         """Return what a call of a turn may use."""

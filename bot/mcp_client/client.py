@@ -34,6 +34,9 @@ MOST_OFFERED_CHARACTERS = 40_000
 _START_SECONDS = 5.0
 """Seconds that the first turns together wait for servers to start."""
 
+_CALL_SECONDS = 30.0
+"""Seconds that calls which a kill interrupted together wait for servers to start."""
+
 
 class McpArguments(RootModel[dict[str, JsonValue]]):
     """Arguments of a server's tool; the server checks them."""
@@ -72,7 +75,7 @@ class McpClient:
             name: ServerConnection(name, server, clock, redact, self._tell_changes)
             for name, server in sorted(servers.items())
         }
-        self._waits_until: float | None = None
+        self._first_used: float | None = None
         self._send = send
         self._redact = redact
         self._blobs = blobs
@@ -83,18 +86,17 @@ class McpClient:
             for connection in self.connections.values():
                 tasks.start_soon(connection.run)
 
+    async def wait_until_tried(self) -> None:
+        """Wait until each server with allowed tools was reached or failed; a while after the start, once."""
+        await self._wait_until_tried(_CALL_SECONDS)
+
     async def offered(self, audience: Audience) -> list[Tool[Any]]:
         """Return the tools that the owner allowed these people and that are there now.
 
         Just after the start it waits some seconds for servers with such tools, once.
         """
+        await self._wait_until_tried(_START_SECONDS)
         allowed = {(one.server, one.tool) for one in await self.rights.all()}
-        wanted = {server for server, _ in allowed if server in self.connections}
-        if self._waits_until is None:
-            self._waits_until = anyio.current_time() + _START_SECONDS
-        with anyio.CancelScope(deadline=self._waits_until):
-            for server in wanted:
-                await self.connections[server].wait_until_tried()
         tools: list[Tool[Any]] = []
         room = MOST_OFFERED_CHARACTERS
         for server, name in sorted(allowed):
@@ -110,6 +112,14 @@ class McpClient:
                 break
             tools.append(self._tool(connection, definition))
         return tools
+
+    async def _wait_until_tried(self, seconds: float) -> None:
+        wanted = {one.server for one in await self.rights.all()} & set(self.connections)
+        if self._first_used is None:
+            self._first_used = anyio.current_time()
+        with anyio.CancelScope(deadline=self._first_used + seconds):
+            for server in wanted:
+                await self.connections[server].wait_until_tried()
 
     def find(self, wire_name: str) -> Tool[Any] | None:
         """Return a tool that a server listed, even if it is not there now."""

@@ -332,6 +332,10 @@ def _without_references(schema: Any, known: dict[str, Any]) -> Any:
 class ToolSource(Protocol):
     """Tools that come and go while the program runs; their names differ from all others."""
 
+    async def wait_until_tried(self) -> None:
+        """Wait after a start until the tools came or failed to come, for some time at most."""
+        ...
+
     async def offered(self, audience: Audience) -> list[Tool[Any]]:
         """Return the tools that a turn may use, in a stable order."""
         ...
@@ -364,6 +368,11 @@ class ToolRegistry:
             for tool, spec in self._specs
             if tool.applies(available) and not (available.private and tool.goes_outside)
         ]
+
+    async def wait_until_tried(self) -> None:
+        """Wait after a start until the tools that come and go came or failed to come."""
+        if self._source is not None:
+            await self._source.wait_until_tried()
 
     async def source_specs(self, audience: Audience) -> list[ToolSpec]:
         """Return the specs of the tools that came while the program runs, for these people."""

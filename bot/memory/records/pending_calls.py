@@ -26,7 +26,7 @@ TOOL_STARTED = "tool.started"
 TOOL_RESULT = "tool.result"
 
 Decision = Literal["yes", "no", "expired"]
-CallStatus = Literal["ok", "error", "unknown"]
+CallStatus = Literal["ok", "error", "stopped", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +201,7 @@ def result_entries(
     told = {
         "ok": "The user approved it, and it ran",
         "error": "The user approved it, and it failed",
+        "stopped": "The user approved it, but it was stopped before it ran: it did not happen",
         "unknown": "The user approved it, but tapebot was stopped while it ran: it is not known whether it happened",
     }[status]
     text = f"{told}: call {call.number} ({call.tool})."

@@ -122,6 +122,21 @@ async def test_a_server_that_never_answers_holds_up_the_first_turn_a_little_and_
         assert not host.mcp.connections["files"].connected
 
 
+async def test_a_call_that_is_approved_just_after_a_start_waits_for_its_server(tmp_path, files):
+    async with talk(tmp_path / "home", files=stdio_server(files)) as host:
+        assert "Allowed" in await host.channel.ask("/mcp allow files echo ask everybody")
+        assert "(call 1)" in await host.channel.ask("use mcp_files_echo")
+    told = stdio_server(files)
+    waits = f'until [ -e {tmp_path}/go ]; do sleep 0.01; done; exec "$0" "$@"'
+    late = replace(told, command="sh", args=("-c", waits, str(told.command), *told.args))
+    async with session_host(tmp_path / "home", ScriptedModel(obeying), mcp={"files": late}) as host:
+        sent = await host.channel.send("/approve 1", message_id="yes")
+        await until(lambda: host.events("tool.decided"))
+        (tmp_path / "go").touch()
+        assert "it ran: call 1" in await host.channel.wait_for_answer(sent)
+    assert calls_of(files) == ["echo {}"]
+
+
 async def test_one_server_that_cannot_be_started_does_not_hinder_another(tmp_path, files):
     servers = {
         "files": stdio_server(files),

@@ -9,6 +9,7 @@ import anyio
 import pytest
 from acting import fetching_tool, lines_of, obeying, writing_tool
 
+from bot.agent.tools.registry import Permission, ToolContext
 from bot.bus import Address, Sender
 from bot.llm.presets import ModelPresets, Preset
 from bot.memory.session.scope.identities import LinkParty
@@ -212,6 +213,30 @@ async def test_without_the_tool_an_approved_call_says_so(tmp_path, path):
         [result] = await host.events("tool.result")
         assert result.data["status"] == "error"
         assert "There is no tool" in result.data["content"]
+
+
+async def test_a_call_that_is_stopped_between_its_yes_and_its_start_is_told_as_not_run(
+    tmp_path, path
+):
+    asked, again = anyio.Event(), anyio.Event()
+
+    async def slow_the_second_time(_: ToolContext) -> Permission:
+        if asked.is_set():
+            again.set()
+            await anyio.sleep_forever()
+        asked.set()
+        return Permission("ask")
+
+    tools = [writing_tool(path, permission=slow_the_second_time)]
+    async with session_host(tmp_path, ScriptedModel(obeying()), tools=tools) as host:
+        await host.channel.ask("write tea")
+        await host.channel.send("/approve 1")
+        await again.wait()
+        await host.channel.ask("/stop")
+        [result] = await host.events("tool.result")
+        assert result.data["status"] == "stopped"
+        assert "it was stopped before it ran: it did not happen: call 1" in str(await host.tape())
+    assert lines_of(path) == []
 
 
 async def test_arguments_cannot_pretend_to_be_the_question(host):
