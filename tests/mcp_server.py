@@ -50,6 +50,8 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
     match params.name:
         case "hang":
             await anyio.sleep_forever()
+        case "slow":
+            await anyio.sleep(0.3)
         case "die":
             os._exit(3)
         case "big":

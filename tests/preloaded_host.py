@@ -33,6 +33,7 @@ _MODULES = (
     "bot.core.database.migrations",
     "bot.tape.stores.postgres",
     "bot.inspector.site",
+    "bot.mcp_client.client_session",
     "channels.discord",
     "channels.telegram",
     "channels.web",

@@ -138,12 +138,25 @@ async def check_database(fleet: Fleet, *, silent: frozenset[str], buried: int = 
         AssertionError: They do not, or something is.
     """
     ledger = fleet.world.ledger
-    assert not await rows(fleet, _GAPS), "tapes with gaps"
     wanted = {(f"telegram:{one.chat}", one.id) for one in ledger.said}
     heard = Counter({(tape, one): times for tape, one, times in await rows(fleet, _HEARD)})
     assert heard == Counter(one for one in wanted if one[1] not in silent), "by SQL"
     seen = set(await rows(fleet, "select session, id from tapebot.seen"))
     assert seen == wanted, f"the seen-table: {len(seen ^ wanted)} differ: {[*seen ^ wanted][:10]}"
+    await check_nothing_left(fleet, buried=buried)
+
+
+async def check_nothing_left(fleet: Fleet, *, buried: int = 0) -> None:
+    """See that tapes are whole, and that nothing is left to do.
+
+    Args:
+        fleet: Whose.
+        buried: Messages that nobody could work, as planned.
+
+    Raises:
+        AssertionError: They are not, or something is.
+    """
+    assert not await rows(fleet, _GAPS), "tapes with gaps"
     for what, sql in _LEFT.items():
         [[count]] = await rows(fleet, sql)
         assert not count, f"{count} {what} are left"

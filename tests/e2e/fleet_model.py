@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -32,6 +33,7 @@ class FleetModel:
         asker: Who asked last for an answer to each token, by the names of processes.
         asked_at: When, by the clock of the servers' books.
         on_asked: Told of each request: who asks, and for which tokens.
+        reply_for: Returns what answers a request in place of its tokens; None if nothing does.
     """
 
     def __init__(self, chance: random.Random, latency: tuple[float, float] = (0.05, 0.3)) -> None:
@@ -40,6 +42,7 @@ class FleetModel:
         self.asker: dict[str, str] = {}
         self.asked_at: dict[str, float] = {}
         self.on_asked: Callable[[str, list[str]], None] = lambda _who, _tokens: None
+        self.reply_for: Callable[[dict[str, Any]], Reply | None] = lambda _request: None
         self._chance = chance
         self._latency = latency
 
@@ -53,9 +56,11 @@ class FleetModel:
         self.asker.update(dict.fromkeys(tokens, who))
         self.asked_at.update(dict.fromkeys(tokens, now()))
         self.on_asked(who, tokens)
+        gate = anyio.Event()
+        asyncio.get_running_loop().call_later(self._chance.uniform(*self._latency), gate.set)
+        if (reply := self.reply_for(request)) is not None:
+            return replace(reply, gate=gate)
         numbers = ", ".join(token[1:] for token in tokens)
         text = f"About {numbers}: {_FILLER}{' '.join(tokens)}"
         assert TOKEN.search(text) or not tokens
-        gate = anyio.Event()
-        asyncio.get_running_loop().call_later(self._chance.uniform(*self._latency), gate.set)
         return Reply(text, piece=len(text) // 2, gate=gate)

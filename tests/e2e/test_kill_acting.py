@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from acting_checks import acted_once
 from acting_kill_host import ACTS, COST
 from kill_checks import read_tape
 from kill_harness import Kill, Platform, kill_often
@@ -19,7 +20,6 @@ from test_kill_schedules import check as check_reminders
 from test_kill_schedules import waits
 from waiting import until
 
-from bot.memory.records.pending_calls import TOOL_DECIDED, TOOL_PENDING, TOOL_RESULT
 from bot.memory.records.spending import RESERVED_EVENT, SETTLED_EVENT, SPENDING_TAPE, SpendingFold
 from bot.memory.records.spending_amounts import EVERYONE, NANO
 
@@ -96,25 +96,8 @@ async def check_acts(platform: Platform, orders: list[str]) -> Counter[str]:
     """No order was carried out twice, none without a yes, and each yes has one result."""
     path = platform.home / ACTS
     written = path.read_text() if path.exists() else ""
-    found: Counter[str] = Counter()
-    for chat in platform.sent:
-        entries = await read_tape(platform.home, f"pipe:{chat}")
-        numbers = {}
-        for name in (TOOL_PENDING, TOOL_DECIDED, TOOL_RESULT):
-            named = [entry for entry in entries if entry.name == name]
-            numbers[name] = {entry.data["number"]: entry.data for entry in named}
-            assert len(numbers[name]) == len(named), f"twice: {name}"
-        decided, results = numbers[TOOL_DECIDED], numbers[TOOL_RESULT]
-        yes = {number for number, data in decided.items() if data["decision"] == "yes"}
-        assert set(results) == yes
-        for number, data in numbers[TOOL_PENDING].items():
-            [word] = re.findall(r"k[0-9a-f]{6}", data["arguments"])
-            status = results[number]["status"] if number in yes else "no"
-            most = {"ok": (1,), "no": (0,)}.get(status, (0, 1))
-            assert written.count(word) in most, (word, status)
-            found[status] += 1
-    assert all(written.count(word) <= 1 for word in orders)
-    return found
+    tapes = [await read_tape(platform.home, f"pipe:{chat}") for chat in platform.sent]
+    return acted_once(tapes, written, orders)
 
 
 async def check_spending(platform: Platform) -> None:
