@@ -16,10 +16,11 @@ from channel_scenes import SCENES, Scene
 from waiting import until
 
 from bot.llm.base import ModelReply, ModelRequest, OnText, Usage
+from bot.llm.presets import ModelPresets, Preset
 from bot.offline import OfflineModel
 from bot.testing.host import Host, session_host
 from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import text_reply
+from bot.testing.scripted_model import ScriptedModel, text_reply
 
 TELEGRAM_DATA, DISCORD_LABEL = 64, 80
 """The most bytes of a button's command, and characters of its label, that every platform takes."""
@@ -83,11 +84,13 @@ class Program:
 @asynccontextmanager
 async def served(scene: Scene, folder: Path) -> AsyncIterator[Program]:
     """Run the whole program behind a scene's channel."""
-    clock, acts = ManualClock(datetime.now(UTC)), folder / "acts.txt"
+    clock, acts, model = ManualClock(datetime.now(UTC)), folder / "acts.txt", Assistant()
+    other = ScriptedModel(lambda _: text_reply("I am the other one."))
     async with (
         session_host(
             folder,
-            Assistant(),
+            model,
+            presets=ModelPresets([Preset("first", model), Preset("other", other)]),
             clock=clock,
             tools=[writing_tool(acts)],
             metered=True,
@@ -172,6 +175,17 @@ async def test_a_budget_that_is_used_up_says_so_and_counts_what_was_spent(progra
     assert program.scene.seen().count("That was dear.") == 1
     await program.press("Remove it", "Removed: everybody together")
     await program.say("this costs much", "That was dear.")
+
+
+async def test_a_model_is_chosen_by_its_button_and_taken_back_by_another(program):
+    await program.say("/model", "Models")
+    await program.press("other", "answers here")
+    await program.say("hello", "I am the other one.")
+    await program.press("Back to the default", "first")
+    await program.host.wait_for_event("model.chosen", 2, session=program.scene.session)
+    await program.say("this costs much", "That was dear.")
+    chosen = [entry.data["preset"] for entry in await program.events("model.chosen")]
+    assert chosen == ["other", ""]
 
 
 async def test_a_tool_that_acts_asks_and_a_press_decides_once(program):
