@@ -82,6 +82,25 @@ async def test_the_menus_list_what_acts_and_a_reminder_comes_to_both_platforms(t
 
 
 @pytest.mark.slow
+async def test_who_lost_access_gets_no_reminder_and_the_log_says_why(tmp_path):
+    async with both(tmp_path) as (telegram, _, _):
+        telegram.private(telegram.user(8, "Bob"))
+
+        async def ask(person: int, text: str, answer: str) -> str:
+            telegram.say(person, person, text)
+            await telegram.until(lambda books: any(answer in one for one in books.texts(person)))
+            return telegram.records.texts(person)[-1]
+
+        [code] = re.findall(r"/pair (\S+)", await ask(8, "hello", "The code is valid"))
+        await ask(7, f"/pair {code}", "Bob")
+        await ask(8, "/remind in 5 seconds drink water", "Reminder 1")
+        await ask(7, "/pair remove telegram:8", "may no longer use this bot")
+        log = tmp_path / "home" / "logs" / "tapebot.log"
+        await until(lambda: "telegram:8: its person has no access any more" in log.read_text())
+        assert not [text for text in telegram.records.texts(8) if "(for " in text]
+
+
+@pytest.mark.slow
 async def test_a_reminder_appears_at_the_prompt_and_is_snoozed_by_the_command_below_it(tmp_path):
     console = pexpect.spawn(
         sys.executable,

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import anyio
 
-from bot.bus import AccessDecision, AccessRequest, Address, BusError
+from bot.bus import WEB_CHANNEL, AccessDecision, AccessRequest, Address, BusError
 from bot.bus.access.access_list import (
     AccessList,
     ConfiguredAccess,
@@ -54,6 +54,9 @@ MANY_WRONG = (
     f"{ClaimRateLimiter.MANY} wrong claim codes came within an hour: somebody may be guessing. The "
     "right code still works. To stop accepting codes, set TAPEBOT_OWNERS."
 )
+
+_GUARDED = frozenset({"telegram", "discord"})
+"""The platforms whose people the access list names."""
 
 T = TypeVar("T")
 
@@ -122,6 +125,24 @@ class AccessControl:
         if role is not None or not access_request.private or access_request.text is None:
             return AccessDecision(role)
         return await self._answer_stranger(access_request)
+
+    async def still_has_access(self, address: Address, person: str) -> bool:
+        """Return whether the person of a private chat may still use the bot, for what comes unasked.
+
+        Args:
+            address: The chat.
+            person: The person's id on its channel; on the web the platform and the id there.
+
+        Raises:
+            BusError: The access list cannot be read.
+        """
+        who = principal_of(address.channel, person)
+        if address.channel == WEB_CHANNEL:
+            who = principal_of(*person.split(".", 1)) if "." in person else None
+        if who is None or who.partition(":")[0] not in _GUARDED:
+            return True
+        people = self._configured.owners | self._configured.allow
+        return who in people or (await self._read()).access_list.person(who) is not None
 
     async def approve(self, code: str) -> Approval | None:
         """Give access to the person whom a code was created for, and tell them.

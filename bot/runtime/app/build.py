@@ -190,6 +190,7 @@ def _assemble(
         blobs=blobs,
         memory_files=memory_files,
     )
+    services = replace(services, still_has_access=access_control.still_has_access)
     return App(
         settings=settings,
         bus=bus,

@@ -17,7 +17,7 @@ from bot.agent.schedules.due_tape import parse_occurrence_id, write_due
 from bot.agent.schedules.firing import LATE, Firing, decide_firing, firing_buttons, firing_text
 from bot.agent.schedules.task_turn import schedule_cause
 from bot.agent.turn import Turn
-from bot.bus import Button, Inbound, ReceivedMessage
+from bot.bus import Address, Button, Inbound, ReceivedMessage
 from bot.core.ids import new_id
 from bot.memory.records.conversation_entries import REMINDED
 from bot.memory.records.schedules import Schedule
@@ -73,6 +73,11 @@ class Occurrences:
             await self._correct(schedule_id)
             await self._writer.acknowledge(delivery)
             return None
+        if not await self._person_has_access(firing.schedule):
+            paused = await self._paused(firing.schedule, "its person has no access any more")
+            await self._session.tape.append_many([paused])
+            await self._writer.acknowledge(delivery)
+            return None
         await self._write_due(schedule_id, firing.next)
         if firing.is_told and firing.schedule.kind == "task":
             return await self._turns.start_task(delivery, firing)
@@ -100,11 +105,22 @@ class Occurrences:
         if schedule is None or schedule.paused:
             await self._writer.acknowledge(delivery)
             return
-        logger.warning("paused schedule %s of %s: it failed", schedule.id, self._session.key)
-        await self._write_due(schedule.id, None)
-        paused = replace(schedule, paused=True, next=None, held=None)
+        paused = await self._paused(schedule, "it failed")
         text = _PAUSED.format(what=schedule.kind.capitalize(), number=schedule.number)
-        await self._answer(delivery, schedule, [paused.change()], text, status="error")
+        await self._answer(delivery, schedule, [paused], text, status="error")
+
+    async def _paused(self, schedule: Schedule, why: str) -> TapeEntry:
+        """Take a schedule off the due tape, tell the owner in the log, and return what pauses it."""
+        logger.warning("paused schedule %s of %s: %s", schedule.id, self._session.key, why)
+        await self._write_due(schedule.id, None)
+        return replace(schedule, paused=True, next=None, held=None).change()
+
+    async def _person_has_access(self, schedule: Schedule) -> bool:
+        # In a group everybody there is told; what was set on another surface, an owner set.
+        if not schedule.private or ":" in schedule.author.id:
+            return True
+        address = Address.parse(self._session.key)
+        return await self._session.services.still_has_access(address, schedule.author.id)
 
     def _decide(self, schedule: str, now: datetime, delivery: ReceivedMessage) -> Firing | None:
         schedules = self._fold.schedules

@@ -11,7 +11,7 @@ from bot.agent.agent import Agent
 from bot.agent.commands.approvals import ApprovalCommands
 from bot.agent.commands.registry import CommandRegistry
 from bot.agent.consolidation.policy import ConsolidationPolicy
-from bot.bus import Bus
+from bot.bus import Address, Bus
 from bot.memory.session.archive_summary import ArchiveSummary
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.runtime.sessions.erasure import DerivedFiles, EraseResidualFiles, erase_no_files
@@ -20,6 +20,14 @@ from bot.tape.store import TapeStore
 
 Archiver = Callable[[str, str, datetime], Awaitable[ArchiveSummary]]
 """Writes an archive of a session's memory, given session key, id of the request and time."""
+
+StillHasAccess = Callable[[Address, str], Awaitable[bool]]
+"""Say whether the person of a private chat may still use the bot, given the chat and the person's id."""
+
+
+async def everybody_has_access(_: Address, __: str) -> bool:
+    """Let everybody use the bot."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,7 @@ class SessionServices:
         memory_files: Readable memory files; None if they are switched off.
         told_damage: Tape damage that was reported to chats since the start, by tape.
         poison_messages: Evidence against messages that broke the process.
+        still_has_access: Says whether somebody whose schedule is due may still use the bot.
         limits_for: Limits for a chosen model, given the size of its window; None takes those above
             for every model.
     """
@@ -89,6 +98,7 @@ class SessionServices:
     told_damage: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     poison_messages: PoisonMessages = field(default_factory=PoisonMessages)
+    still_has_access: StillHasAccess = everybody_has_access
     limits_for: Callable[[int], ContextLimits] | None = None
 
     def view_tokens_for(self, agent: Agent) -> int:

@@ -35,6 +35,21 @@ async def test_a_stranger_in_a_group_meets_silence(home):
     assert isinstance(home, str) or not (home / "access.json").exists()
 
 
+async def test_what_comes_unasked_is_for_those_who_have_access_still(home):
+    async with opened(home) as access_control:
+        code = code_in(await access_control.authorize(private()))
+        assert not await access_control.still_has_access(Address("telegram", "9"), "9")
+        await access_control.approve(code)
+        chats = [("telegram", "9"), ("telegram-work", "9"), ("web", "telegram.9")]
+        for channel, person in chats:
+            assert await access_control.still_has_access(Address(channel, person), person)
+        await access_control.remove("telegram:9")
+        for channel, person in chats:
+            assert not await access_control.still_has_access(Address(channel, person), person)
+        for channel, person in [("telegram", "1"), ("console", "local"), ("web", "local")]:
+            assert await access_control.still_has_access(Address(channel, person), person)
+
+
 async def test_a_stranger_who_writes_nothing_meets_silence(home):
     async with opened(home) as access_control:
         assert await access_control.authorize(private(None)) == SILENCE
