@@ -349,7 +349,7 @@ def told_once(entries: list[TapeEntry], shown: str) -> None:
 
 
 @pytest.mark.family("fleets")
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 async def test_calls_that_wait_for_a_yes_act_once_whichever_worker_is_killed_at_which_step(
     tmp_path: Path,
 ):
