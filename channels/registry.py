@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 from pydantic_settings import NoDecode
 
-from bot.bus import host_and_port, web_address, websocket_address
+from bot.bus import WEB_CHANNEL, host_and_port, web_address, websocket_address
 from channels.base import Channel, ChannelContext, ChannelSpec, TokenCheck
 
 _TELEGRAM_API = "https://api.telegram.org"
@@ -248,6 +248,8 @@ def import_platform(channel: str) -> None:
     """Import a channel's package, and so the platform's library, which may take seconds.
 
     Args:
-        channel: The channel's name.
+        channel: The channel's name; nothing is imported for a plug-in's.
     """
-    import_module(f"channels.{channel.partition('-')[0]}")
+    name = channel.partition("-")[0]
+    if name in PLATFORMS or name == WEB_CHANNEL:
+        import_module(f"channels.{name}")

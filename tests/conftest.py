@@ -20,6 +20,10 @@ from sampling import SAMPLE, left_out
 
 HERE = Path(__file__).parent
 
+# A failed assertion of the contracts then shows its values.
+pytest.register_assert_rewrite("bot.testing.channel_contract", "bot.testing.tool_contract")
+pytest.register_assert_rewrite("bot.testing.command_contract", "bot.testing.model_contract")
+
 # Hypothesis would import these in the middle of a test. Python 3.11 cannot parse a file while a task's failure is
 # logged, which parses a line of it, too: it ends in a SystemError ("AST constructor recursion depth mismatch").
 for _module in (

@@ -26,9 +26,12 @@ from bot.bus.access.access_list import AccessList
 from bot.cli.check_result import CheckLevel, CheckResult
 from bot.cli.doctor_channels import check_channels
 from bot.cli.doctor_database import check_database
+from bot.cli.doctor_plugins import check_installed_plugins
 from bot.cli.doctor_tapes import check_tape_store
 from bot.core.errors import SettingsError, TapebotError
+from bot.core.plugins import Plugins
 from bot.core.telemetry.redaction import Redactor
+from bot.runtime.models import RESERVED_MODELS
 from bot.runtime.settings import (
     PresetSettings,
     Settings,
@@ -85,6 +88,7 @@ async def run_checks(
     findings += _models(settings)
     if probe is not None:
         findings.append(await _answer(probe, settings.model_timeout))
+    findings += await anyio.to_thread.run_sync(lambda: list(check_installed_plugins(settings)))
     findings.append(CheckResult("time", "ok", f"times are shown in {settings.timezone}"))
     asks = probe is not None
     findings += await anyio.to_thread.run_sync(
@@ -290,6 +294,13 @@ def _usable(name: str, settings: Settings) -> CheckResult:
         )
     if name.startswith("gguf:"):
         return _gguf(Path(name.removeprefix("gguf:")))
+    kind, colon, _ = name.partition(":")
+    plugin = Plugins(settings.plugins).find("models", kind) if colon else None
+    if plugin is not None:
+        return CheckResult("model", "ok", f"a plug-in's, of {plugin.package}")
+    if colon and kind.isidentifier() and kind not in RESERVED_MODELS:
+        remedy = "Install its package, correct TAPEBOT_PLUGINS, or write provider/model."
+        return CheckResult("model", "bad", f"no plug-in here offers {kind}", remedy)
     if importlib.util.find_spec("litellm") is None:
         return CheckResult("model", "bad", "litellm is missing", "pip install 'tapebot[models]'")
     return _key(_provider(name), settings)

@@ -9,6 +9,7 @@ __all__ = [
     "files",
     "http",
     "ids",
+    "plugins",
     "recurrence",
     "response_limits",
     "stemming",

@@ -23,6 +23,7 @@ TapebotError
 │   ├── SessionBusy          the session's holder is not idle
 │   └── BusClosed            the bus is shutting down
 ├── ChannelRefused           a platform refuses the bot: token, intents
+├── PluginUnavailable        a plug-in cannot be loaded or used; the text names its package
 ├── FileUnavailable          an attachment cannot be fetched
 ├── InvalidRecurrence        a rule of times is malformed, or never matches
 ├── FetchFailed              a web page or a search's results cannot be had
@@ -146,6 +147,10 @@ class BusClosed(BusError):
 
 class ChannelRefused(TapebotError):
     """A platform refuses the bot; the text says what to change."""
+
+
+class PluginUnavailable(TapebotError):
+    """A plug-in cannot be loaded or used; the text names its package and says what to do."""
 
 
 class FileUnavailable(TapebotError):

@@ -9,6 +9,7 @@ __all__ = [
     "litellm",
     "model_checks",
     "openai_format",
+    "plugin",
     "presets",
     "prices",
     "profiles",

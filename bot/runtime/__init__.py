@@ -3,6 +3,7 @@
 __all__ = [
     "app",
     "control_socket",
+    "models",
     "sessions",
     "settings",
 ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from bot.core.plugins import Plugin, Plugins
 from bot.llm.base import Model
 from bot.llm.call_slots import CallSlots
 from bot.llm.profiles import profile_for
@@ -12,6 +13,9 @@ from bot.llm.retry import FallbackModel, RetryingModel
 
 OFFLINE = "offline"
 _GGUF = "gguf:"
+
+RESERVED_MODELS = frozenset(["ft", "gguf", "local", "none", OFFLINE])
+"""First parts of models' names that are the program's own, or a provider's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,7 @@ class ModelOptions:
         max_tokens: The most tokens of a reply; None leaves it to the provider.
         timeout: Seconds to wait for a provider's first response.
         timeout_total: Seconds after which a model is not retried.
+        plugins: The plug-ins that may run.
     """
 
     api_base: str | None = None
@@ -33,6 +38,7 @@ class ModelOptions:
     max_tokens: int | None = None
     timeout: float = 120.0
     timeout_total: float = 180.0
+    plugins: Plugins = field(default_factory=Plugins)
 
 
 def build_model(name: str, options: ModelOptions, slots: CallSlots) -> Model:
@@ -41,7 +47,7 @@ def build_model(name: str, options: ModelOptions, slots: CallSlots) -> Model:
     Heavy libraries are loaded later.
 
     Args:
-        name: ``provider/model``, ``gguf:PATH`` or ``offline``.
+        name: ``provider/model``, ``gguf:PATH``, ``PLUGIN:NAME`` or ``offline``.
         options: How it is called.
         slots: Bound concurrent calls.
     """
@@ -88,6 +94,12 @@ def _adapter(name: str, options: ModelOptions) -> Model:
             temperature=options.temperature,
             max_tokens=options.max_tokens,
         )
+    kind, colon, rest = name.partition(":")
+    # Only a name that may be a plug-in's has them looked for.
+    may_be_plugin = colon and "/" not in kind and kind not in RESERVED_MODELS
+    plugin = options.plugins.find("models", kind) if may_be_plugin else None
+    if plugin is not None:
+        return _plugin_model(name, rest, plugin, options)
     from bot.llm.litellm import LiteLLMModel
 
     return LiteLLMModel(
@@ -99,3 +111,14 @@ def _adapter(name: str, options: ModelOptions) -> Model:
         temperature=options.temperature,
         max_tokens=options.max_tokens,
     )
+
+
+def _plugin_model(name: str, rest: str, plugin: Plugin, options: ModelOptions) -> Model:
+    """Return a plug-in's model: its object is called with the rest of the name and the options."""
+    from bot.llm.plugin import PluginModel
+
+    def create(plugin: Plugin) -> Model:
+        model: Model = plugin.load()(rest, options)
+        return model
+
+    return PluginModel(name, plugin, create)

@@ -1,4 +1,9 @@
-"""Test doubles for extensions: scripted model, fake channel, manual clock, in-process host."""
+"""What helps to test extensions.
+
+Doubles: a scripted model, a channel in memory, a manual clock, the program in the test's process.
+Contracts: tests that a class of yours inherits, for a tool, a channel, a model, a command. They need
+pytest with anyio's plug-in; this package does not.
+"""
 
 __all__ = [
     "host",

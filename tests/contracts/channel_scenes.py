@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
-from tcp_channel import TcpChannel
 from waiting import until
 from web_chat import EVE as EVE_ON_THE_WEB
 from web_chat import ChatSite, Page
 
-from bot.bus import AccessDecision, AccessRequest, Attachment, Authorizer, RemoteFile
 from bot.inspector.transcript import TapeTranscript
 from bot.tape.stores.file import FileTapeStore
-from channels.base import Channel, ChannelContext, GroupPolicy
+from bot.testing.channel_scene import ChannelScene, channel_context
+from channels.base import Channel
 from channels.console.channel import ConsoleChannel
 from testkit.discord.server import DiscordServer
 from testkit.discord.validation import components
-from testkit.ports import kept_port
 from testkit.telegram.records import BotMessage
 from testkit.telegram.server import TelegramServer
 
@@ -33,66 +30,8 @@ ADA, EVE = 7, 13
 """Ada may; Eve is a stranger."""
 
 
-class OnlyAda:
-    """Lets one person in."""
-
-    def __init__(self, ada: str) -> None:
-        self._ada = ada
-
-    async def authorize(self, access_request: AccessRequest) -> AccessDecision:
-        return AccessDecision("owner" if access_request.sender.id == self._ada else None)
-
-
-class NoFiles:
-    """Takes nothing in."""
-
-    async def receive(self, file: RemoteFile) -> Attachment:
-        return Attachment(file.kind, file.name, file.mime, note="not taken")
-
-
-def platform(folder: Path, ada: str) -> ChannelContext:
-    access: Authorizer = OnlyAda(ada)
-    return ChannelContext(access, NoFiles(), (), GroupPolicy(), folder / "channel", lambda _: None)
-
-
-class Scene(Protocol):
-    """One chat of Ada's. Its methods never block: they run in the channel's event loop.
-
-    Attributes:
-        session: Its key.
-        sender: Ada's id on the platform.
-        strangers: Somebody else can write to the bot, too.
-        sees_refusals: What the bus refuses is told in the chat (the console's is another stream).
-    """
-
-    session: str
-    sender: str
-    strangers: bool
-    sees_refusals: bool
-
-    def channel(self) -> Channel:
-        """Return the channel, as it is at the start of a process."""
-        ...
-
-    async def ready(self) -> None:
-        """Wait until the channel hears."""
-        ...
-
-    def say(self, text: str) -> None:
-        """Let Ada write."""
-        ...
-
-    def intrude(self, text: str) -> None:
-        """Let Eve write to the bot."""
-        ...
-
-    def seen(self) -> str:
-        """Return the bot's messages in the chat, one below the other; no greetings or notices."""
-        ...
-
-    def files(self) -> dict[str, bytes]:
-        """Return what the files hold that the bot shows in the chat, by their names."""
-        ...
+class Scene(ChannelScene, Protocol):
+    """One chat of Ada's on a channel that shows buttons."""
 
     def buttons(self) -> dict[str, str]:
         """Return the commands of the buttons in the chat, by their labels."""
@@ -182,7 +121,7 @@ class TelegramScene:
     def channel(self) -> Channel:
         from channels.telegram import TelegramChannel
 
-        place = platform(self._folder, self.sender)
+        place = channel_context(self._folder, self.sender)
         return TelegramChannel(
             "telegram", self._server.token, place, api_base=self._server.url, webhook=None
         )
@@ -237,7 +176,7 @@ class DiscordScene:
         return DiscordChannel(
             "discord",
             self._server.token,
-            platform(self._folder, self.sender),
+            channel_context(self._folder, self.sender),
             api_base=self._server.api_url,
             gateway_url=self._server.gateway_url,
         )
@@ -294,7 +233,7 @@ class WebScene:
     def channel(self) -> Channel:
         from channels.web import WebChannel
 
-        return WebChannel(platform(self._folder, self.sender), self._site)
+        return WebChannel(channel_context(self._folder, self.sender), self._site)
 
     async def ready(self) -> None:
         before = self._ada.connections, self._eve.connections
@@ -339,61 +278,5 @@ async def web(folder: Path) -> AsyncIterator[Scene]:
     await scene.close()
 
 
-class TcpScene:
-    """A chat over the channel that is an example."""
-
-    session, sender, strangers, sees_refusals = f"tcp:{ADA}", str(ADA), True, True
-
-    def __init__(self, folder: Path, port: int) -> None:
-        self._folder, self._port, self._output = folder, port, b""
-        self._ada = self._eve = socket.socket()
-
-    def channel(self) -> Channel:
-        return TcpChannel(platform(self._folder, self.sender), f"127.0.0.1:{self._port}")
-
-    async def ready(self) -> None:
-        self.close()
-        self._ada, self._eve = await self._connect("7 Ada"), await self._connect("13 Eve")
-
-    async def _connect(self, hello: str) -> socket.socket:
-        await until(self._listens)
-        connection = socket.create_connection(("127.0.0.1", self._port))
-        connection.sendall(f"{hello}\n".encode())
-        connection.setblocking(False)
-        return connection
-
-    def _listens(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self._port)) == 0
-
-    def say(self, text: str) -> None:
-        self._ada.sendall(text.encode() + b"\n")
-
-    def intrude(self, text: str) -> None:
-        self._eve.sendall(text.encode() + b"\n")
-
-    def seen(self) -> str:
-        with suppress(BlockingIOError):
-            while more := self._ada.recv(65_536):
-                self._output += more
-        return self._output.decode()
-
-    def files(self) -> dict[str, bytes]:
-        told = re.findall(r"^The file is `(.*)`\.$", self.seen(), re.MULTILINE)
-        return {Path(one).name: Path(one).read_bytes() for one in told}
-
-    def close(self) -> None:
-        self._ada.close()
-        self._eve.close()
-
-
-@asynccontextmanager
-async def tcp(folder: Path) -> AsyncIterator[Scene]:
-    with kept_port() as port:
-        scene = TcpScene(folder, port)
-        yield scene
-        scene.close()
-
-
-SCENES = {"console": console, "telegram": telegram, "discord": discord, "web": web, "tcp": tcp}
-"""Every channel of the program, and the example; a new one is a new line."""
+SCENES = {"console": console, "telegram": telegram, "discord": discord, "web": web}
+"""Every channel of the program; a new one is a new line."""

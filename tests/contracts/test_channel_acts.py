@@ -114,7 +114,7 @@ def client_libraries() -> None:
     import channels.web  # noqa: F401
 
 
-@pytest.fixture(params=[name for name in SCENES if name != "tcp"])
+@pytest.fixture(params=SCENES)
 async def program(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Program]:
     async with SCENES[request.param](tmp_path) as scene, served(scene, tmp_path / "home") as run:
         yield run

@@ -252,6 +252,10 @@ class CommandRegistry:
         """Return the commands that are not hidden, by name, for menus and completion."""
         return [self._commands[n] for n in sorted(self._commands) if not self._commands[n].hidden]
 
+    def names(self) -> list[str]:
+        """Return the names of all commands, hidden ones too."""
+        return sorted(self._commands)
+
     def help(self, asker: CommandAuthor) -> str:
         """Return the list of the commands that this person may use, as Markdown."""
         lines = []

@@ -12,6 +12,7 @@ __all__ = [
     "make_model",
     "make_presets",
     "open_app",
+    "plugins",
     "run",
     "scheduler",
     "serve",

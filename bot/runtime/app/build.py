@@ -44,6 +44,7 @@ from bot.core.clock import Clock, SystemClock
 from bot.core.errors import SettingsError
 from bot.core.files import PRIVATE_FILE, private_directory
 from bot.core.ids import new_id
+from bot.core.plugins import Plugins
 from bot.core.telemetry.redaction import Redactor
 from bot.llm.base import Model
 from bot.memory.gate.write_gate import GateThresholds, WriteGate
@@ -52,6 +53,7 @@ from bot.memory.session.state.fold_loader import is_private_now
 from bot.memory.session.vector_index import VectorIndex
 from bot.runtime.app.database_services import DatabaseServices, open_database_services
 from bot.runtime.app.models import Models, make_models, meter
+from bot.runtime.app.plugins import PluginLoader
 from bot.runtime.app.residual_files import ResidualFiles
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.app.web import WebSetup
@@ -90,6 +92,7 @@ class App:
         web: Configuration and logins of the website.
         memory_files: Readable copies of memory; None without a folder for them.
         mcp: The MCP servers; None if none is configured.
+        plugins: Loads what installed packages add.
     """
 
     settings: Settings
@@ -106,6 +109,7 @@ class App:
     web: WebSetup
     memory_files: MemoryFolder | None
     mcp: McpClient | None
+    plugins: PluginLoader
 
 
 @asynccontextmanager
@@ -170,13 +174,23 @@ def _assemble(
     vectors = _vectors(settings, store, models, clock)
     memory_files = make_memory_files(settings, store, scopes, clock)
     mcp = _mcp(settings, store=store, scopes=scopes, clock=clock, bus=bus, blobs=blobs)
+    plugins = PluginLoader(Plugins(settings.plugins))
     web = WebSetup(settings, store, access_control, scopes, clock, database is not None)
     services = _services(
         settings,
         bus=bus,
         store=store,
         agent=replace(
-            _agent(settings, clock, models, spending, blobs=blobs, vectors=vectors, mcp=mcp),
+            _agent(
+                settings,
+                clock,
+                models,
+                spending,
+                blobs=blobs,
+                vectors=vectors,
+                mcp=mcp,
+                plugins=plugins,
+            ),
             approvals=approvals,
         ),
         scopes=scopes,
@@ -189,6 +203,7 @@ def _assemble(
         ],
         blobs=blobs,
         memory_files=memory_files,
+        plugins=plugins,
     )
     services = replace(services, still_has_access=access_control.still_has_access)
     return App(
@@ -206,6 +221,7 @@ def _assemble(
         web=web,
         memory_files=memory_files,
         mcp=mcp,
+        plugins=plugins,
     )
 
 
@@ -383,6 +399,7 @@ def _agent(
     blobs: Blobs,
     vectors: VectorIndex | None,
     mcp: McpClient | None,
+    plugins: PluginLoader,
 ) -> Agent:
     agent = Agent(
         model=models.main,
@@ -402,7 +419,7 @@ def _agent(
         presets=models.presets,
     )
     tools = [*builtin_tools(agent), *make_web_tools(settings, blobs, clock)]
-    return replace(agent, tools=ToolRegistry(tools, mcp))
+    return replace(agent, tools=ToolRegistry([*tools, *plugins.tools(tools)], mcp))
 
 
 def _services(
@@ -416,6 +433,7 @@ def _services(
     commands: list[Command],
     blobs: Blobs,
     memory_files: MemoryFolder | None,
+    plugins: PluginLoader,
 ) -> SessionServices:
     divisor = agent.builder.budget_divisor
     # Messages outside the view must be in a summary, so both bounds shrink together.
@@ -430,6 +448,8 @@ def _services(
 
     window = agent.context_tokens
     limits = limits_for(window)
+    own = [*commands, *approvals.commands()]
+    added = plugins.commands(builtin_commands(own).names())
     exports = settings.home / "exports"
     return SessionServices(
         bus=bus,
@@ -437,7 +457,7 @@ def _services(
         agent=agent,
         scopes=scopes,
         erase_residual_files=ResidualFiles(settings.home, bus, blobs).erase,
-        commands=builtin_commands([*commands, *approvals.commands()]),
+        commands=builtin_commands([*own, *added]),
         approvals=approvals,
         policy=ConsolidationPolicy(
             window=messages,

@@ -55,6 +55,8 @@ def at_terminal() -> bool:
 def configured_channels(app: App, announce: Announce, *, console: bool = True) -> list[ChannelSpec]:
     """Return the configured channels; the console at a terminal, or if there is no other.
 
+    What is wrong with plug-ins is announced.
+
     The website needs no platform beside it, nor does the console.
 
     Args:
@@ -66,6 +68,8 @@ def configured_channels(app: App, announce: Announce, *, console: bool = True) -
         SettingsError: There would be no channel.
     """
     channels = [spec for platform in PLATFORMS.values() for spec in platform.channels(app.settings)]
+    channels += app.plugins.channels()
+    app.plugins.announce_problems(announce)
     terminal = console and at_terminal()
     if app.web.should_serve(beside=bool(channels) or terminal):
         channels.append(
@@ -240,8 +244,9 @@ def _context(app: App, spec: ChannelSpec, announce: Announce) -> ChannelContext:
 def _announce_claim_code(app: App, platform: str, announce: Announce) -> None:
     """Announce how to claim a bot without an owner; only after its token was accepted."""
     if (code := app.access_control.claim_code_for(platform)) is not None:
+        title = PLATFORMS[platform].title if platform in PLATFORMS else platform
         announce(
-            f"{PLATFORMS[platform].title}: this bot has no owner yet. To own it, send it in a "
+            f"{title}: this bot has no owner yet. To own it, send it in a "
             f"private chat: /claim {code}"
         )
 

@@ -12,6 +12,7 @@ from bot.agent.spending.metered_services import (
     TranscriptionModel,
 )
 from bot.agent.spending.spending import Spending
+from bot.core.plugins import Plugins
 from bot.llm.base import Model
 from bot.llm.call_slots import CallSlots
 from bot.llm.embeddings.base import Embedder
@@ -196,6 +197,7 @@ def _options(preset: PresetSettings, settings: Settings) -> ModelOptions:
         preset.temperature,
         preset.max_tokens,
         timeout=settings.model_timeout,
+        plugins=Plugins(settings.plugins),
     )
 
 
@@ -206,7 +208,11 @@ def _judge(settings: Settings, presets: ModelPresets, slots: CallSlots) -> Model
     if named is None and name is not None:
         if name in ("none", "offline"):
             return None
-        options = ModelOptions(*_endpoint(settings, name), timeout=settings.model_timeout)
+        options = ModelOptions(
+            *_endpoint(settings, name),
+            timeout=settings.model_timeout,
+            plugins=Plugins(settings.plugins),
+        )
         return build_model(name, options, slots)
     model = (named or presets.default).model
     return model if named is not None or model.profile.can_judge else None

@@ -123,6 +123,7 @@ async def _run(
             if monitoring is not None and not stopping.cancel_called:
                 monitoring.set_unready(None)
             if role == "worker":
+                app.plugins.announce_problems(announce)
                 announce("worker: ready")
                 await anyio.sleep_forever()
             await run_channels(app, channels, announce)

@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
 from bot.core.addresses import web_address
+from bot.core.plugins import Plugins
 from bot.runtime.settings.validators import ModelName, preset_name, spelling_hint
 
 DEFAULT_PRESET = "default"
@@ -31,7 +32,8 @@ class PresetSettings(BaseModel):
     """One ``[models.NAME]``.
 
     Attributes:
-        model: litellm model name, ``offline`` or ``gguf:PATH``; ``local`` for embeddings.
+        model: litellm model name, ``offline``, ``gguf:PATH`` or ``PLUGIN:NAME``; ``local`` for
+            embeddings.
         fallbacks: Presets or models tried in turn when the model fails.
         temperature: Sampling temperature; None leaves it to the provider.
         max_tokens: The most tokens of a reply; None leaves it to the provider.
@@ -124,6 +126,7 @@ def _check_private(
 ) -> None:
     provider = preset.model.partition("/")[0]
     local = runs_in_process(preset.model) or provider in _LOCAL_SERVERS
+    local = local or _of_plugin(preset.model)  # only its owner knows where it runs
     if not local and preset.api_base is None:
         raise ValueError(
             f"{name}: private is for models on your own machine; {preset.model} without an api_base "
@@ -150,9 +153,14 @@ def _check_circle(name: str, presets: Mapping[str, PresetSettings], seen: tuple[
 def _check_fallback(name: str, fallback: str, presets: Mapping[str, PresetSettings]) -> None:
     """Refuse what is neither a preset nor a model's name: litellm would fail only when it is needed."""
     model = "/" in fallback or runs_in_process(fallback) or _BARE_MODEL.match(fallback)
-    if fallback not in presets and not model:
+    if fallback not in presets and not model and not _of_plugin(fallback):
         hint = spelling_hint(fallback, {one.lower(): one for one in presets})
         raise ValueError(
             f"{name}: fallbacks that are presets or models such as openai/gpt-5-mini, not "
             f"{fallback!r}{hint}"
         )
+
+
+def _of_plugin(model: str) -> bool:
+    name, colon, _ = model.partition(":")
+    return bool(colon) and Plugins().find("models", name) is not None

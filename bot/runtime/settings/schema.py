@@ -96,7 +96,8 @@ class Settings(ChannelSettings, BaseSettings):
         description="Folder of AGENTS.md, SOUL.md, USER.md and skills/; unset: workspace in home.",
     )
     model: ModelName | None = Field(
-        None, description='litellm model name, "offline" or "gguf:PATH"; unset: offline.'
+        None,
+        description='litellm model name, "offline", "gguf:PATH" or "PLUGIN:NAME"; unset: offline.',
     )
     model_api_base: Annotated[str, AfterValidator(web_address)] | None = Field(
         None, description="Address of the model's API; unset: the provider's own."
@@ -233,6 +234,10 @@ class Settings(ChannelSettings, BaseSettings):
     mcp: dict[Annotated[str, AfterValidator(server_name)], McpServer] = Field(
         default_factory=dict,
         description="MCP servers by name, as JSON; in tapebot.toml tables [mcp.NAME].",
+    )
+    plugins: Annotated[tuple[str, ...], NoDecode] = Field(
+        ("all",),
+        description="Packages whose plug-ins run, separated by commas, or off; unset: all installed.",
     )
     tape_sync: Literal["always", "os"] = Field(
         "always", description="always: wait for the disk at each write; os: leave it to the system."

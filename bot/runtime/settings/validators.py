@@ -14,6 +14,7 @@ from pydantic import AfterValidator, ValidationInfo
 from tzlocal import get_localzone_name
 
 from bot.core.addresses import host_and_port, web_address
+from bot.core.plugins import Plugins
 from channels.registry import PLATFORMS
 
 _RESERVED_PRESETS = frozenset({"default", "none", "offline", "list"})
@@ -112,6 +113,8 @@ def _person_or_chat(text: str, info: ValidationInfo) -> str:
         platform.person_id if people else platform.chat_id, identifier
     ):
         return text
+    if platform is None and identifier and Plugins().find("channels", name) is not None:
+        return text  # only the plug-in knows the form of its ids
     hint = "" if platform is not None else spelling_hint(name, {one: one for one in PLATFORMS})
     prefixes = " or ".join(f"{one}:" for one in PLATFORMS)
     examples = " or ".join(f"{other.name}:{other.example_id}" for other in PLATFORMS.values())

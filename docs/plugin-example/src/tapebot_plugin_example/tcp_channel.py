@@ -1,7 +1,6 @@
-"""An example of a channel: each TCP connection is a person's chat, and each line a message.
+"""The channel ``tcp``: each connection is a person's chat, and each line a message.
 
 The first line says who it is, ``7 Ada``; nobody checks that, so let it listen on loopback alone.
-``CONTRIBUTING.md`` says how to make it a part of the program.
 """
 
 # ruff: noqa: ARG002 (the messenger has parameters that a line cannot show)
@@ -75,8 +74,7 @@ class TcpChannel:
                 listener = await anyio.create_tcp_listener(local_host=host, local_port=int(number))
             except OSError as error:
                 raise ChannelRefused(
-                    f"TAPEBOT_TCP_LISTEN: {self._listen} cannot be used ({error.strerror}); "
-                    "choose another port"
+                    f"TCP: {self._listen} cannot be used ({error.strerror}); choose another port"
                 ) from error
             self._context.announce(f"TCP: listening on {self._listen}")
             self._context.on_connected()

@@ -1,0 +1,86 @@
+"""Call the model of a plug-in; its failures end a call, and nothing else."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from bot.core.errors import ModelRejected, ModelUnavailable, PluginUnavailable, TapebotError
+from bot.core.plugins import Plugin
+from bot.llm.base import CapabilityProfile, Model, ModelReply, ModelRequest, OnText
+
+logger = logging.getLogger(__name__)
+
+
+class PluginModel(Model):
+    """A plug-in's model; one that cannot be created refuses every call, so that others go on.
+
+    Args:
+        name: The model's name in the settings.
+        plugin: The plug-in.
+        create: Creates the model, given the plug-in's object.
+    """
+
+    def __init__(self, name: str, plugin: Plugin, create: Callable[[Plugin], Model]) -> None:
+        self._name = name
+        self._plugin = plugin
+        self._profile = CapabilityProfile(can_judge=False)
+        self._model: Model | None = None
+        self._problem = ""
+        try:
+            self._model = create(plugin)
+            self._profile = self._model.profile
+            if not isinstance(self._profile, CapabilityProfile):
+                raise plugin.unavailable("has no CapabilityProfile")  # noqa: TRY301 (told like others)
+        except PluginUnavailable as error:
+            self._problem = str(error)
+        except TapebotError as error:
+            self._problem = f"{plugin}: {error}"
+        except Exception as error:
+            # Isolates the program from code that it does not know.
+            logger.exception("%s cannot be created", plugin)
+            self._problem = str(plugin.unavailable(f"fails ({type(error).__name__}: {error})"))
+        if self._problem:
+            self._model = None
+            logger.warning("%s", self._problem)
+
+    @property
+    def name(self) -> str:
+        """The name in the settings."""
+        return self._name
+
+    @property
+    def profile(self) -> CapabilityProfile:
+        """The model's capabilities; few if it could not be created."""
+        return self._profile
+
+    async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
+        """Call the model.
+
+        Raises:
+            ModelUnavailable: It could not be created.
+            ModelRejected: It failed in a way that it should not, or replied with something else.
+        """
+        if self._model is None:
+            raise ModelUnavailable(self._problem)
+        try:
+            reply = await self._model.complete(request, on_text)
+        except TapebotError:
+            raise
+        except Exception as error:
+            # Isolates the session from code that the program does not know.
+            logger.exception("%s failed", self._plugin)
+            raise ModelRejected(f"{self._plugin} failed ({type(error).__name__})") from error
+        if not isinstance(reply, ModelReply):
+            raise ModelRejected(f"{self._plugin} returned no ModelReply")
+        return reply
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        if self._model is None:
+            return
+        try:
+            await self._model.aclose()
+        except Exception:
+            # The program closes other things after it.
+            logger.exception("%s cannot be closed", self._plugin)
