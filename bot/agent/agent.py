@@ -8,6 +8,7 @@ from datetime import tzinfo
 
 from bot.agent.approvals import Approvals
 from bot.agent.context import ContextBuilder
+from bot.agent.skills.skill_library import SkillLibrary
 from bot.agent.spending.spending import Spending
 from bot.agent.tools.registry import ToolRegistry
 from bot.agent.views.registry import DEFAULT_BUILDER
@@ -28,7 +29,8 @@ class Agent:
     Attributes:
         model: The model that answers.
         tools: The tools that the model may call.
-        workspace: Source of bootstrap files and skills.
+        workspace: Source of bootstrap files.
+        skills: The skills to read.
         clock: Clock for timestamps and durations.
         timezone: The user's time zone.
         timezone_name: Name of the time zone, as shown in the prompt.
@@ -49,6 +51,7 @@ class Agent:
     model: Model
     tools: ToolRegistry
     workspace: WorkspaceFiles
+    skills: SkillLibrary
     clock: Clock
     timezone: tzinfo
     timezone_name: str

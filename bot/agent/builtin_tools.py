@@ -18,7 +18,7 @@ def builtin_tools(agent: Agent) -> list[Tool[Any]]:
     """Return the built-in tools, in the order in which they are offered.
 
     Args:
-        agent: Its model and limits serve recall's sub-tasks; its workspace has the skills.
+        agent: Its model and limits serve recall's sub-tasks; it has the skills.
     """
     return [
         *MEMORY_TOOLS,
@@ -27,5 +27,5 @@ def builtin_tools(agent: Agent) -> list[Tool[Any]]:
         PROBLEM_TOOL,
         schedule_tool(agent.clock.now, agent.timezone_name),
         schedule_list_tool(agent.clock.now, agent.timezone_name),
-        skill_tool(agent.workspace.read_skill),
+        skill_tool(agent.skills),
     ]

@@ -126,7 +126,7 @@ class RequestBuilder:
             problem.problem_id != GENERAL_PROBLEM and problem.state != "completed"
             for problem in known
         )
-        skills = (await self.agent.workspace.read()).skills
+        skills = await self.agent.skills.offered(self.audience())
         tools = self.agent.tools
         private = self.agent.private
         available = Availability(
@@ -173,6 +173,7 @@ class RequestBuilder:
                 memory=self.fold.prompt_snapshot,
                 boundary=None if builder.anchors else self.fold.boundary,
                 workspace=await agent.workspace.read(),
+                skills=await agent.skills.offered(self.audience()),
                 profile=agent.model.profile,
                 summaries=await self.summaries.read() if builder.summaries else (),
                 task=self.task,

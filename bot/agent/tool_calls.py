@@ -127,7 +127,12 @@ class ToolCallRunner:
         """Run a call and write its result to the tape; return its status."""
         session, context = self._session, self.context(turn, call.id)
         tool = session.agent.tools.get(call.name)
-        if tool is not None and tool.effect == "acts":
+        refusal = await session.agent.skills.tool_refusal(
+            call.name.replace(".", "_"), session.fold.window.entries, turn, context.audience
+        )
+        if refusal is not None:
+            outcome = ToolOutcome(f"Not run: {refusal}.", "error")
+        elif tool is not None and tool.effect == "acts":
             outcome = await self._act(turn, tool, call, context)
         else:
             outcome = await self._execute(tool, call, context)

@@ -9,32 +9,33 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import aiofiles
 import anyio
 import anyio.to_thread
 from aiofiles.ospath import exists
 
+from bot.agent.skills.skill_folder import read_file
+from bot.agent.skills.skill_format import SKILL_FILE, parse_header
 from bot.core.clock import Clock
+from bot.core.errors import SkillRefused
 
 logger = logging.getLogger(__name__)
 
 BOOTSTRAP = ("AGENTS.md", "SOUL.md", "USER.md")
 MAX_BOOTSTRAP = 16_000
 MAX_SKILLS = 64
-MAX_DESCRIPTION = 1_024
 
 _FRESH = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Skill:
-    """A skill of the Agent Skills format: ``skills/NAME/SKILL.md`` with YAML front matter."""
+class OwnSkill:
+    """A skill of the owner: ``skills/NAME/SKILL.md`` in the workspace folder."""
 
     name: str
     description: str
-    path: Path
+    folder: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +45,12 @@ class WorkspaceText:
     Attributes:
         files: Name and text of each bootstrap file, cut to ``MAX_BOOTSTRAP`` characters.
         skills: Available skills, in order of their paths.
+        broken: Folders of ``skills/`` that are no skills, each with the reason.
     """
 
     files: tuple[tuple[str, str], ...] = ()
-    skills: tuple[Skill, ...] = ()
+    skills: tuple[OwnSkill, ...] = ()
+    broken: tuple[tuple[str, str], ...] = ()
 
 
 class WorkspaceFiles:
@@ -71,13 +74,6 @@ class WorkspaceFiles:
                 self._text = await self._read()
         return self._text
 
-    async def read_skill(self, name: str) -> str | None:
-        """Return the text of a skill; None if there is none with this name."""
-        for skill in (await self.read()).skills:
-            if skill.name == name:
-                return await _read_text(skill.path)
-        return None
-
     def _stat(self) -> list[tuple[str, int, int]]:
         found = []
         for path in [*(self._root / name for name in BOOTSTRAP), *self._skill_files()]:
@@ -98,9 +94,8 @@ class WorkspaceFiles:
             if await exists(path) and (text := (await _read_text(path) or "").strip()):
                 files.append((name, _cut(text, name)))
         paths = await anyio.to_thread.run_sync(self._skill_files)
-        texts = [(path, await _read_text(path) or "") for path in paths]
-        skills = [skill for path, text in texts if (skill := _skill(path, text)) is not None]
-        return WorkspaceText(tuple(files), tuple(skills))
+        skills, broken = await anyio.to_thread.run_sync(_read_skills, paths)
+        return WorkspaceText(tuple(files), tuple(skills), tuple(broken))
 
 
 async def _read_text(path: Path) -> str | None:
@@ -120,19 +115,18 @@ def _cut(text: str, name: str) -> str:
     return f"{text[:MAX_BOOTSTRAP]}\n… (cut at {MAX_BOOTSTRAP} characters)"
 
 
-def _skill(path: Path, text: str) -> Skill | None:
-    """Parse a skill's front matter; log a warning and return None if it is malformed."""
-    import yaml
-
-    head, _, rest = text.lstrip("\ufeff").partition("\n")
-    matter, closed, _ = rest.partition("\n---")
-    try:
-        fields: Any = yaml.safe_load(matter) if head.strip() == "---" and closed else None
-    except (yaml.YAMLError, ValueError, RecursionError):
-        fields = None
-    name = fields.get("name") if isinstance(fields, dict) else None
-    description = fields.get("description") if isinstance(fields, dict) else None
-    if not isinstance(name, str) or not isinstance(description, str):
-        logger.warning("%s has no front matter with name and description; skipped", path)
-        return None
-    return Skill(name.strip(), " ".join(description.split())[:MAX_DESCRIPTION], path)
+def _read_skills(paths: list[Path]) -> tuple[list[OwnSkill], list[tuple[str, str]]]:
+    """Return the skills with these files SKILL.md, and the folders of those that are broken."""
+    skills, broken = [], []
+    for path in paths:
+        folder = path.parent
+        try:
+            text = read_file(folder, SKILL_FILE).decode("utf-8", "replace")
+            header = parse_header(text, folder.name)
+        except (SkillRefused, OSError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            logger.warning("the skill in %s is skipped: %s", folder, why)
+            broken.append((folder.name, str(why)))
+        else:
+            skills.append(OwnSkill(header.name, header.description, folder))
+    return skills, broken

@@ -35,6 +35,7 @@ TapebotError
 │   ├── BudgetReached        a limit on spending is reached
 │   └── ModelUnavailable     the model cannot be used here (package or file missing)
 ├── McpUnavailable           an MCP server is not there, too slow, or answers with nonsense
+├── SkillRefused             a skill, or its address, is not as it must be; the text says why
 ├── MemoryRefused            a guard refused a memory write
 ├── ScheduleRefused          a schedule cannot be set or changed like that
 ├── BackupFailed             a backup cannot be made, opened or restored
@@ -215,6 +216,10 @@ class ScheduleRefused(TapebotError):
 
 class McpUnavailable(TapebotError):
     """An MCP server is not there now, too slow, or answers with nonsense; the text says which."""
+
+
+class SkillRefused(TapebotError):
+    """A skill, or the address of one, is not as it must be; the text says why."""
 
 
 class MemoryRefused(TapebotError):

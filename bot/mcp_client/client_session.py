@@ -19,12 +19,12 @@ from mcp import MCPError
 from mcp.client.client import Client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
+from bot.agent.foreign_text import one_line
 from bot.core.errors import McpUnavailable
 from bot.mcp_client.definitions import MOST_TOOLS, ToolDefinition, by_name, define
 from bot.mcp_client.results import RemoteResult, ResultFile
 from bot.mcp_client.settings import McpServer
 from bot.mcp_client.transports import http_transport, stdio_transport
-from bot.mcp_client.wording import one_line
 
 CONNECT_SECONDS = 30.0
 """Seconds that a server has to start and to answer."""

@@ -8,20 +8,14 @@ from bot.agent.commands.approvals import decider
 from bot.agent.commands.pagination import paginate, split_page_number, usable_buttons
 from bot.agent.commands.parser import closest_name
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
+from bot.agent.foreign_text import code
+from bot.agent.right_scopes import EVERYBODY, chat_scope, person_scope, scope_text
 from bot.agent.tools.registry import Audience
 from bot.bus import Button
 from bot.mcp_client.client import MOST_OFFERED, McpClient, suspended
 from bot.mcp_client.connection import ServerConnection
 from bot.mcp_client.definitions import ToolDefinition, difference
-from bot.mcp_client.rights import (
-    EVERYBODY,
-    MOST_RIGHTS,
-    Decision,
-    Right,
-    chat_scope,
-    person_scope,
-)
-from bot.mcp_client.wording import code
+from bot.mcp_client.rights import MOST_RIGHTS, Decision, Right
 
 _FORMS = (
     ("SERVER", "list a server's tools"),
@@ -97,7 +91,7 @@ def _server_line(connection: ServerConnection) -> str:
 def _right_line(client: McpClient, right: Right) -> str:
     connection = client.connections.get(right.server)
     definition = connection.definitions.get(right.tool) if connection is not None else None
-    line = f"- `{right.server}` `{right.tool}`: {_TOLD[right.decision]}, {_where(right.scope)}"
+    line = f"- `{right.server}` `{right.tool}`: {_TOLD[right.decision]}, {scope_text(right.scope)}"
     if right.spent:
         return f"{line}; used up"
     if suspended(right, definition):
@@ -107,13 +101,6 @@ def _right_line(client: McpClient, right: Right) -> str:
     if definition is None and connection.connected:
         return f"{line}; the server does not have it now"
     return line
-
-
-def _where(scope: str) -> str:
-    kind, _, name = scope.partition(":")
-    if kind == "chat":
-        return f"in the chat {code(name)}"
-    return f"for {code(name)}" if kind == "person" else "for everybody"
 
 
 async def _tools(client: McpClient, connection: ServerConnection) -> str:
@@ -207,9 +194,9 @@ async def _allow(client: McpClient, words: list[str], context: CommandContext) -
     if not await client.rights.decide(right):
         return CommandReply(f"There are {MOST_RIGHTS} rights already: set others to `never` first.")
     if connection is None or definition is None or decision == "never":
-        return CommandReply(f"I do not use {code(tool)} {_where(right.scope)}.")
+        return CommandReply(f"I do not use {code(tool)} {scope_text(right.scope)}.")
     lines = [
-        f"Allowed: {_TOLD[decision]}, {_where(right.scope)}.",
+        f"Allowed: {_TOLD[decision]}, {scope_text(right.scope)}.",
         *await _unusable_here(client, right, context),
         *_definition_lines(connection, definition),
     ]

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from difflib import unified_diff
 from typing import Any
 
+from bot.agent.foreign_text import one_line
 from bot.mcp_client.schemas import reduced_schema
-from bot.mcp_client.wording import one_line
 
 MOST_TOOLS = 1_000
 """The most tools of a server that are kept."""
@@ -105,11 +105,9 @@ def by_name(definitions: Iterable[ToolDefinition]) -> dict[str, ToolDefinition]:
 
 def difference(before: str, after: str, *, most: int = 40) -> str:
     """Return how two texts of definitions differ, as lines that begin with ``-`` or ``+``."""
-    lines = [
-        line
-        for line in unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)
-        if not line.startswith(("---", "+++", "@@"))
-    ]
+    compared = [*unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)]
+    # The first two lines name the texts; a line of a description may look like those.
+    lines = [line for line in compared[2:] if line[0] in "+-"]
     if not lines:
         return "(in a part that is too long to be shown)"
     more = [f"… and {len(lines) - most} more lines"] if len(lines) > most else []

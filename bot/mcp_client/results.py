@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bot.agent.foreign_text import one_line, printable
 from bot.agent.tools.registry import MAX_RESULT, ToolOutcome
 from bot.bus.media.blobs import Blobs
 from bot.bus.media.media_types import IMAGES, media_type
-from bot.mcp_client.wording import one_line, printable
 from bot.memory.records.attachments import EntryAttachment
 
 _MOST_FILES = 10

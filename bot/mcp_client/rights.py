@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, cast, get_args
 
+from bot.agent.right_scopes import EVERYBODY, narrowest_right
 from bot.agent.tools.registry import Audience, Permission
 from bot.mcp_client.definitions import ToolDefinition
 from bot.memory.session.linking.scope_registry import ScopeRegistry
@@ -22,7 +23,6 @@ from bot.tape.store import TapeStore
 MCP_TAPE = "workspace:mcp"
 
 Decision = Literal["always", "ask", "once", "never"]
-EVERYBODY = "everybody"
 MOST_RIGHTS = 200
 """The most rights that are kept."""
 
@@ -30,16 +30,6 @@ _RIGHT = "mcp.right"
 _USED = "mcp.used"
 _TOLD = "mcp.told"
 _STRICTNESS = ("never", "ask", "once", "always")
-
-
-def chat_scope(session: str) -> str:
-    """Return the scope of a chat."""
-    return f"chat:{session}"
-
-
-def person_scope(identity: str) -> str:
-    """Return the scope of a person, such as ``telegram:42``."""
-    return f"person:{identity}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,21 +143,13 @@ class Rights:
     def find(self, server: str, tool: str, audience: Audience) -> Right | None:
         """Return the right that counts for these people, as far as the tape was read."""
         rights = self._tape.fold.rights
-        chat = rights.get((server, tool, chat_scope(audience.session)))
-        if chat is not None:
-            return chat
-        found = [self._persons(server, tool, one) for one in audience.people]
-        personal = [one for one in found if one is not None]
-        if personal and (len(personal) == len(found) or _strictest(personal).decision == "never"):
-            return _strictest(personal)
-        return rights.get((server, tool, EVERYBODY))
-
-    def _persons(self, server: str, tool: str, identity: str) -> Right | None:
-        rights = self._tape.fold.rights
-        linked = self._scopes.identity_linker.people.members(identity)
-        scopes = map(person_scope, {identity, *linked})
-        found = [rights[key] for scope in scopes if (key := (server, tool, scope)) in rights]
-        return _strictest(found) if found else None
+        return narrowest_right(
+            lambda scope: rights.get((server, tool, scope)),
+            audience,
+            self._scopes.identity_linker.people.members,
+            _strictest,
+            lambda right: right.decision == "never",
+        )
 
     async def permission(
         self, server: str, definition: ToolDefinition, audience: Audience, key: str

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bot.mcp_client.wording import one_line
+from bot.agent.foreign_text import one_line
 
 MOST_SCHEMA_CHARACTERS = 4_000
 """Largest schema that is shown to a model."""

@@ -25,9 +25,9 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
+from bot.agent.foreign_text import one_line
 from bot.core.errors import McpUnavailable
 from bot.mcp_client.settings import McpOAuth, McpServer
-from bot.mcp_client.wording import one_line
 
 logger = logging.getLogger(__name__)
 

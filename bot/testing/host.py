@@ -18,8 +18,11 @@ from bot.agent.builtin_tools import builtin_tools
 from bot.agent.commands.approvals import ApprovalCommands
 from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.registry import Command, CommandRegistry
+from bot.agent.commands.skills import skills_command
 from bot.agent.consolidation.policy import ConsolidationPolicy
 from bot.agent.context import ContextBuilder
+from bot.agent.skills.skill_library import SkillLibrary
+from bot.agent.skills.skill_sources import SkillFetcher
 from bot.agent.spending.metered_model import MeteredModel
 from bot.agent.spending.spending import Spending
 from bot.agent.tools.registry import Tool, ToolRegistry
@@ -204,13 +207,22 @@ async def session_host(
     members = scopes.identity_linker.people.members
     spending = Spending(store, clock, ZoneInfo(bounds.timezone), members) if metered else None
     model = model if spending is None else MeteredModel(model, spending, OfflineModel)
-    agent = replace(_agent(folder, model, clock, bounds, tools), spending=spending)
+    blobs = FolderBlobs(folder / "blobs")
+    skills = SkillLibrary(
+        WorkspaceFiles(folder / "workspace", clock),
+        store,
+        blobs,
+        linked=members,
+        fetcher=SkillFetcher(folder / "incoming-skills"),
+        send=bus.send,
+    )
+    agent = replace(_agent(skills, model, clock, bounds, tools), spending=spending)
     by_meaning = vectors(store) if vectors is not None else None
     approvals = Approvals(store)
     agent = replace(agent, images=images, builder=builder, vectors=by_meaning, approvals=approvals)
     agent = replace(agent, presets=presets)
     files = None
-    servers = None if mcp is None else _mcp_client(folder, mcp, store, scopes, bus)
+    servers = None if mcp is None else _mcp_client(blobs, mcp, store, scopes, bus)
     if servers is not None:
         agent = replace(agent, tools=ToolRegistry([*builtin_tools(agent), *tools], servers))
     if memory_files is not None:
@@ -224,7 +236,10 @@ async def session_host(
         agent=agent,
         scopes=scopes,
         commands=commands,
-        more_commands=() if servers is None else (mcp_command(servers),),
+        more_commands=[
+            skills_command(skills),
+            *([] if servers is None else [mcp_command(servers)]),
+        ],
     )
     services = replace(services, erase_residual_files=traces(bus), memory_files=files)
     supervisor = Supervisor(services)
@@ -298,7 +313,7 @@ def _services(
 
 
 def _mcp_client(
-    folder: Path,
+    blobs: FolderBlobs,
     servers: Mapping[str, McpServer],
     store: FileTapeStore,
     scopes: ScopeRegistry,
@@ -316,18 +331,22 @@ def _mcp_client(
         SystemClock(),
         send=bus.send,
         redact=Redactor(values),
-        blobs=FolderBlobs(folder / "blobs"),
+        blobs=blobs,
     )
 
 
 def _agent(
-    folder: Path, model: Model, clock: Clock, bounds: HostLimits, tools: Sequence[Tool[Any]]
+    skills: SkillLibrary,
+    model: Model,
+    clock: Clock,
+    bounds: HostLimits,
+    tools: Sequence[Tool[Any]],
 ) -> Agent:
-    workspace = WorkspaceFiles(folder / "workspace", clock)
     agent = Agent(
         model=model,
         tools=ToolRegistry(),
-        workspace=workspace,
+        workspace=skills.workspace,
+        skills=skills,
         clock=clock,
         timezone=ZoneInfo(bounds.timezone),
         timezone_name=bounds.timezone,

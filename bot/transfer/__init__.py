@@ -1,10 +1,13 @@
 """Export, import, restore, verify and migrate tapes, and write memory to files."""
 
 __all__ = [
+    "backup",
+    "backup_encryption",
     "bub",
     "database_storage",
     "export",
     "file_storage",
+    "home_snapshot",
     "import_writer",
     "imported",
     "memory_archive",

@@ -11,4 +11,5 @@ __all__ = [
     "pair",
     "parser",
     "registry",
+    "skills",
 ]

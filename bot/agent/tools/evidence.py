@@ -33,6 +33,7 @@ from bot.memory.gate.claim_support import (
     word_overlap,
 )
 from bot.memory.records.evidence import (
+    FROM_OUTSIDE,
     cite,
     cite_third_party,
     may_learn_from,
@@ -313,7 +314,8 @@ def _foreign(entries: Sequence[TapeEntry], tape: str) -> list[tuple[str, Evidenc
     """Return the texts among entries that are nobody's own words, each with its evidence."""
     found = []
     for entry in entries:
-        if entry.kind == "tool_result" and entry.payload.get("name") not in _OWN_TOOLS:
+        own = entry.payload.get("name") in _OWN_TOOLS and entry.meta.get(FROM_OUTSIDE) is not True
+        if entry.kind == "tool_result" and not own:
             text = str(entry.payload.get("content", ""))
             found.append((text, cite(tape, entry)))
         found += [(text, cite_third_party(tape, entry, text)) for text in third_party_texts(entry)]

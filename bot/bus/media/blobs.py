@@ -47,13 +47,19 @@ class Blobs(ABC):
 
     async def get(self, name: str) -> bytes | None:
         """Return a blob's bytes; None if they are missing, damaged or unreadable."""
-        if not _NAME.fullmatch(name):
-            return None
         try:
-            data = await self._read(name)
+            return await self.load(name)
         except OSError as error:
             logger.warning("a file that somebody sent cannot be read: %s", error)
             return None
+
+    async def load(self, name: str) -> bytes | None:
+        """Return a blob's bytes; None if they are missing or damaged.
+
+        Raises:
+            OSError: They cannot be read now.
+        """
+        data = await self._read(name) if _NAME.fullmatch(name) else None
         if data is not None and await _digest(data) != name:
             logger.warning("the blob %s is damaged: its bytes are not those of its name", name)
             return None

@@ -27,7 +27,10 @@ from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.link import link_commands
 from bot.agent.commands.pair import pair_command
 from bot.agent.commands.registry import Command
+from bot.agent.commands.skills import skills_command
 from bot.agent.consolidation.policy import ConsolidationPolicy
+from bot.agent.skills.skill_library import SkillLibrary
+from bot.agent.skills.skill_sources import SkillFetcher
 from bot.agent.spending.spending import Spending
 from bot.agent.tools.registry import ToolRegistry
 from bot.agent.views.registry import context_builder
@@ -175,6 +178,14 @@ def _assemble(
     memory_files = make_memory_files(settings, store, scopes, clock)
     mcp = _mcp(settings, store=store, scopes=scopes, clock=clock, bus=bus, blobs=blobs)
     plugins = PluginLoader(Plugins(settings.plugins))
+    skills = SkillLibrary(
+        WorkspaceFiles(settings.workspace_folder, clock),
+        store,
+        blobs,
+        linked=members,
+        fetcher=SkillFetcher(settings.home / "incoming-skills"),
+        send=bus.send,
+    )
     web = WebSetup(settings, store, access_control, scopes, clock, database is not None)
     services = _services(
         settings,
@@ -190,6 +201,7 @@ def _assemble(
                 vectors=vectors,
                 mcp=mcp,
                 plugins=plugins,
+                skills=skills,
             ),
             approvals=approvals,
         ),
@@ -199,6 +211,7 @@ def _assemble(
             pair_command(access_control),
             *link_commands(bus.send),
             *web.commands(),
+            skills_command(skills),
             *_mcp_commands(mcp),
         ],
         blobs=blobs,
@@ -400,11 +413,13 @@ def _agent(
     vectors: VectorIndex | None,
     mcp: McpClient | None,
     plugins: PluginLoader,
+    skills: SkillLibrary,
 ) -> Agent:
     agent = Agent(
         model=models.main,
         tools=ToolRegistry(),
-        workspace=WorkspaceFiles(settings.workspace_folder, clock),
+        workspace=skills.workspace,
+        skills=skills,
         clock=clock,
         timezone=ZoneInfo(settings.timezone),
         timezone_name=settings.timezone,

@@ -22,13 +22,11 @@ async def test_bootstrap_files_come_in_a_fixed_order_and_are_cut(tmp_path):
     assert text.files[0][1].startswith("x" * MAX_BOOTSTRAP + "\n… (cut at")
 
 
-async def test_skills_are_listed_by_name_and_read_on_demand(tmp_path):
+async def test_skills_are_listed_by_name(tmp_path):
     _skill(tmp_path, "brew", SKILL)
     workspace = WorkspaceFiles(tmp_path, ManualClock())
     [skill] = (await workspace.read()).skills
     assert (skill.name, skill.description) == ("brew", "How to brew tea.")
-    assert "Boil water first." in str(await workspace.read_skill("brew"))
-    assert await workspace.read_skill("none") is None
 
 
 async def test_a_broken_file_is_left_out_and_the_others_stay(tmp_path):
@@ -40,6 +38,11 @@ async def test_a_broken_file_is_left_out_and_the_others_stay(tmp_path):
     (tmp_path / "SOUL.md").write_bytes(b"calm \xff")
     text = await WorkspaceFiles(tmp_path, ManualClock()).read()
     assert [skill.name for skill in text.skills] == ["brew"]
+    assert dict(text.broken) == {
+        "bare": "SKILL.md does not begin with a line `---` and a header of name and description",
+        "date": "SKILL.md: the name `a` is not that of its folder, `date`",
+        "folder": "`SKILL.md` is no file",
+    }
     assert [name for name, _ in text.files] == ["SOUL.md"]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from memory_tool_chat import add
 
-from bot.agent.tools.registry import MAX_RESULT
-from bot.testing.scripted_model import text_reply, tool_call_reply
+from bot.agent.tools.registry import MAX_RESULT, NoArguments, Tool, ToolContext, ToolOutcome
+from bot.testing.host import session_host
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 
 async def test_a_telephone_number_is_found_and_tapebot_asks_with_buttons(chat):
@@ -80,13 +81,16 @@ async def test_clearing_says_how_to_bring_it_back(chat):
     assert "I like tea (today)" in await chat.host.channel.ask("/memory")
 
 
-async def test_a_result_too_long_for_the_prompt_is_cut_and_says_so(chat, tmp_path):
-    folder = tmp_path / "workspace" / "skills" / "long"
-    folder.mkdir(parents=True)
-    (folder / "SKILL.md").write_text(
-        "---\nname: long\ndescription: Long.\n---\n" + "x" * MAX_RESULT
-    )
-    told = await chat.tool("skill_read", name="long")
+async def test_a_result_too_long_for_the_prompt_is_cut_and_says_so(tmp_path):
+    async def run(_: NoArguments, __: ToolContext) -> ToolOutcome:
+        return ToolOutcome("x" * (MAX_RESULT + 1))
+
+    long = Tool("long", "Says much.", NoArguments, run, effect="reads_own")
+    model = ScriptedModel([tool_call_reply(("long", {})), text_reply("ok")])
+    async with session_host(tmp_path, model, tools=[long]) as host:
+        await host.channel.ask("do it")
+        [result] = [entry for entry in await host.tape() if entry.kind == "tool_result"]
+    told = result.payload["content"]
     assert len(told) < MAX_RESULT + 100
     assert "characters left out" in told
 

@@ -1,4 +1,4 @@
-"""Texts of servers, for people and models: one line, printable, bounded. Pure."""
+"""Words of others, such as servers and skills, for people and models: one line, printable, bounded. Pure."""
 
 from __future__ import annotations
 

@@ -1,0 +1,60 @@
+"""Where a right of the owner holds: in a chat, for a person, or for everybody. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import TypeVar
+
+from bot.agent.foreign_text import code
+from bot.agent.tools.registry import Audience
+
+EVERYBODY = "everybody"
+
+RightT = TypeVar("RightT")
+
+
+def chat_scope(session: str) -> str:
+    """Return the scope of a chat."""
+    return f"chat:{session}"
+
+
+def person_scope(identity: str) -> str:
+    """Return the scope of a person, such as ``telegram:42``."""
+    return f"person:{identity}"
+
+
+def scope_text(scope: str) -> str:
+    """Return a scope for people, such as "in the chat `telegram:42`"."""
+    kind, _, name = scope.partition(":")
+    if kind == "chat":
+        return f"in the chat {code(name)}"
+    return f"for {code(name)}" if kind == "person" else "for everybody"
+
+
+def narrowest_right(
+    find: Callable[[str], RightT | None],
+    audience: Audience,
+    linked: Callable[[str], Iterable[str]],
+    strictest: Callable[[Collection[RightT]], RightT],
+    refuses: Callable[[RightT], bool],
+) -> RightT | None:
+    """Return the right that counts for people: the chat's, then theirs, then everybody's.
+
+    Args:
+        find: Returns the right of a scope; None if there is none.
+        audience: The people.
+        linked: Returns the identities that are one person with an identity.
+        strictest: Returns the strictest of several rights.
+        refuses: Whether a right is a refusal.
+    """
+    if (chat := find(chat_scope(audience.session))) is not None:
+        return chat
+    personal = []
+    for one in audience.people:
+        scopes = map(person_scope, {one, *linked(one)})
+        if theirs := [right for scope in scopes if (right := find(scope)) is not None]:
+            personal.append(strictest(theirs))
+    # Several people are answered as one: what one of them lacks is not used.
+    if personal and (len(personal) == len(audience.people) or refuses(strictest(personal))):
+        return strictest(personal)
+    return find(EVERYBODY)
