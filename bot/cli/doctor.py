@@ -22,6 +22,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from bot.agent.code.sandbox import missing_libraries
 from bot.bus.access.access_list import AccessList
 from bot.cli.check_result import CheckLevel, CheckResult
 from bot.cli.doctor_channels import check_channels
@@ -89,6 +90,7 @@ async def run_checks(
     if probe is not None:
         findings.append(await _answer(probe, settings.model_timeout))
     findings += await anyio.to_thread.run_sync(lambda: list(check_installed_plugins(settings)))
+    findings.append(_code(settings))
     findings.append(CheckResult("time", "ok", f"times are shown in {settings.timezone}"))
     asks = probe is not None
     findings += await anyio.to_thread.run_sync(
@@ -341,6 +343,18 @@ def _key(provider: str, settings: Settings) -> CheckResult:
     remedy = f"Set {names[0]}, or TAPEBOT_MODEL_API_KEY for the main model."
     own_address = settings.model_api_base is not None and provider == main
     return CheckResult("model", "warn" if own_address else "bad", "it has no key", remedy)
+
+
+def _code(settings: Settings) -> CheckResult:
+    missing = missing_libraries()
+    if settings.code == "off":
+        return CheckResult("code", "ok", "the model runs no code: TAPEBOT_CODE=off")
+    if not missing:
+        return CheckResult("code", "ok", "the model may run Python in a sandbox")
+    remedy = "pip install 'tapebot[code]'"
+    if settings.code == "on":
+        return CheckResult("code", "bad", f"{', '.join(missing)} is missing", remedy)
+    return CheckResult("code", "ok", "the model runs no code: there is no sandbox")
 
 
 async def _answer(probe: Probe, seconds: float) -> CheckResult:

@@ -27,6 +27,7 @@ TapebotError
 ├── FileUnavailable          an attachment cannot be fetched
 ├── InvalidRecurrence        a rule of times is malformed, or never matches
 ├── FetchFailed              a web page or a search's results cannot be had
+├── CodeNotRun               the sandbox for code cannot be built or used
 ├── ModelError
 │   ├── TransientModelError  may succeed later (rate limit, timeout, broken connection, 5xx)
 │   ├── ContextOverflow      the prompt is longer than the model's window
@@ -164,6 +165,10 @@ class InvalidRecurrence(TapebotError):
 
 class FetchFailed(TapebotError):
     """A web page or a search's results cannot be had; the text says why."""
+
+
+class CodeNotRun(TapebotError):
+    """The sandbox for code cannot be built or used; the text says why."""
 
 
 class ModelError(TapebotError):

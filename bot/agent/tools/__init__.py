@@ -1,6 +1,7 @@
 """Tools that the model can call."""
 
 __all__ = [
+    "code",
     "registry",
     "web",
 ]

@@ -7,6 +7,7 @@ from bot.runtime.app.serve import run, serve
 __all__ = [
     "App",
     "build",
+    "daily_backup",
     "database_services",
     "make_judge",
     "make_model",

@@ -54,6 +54,7 @@ from bot.memory.gate.write_gate import GateThresholds, WriteGate
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.state.fold_loader import is_private_now
 from bot.memory.session.vector_index import VectorIndex
+from bot.runtime.app.code_tools import make_code_tools
 from bot.runtime.app.database_services import DatabaseServices, open_database_services
 from bot.runtime.app.models import Models, make_models, meter
 from bot.runtime.app.plugins import PluginLoader
@@ -433,7 +434,11 @@ def _agent(
         spending=spending,
         presets=models.presets,
     )
-    tools = [*builtin_tools(agent), *make_web_tools(settings, blobs, clock)]
+    tools = [
+        *builtin_tools(agent),
+        *make_web_tools(settings, blobs, clock),
+        *make_code_tools(settings, blobs),
+    ]
     return replace(agent, tools=ToolRegistry([*tools, *plugins.tools(tools)], mcp))
 
 

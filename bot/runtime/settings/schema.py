@@ -209,6 +209,10 @@ class Settings(ChannelSettings, BaseSettings):
     web_fetch_ports: Annotated[tuple[Annotated[int, Field(ge=1, le=65_535)], ...], NoDecode] = (
         Field((80, 443), description="Ports of pages that it may read, separated by commas.")
     )
+    code: Literal["off", "on"] | None = Field(
+        None,
+        description="Whether the model may run Python in a sandbox; unset: on if code is installed.",
+    )
     owners: Annotated[tuple[PersonOrChat, ...], NoDecode] = Field(
         (), description="People who own the bot, such as telegram:42, separated by commas."
     )
@@ -315,7 +319,7 @@ class Settings(ChannelSettings, BaseSettings):
             return cls.model_fields[info.field_name].get_default(call_default_factory=True)
         return value
 
-    @field_validator("tape_sync", "log_level", "web_search", "web_fetch", mode="before")
+    @field_validator("tape_sync", "log_level", "web_search", "web_fetch", "code", mode="before")
     @classmethod
     def _any_case(cls, value: object) -> object:
         return value.strip().lower() if isinstance(value, str) else value

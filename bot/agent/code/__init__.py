@@ -1,0 +1,5 @@
+"""Run Python code in a sandbox: WebAssembly, in a process of its own, without network."""
+
+__all__ = [
+    "sandbox",
+]

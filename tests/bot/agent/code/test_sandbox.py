@@ -1,0 +1,249 @@
+"""What code in the sandbox can do, what it cannot reach, and where it is stopped."""
+
+from __future__ import annotations
+
+import sys
+
+import anyio
+import anyio.to_thread
+import pytest
+from code_sandbox import built_sandbox, processes_of
+from waiting import until
+
+from bot.agent.code.sandbox import PythonSandbox
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc"),
+    pytest.mark.timeout(900),  # one of them builds the interpreter
+]
+
+
+@pytest.fixture
+async def sandbox(tmp_path):
+    """A sandbox that leaves neither a process nor a file of its runs."""
+    folder = tmp_path / "sandbox"
+    yield await built_sandbox(folder)
+    assert processes_of(folder) == []
+    assert list((folder / "runs").iterdir()) == []
+
+
+async def test_code_prints_and_its_last_value_is_shown(sandbox):
+    result = await sandbox.run(
+        "import json, sqlite3, statistics\n"
+        "print(statistics.mean([1, 2, 6]))\n"
+        "sqlite3.connect(':memory:').execute('select 6 * 7').fetchone()"
+    )
+    assert (result.ok, result.output, result.problem) == (True, "3\n(42,)", "")
+
+
+async def test_an_error_is_told_with_the_line_that_made_it(sandbox):
+    result = await sandbox.run("def half(x):\n    return x / 0\nhalf(3)")
+    assert not result.ok
+    assert result.output.startswith('Traceback (most recent call last):\n  File "code.py", line 3')
+    assert "    return x / 0\n" in result.output
+    assert result.output.endswith("ZeroDivisionError: division by zero")
+
+
+async def test_wrong_syntax_is_told_with_its_line(sandbox):
+    result = await sandbox.run("x = 1\ndef f(:\n")
+    assert result.output.startswith('  File "code.py", line 2\n    def f(:')
+
+
+async def test_given_files_are_there_and_what_was_made_or_changed_comes_back(sandbox):
+    result = await sandbox.run(
+        "import os\n"
+        "print(open('in.txt').read(), sorted(os.listdir()))\n"
+        "open('same.txt').read()\n"
+        "os.mkdir('sub')\n"
+        "open('sub/new.bin', 'wb').write(bytes(range(256)))\n"
+        "left_open = open('in.txt', 'a')\n"
+        "left_open.write(' there')\n",
+        {"in.txt": b"hello", "same.txt": b"same"},
+    )
+    assert result.output.splitlines()[0] == "hello ['in.txt', 'same.txt']"
+    assert result.files == {"in.txt": b"hello there", "sub/new.bin": bytes(range(256))}
+
+
+async def test_runs_do_not_see_each_other(sandbox):
+    await sandbox.run("import json\njson.mark = 1\nopen('mine', 'w').write('x')")
+    seen = "import json, os, random\nprint(hasattr(json, 'mark'), os.listdir(), random.random())"
+    first, second = (await sandbox.run(seen)).output, (await sandbox.run(seen)).output
+    assert first.startswith("False [] 0.")
+    assert first != second
+
+
+ATTEMPTS = {
+    "connect": "socket.create_connection(('127.0.0.1', {port}), 1)",
+    "udp": "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', {port}))",
+    "listen": "socket.socket().bind(('127.0.0.1', 0))",
+    "unix": "socket.socket(socket.AF_UNIX).connect('/var/run/docker.sock')",
+    "resolve": "socket.getaddrinfo('localhost', 80)",
+    "fetch": "urllib.request.urlopen('http://127.0.0.1:{port}/')",
+    "fork": "os.fork()",
+    "system": "os.system('id')",
+    "exec": "os.execv('/bin/sh', ['sh'])",
+    "process": "__import__('subprocess').run('id')",
+    "native": "__import__('ctypes').CDLL(None)",
+    "thread": "threading.Thread(target=print).start()",
+    "kill": "os.kill(os.getppid(), 9)",
+    "root file": "open('/etc/passwd').read()",
+    "parent file": "open('../../../../../../../../etc/passwd').read()",
+    "process file": "open('/proc/self/environ').read()",
+    "the home": "os.listdir('{home}')",
+    "above": "os.listdir('..')[0]",
+    "linked file": "(os.symlink('../../../../../../../etc/passwd', 'a'), open('a').read())",
+    "linked folder": "(os.symlink('..', 'b'), os.listdir('b/..')[0])",
+    "absolute link": "(os.symlink('/etc', 'c'), os.listdir('c'))",
+    "hard link": "os.link('/etc/passwd', 'd')",
+    "rename out": "(open('e', 'w').close(), os.rename('e', '../e'))",
+    "device": "os.mknod('f', 0o600 | 0o020000, 259)",
+    "a pipe": "os.mkfifo('g')",
+    "environment": "dict(os.environ)['PATH']",
+    "input": "input()",
+    "another package": "__import__('anyio')",
+}
+
+
+async def test_code_reaches_no_network_process_file_or_secret_of_the_machine(
+    sandbox, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("TAPEBOT_MODEL_API_KEY", "sk-secret")
+    (tmp_path / "outside").write_text("outside")
+    arrived: list[object] = []
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    port = listener.extra(anyio.abc.SocketAttribute.local_port)
+    lines = [
+        f"attempt({name!r}, lambda: {attempt.format(port=port, home=tmp_path)})"
+        for name, attempt in ATTEMPTS.items()
+    ]
+    code = (
+        "import os, socket, threading, urllib.request\n"
+        "def attempt(name, done):\n"
+        "    try:\n        print('DONE', name, done())\n"
+        "    except BaseException as error:\n        print('refused', type(error).__name__)\n"
+    )
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, _recorder(arrived))
+        result = await sandbox.run(code + "\n".join(lines) + "\nprint(dict(os.environ))")
+        tasks.cancel_scope.cancel()
+    assert [line for line in result.output.splitlines() if line.startswith("DONE")] == []
+    assert result.output.count("refused") == len(ATTEMPTS)
+    assert result.output.endswith("{}")
+    assert arrived == []
+    assert result.files == {"e": b""}
+
+
+def _recorder(arrived):
+    async def record(stream):
+        async with stream:
+            arrived.append(stream)
+
+    return record
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("while True: pass", "it ran for more than 2 seconds"),
+        ("import time\ntime.sleep(1000)", "it ran for more than 2 seconds"),
+        ("import re\nre.match('(a+)+$', 'a' * 60 + 'b')", "it ran for more than 2 seconds"),
+        ("try:\n  while True: pass\nexcept BaseException: pass", "it ran for more than 2 seconds"),
+        ("while True: print('x' * 10_000)", "it printed too much"),
+        ("n = 0\nwhile True:\n  n += 1\n  open(f'{n}', 'wb').write(bytes(8 << 20))", "it wrote"),
+        (
+            "import os\nkept = []\nwhile True:\n  kept.append(open('x', 'wb'))\n"
+            "  os.unlink('x')\n  for _ in range(64): kept[-1].write(bytes(1 << 17))",
+            "it wrote more than 64 MB or 1,000 files",
+        ),
+        ("n = 0\nwhile True:\n  n += 1\n  open(f'{n}', 'w').close()", "it wrote"),
+        ("import os\np = 'd'\nwhile True:\n  os.mkdir(p)\n  p += '/d'", "it wrote"),
+        ("for n in range(1_100): open(f'{n}', 'w').close()", "it wrote"),
+        ("import sys\nsys.setrecursionlimit(10**9)\ndef f(): f()\nf()", "the interpreter broke"),
+        ("import os\nos.close(1)\nprint('x')", "the interpreter broke"),
+    ],
+)
+async def test_code_is_stopped_where_it_takes_too_much(tmp_path, code, problem):
+    folder = tmp_path / "sandbox"
+    sandbox = await built_sandbox(folder, seconds=2 if "seconds" in problem else 20)
+    result = await sandbox.run(code)
+    assert not result.ok
+    assert result.problem.startswith(problem)
+    assert result.files == {}
+    assert len(result.output) < 13_000
+    assert processes_of(folder) == []
+    assert list((folder / "runs").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "end"),
+    [
+        ("kept = []\nwhile True: kept.append(bytearray(1 << 20))", "MemoryError"),
+        (
+            "import zlib\nbomb = zlib.compress(bytes(1 << 26))\n[zlib.decompress(bomb) for _ in range(9)]",
+            "MemoryError: Unable to allocate output buffer.",
+        ),
+        ("def f(): f()\nf()", "RecursionError: maximum recursion depth exceeded"),
+        ("open('x', 'wb').write(bytes(20 << 20))", "OSError: [Errno 29] I/O error"),
+        ("f = open('x', 'wb')\nf.truncate(10**12)", "OSError: [Errno 22] File too large"),
+        ("raise SystemExit('no data')", "SystemExit: no data"),
+        ("raise ValueError('x' * 10**8)", "ValueError: too long to be shown"),
+    ],
+)
+async def test_code_that_meets_a_limit_is_told_by_an_exception(sandbox, code, end):
+    result = await sandbox.run(code)
+    assert (result.ok, result.problem) == (False, "")
+    assert result.output.endswith(end)
+
+
+@pytest.mark.parametrize("status", [0, 3, 10, 11, 14])
+async def test_code_that_ends_the_interpreter_ends_only_that(sandbox, status):
+    result = await sandbox.run(f"print('out', flush=True)\nimport os\nos._exit({status})")
+    assert (result.ok, result.output, result.problem) == (status == 0, "out", "")
+
+
+async def test_of_a_long_output_the_beginning_and_the_end_are_kept(sandbox):
+    result = await sandbox.run("print('first', 'x' * 400_000, 'last')")
+    assert result.ok
+    assert result.output.startswith("first xxx")
+    assert result.output.endswith("xxx last")
+    assert "bytes left out) …" in result.output
+    assert len(result.output) < 13_000
+
+
+async def test_too_many_and_too_large_files_are_named_and_not_kept(sandbox):
+    result = await sandbox.run(
+        "for n in range(30): open(f'f{n:02}', 'w').write('x')\n"
+        "open('a-large', 'wb').write(bytes(15 << 20))\nopen('b-large', 'wb').write(bytes(9 << 20))"
+    )
+    assert len(result.files) == 20
+    assert result.left_out[0] == "b-large"
+    assert len(result.left_out) == 12
+
+
+async def test_many_runs_at_once_all_come_to_their_end(sandbox):
+    results = {}
+
+    async def run(number):
+        results[number] = (await sandbox.run(f"print({number} ** 2)")).output
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(6):
+            tasks.start_soon(run, number)
+    assert results == {number: str(number**2) for number in range(6)}
+
+
+async def test_a_cancelled_run_leaves_no_process_and_no_file(sandbox, tmp_path):
+    started = tmp_path / "sandbox" / "runs"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(sandbox.run, "open('begun', 'w').close()\nwhile True: pass")
+        await until(lambda: list(started.glob("*/begun")))
+        tasks.cancel_scope.cancel()
+    # The fixture looks for what is left.
+
+
+async def test_what_a_killed_program_left_is_removed_at_the_next_start(tmp_path):
+    left = tmp_path / "runs" / "x"
+    left.mkdir(parents=True)
+    (left / "words").write_text("words")
+    PythonSandbox(tmp_path)
+    assert list(tmp_path.iterdir()) == []
