@@ -27,6 +27,7 @@ FIGURES = {
     "appends": "durable appends a second",
     "prefix": "the share of each prompt that a cache may serve",
     "start": "from the command to the prompt and to the first reply",
+    "tools": "what tools of the outside cost in prompt, start and memory",
     "resident": "memory of a thousand open sessions",
     "search": "a search at ten thousand to a million entries, and the index's size and making",
     "assistant": "a search in one long chat with an assistant, by words and with meaning, in both stores",

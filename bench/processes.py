@@ -9,14 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent
+"""The folder of the program."""
+
 _KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV")
 
 
 def environment(**variables: str) -> dict[str, str]:
     """Return an environment without settings, keys, or what slows an interpreter down."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    return {**kept, "PYTHONPATH": str(_ROOT), "TERM": "xterm", **variables}
+    return {**kept, "PYTHONPATH": str(ROOT), "TERM": "xterm", **variables}
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import resource
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -46,14 +46,23 @@ def _bare() -> Start:
     return Start(perf_counter() - wall, _children_cpu() - cpu, None)
 
 
-def _prompt(work: Path, variables: dict[str, str]) -> Start:
-    """Start the program at a terminal and wait for the prompt."""
+def prompt(
+    work: Path, variables: Mapping[str, str], ready: Callable[[], None] = lambda: None
+) -> Start:
+    """Start the program at a terminal and wait for the prompt.
+
+    Args:
+        work: The folder that it is started in.
+        variables: Its environment.
+        ready: Returns once its memory may be read.
+    """
     began = perf_counter()
     child = pexpect.spawn(
         _PROGRAM[0], _PROGRAM[1:], env=environment(**variables), cwd=str(work), timeout=60
     )
     child.expect_exact("you>")
     wall = perf_counter() - began
+    ready()
     cpu, held = _spent_by(child.pid)
     child.sendeof()
     child.expect(pexpect.EOF)
@@ -138,9 +147,9 @@ async def measure(scale: Scale) -> list[Table]:
 
         ways: dict[str, Callable[[], Start]] = {
             "a bare interpreter": _bare,
-            "prompt, offline responder": lambda: _prompt(scale.work, fresh()),
+            "prompt, offline responder": lambda: prompt(scale.work, fresh()),
             "first reply, offline responder": lambda: _reply(scale.work, fresh()),
-            "prompt, a model through litellm": lambda: _prompt(scale.work, fresh(**provider)),
+            "prompt, a model through litellm": lambda: prompt(scale.work, fresh(**provider)),
             "first reply, through litellm": lambda: _reply(scale.work, fresh(**provider)),
         }
         taken: dict[str, list[Start]] = {way: [] for way in ways}

@@ -7,12 +7,23 @@ is no result.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(sys.argv[1])
 TOOLS = ("fine", "nonsense", "endless", "deep", "renamed")
+
+
+def slay(folder: Path) -> None:
+    """Kill the client in the middle of a call, if a file names it."""
+    victim = folder / "victim"
+    if victim.exists():
+        process = int(victim.read_text())
+        victim.unlink()
+        os.kill(process, signal.SIGKILL)
 
 
 def say(message: dict[str, Any]) -> None:
@@ -26,6 +37,9 @@ def tools() -> list[dict[str, Any]]:
 
 
 def call(number: Any, name: str) -> None:
+    with (FOLDER / "calls.txt").open("a") as calls:
+        calls.write(f"{name}\n")
+    slay(FOLDER)
     fine = {"content": [{"type": "text", "text": "fine"}]}
     if name == "nonsense":
         say({"id": number, "result": {"content": "no list", "isError": "maybe"}})

@@ -21,6 +21,7 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import ToolsListChanged
+from mcp_raw_server import slay
 from starlette.responses import JSONResponse
 
 FOLDER = Path(sys.argv[1])
@@ -47,6 +48,7 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
     given = params.arguments or {}
     with (FOLDER / "calls.txt").open("a") as calls:
         calls.write(f"{params.name} {json.dumps(given, sort_keys=True)}\n")
+    slay(FOLDER)
     match params.name:
         case "hang":
             await anyio.sleep_forever()
@@ -66,6 +68,8 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
             return types.CallToolResult(content=text("it went wrong"), is_error=True)
         case "secret":
             return types.CallToolResult(content=text(f"my key is {os.environ['FILES_KEY']}"))
+        case "repeat":
+            return types.CallToolResult(content=text((FOLDER / "tokens.txt").read_text()))
         case "change":
             (FOLDER / "tools-next.json").replace(FOLDER / "tools.json")
             await BUS.publish(ToolsListChanged())

@@ -8,9 +8,11 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+import httpx
 from waiting import until
 
 from bot.llm.base import ModelReply, ModelRequest
@@ -20,6 +22,8 @@ from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_repl
 
 SCRIPT = Path(__file__).with_name("mcp_server.py")
 RAW = Path(__file__).with_name("mcp_raw_server.py")
+LOGIN = Path(__file__).with_name("mcp_login_server.py")
+_NUMBERS = count()
 _ORDER = re.compile(r"use (\w[\w-]*)(?: (\{.*\}))?")
 
 
@@ -48,12 +52,12 @@ def raw_server(folder: Path) -> McpServer:
 
 @contextmanager
 def http_process(
-    folder: Path, port: int = 0, *, guarded: bool = False
+    folder: Path, port: int = 0, *, guarded: bool = False, script: Path = SCRIPT
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a server on a socket; a guarded one lets in who has a key or a login."""
+    """Run a server on a socket; a guarded one lets in who has a key or a login of a program."""
     (folder / "port").unlink(missing_ok=True)
     more = ["guarded"] if guarded else []
-    process = subprocess.Popen([sys.executable, str(SCRIPT), str(folder), str(port), *more])
+    process = subprocess.Popen([sys.executable, str(script), str(folder), str(port), *more])
     try:
         yield process
     finally:
@@ -93,6 +97,27 @@ async def talk(home: Path, **servers: McpServer) -> AsyncIterator[Host]:
     async with session_host(home, ScriptedModel(obeying), mcp=servers) as host:
         await connected(host)
         yield host
+
+
+async def ask(host: Host, text: str) -> str:
+    """Say something and return the answer; also in a home that was opened before."""
+    sent = await host.channel.send(text, message_id=f"ask-{next(_NUMBERS)}")
+    return await host.channel.wait_for_answer(sent)
+
+
+async def link_of(host: Host, server: str = "files") -> str:
+    """Begin a login in a browser; return its link."""
+    told = await ask(host, f"/mcp login {server}")
+    found = re.search(r"<(http\S+)>", told)
+    assert found is not None, told
+    return found[1]
+
+
+async def browsed(link: str) -> str:
+    """Open a login's link, as a browser does; return the address that it is led to."""
+    async with httpx.AsyncClient() as browser:
+        answer = await browser.get(link)
+    return str(answer.headers["location"])
 
 
 async def connected(host: Host, name: str | None = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from bot.inspector.dependencies import WebContext
 from bot.inspector.server import bind, serve
 from bot.inspector.transcript import TapeTranscript
 from bot.llm.base import ModelReply, ModelRequest, OnText
+from bot.mcp_client import McpServer
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.state.context_window import WindowFold
 from bot.memory.session.state.session_fold import SessionFold
@@ -217,7 +218,11 @@ def _turn(number: int, fold: SessionFold) -> list[TapeEntry]:
 
 @asynccontextmanager
 async def open_web(
-    store: TapeStore | None = None, *, folder: Path | None = None, bounds: HostLimits | None = None
+    store: TapeStore | None = None,
+    *,
+    folder: Path | None = None,
+    bounds: HostLimits | None = None,
+    mcp: Mapping[str, McpServer] | None = None,
 ) -> AsyncIterator[Rig]:
     """Run a program with a site in a folder of its own; ``talk`` to it, and look at its pages.
 
@@ -225,6 +230,7 @@ async def open_web(
         store: Shown in place of the program's own tapes; ``talk`` writes to the program's.
         folder: Holds everything; by default one that is gone afterwards.
         bounds: The program's.
+        mcp: Its MCP servers; there is no ``/login`` with them.
     """
     async with AsyncExitStack() as stack:
         place = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="web-rig-")))
@@ -234,9 +240,9 @@ async def open_web(
         async def offer(*given: str) -> LoginCode | None:
             return await made[0].create_login_code(*given)
 
-        commands = builtin_commands([login_command(offer)])
+        commands = builtin_commands([login_command(offer)]) if mcp is None else None
         host = await stack.enter_async_context(
-            session_host(place, model, bounds=bounds, commands=commands, metered=True)
+            session_host(place, model, bounds=bounds, commands=commands, metered=True, mcp=mcp)
         )
         access_control = await stack.enter_async_context(
             open_access_control(place, owners=["fake:7"], allow=["telegram:8"], clock=host.clock)
@@ -264,6 +270,7 @@ async def open_web(
             view_messages=services.view_messages,
             view_tokens=services.view_tokens,
             url=url,
+            mcp=host.mcp,
         )
         rig.app = build_app(rig.web, APIRouter())
         for name, visitor in (("client", ("local", "Ada")), ("member", ("telegram.8", "Ben"))):

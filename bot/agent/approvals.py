@@ -30,6 +30,7 @@ _LONGEST_VALUE = 300
 _LONGEST_ARGUMENTS = 1_500
 _MOST_FOREIGN = 5
 _MOST_KEPT = 1_000
+_MOST_CLOSED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,11 @@ class WaitingCall:
 
 
 class ApprovalsFold:
-    """The numbers of waiting calls. Implements ``SnapshotFold``."""
+    """The numbers of waiting calls, and of some that waited lately. Implements ``SnapshotFold``."""
 
     def __init__(self) -> None:
         self.waiting: dict[int, WaitingCall] = {}
+        self.closed: dict[int, WaitingCall] = {}
         self.last = 0
 
     def apply(self, entry: TapeEntry) -> None:
@@ -63,8 +65,10 @@ class ApprovalsFold:
             return
         if entry.name == _ASKED:
             self._add(number, entry.data)
-        elif entry.name == _CLOSED:
-            self.waiting.pop(number, None)
+        elif entry.name == _CLOSED and (call := self.waiting.pop(number, None)) is not None:
+            self.closed[number] = call
+            if len(self.closed) > _MOST_CLOSED:
+                del self.closed[next(iter(self.closed))]
 
     def _add(self, number: int, data: dict[str, Any]) -> None:
         self.last = max(self.last, number)
@@ -78,21 +82,32 @@ class ApprovalsFold:
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as JSON."""
-        waiting = [
-            [one.number, one.session, one.key, list(one.people)] for one in self.waiting.values()
-        ]
-        return {"last": self.last, "waiting": waiting}
+        return {
+            "last": self.last,
+            "waiting": _as_lists(self.waiting.values()),
+            "closed": _as_lists(self.closed.values()),
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Replace the state by that of a snapshot."""
-        self.waiting = {}
-        for number, session, key, people in state["waiting"]:
-            self.waiting[number] = WaitingCall(number, session, key, tuple(people))
+        self.waiting = _from_lists(state["waiting"])
+        self.closed = _from_lists(state.get("closed", ()))
         self.last = state["last"]
 
     def __len__(self) -> int:
         """Return the number of waiting calls."""
         return len(self.waiting)
+
+
+def _as_lists(calls: Iterable[WaitingCall]) -> list[list[Any]]:
+    return [[one.number, one.session, one.key, list(one.people)] for one in calls]
+
+
+def _from_lists(calls: Iterable[Any]) -> dict[int, WaitingCall]:
+    return {
+        number: WaitingCall(number, session, key, tuple(people))
+        for number, session, key, people in calls
+    }
 
 
 class Approvals:
@@ -141,6 +156,10 @@ class Approvals:
         """Return the numbers that wait in all sessions, oldest first."""
         await self._tape.refresh()
         return list(self._tape.fold.waiting.values())
+
+    def closed(self, number: int) -> WaitingCall | None:
+        """Return where a number waited until lately, as far as the tape was read."""
+        return self._tape.fold.closed.get(number)
 
 
 def approval_question(call: PendingCall) -> str:

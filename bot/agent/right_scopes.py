@@ -9,6 +9,7 @@ from bot.agent.foreign_text import code
 from bot.agent.tools.registry import Audience
 
 EVERYBODY = "everybody"
+_LONGEST_SCOPE = 600
 
 RightT = TypeVar("RightT")
 
@@ -21,6 +22,13 @@ def chat_scope(session: str) -> str:
 def person_scope(identity: str) -> str:
     """Return the scope of a person, such as ``telegram:42``."""
     return f"person:{identity}"
+
+
+def named_scope(text: str) -> str | None:
+    """Return a scope that is written out, such as ``chat:telegram:42``; None if it is none."""
+    kind, _, name = text.partition(":")
+    known = kind in ("chat", "person") and name.count(":") >= 1 and len(text) <= _LONGEST_SCOPE
+    return text if text == EVERYBODY or known else None
 
 
 def scope_text(scope: str) -> str:

@@ -80,13 +80,8 @@ class ToolCallRunner:
             calls.append({"id": unique, "name": call.name, "arguments": call.arguments})
         return tool_call(reply.content, calls, turn=turn, memory=self.memory_seen.version)
 
-    async def run_pending(self, turn: str, *, resumed: bool = False) -> None:
-        """Run the calls of the turn's newest step that have no result yet, in order.
-
-        Args:
-            turn: The turn's id.
-            resumed: Whether a kill interrupted the turn.
-        """
+    async def run_pending(self, turn: str) -> None:
+        """Run the calls of the turn's newest step that have no result yet, in order."""
         entries = self._session.fold.window.entries
         done = {entry.payload.get("call_id") for entry in entries if entry.kind == "tool_result"}
         pending = next((e for e in reversed(entries) if e.kind == "tool_call"), None)
@@ -96,11 +91,10 @@ class ToolCallRunner:
         if seen != self.memory_seen.version:
             former = await find_zone_version(self._session.tape, seen)
             self.memory_seen = former or self._session.zone.read()
-        if resumed:
-            # A call must not fail because its tool has not come yet.
-            await self._session.agent.tools.wait_until_tried()
         for call in pending.calls:
             if call["id"] not in done:
+                # In a turn that a kill stopped, a call must not fail because its tool has not come yet.
+                await self._session.agent.tools.wait_for(call["name"])
                 await self._run(turn, ToolCall(call["id"], call["name"], call["arguments"]))
 
     def _may_change_memory(self) -> bool:
@@ -237,11 +231,8 @@ class ToolCallRunner:
     async def run_approved(self, turn: str) -> None:
         """Run the approved calls that have no result yet, and record their results."""
         session = self._session
-        approved = session.fold.pending_calls.approved
-        if any(session.agent.tools.get(call.tool) is None for call in approved):
-            # Just after a start it may not have come yet.
-            await session.agent.tools.wait_until_tried()
-        for call in approved:
+        for call in session.fold.pending_calls.approved:
+            await session.agent.tools.wait_for(call.tool)
             tool = session.agent.tools.get(call.tool)
             if call.started_entry and (tool is None or not tool.may_repeat):
                 status: CallStatus = "unknown"

@@ -172,7 +172,7 @@ class Turn:
         data = {"turn": self.id, "builder": builder, "prefix": prompt_digest(prompt)}
         note = event(TURN_RESUME, data)
         await self._tape.append_many([*self._requests.prompt_entry(prompt), note])
-        await self._calls.run_pending(self.id, resumed=True)
+        await self._calls.run_pending(self.id)
 
     async def run(self) -> None:
         """Call the model and its tools until there is an answer, and write that to the tape."""

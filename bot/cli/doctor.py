@@ -1,7 +1,8 @@
 """``tapebot doctor``: check settings, folders, models and channels, and say what to do.
 
-It writes nothing but a probe file in the home folder, removed at once; it calls models and
-platforms only with a probe; it shows no secrets.
+It writes nothing but a probe file in the home folder, removed at once; it calls models, platforms,
+MCP servers and the search engine only with a probe, which may renew a login at an MCP server; it
+shows no secrets.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ from bot.bus.access.access_list import AccessList
 from bot.cli.check_result import CheckLevel, CheckResult
 from bot.cli.doctor_channels import check_channels
 from bot.cli.doctor_database import check_database
+from bot.cli.doctor_mcp import check_mcp
 from bot.cli.doctor_plugins import check_installed_plugins
 from bot.cli.doctor_tapes import check_tape_store
+from bot.cli.doctor_web_tools import check_web_tools
 from bot.core.errors import SettingsError, TapebotError
 from bot.core.plugins import Plugins
 from bot.core.telemetry.redaction import Redactor
@@ -96,6 +99,8 @@ async def run_checks(
     findings += await anyio.to_thread.run_sync(
         lambda: list(check_channels(settings, ask=asks, access_list=shared))
     )
+    findings += await check_web_tools(settings, ask=asks)
+    findings += await check_mcp(settings, ask=asks)
     redact = Redactor(settings.secrets())
     return [replace(each, text=redact(each.text), remedy=redact(each.remedy)) for each in findings]
 

@@ -21,7 +21,9 @@ def make_parser() -> argparse.ArgumentParser:
     commands.add_parser("gateway", help="run only the channels; sessions run in workers")
     commands.add_parser("worker", help="run only sessions; channels run in gateways")
     doctor = commands.add_parser("doctor", help="check settings, folders, model and channels")
-    doctor.add_argument("--probe", action="store_true", help="also ask the model and the platforms")
+    doctor.add_argument(
+        "--probe", action="store_true", help="also ask the model, platforms, MCP servers"
+    )
     pair = commands.add_parser("pair", help="show who may use the bot, or allow a person")
     pair.add_argument("code", nargs="?", help="the code that the bot gave them")
     _web(commands.add_parser("web", help="log in to the site, and manage tokens for its API"))

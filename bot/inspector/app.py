@@ -13,11 +13,12 @@ from bot.core.http.errors import add_error_handlers
 from bot.inspector.access.middleware import SecurityMiddleware
 from bot.inspector.api import commands
 from bot.inspector.api import conversations as conversations_api
+from bot.inspector.api import mcp as mcp_api
 from bot.inspector.api import memory as memory_api
 from bot.inspector.api import spending as spending_api
 from bot.inspector.dependencies import Member, WebContext
 from bot.inspector.errors import AsciiJSONResponse, error_response, http_error
-from bot.inspector.pages import budget, conversations, login, memory, statistics
+from bot.inspector.pages import budget, conversations, login, mcp, memory, statistics
 from bot.inspector.parameters import API
 from bot.inspector.rendering import STATIC
 from bot.inspector.server import CachedStaticFiles
@@ -93,9 +94,9 @@ def build_app(web: WebContext, chat: APIRouter) -> FastAPI:
 def _routes() -> APIRouter:
     """Return the routes of API and pages; cached, since resolving parameters is slow."""
     every = APIRouter(default_response_class=AsciiJSONResponse)
-    for part in (conversations_api, memory_api, spending_api, commands):
+    for part in (conversations_api, memory_api, spending_api, mcp_api, commands):
         every.include_router(part.router, responses=ERROR_RESPONSES)
-    for page in (login, conversations, memory, statistics, budget):
+    for page in (login, conversations, memory, statistics, budget, mcp):
         every.include_router(page.router)
     every.include_router(_document())
     return every

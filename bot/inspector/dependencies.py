@@ -18,6 +18,7 @@ from bot.tape.store import TapeStore
 
 if TYPE_CHECKING:
     from bot.inspector.access.logins import LoginService
+    from bot.mcp_client.client import McpClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class WebContext:
         view_messages: The most messages in a turn's view.
         view_tokens: The most tokens in a turn's view.
         url: The site's public URL, without a trailing slash.
+        mcp: The MCP servers; None if none is configured.
     """
 
     store: TapeStore
@@ -51,6 +53,7 @@ class WebContext:
     view_messages: int
     view_tokens: int
     url: str
+    mcp: McpClient | None = None
 
 
 def _web(request: Request) -> WebContext:

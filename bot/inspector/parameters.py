@@ -60,3 +60,9 @@ ProblemId = Annotated[
     str, Query(min_length=1, max_length=64, description="The problem's id: `general`, `p1`, …")
 ]
 ReferenceKey = Annotated[str, Query(min_length=1, max_length=64, description="The value's key.")]
+McpServerName = Annotated[
+    str, Query(min_length=1, max_length=40, description="The server's name, as in `/mcp`.")
+]
+McpToolName = Annotated[
+    str, Query(min_length=1, max_length=64, description="The tool's name, as in `/mcp SERVER`.")
+]

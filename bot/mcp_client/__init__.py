@@ -4,8 +4,8 @@ Rule 1: a task owns a server's connection. A server that dies, hangs or sends no
     now"; its calls end with an error, and nothing else does.
 Rule 2: a tool is offered only where the owner allowed it, with the words that the owner allowed.
 Rule 3: what a server says is text from outside: bounded, and nobody's instructions.
-Rule 4: the library ``mcp`` is imported by ``client_session`` and ``transports`` alone, and only if a
-    server is configured.
+Rule 4: the library ``mcp`` is imported by ``client_session``, ``transports``, ``oauth`` and
+    ``bounded_http`` alone, and only if a server is configured.
 """
 
 __all__ = [
@@ -13,7 +13,15 @@ __all__ = [
     "McpServer",
     "client",
     "command",
+    "connection",
+    "definitions",
+    "login_command",
+    "login_store",
+    "logins",
+    "postgres_login_store",
+    "rights",
     "settings",
+    "wording",
 ]
 
 from bot.mcp_client.settings import McpOAuth, McpServer

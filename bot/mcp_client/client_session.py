@@ -22,6 +22,7 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from bot.agent.foreign_text import one_line
 from bot.core.errors import McpUnavailable
 from bot.mcp_client.definitions import MOST_TOOLS, ToolDefinition, by_name, define
+from bot.mcp_client.logins import ServerLogin
 from bot.mcp_client.results import RemoteResult, ResultFile
 from bot.mcp_client.settings import McpServer
 from bot.mcp_client.transports import http_transport, stdio_transport
@@ -138,6 +139,7 @@ async def open_session(
     server: McpServer,
     redact: Callable[[str], str],
     *,
+    login: ServerLogin | None,
     changed: Callable[[], None],
     ended: Callable[[str], None],
 ) -> AsyncGenerator[McpSession]:
@@ -147,6 +149,7 @@ async def open_session(
         name: The server's name.
         server: Its settings.
         redact: Removes secrets from texts.
+        login: Its login in a browser; None if it has none.
         changed: Called when it says that its tools changed.
         ended: Called with the reason when the connection ended.
 
@@ -162,7 +165,7 @@ async def open_session(
     transport = (
         stdio_transport(name, server, redact, ended)
         if server.command is not None
-        else http_transport(server)
+        else http_transport(server, login, ended)
     )
     client = Client(transport, message_handler=handle, cache=None)
     with anyio.CancelScope(deadline=anyio.current_time() + CONNECT_SECONDS) as connecting:

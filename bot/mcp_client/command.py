@@ -9,28 +9,38 @@ from bot.agent.commands.pagination import paginate, split_page_number, usable_bu
 from bot.agent.commands.parser import closest_name
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.agent.foreign_text import code
-from bot.agent.right_scopes import EVERYBODY, chat_scope, person_scope, scope_text
+from bot.agent.right_scopes import (
+    EVERYBODY,
+    chat_scope,
+    named_scope,
+    person_scope,
+    scope_text,
+)
 from bot.agent.tools.registry import Audience
 from bot.bus import Button
-from bot.mcp_client.client import MOST_OFFERED, McpClient, suspended
+from bot.mcp_client.client import MOST_OFFERED, McpClient, RightState
 from bot.mcp_client.connection import ServerConnection
 from bot.mcp_client.definitions import ToolDefinition, difference
-from bot.mcp_client.rights import MOST_RIGHTS, Decision, Right
+from bot.mcp_client.login_command import log_in
+from bot.mcp_client.rights import DECISIONS, MOST_RIGHTS, Decision, Right
 
 _FORMS = (
     ("SERVER", "list a server's tools"),
     ("SERVER TOOL", "show a tool, and what changed since you allowed it"),
+    ("login SERVER", "log in at a server in a browser"),
     (
         "allow SERVER TOOL always|ask|once|never [here|me|everybody]",
         "let me use it: without asking, after a yes to each call, one time, or not",
     ),
 )
-_TOLD: dict[Decision, str] = {
-    "always": "without asking",
-    "ask": "after a yes to each call",
-    "once": "one time",
-    "never": "never",
-}
+_SEEN = 12
+"""Digits of a definition's digest in a button."""
+
+_USAGE = (
+    "For example: `/mcp allow SERVER TOOL ask here`. The word after the tool is `always`, `ask`, `once` "
+    "or `never`; the next one is `here` (if there is none), `me`, `everybody`, or a chat as "
+    "`chat:telegram:42`."
+)
 
 
 def mcp_command(client: McpClient) -> Command:
@@ -47,6 +57,8 @@ def mcp_command(client: McpClient) -> Command:
             return _paged(await _overview(client), page, "/mcp page")
         if words[0] == "allow":
             return await _allow(client, words[1:], context)
+        if words[0] == "login":
+            return await _log_in(client, words[1:], context)
         connection = client.connections.get(words[0])
         if connection is None:
             return CommandReply(_no_server(client, words[0]))
@@ -65,6 +77,13 @@ def mcp_command(client: McpClient) -> Command:
         run,
         owner_only=True,
     )
+
+
+async def _log_in(client: McpClient, words: list[str], context: CommandContext) -> CommandReply:
+    connection = client.connections.get(words[0]) if words else None
+    if connection is None:
+        return CommandReply(_no_server(client, words[0] if words else "SERVER"))
+    return await log_in(client, connection, " ".join(words[1:]), context)
 
 
 def _paged(text: str, page: int, command: str) -> CommandReply:
@@ -89,18 +108,17 @@ def _server_line(connection: ServerConnection) -> str:
 
 
 def _right_line(client: McpClient, right: Right) -> str:
-    connection = client.connections.get(right.server)
-    definition = connection.definitions.get(right.tool) if connection is not None else None
-    line = f"- `{right.server}` `{right.tool}`: {_TOLD[right.decision]}, {scope_text(right.scope)}"
-    if right.spent:
-        return f"{line}; used up"
-    if suspended(right, definition):
-        return f"{line}; suspended, its description changed: `/mcp {right.server} {right.tool}` shows it"
-    if connection is None:
-        return f"{line}; this server is not configured any more"
-    if definition is None and connection.connected:
-        return f"{line}; the server does not have it now"
-    return line
+    line = (
+        f"- `{right.server}` `{right.tool}`: {DECISIONS[right.decision]}, {scope_text(right.scope)}"
+    )
+    states: dict[RightState, str] = {
+        "counts": "",
+        "used up": "; used up",
+        "suspended": f"; suspended, its description changed: `/mcp {right.server} {right.tool}` shows it",
+        "not configured": "; this server is not configured any more",
+        "no such tool": "; the server does not have it now",
+    }
+    return line + states[client.state(right)]
 
 
 async def _tools(client: McpClient, connection: ServerConnection) -> str:
@@ -130,18 +148,24 @@ async def _tool(
     lines = _definition_lines(connection, definition)
     for right in rights:
         lines.append(_right_line(client, right))
-        if suspended(right, definition) and right.text:
+        if client.state(right) == "suspended" and right.text:
             changed = difference(right.text, definition.text()).replace("```", "'''")
             lines.append(f"What changed since:\n```\n{changed}\n```")
     command = f"/mcp {connection.name} {definition.name}"
     allow = f"/mcp allow {connection.name} {definition.name}"
     text, buttons = paginate("\n".join(lines), page, f"{command} page")
     choices = (
-        Button("Allow, ask each time", f"{allow} ask"),
-        Button("Allow always", f"{allow} always"),
+        _allow_button("Allow, ask each time", f"{allow} ask", definition),
+        _allow_button("Allow always", f"{allow} always", definition),
         Button("Never", f"{allow} never"),
     )
     return CommandReply(text, buttons=usable_buttons((*buttons, *choices)))
+
+
+def _allow_button(label: str, command: str, definition: ToolDefinition) -> Button:
+    """Return a button that allows what was shown and nothing later, if that fits into it."""
+    fits = usable_buttons([Button(label, f"{command} ={definition.digest[:_SEEN]}")])
+    return fits[0] if fits else Button(label, command)
 
 
 def _definition_lines(connection: ServerConnection, definition: ToolDefinition) -> list[str]:
@@ -158,47 +182,54 @@ def _definition_lines(connection: ServerConnection, definition: ToolDefinition) 
 
 
 async def _allow(client: McpClient, words: list[str], context: CommandContext) -> CommandReply:
+    # A button says which definition was shown: another one may be there by now.
+    seen = words.pop()[1:] if len(words) > 3 and words[-1].startswith("=") else ""
     if not 3 <= len(words) <= 4 or words[2] not in get_args(Decision):
+        return CommandReply(_USAGE)
+    server, tool, decision = words[0], words[1], cast("Decision", words[2])
+    scope = _scope(words[3] if len(words) > 3 else "here", context)
+    if scope is None:
+        return CommandReply(_USAGE)
+    if decision == "never":
+        right = Right(server[:20], tool[:64], scope, decision)
+        return await _decided(client, right, None, context)
+    connection = client.connections.get(server)
+    if connection is None:
+        return CommandReply(_no_server(client, server))
+    definition = connection.definitions.get(tool)
+    if definition is None:
+        return CommandReply(_no_tool(connection, tool))
+    if not definition.digest.startswith(seen):
         return CommandReply(
-            "For example: `/mcp allow SERVER TOOL ask here`. The word after the tool is `always`, "
-            "`ask`, `once` or `never`; the last one is `here` (if there is none), `me` or "
-            "`everybody`."
+            f"`{server}` changed `{tool}` since it was shown: `/mcp {server} {tool}` shows it as it is now."
         )
-    server, tool, where = words[0], words[1], (words[3:] or ["here"])[0]
-    scopes = {
+    text, by, chat = definition.text(), decider(context), context.tape.name
+    right = Right(server, tool, scope, decision, definition.digest, text, by, chat)
+    return await _decided(client, right, definition, context)
+
+
+def _scope(where: str, context: CommandContext) -> str | None:
+    """Return the scope that a word names; None if it names none."""
+    words = {
         "here": chat_scope(context.tape.name),
         "me": person_scope(decider(context)),
         "everybody": EVERYBODY,
     }
-    if where not in scopes:
-        return CommandReply("The last word is `here`, `me` or `everybody`.")
-    decision = cast("Decision", words[2])
-    connection = client.connections.get(server)
-    definition = connection.definitions.get(tool) if connection is not None else None
-    if decision != "never" and connection is None:
-        return CommandReply(_no_server(client, server))
-    if decision != "never" and connection is not None and definition is None:
-        return CommandReply(_no_tool(connection, tool))
-    right = Right(server[:20], tool[:64], scopes[where], decision)
-    if decision != "never" and definition is not None:
-        right = Right(
-            server,
-            tool,
-            scopes[where],
-            decision,
-            definition.digest,
-            definition.text(),
-            decider(context),
-            context.tape.name,
-        )
+    return words.get(where) or named_scope(where)
+
+
+async def _decided(
+    client: McpClient, right: Right, definition: ToolDefinition | None, context: CommandContext
+) -> CommandReply:
+    """Record a decision, and return what it means."""
     if not await client.rights.decide(right):
         return CommandReply(f"There are {MOST_RIGHTS} rights already: set others to `never` first.")
-    if connection is None or definition is None or decision == "never":
-        return CommandReply(f"I do not use {code(tool)} {scope_text(right.scope)}.")
+    if definition is None:
+        return CommandReply(f"I do not use {code(right.tool)} {scope_text(right.scope)}.")
     lines = [
-        f"Allowed: {_TOLD[decision]}, {scope_text(right.scope)}.",
+        f"Allowed: {DECISIONS[right.decision]}, {scope_text(right.scope)}.",
         *await _unusable_here(client, right, context),
-        *_definition_lines(connection, definition),
+        *_definition_lines(client.connections[right.server], definition),
     ]
     return CommandReply("\n".join(lines))
 

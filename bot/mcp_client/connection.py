@@ -13,6 +13,7 @@ import anyio.to_thread
 from bot.core.clock import Clock
 from bot.core.errors import McpUnavailable
 from bot.mcp_client.definitions import ToolDefinition
+from bot.mcp_client.logins import ServerLogin
 from bot.mcp_client.results import RemoteResult
 from bot.mcp_client.settings import McpServer
 
@@ -39,11 +40,13 @@ class ServerConnection:
         clock: For the delays between attempts.
         redact: Removes secrets from what is logged and told.
         listed: Awaited whenever the list of tools was read.
+        login: Its login in a browser; None if it has none.
 
     Attributes:
         name: The server's name.
         definitions: The tools that it listed last, by name; they stay while it is not there.
         why: Why it is not there; empty while it is.
+        login: Its login in a browser; None if it has none.
     """
 
     def __init__(
@@ -53,6 +56,8 @@ class ServerConnection:
         clock: Clock,
         redact: Callable[[str], str],
         listed: Callable[[ServerConnection], Awaitable[None]],
+        *,
+        login: ServerLogin | None = None,
     ) -> None:
         self.name = name
         self.definitions: dict[str, ToolDefinition] = {}
@@ -61,6 +66,8 @@ class ServerConnection:
         self._clock = clock
         self._redact = redact
         self._listed = listed
+        self.login = login
+        self._retry = anyio.Event()
         self._session: McpSession | None = None
         self._changed = anyio.Event()
         self._end = ""
@@ -99,8 +106,28 @@ class ServerConnection:
                 raise
             if self._clock.monotonic() - began >= _STEADY_SECONDS:
                 delay = FIRST_DELAY
+            delay = FIRST_DELAY if await self._pause(delay) else min(delay * 2, _LONGEST_DELAY)
+
+    def reconnect(self) -> None:
+        """Connect anew and at once: an owner logged in."""
+        self._retry.set()
+        if self._session is not None:
+            self._note_end("its login changed")
+
+    async def _pause(self, delay: float) -> bool:
+        """Wait before the next attempt; return whether it was wanted earlier."""
+
+        async def sleep() -> None:
             await self._clock.sleep(delay)
-            delay = min(delay * 2, _LONGEST_DELAY)
+            tasks.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(sleep)
+            await self._retry.wait()
+            tasks.cancel_scope.cancel()
+        wanted = self._retry.is_set()
+        self._retry = anyio.Event()
+        return wanted
 
     async def _stay_connected(self, open_session: Callable[..., Any]) -> None:
         """Connect, and read the list of tools whenever it may have changed, until that fails."""
@@ -110,6 +137,7 @@ class ServerConnection:
                 self.name,
                 self._server,
                 self._redact,
+                login=self.login,
                 changed=self._note_change,
                 ended=self._note_end,
             ) as session,

@@ -31,6 +31,14 @@ _USED = "mcp.used"
 _TOLD = "mcp.told"
 _STRICTNESS = ("never", "ask", "once", "always")
 
+DECISIONS = {
+    "always": "without asking",
+    "ask": "after a yes to each call",
+    "once": "one time",
+    "never": "never",
+}
+"""How a tool may be used, by the word for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Right:

@@ -14,24 +14,33 @@ from bot.core.addresses import web_address
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,19}")
 _HEADER = StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")
 _CONFIG = ConfigDict(extra="forbid", hide_input_in_errors=True)
-_RESERVED = frozenset({"allow", "page"})
+_RESERVED = frozenset({"allow", "login", "page"})
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class McpOAuth:
-    """A login of a program (OAuth 2.1 client credentials) at a server.
+    """A login at a server: of a program (OAuth 2.1 client credentials), or of an owner in a browser.
 
     Attributes:
-        issuer: Address of the authorization server; the secret goes nowhere else.
-        client_id: Id of the client.
-        client_secret: Its secret.
-        scope: Scopes to ask for, separated by spaces.
+        issuer: Address of the authorization server; secrets go nowhere else.
+        client_id: Id of the client. A login in a browser without one registers itself.
+        client_secret: Its secret; in a browser not needed.
+        scope: Scopes to ask for, separated by spaces; in a browser the server says which.
+        browser: Whether an owner logs in, with `/mcp login`.
     """
 
     issuer: Annotated[str, AfterValidator(web_address)]
-    client_id: str
-    client_secret: SecretStr
+    client_id: str | None = None
+    client_secret: SecretStr | None = None
     scope: str | None = None
+    browser: bool = False
+
+    def __post_init__(self) -> None:
+        """Check that it is one kind of login."""
+        if not self.browser and (self.client_id is None or self.client_secret is None):
+            raise ValueError("client_id and client_secret, or browser = true")
+        if self.browser and self.scope is not None:
+            raise ValueError("scope only without browser")
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
@@ -44,7 +53,8 @@ class McpServer:
         env: Its environment, besides ``HOME``, ``PATH`` and the like; values are secrets.
         url: Address of a server that speaks streamable HTTP.
         headers: Headers of each request to it; values are secrets.
-        oauth: Its login; None if headers are enough.
+        oauth: Its login. Without one and without headers, an owner logs in if it demands that, at an
+            authorization server of its own origin.
         timeout: Seconds that a call may take.
     """
 
@@ -64,6 +74,13 @@ class McpServer:
             raise ValueError("headers and oauth only with url")
         if self.command is None and (self.args or self.env):
             raise ValueError("args and env only with command")
+
+    @property
+    def has_browser_login(self) -> bool:
+        """Whether an owner can log in at it."""
+        if self.url is None:
+            return False
+        return self.oauth.browser if self.oauth is not None else not self.headers
 
 
 def server_name(name: str) -> str:

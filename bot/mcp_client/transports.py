@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -18,23 +18,21 @@ import httpx2
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from bot.agent.foreign_text import one_line
 from bot.core.errors import McpUnavailable
-from bot.mcp_client.settings import McpOAuth, McpServer
+from bot.mcp_client.bounded_http import MOST_BYTES, BoundedTransport, Origin, origin
+from bot.mcp_client.logins import ServerLogin
+from bot.mcp_client.oauth import program_auth, server_auth
+from bot.mcp_client.settings import McpServer
 
 logger = logging.getLogger(__name__)
 
 Streams = tuple[Any, Any]
-
-MOST_BYTES = 4 * 1024 * 1024
-"""Largest message of a server."""
 
 _EXIT_SECONDS = 2.0
 _EXIT_POLL = 0.02
@@ -170,17 +168,25 @@ async def _exits(process: Process) -> bool:
 
 
 @asynccontextmanager
-async def http_transport(server: McpServer) -> AsyncGenerator[Streams]:
-    """Speak streamable HTTP with a server."""
+async def http_transport(
+    server: McpServer, login: ServerLogin | None, ended: Callable[[str], None]
+) -> AsyncGenerator[Streams]:
+    """Speak streamable HTTP with a server.
+
+    Args:
+        server: Its settings.
+        login: Its login in a browser; None if it has none.
+        ended: Called with the reason when only a person can go on.
+    """
     assert server.url is not None
-    allowed = {_origin(server.url)} | ({_origin(server.oauth.issuer)} if server.oauth else set())
     headers = {name: value.get_secret_value() for name, value in server.headers.items()}
+    auth, origins = await _auth(server, login, ended)
     async with (
         httpx2.AsyncClient(
             headers={**headers, "Accept-Encoding": "identity"},
-            auth=_oauth(server.url, server.oauth) if server.oauth is not None else None,
+            auth=auth,
             timeout=httpx2.Timeout(30, read=None),
-            transport=_BoundedTransport(allowed),
+            transport=BoundedTransport(origins),
         ) as client,
         streamable_http_client(
             server.url, http_client=client, max_sse_event_size=MOST_BYTES
@@ -189,82 +195,15 @@ async def http_transport(server: McpServer) -> AsyncGenerator[Streams]:
         yield streams
 
 
-class _BoundedTransport(httpx2.AsyncBaseTransport):
-    """Sends requests to known origins only, and bounds the bodies of their answers.
-
-    Args:
-        origins: The server's origin, and that of its authorization server.
-    """
-
-    def __init__(self, origins: set[tuple[str, str, int | None]]) -> None:
-        self._origins = origins
-        self._inner = httpx2.AsyncHTTPTransport()
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        if _origin(str(request.url)) not in self._origins:
-            # A hostile server could otherwise send requests into the network that tapebot is in.
-            raise httpx2.ConnectError("the server leads to another address", request=request)
-        response = await self._inner.handle_async_request(request)
-        if response.headers.get("content-encoding", "identity") != "identity":
-            await response.aclose()
-            raise httpx2.DecodingError("the answer is compressed, unasked", request=request)
-        if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _BoundedStream(response.stream)
-        return response
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-class _BoundedStream(httpx2.AsyncByteStream):
-    """The body of an answer, up to ``MOST_BYTES``."""
-
-    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
-        self._inner = inner
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        room = MOST_BYTES
-        async for chunk in self._inner:
-            room -= len(chunk)
-            if room < 0:
-                raise httpx2.StreamError("the answer is too large")
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-def _origin(url: str) -> tuple[str, str, int | None]:
-    parts = httpx2.URL(url)
-    return parts.scheme, parts.host, parts.port
-
-
-class _TokensInMemory:
-    """Keeps a login's tokens while the connection lasts."""
-
-    def __init__(self) -> None:
-        self._tokens: OAuthToken | None = None
-
-    async def get_tokens(self) -> OAuthToken | None:
-        return self._tokens
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        self._tokens = tokens
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return None
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        del client_info
-
-
-def _oauth(url: str, login: McpOAuth) -> httpx2.Auth:
-    return ClientCredentialsOAuthProvider(
-        server_url=url,
-        storage=_TokensInMemory(),
-        client_id=login.client_id,
-        client_secret=login.client_secret.get_secret_value(),
-        scope=login.scope,
-        issuer=login.issuer,
-    )
+async def _auth(
+    server: McpServer, login: ServerLogin | None, ended: Callable[[str], None]
+) -> tuple[httpx2.Auth | None, Callable[[], set[Origin]]]:
+    """Return what authenticates requests, and where they may go."""
+    assert server.url is not None
+    if login is not None:
+        return await server_auth(login, ended)
+    allowed = {origin(server.url)}
+    if server.oauth is None:
+        return None, lambda: allowed
+    allowed.add(origin(server.oauth.issuer))
+    return program_auth(server.url, server.oauth), lambda: allowed

@@ -38,6 +38,7 @@ from bot.llm.base import Model
 from bot.llm.presets import ModelPresets
 from bot.mcp_client.client import McpClient
 from bot.mcp_client.command import mcp_command
+from bot.mcp_client.login_store import FileLoginStore
 from bot.mcp_client.settings import McpServer
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.vector_index import VectorIndex
@@ -222,7 +223,7 @@ async def session_host(
     agent = replace(agent, images=images, builder=builder, vectors=by_meaning, approvals=approvals)
     agent = replace(agent, presets=presets)
     files = None
-    servers = None if mcp is None else _mcp_client(blobs, mcp, store, scopes, bus)
+    servers = None if mcp is None else _mcp_client(folder, mcp, store, scopes, bus)
     if servers is not None:
         agent = replace(agent, tools=ToolRegistry([*builtin_tools(agent), *tools], servers))
     if memory_files is not None:
@@ -313,7 +314,7 @@ def _services(
 
 
 def _mcp_client(
-    blobs: FolderBlobs,
+    folder: Path,
     servers: Mapping[str, McpServer],
     store: FileTapeStore,
     scopes: ScopeRegistry,
@@ -331,7 +332,8 @@ def _mcp_client(
         SystemClock(),
         send=bus.send,
         redact=Redactor(values),
-        blobs=blobs,
+        blobs=FolderBlobs(folder / "blobs", clean=False),
+        logins=FileLoginStore(folder / "mcp"),
     )
 
 

@@ -135,15 +135,17 @@ class ApprovalCommands:
         """Return the reply to a number that does not wait here; forward the command if it can be."""
         known = {waiting.number: waiting for waiting in await self._approvals.waiting()}
         waiting = known.get(number)
-        if waiting is None or waiting.session == context.tape.name:
+        asked = waiting or self._approvals.closed(number)
+        if asked is None or asked.session == context.tape.name:
             if waiting is not None and number not in context.fold.pending_calls.calls:
                 # A kill came between the decision and its note on the workspace's tape.
                 await self._approvals.close(number)
             return CommandReply(await _past_decision(context.tape, number), replaces_message=False)
-        if "via" in context.command_entry.meta or not _concerns(waiting, context):
+        if "via" in context.command_entry.meta or not _concerns(asked, context):
             return CommandReply(_unknown(number))
         author, entry = context.author, context.command_entry
-        address = Address.parse(waiting.session)
+        # Also of a call that waits no more: the chat that asked knows what became of it.
+        address = Address.parse(asked.session)
         await self._bus.channel(address.channel).publish(
             Inbound(
                 address,
@@ -156,8 +158,9 @@ class ApprovalCommands:
                 answer_to=Address.parse(context.tape.name),
             )
         )
+        what = "waits" if waiting is not None else "was asked"
         return CommandReply(
-            f"Call {number} waits in the chat `{waiting.session}`; I passed this on."
+            f"Call {number} {what} in the chat `{asked.session}`; I passed this on."
         )
 
 

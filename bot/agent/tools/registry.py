@@ -332,16 +332,16 @@ def _without_references(schema: Any, known: dict[str, Any]) -> Any:
 class ToolSource(Protocol):
     """Tools that come and go while the program runs; their names differ from all others."""
 
-    async def wait_until_tried(self) -> None:
-        """Wait after a start until the tools came or failed to come, for some time at most."""
-        ...
-
     async def offered(self, audience: Audience) -> list[Tool[Any]]:
         """Return the tools that a turn may use, in a stable order."""
         ...
 
     def find(self, wire_name: str) -> Tool[Any] | None:
         """Return a tool, even if it cannot be used now; None if there is none of this name."""
+        ...
+
+    async def wait_for(self, wire_name: str) -> None:
+        """Wait, for a bounded time, until it is known whether a tool of this name is there."""
         ...
 
 
@@ -369,16 +369,17 @@ class ToolRegistry:
             if tool.applies(available) and not (available.private and tool.goes_outside)
         ]
 
-    async def wait_until_tried(self) -> None:
-        """Wait after a start until the tools that come and go came or failed to come."""
-        if self._source is not None:
-            await self._source.wait_until_tried()
-
     async def source_specs(self, audience: Audience) -> list[ToolSpec]:
         """Return the specs of the tools that came while the program runs, for these people."""
         if self._source is None:
             return []
         return [tool.spec() for tool in await self._source.offered(audience)]
+
+    async def wait_for(self, name: str) -> None:
+        """Wait a while for the tool that a call names, if tapebot is just starting."""
+        wire_name = name.replace(".", "_")
+        if wire_name not in self._tools and self._source is not None:
+            await self._source.wait_for(wire_name)
 
     def get(self, name: str) -> Tool[Any] | None:
         """Return the tool that a call names; None if there is none."""

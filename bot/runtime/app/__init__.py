@@ -12,10 +12,12 @@ __all__ = [
     "make_judge",
     "make_model",
     "make_presets",
+    "mcp",
     "open_app",
     "plugins",
     "run",
     "scheduler",
     "serve",
     "tape_stores",
+    "web_tools",
 ]

@@ -48,7 +48,6 @@ from bot.core.errors import SettingsError
 from bot.core.files import PRIVATE_FILE, private_directory
 from bot.core.ids import new_id
 from bot.core.plugins import Plugins
-from bot.core.telemetry.redaction import Redactor
 from bot.llm.base import Model
 from bot.memory.gate.write_gate import GateThresholds, WriteGate
 from bot.memory.session.linking.scope_registry import ScopeRegistry
@@ -56,6 +55,7 @@ from bot.memory.session.state.fold_loader import is_private_now
 from bot.memory.session.vector_index import VectorIndex
 from bot.runtime.app.code_tools import make_code_tools
 from bot.runtime.app.database_services import DatabaseServices, open_database_services
+from bot.runtime.app.mcp import make_mcp, mcp_commands
 from bot.runtime.app.models import Models, make_models, meter
 from bot.runtime.app.plugins import PluginLoader
 from bot.runtime.app.residual_files import ResidualFiles
@@ -177,7 +177,9 @@ def _assemble(
     models = meter(models, spending)
     vectors = _vectors(settings, store, models, clock)
     memory_files = make_memory_files(settings, store, scopes, clock)
-    mcp = _mcp(settings, store=store, scopes=scopes, clock=clock, bus=bus, blobs=blobs)
+    mcp = make_mcp(
+        settings, store=store, scopes=scopes, clock=clock, bus=bus, blobs=blobs, database=database
+    )
     plugins = PluginLoader(Plugins(settings.plugins))
     skills = SkillLibrary(
         WorkspaceFiles(settings.workspace_folder, clock),
@@ -213,7 +215,7 @@ def _assemble(
             *link_commands(bus.send),
             *web.commands(),
             skills_command(skills),
-            *_mcp_commands(mcp),
+            *mcp_commands(mcp),
         ],
         blobs=blobs,
         memory_files=memory_files,
@@ -370,38 +372,6 @@ def _attachments(
         # A document must leave room for the conversation about it.
         max_characters=min(MAX_CHARACTERS, agent.context_tokens),
     )
-
-
-def _mcp(
-    settings: Settings,
-    *,
-    store: TapeStore,
-    scopes: ScopeRegistry,
-    clock: Clock,
-    bus: Bus,
-    blobs: Blobs,
-) -> McpClient | None:
-    if not settings.mcp:
-        return None
-    from bot.mcp_client.client import McpClient
-
-    return McpClient(
-        settings.mcp,
-        store,
-        scopes,
-        clock,
-        send=bus.send,
-        redact=Redactor(settings.secrets()),
-        blobs=blobs,
-    )
-
-
-def _mcp_commands(mcp: McpClient | None) -> list[Command]:
-    if mcp is None:
-        return []
-    from bot.mcp_client.command import mcp_command
-
-    return [mcp_command(mcp)]
 
 
 def _agent(

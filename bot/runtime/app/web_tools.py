@@ -29,10 +29,15 @@ def make_web_tools(settings: Settings, blobs: Blobs, clock: Clock) -> list[Tool[
     Raises:
         SettingsError: A setting asks for what is not installed, or lacks an address or a key.
     """
-    return web_tools(_engine(settings), _fetch(settings), blobs, clock)
+    return web_tools(search_engine(settings), _fetch(settings), blobs, clock)
 
 
-def _engine(settings: Settings) -> SearchEngine | None:
+def search_engine(settings: Settings) -> SearchEngine | None:
+    """Return the engine that the settings name; None for no search.
+
+    Raises:
+        SettingsError: It is not installed, or lacks an address or a key.
+    """
     name, url, key = settings.web_search, settings.web_search_url, settings.web_search_key
     if name is None:
         return DdgsEngine() if not _missing("ddgs") else None
@@ -51,10 +56,21 @@ def _engine(settings: Settings) -> SearchEngine | None:
     return (brave if name == "brave" else tavily)(key.get_secret_value(), url)
 
 
-def _fetch(settings: Settings) -> Fetch | None:
+def reads_pages(settings: Settings) -> bool:
+    """Say whether pages may be read.
+
+    Raises:
+        SettingsError: They should be, and a library is missing.
+    """
     if settings.web_fetch == "off" or (settings.web_fetch is None and _missing(*_FETCH_NEEDS)):
-        return None
+        return False
     _need("TAPEBOT_WEB_FETCH", *_FETCH_NEEDS)
+    return True
+
+
+def _fetch(settings: Settings) -> Fetch | None:
+    if not reads_pages(settings):
+        return None
     made: list[Fetcher] = []
 
     async def fetch(url: str, accepts: Callable[[str], bool]) -> FetchedFile:

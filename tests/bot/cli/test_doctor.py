@@ -32,6 +32,8 @@ def clean(tmp_path, monkeypatch):
             monkeypatch.delenv(name)
     tmp_path.chmod(0o700)
     monkeypatch.setenv("HOME", str(tmp_path))
+    # With a probe, the doctor would search the web.
+    monkeypatch.setenv("TAPEBOT_WEB_SEARCH", "off")
     monkeypatch.chdir(tmp_path)
 
 

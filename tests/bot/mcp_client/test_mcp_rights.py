@@ -109,7 +109,9 @@ async def test_only_an_owner_may_look_or_decide(host):
         assert "Only an owner" in await host.channel.wait_for_answer(sent)
 
 
-async def test_rights_outlive_the_program(tmp_path, files):
+async def test_rights_outlive_the_program(tmp_path, files, monkeypatch):
+    # A busy machine may take longer to start a server than people would wait.
+    monkeypatch.setattr("bot.mcp_client.client._START_SECONDS", 60.0)
     servers = {"files": stdio_server(files)}
     async with talk(tmp_path / "home", **servers) as host:
         await host.channel.ask("/mcp allow files echo always")
@@ -122,12 +124,13 @@ async def test_rights_outlive_the_program(tmp_path, files):
 async def test_what_is_mistyped_is_answered_with_what_exists(host):
     assert "Did you mean `files`?" in await host.channel.ask("/mcp fils")
     assert "Did you mean `echo`?" in await host.channel.ask("/mcp allow files ecko always")
-    assert "`here`, `me` or `everybody`" in await host.channel.ask("/mcp allow files echo ask you")
+    assert "`me`, `everybody`, or a chat" in await host.channel.ask("/mcp allow files echo ask you")
     assert "For example" in await host.channel.ask("/mcp allow files echo sometimes")
     shown = await host.channel.ask("/mcp files echo")
     assert "in its own words:\n`Does it.`" in shown
+    seen = host.mcp.definition("files", "echo").digest[:12]
     assert [b.command for b in host.channel.answers[-1].buttons] == [
-        "/mcp allow files echo ask",
-        "/mcp allow files echo always",
+        f"/mcp allow files echo ask ={seen}",
+        f"/mcp allow files echo always ={seen}",
         "/mcp allow files echo never",
     ]

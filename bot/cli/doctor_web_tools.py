@@ -1,0 +1,44 @@
+"""Checks of ``tapebot doctor`` on the web as a source: what is offered, and whether the engine answers."""
+
+from __future__ import annotations
+
+from bot.agent.web.search_engines import SearchEngine
+from bot.cli.check_result import CheckResult
+from bot.core.errors import FetchFailed, SettingsError
+from bot.runtime.app.web_tools import reads_pages, search_engine
+from bot.runtime.settings import Settings
+
+_QUERY = "weather"
+_REMEDY = "Correct it, or switch it off: TAPEBOT_WEB_SEARCH=off, TAPEBOT_WEB_FETCH=off."
+
+
+async def check_web_tools(settings: Settings, *, ask: bool) -> list[CheckResult]:
+    """Check search and reading pages.
+
+    Args:
+        settings: The settings.
+        ask: Whether to search once.
+    """
+    try:
+        engine, reads = search_engine(settings), reads_pages(settings)
+    except SettingsError as error:
+        return [CheckResult("web tools", "bad", str(error), _REMEDY)]
+    pages = CheckResult(
+        "web tools", "ok", "models may read pages" if reads else "models read no pages"
+    )
+    if engine is None:
+        return [CheckResult("web tools", "ok", "models do not search the web"), pages]
+    name = settings.web_search or "ddgs"
+    if not ask:
+        return [CheckResult("web tools", "ok", f"{name} (`doctor --probe` searches once)"), pages]
+    return [await _search(name, engine), pages]
+
+
+async def _search(name: str, engine: SearchEngine) -> CheckResult:
+    try:
+        hits = await engine.search(_QUERY, 1)
+    except FetchFailed as error:
+        return CheckResult("web tools", "warn", f"{name}: the search failed: {error}")
+    if not hits:
+        return CheckResult("web tools", "warn", f"{name}: it answers, and finds nothing")
+    return CheckResult("web tools", "ok", f"{name}: it answers")

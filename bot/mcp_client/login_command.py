@@ -1,0 +1,60 @@
+"""``/mcp login``: log in at a server in a browser; the person brings back the address that they were led to."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.agent.foreign_text import code, one_line
+from bot.core.errors import McpUnavailable
+from bot.mcp_client.client import McpClient
+from bot.mcp_client.connection import ServerConnection
+
+_PRIVATE = "Send this in a private chat: who sees the link could log in as somebody else."
+_NO_LOGIN = (
+    "`{server}` has no login in a browser: it is a program, or has `headers` or a login of its own "
+    "in `tapebot.toml`."
+)
+
+
+async def log_in(
+    client: McpClient, connection: ServerConnection, address: str, context: CommandContext
+) -> CommandReply:
+    """Return the link of a new login; or finish the one that an address belongs to.
+
+    Args:
+        client: All servers.
+        connection: The server.
+        address: The address that the browser was led to; empty to begin.
+        context: The owner's chat.
+    """
+    if not context.author.private:
+        return CommandReply(_PRIVATE)
+    if connection.login is None:
+        return CommandReply(_NO_LOGIN.format(server=connection.name))
+    try:
+        if not address:
+            link = await client.logins.begin(connection.login)
+            return CommandReply(_link_text(connection, link), replaces_message=False)
+        await client.logins.finish(address, connection.name)
+    except McpUnavailable as error:
+        return CommandReply(
+            f"You are not logged in at `{connection.name}`: {code(str(error))}. "
+            f"`/mcp login {connection.name}` begins anew."
+        )
+    return CommandReply(logged_in_text(connection.name))
+
+
+def logged_in_text(server: str) -> str:
+    """Return what a person is told after a login."""
+    return f"You are logged in at `{server}`. I connect to it now; `/mcp {server}` lists its tools."
+
+
+def _link_text(connection: ServerConnection, link: str) -> str:
+    assert connection.login is not None
+    host = one_line(urlsplit(link).netloc.rpartition("@")[2], 200)
+    return (
+        f"Log in at `{host}` within ten minutes:\n\n<{link}>\n\n"
+        "Then your browser opens an address of mine, and that is all. If it shows an error there "
+        f"instead, copy that address from its address bar: `/mcp login {connection.name} ADDRESS`."
+    )
