@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from bot.memory.records.evidence import FROM_OUTSIDE, third_party_texts
 from bot.memory.records.pending_calls import PendingCall
 from bot.memory.session.scope.workspace_tape import WorkspaceTape
 from bot.tape.entries import TapeEntry, event
@@ -164,15 +163,44 @@ class Approvals:
 
 def approval_question(call: PendingCall) -> str:
     """Return the question to a person whether a call may run, as Markdown."""
-    lines = [f"May I run `{plain_text(call.tool)}`? (call {call.number})", *_argument_lines(call)]
+    unsaid = {one.name: one for one in call.labels if one.sensitive and not one.is_said}
+    lines = [f"May I run `{plain_text(call.tool)}`? (call {call.number})"]
+    for line, name in _argument_lines(call):
+        marked = call.foreign and not call.reasons and name in unsaid
+        told = f" ({unsaid[name].describe()})" if marked else ""
+        lines.append(f"{line}{told}")
     if call.cost:
         lines.append(f"It costs about ${call.cost:.2f}.")
     if call.foreign:
-        shown = "; ".join(call.foreign[:_MOST_FOREIGN])
+        shown = "; ".join(map(plain_text, call.foreign[:_MOST_FOREIGN]))
         more = len(call.foreign) - _MOST_FOREIGN
         rest = f"; and {more} more" if more > 0 else ""
         lines.append(f"I had read what is not your own words: {shown}{rest}.")
+    if call.reasons:
+        lines.append(f"I ask because {'; '.join(map(plain_text, call.reasons))}.")
     lines.append(f"`/approve {call.number}` or `/deny {call.number}`; without an answer it is no.")
+    return "\n".join(lines)
+
+
+def explanation(call: PendingCall, state: str) -> str:
+    """Return where a call's arguments come from, and what was in view, as Markdown.
+
+    Args:
+        call: The call.
+        state: What became of it; empty while it waits.
+    """
+    lines = [f"Call {call.number}: `{plain_text(call.tool)}`. {state or 'It waits for a yes'}."]
+    labels = {label.name: label for label in call.labels}
+    for line, name in _argument_lines(call):
+        lines.append(f"{line}: {labels[name].describe()}" if name in labels else line)
+    if call.reasons:
+        lines.append(f"It waited because {'; '.join(map(plain_text, call.reasons))}.")
+    shown = "; ".join(map(plain_text, call.foreign[:_MOST_FOREIGN]))
+    if shown:
+        lines.append(f"In view from outside: {shown}.")
+    else:
+        lines.append("Nothing from outside was in view.")
+    lines.append("`#12` is the entry 12 of the tape.")
     return "\n".join(lines)
 
 
@@ -181,35 +209,23 @@ def decision_buttons(number: int) -> tuple[tuple[str, str], tuple[str, str]]:
     return (f"Approve {number}", f"/approve {number}"), (f"Deny {number}", f"/deny {number}")
 
 
-def foreign_texts(entries: Iterable[TapeEntry]) -> tuple[str, ...]:
-    """Return what in view is not people's own words, each with the id of its entry."""
-    found = []
-    for entry in entries:
-        if entry.kind == "tool_result" and entry.meta.get(FROM_OUTSIDE) is True:
-            found.append(
-                f"the result of {plain_text(str(entry.payload.get('name')))} (#{entry.id})"
-            )
-        elif third_party_texts(entry):
-            found.append(f"quoted text or a file (#{entry.id})")
-    return tuple(found)
-
-
-def _argument_lines(call: PendingCall) -> list[str]:
+def _argument_lines(call: PendingCall) -> list[tuple[str, str]]:
+    """Return a line for each argument, with its name."""
     try:
         given = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict):
-        return [f"- `{plain_text(call.arguments)}`"]
+        return [(f"- `{plain_text(call.arguments)}`", "")]
     lines, room = [], _LONGEST_ARGUMENTS
     for name, value in given.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         line = f"- {plain_text(str(name))}: `{plain_text(text)}`"
         room -= len(line)
         if room < 0:
-            lines.append("- … (more than fits here; `/tape` has all of it)")
+            lines.append(("- … (more than fits here; `/tape` has all of it)", ""))
             break
-        lines.append(line)
+        lines.append((line, str(name)))
     return lines
 
 

@@ -19,6 +19,7 @@ from bot.agent.workspace_files import WorkspaceText
 from bot.llm.base import CapabilityProfile
 from bot.memory.records.prompt_escaping import escape_tags, replace_lone_surrogates
 from bot.memory.records.transcript import format_entry_time
+from bot.memory.session.state.outside_fold import OWN_WORDS_ONLY
 from bot.memory.session.state.zone_snapshot import MemorySnapshot, render_memory_block
 from bot.tape.entries import SESSION_START, TapeEntry
 
@@ -169,7 +170,13 @@ def handoff_note(boundary: TapeEntry | None, timezone: tzinfo) -> str | None:
 
 
 def _shown(key: str, value: Any) -> bool:
-    return key not in ("keep_from", "error", "returns", "problem") and value not in (
+    return key not in (
+        "keep_from",
+        "error",
+        "returns",
+        "problem",
+        OWN_WORDS_ONLY,
+    ) and value not in (
         None,
         "",
         [],

@@ -28,7 +28,9 @@ from bot.memory.records.compartments import Compartments
 from bot.memory.records.conversation_entries import LOOP_STEP
 from bot.memory.records.episodes import with_problem
 from bot.memory.records.fact_fold import FactFold
+from bot.memory.records.outside_text import SCHEDULED
 from bot.memory.session.state.context_window import WindowFold
+from bot.memory.session.state.outside_fold import OutsideFold
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone_snapshot import ZoneFold
 from bot.tape.entries import event, message
@@ -74,8 +76,9 @@ class SubTaskRunner:
         """
         task = _Task()
         async with context.tape.fork(merge_back=False) as fork:
+            session = self._session(context, fork)
             try:
-                await self._work(task, instructions, context, fork)
+                await self._work(task, instructions, context, session)
             except ModelError as error:
                 task.text = f"The sub-task failed: {error}."
         spent = task.spent.as_json()
@@ -91,19 +94,22 @@ class SubTaskRunner:
             # A resumed turn restores its usage from this event.
             event(LOOP_STEP, {"turn": context.turn, "status": "task", "spent": spent}),
         ]
-        return ToolOutcome(_cut(task.text), task.status, extra_entries=notes)
+        outside = bool(session.fold.outside.since)
+        return ToolOutcome(_cut(task.text), task.status, extra_entries=notes, from_outside=outside)
 
     async def _work(
-        self, task: _Task, instructions: str, context: ToolContext, fork: TapeService
+        self, task: _Task, instructions: str, context: ToolContext, session: RequestBuilder
     ) -> None:
-        session = self._session(context, fork)
+        fork = session.tape
         calls = ToolCallRunner(session, _ignore_tool_name)
         turn, most = new_id("task"), self._agent.max_steps
-        told = {
+        told: dict[str, Any] = {
             "sent": format_time(context.zone.now()),
             "tz": session.fold.schedules.zone_name or self._agent.timezone_name,
             "turn": turn,
         }
+        if self._kind == "schedule":
+            told[SCHEDULED] = True
         await fork.append(message("user", instructions, sender={"name": "tapebot"}, **told))
         while not task.text:
             calls.memory_seen = context.zone.read()
@@ -129,6 +135,7 @@ class SubTaskRunner:
             zone=ZoneFold(memory),
             prompt_snapshot=memory,
             facts=FactFold(compartments=Compartments(active_problem=problem)),
+            outside=OutsideFold(first=context.fold.outside.first),
         )
         fold.schedules.zone_name = context.memory.fold.schedules.zone_name
         fork.stamp = lambda entry: with_problem(entry, problem)

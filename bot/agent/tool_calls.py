@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from secrets import token_hex
 from typing import Any
@@ -13,8 +13,8 @@ from bot.agent.approvals import (
     Approvals,
     approval_question,
     decision_buttons,
-    foreign_texts,
 )
+from bot.agent.flow.judgement import Judgement, judge_call
 from bot.agent.request_builder import RequestBuilder
 from bot.agent.tools.registry import (
     Audience,
@@ -32,6 +32,7 @@ from bot.llm.spender import current_spender
 from bot.memory.records.attachments import attachment_record
 from bot.memory.records.conversation_entries import QUESTION
 from bot.memory.records.evidence import FROM_OUTSIDE
+from bot.memory.records.outside_text import REPEATS_OUTSIDE
 from bot.memory.records.pending_calls import (
     CallStatus,
     PendingCall,
@@ -41,6 +42,7 @@ from bot.memory.records.pending_calls import (
     result_event,
     started_entry,
 )
+from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import is_automation, is_owner
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.memory.session.state.zone_versions import find_zone_version
@@ -126,11 +128,11 @@ class ToolCallRunner:
         )
         if refusal is not None:
             outcome = ToolOutcome(f"Not run: {refusal}.", "error")
-        elif tool is not None and tool.effect == "acts":
-            outcome = await self._act(turn, tool, call, context)
-        else:
+        elif tool is None or tool.effect == "reads_own":
             outcome = await self._execute(tool, call, context)
-        outside = outcome.from_outside or (tool is not None and tool.effect == "reads_world")
+        else:
+            outcome = await self._judge(turn, tool, call, context)
+        marks = self._marks(tool, outcome)
         if outcome.zone_edit is not None:
             try:
                 await session.zone.edit(
@@ -138,16 +140,27 @@ class ToolCallRunner:
                     lambda fresh, zone, _: [
                         *outcome.extra_entries,
                         *zone,
-                        _result(turn, call, outcome, fresh, outside=outside),
+                        _result(turn, call, outcome, fresh, marks),
                     ],
                 )
             except MemoryRefused as error:
                 outcome = ToolOutcome(f"Not saved: {error}.", "error")
             else:
                 return outcome.status
-        result = _result(turn, call, outcome, session.zone.read(), outside=outside)
+        result = _result(turn, call, outcome, session.zone.read(), marks)
         await session.tape.append_many([*outcome.extra_entries, result])
         return outcome.status
+
+    def _marks(self, tool: Tool[Any] | None, outcome: ToolOutcome) -> dict[str, Any]:
+        """Return what marks a result as text from outside, or as one that may repeat such text."""
+        if outcome.status == "pending":
+            return {}
+        effect = tool.effect if tool is not None else "reads_own"
+        if outcome.from_outside or effect == "reads_world":
+            return {FROM_OUTSIDE: True}
+        # What tapebot's records say may be from before the view.
+        repeats = effect == "reads_own" and self._session.fold.outside.first
+        return {REPEATS_OUTSIDE: True} if repeats else {}
 
     async def _execute(
         self, tool: Tool[Any] | None, call: ToolCall, context: ToolContext
@@ -164,24 +177,34 @@ class ToolCallRunner:
             spending.count(current_spender(), "tool", tool.name, Usage(cost=tool.cost))
         return outcome
 
-    # Calls that wait for a person's yes.
+    # Calls that may have to wait for a person's yes.
 
-    async def _act(
+    async def _judge(
         self, turn: str, tool: Tool[Any], call: ToolCall, context: ToolContext
     ) -> ToolOutcome:
-        """Refuse a call that acts, run it as the owner decided, or have it wait for a yes."""
+        """Run a call, refuse it, or have it wait for a yes, as the policy decides."""
         agent = self._session.agent
-        if (refusal := agent.tools.check(call, context)) is not None:
-            return refusal
-        if agent.approvals is None:
-            return ToolOutcome("Not run: there is nobody here who could approve it.", "error")
+        parsed = agent.tools.parse(call, context)
+        if isinstance(parsed, ToolOutcome):
+            return parsed
         if (known := self._begun(context.call_key)) is not None:
             return await self._continue(turn, tool, known, call, context)
         permission = await _permission(tool, context)
-        if permission.decision == "never":
+        judgement = await judge_call(tool, permission, parsed[1], context)
+        action = judgement.decision.action
+        if action == "refuse":
             return _not_permitted(tool, permission)
-        pending = await self._pending_call(call, context, agent.approvals, tool.cost)
-        if permission.decision == "ask":
+        alone = agent.approvals is None or self._session.task is not None
+        if alone and (action == "ask" or judgement.effect == "acts"):
+            why = "; ".join(judgement.decision.reasons)
+            return ToolOutcome(
+                f"Not run: it needs a person's yes, and nobody can be asked here. {why}".strip(),
+                "error",
+            )
+        if agent.approvals is None or (action == "run" and judgement.effect != "acts"):
+            return await self._execute(tool, call, context)
+        pending = await self._pending_call(call, context, agent.approvals, tool.cost, judgement)
+        if action == "ask":
             return _asks_approval(pending, call, turn)
         entries = [
             pending_entry(pending, call_id=call.id, turn=turn),
@@ -214,7 +237,12 @@ class ToolCallRunner:
         return replace(outcome, extra_entries=[*outcome.extra_entries, done])
 
     async def _pending_call(
-        self, call: ToolCall, context: ToolContext, approvals: Approvals, cost: float
+        self,
+        call: ToolCall,
+        context: ToolContext,
+        approvals: Approvals,
+        cost: float,
+        judgement: Judgement,
     ) -> PendingCall:
         people = context.audience.people
         return PendingCall(
@@ -223,9 +251,12 @@ class ToolCallRunner:
             call.arguments,
             context.call_key,
             people,
-            foreign_texts(self._session.fold.window.conversation()),
+            judgement.sources,
             self._session.agent.clock.now() + APPROVAL_LIFETIME,
             cost,
+            judgement.labels,
+            judgement.decision.reasons,
+            tuple(entry.id for entry in context.answered_messages),
         )
 
     async def run_approved(self, turn: str) -> None:
@@ -243,6 +274,7 @@ class ToolCallRunner:
                 status = "ok" if outcome.status == "ok" else "error"
             content = outcome.text(session.zone.read())
             made = result_entries(call, status, content, turn=turn, attachments=outcome.attachments)
+            made[-1] = _with_question(made[-1], outcome)
             await session.tape.append_many([*outcome.extra_entries, *made])
             if session.agent.approvals is not None:
                 await session.agent.approvals.close(call.number)
@@ -256,6 +288,7 @@ class ToolCallRunner:
             call_key=call.key,
             by_owners=True,
             audience=Audience(self._session.tape.name, call.asked_by),
+            answered_messages=await self._messages(call.answers),
         )
         if tool is not None:
             permission = await _permission(tool, context)
@@ -265,6 +298,12 @@ class ToolCallRunner:
                 await self._session.tape.append(started_entry(call))
         made = ToolCall(call.key, call.tool, call.arguments)
         return await self._execute(tool, made, context)
+
+    async def _messages(self, ids: Collection[int]) -> list[TapeEntry]:
+        """Return the messages that asked for an approved call."""
+        tape = self._session.tape
+        found = [entry for one in ids for entry in await tape.read_entries(one, one)]
+        return [entry for entry in found if entry.kind == "message" and not is_erased(entry)]
 
     def abandoned_entries(self, turn: str) -> list[TapeEntry]:
         """Return the results of approved calls whose run is cancelled: most may have happened or not."""
@@ -298,6 +337,8 @@ class ToolCallRunner:
             problem=session.fold.problem,
             record_usage=self._spend,
             audience=session.audience(),
+            view=session.fold if session.task is not None else None,
+            summaries=session.agent.builder.summaries,
         )
 
     def _spend(self, usage: Usage) -> None:
@@ -305,7 +346,9 @@ class ToolCallRunner:
 
 
 async def _permission(tool: Tool[Any], context: ToolContext) -> Permission:
-    return Permission("ask") if tool.permission is None else await tool.permission(context)
+    if tool.permission is None:
+        return Permission("ask" if tool.effect == "acts" else "always")
+    return await tool.permission(context)
 
 
 def _not_permitted(tool: Tool[Any], permission: Permission) -> ToolOutcome:
@@ -331,16 +374,20 @@ def _result(
     call: ToolCall,
     outcome: ToolOutcome,
     snapshot: MemorySnapshot,
-    *,
-    outside: bool,
+    marks: dict[str, Any],
 ) -> TapeEntry:
     entry = tool_result(
         call.id, call.name, outcome.text(snapshot), status=outcome.status, turn=turn
     )
-    if outside:
-        entry = entry.with_meta(**{FROM_OUTSIDE: True})
+    if marks:
+        entry = entry.with_meta(**marks)
     if outcome.attachments:
         entry = entry.with_meta(attachments=list(map(attachment_record, outcome.attachments)))
+    return _with_question(entry, outcome)
+
+
+def _with_question(entry: TapeEntry, outcome: ToolOutcome) -> TapeEntry:
+    """Return an entry with the question that a result asks the user, if it asks one."""
     if not outcome.buttons:
         return entry
     asking = {

@@ -29,16 +29,16 @@ _FORMS = (
     ("SERVER TOOL", "show a tool, and what changed since you allowed it"),
     ("login SERVER", "log in at a server in a browser"),
     (
-        "allow SERVER TOOL always|ask|once|never [here|me|everybody]",
-        "let me use it: without asking, after a yes to each call, one time, or not",
+        "allow SERVER TOOL always|ask|once|reads|never [here|me|everybody]",
+        "let me use it: without asking, after a yes to each call, one time, as one that only reads, or not",
     ),
 )
 _SEEN = 12
 """Digits of a definition's digest in a button."""
 
 _USAGE = (
-    "For example: `/mcp allow SERVER TOOL ask here`. The word after the tool is `always`, `ask`, `once` "
-    "or `never`; the next one is `here` (if there is none), `me`, `everybody`, or a chat as "
+    "For example: `/mcp allow SERVER TOOL ask here`. The word after the tool is `always`, `ask`, `once`, "
+    "`reads` or `never`; the next one is `here` (if there is none), `me`, `everybody`, or a chat as "
     "`chat:telegram:42`."
 )
 
@@ -157,6 +157,7 @@ async def _tool(
     choices = (
         _allow_button("Allow, ask each time", f"{allow} ask", definition),
         _allow_button("Allow always", f"{allow} always", definition),
+        _allow_button("It only reads", f"{allow} reads", definition),
         Button("Never", f"{allow} never"),
     )
     return CommandReply(text, buttons=usable_buttons((*buttons, *choices)))

@@ -22,19 +22,20 @@ from bot.tape.store import TapeStore
 
 MCP_TAPE = "workspace:mcp"
 
-Decision = Literal["always", "ask", "once", "never"]
+Decision = Literal["always", "ask", "once", "reads", "never"]
 MOST_RIGHTS = 200
 """The most rights that are kept."""
 
 _RIGHT = "mcp.right"
 _USED = "mcp.used"
 _TOLD = "mcp.told"
-_STRICTNESS = ("never", "ask", "once", "always")
+_STRICTNESS = ("never", "ask", "once", "always", "reads")
 
-DECISIONS = {
-    "always": "without asking",
+DECISIONS: dict[Decision, str] = {
+    "always": "without asking for what is in your own words",
     "ask": "after a yes to each call",
     "once": "one time",
+    "reads": "without asking, as a tool that only reads",
     "never": "never",
 }
 """How a tool may be used, by the word for it."""
@@ -48,7 +49,8 @@ class Right:
         server: The server's name.
         tool: The tool's name.
         scope: ``chat:…``, ``person:…`` or ``everybody``.
-        decision: ``always`` runs calls, ``ask`` asks a person each time, ``once`` runs one call.
+        decision: ``always`` runs calls as far as the policy lets them, ``ask`` asks a person each time,
+            ``once`` runs one call, ``reads`` says that the tool only reads.
         digest: Digest of the definition that the owner saw.
         text: That definition, to show later what changed.
         by: Identity of the owner.

@@ -1,4 +1,4 @@
-"""``/approve``, ``/deny`` and ``/approvals``: decide on tool calls that wait for a person's yes.
+"""``/approve``, ``/deny``, ``/approvals`` and ``/why``: tool calls that wait for a person's yes.
 
 A decision counts once. In another chat than the one that asks, the command is forwarded to that chat's
 session, which decides; its reply comes back.
@@ -13,6 +13,7 @@ from bot.agent.approvals import (
     WaitingCall,
     approval_question,
     decision_buttons,
+    explanation,
     plain_text,
 )
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
@@ -21,6 +22,8 @@ from bot.memory.records.pending_calls import (
     TOOL_DECIDED,
     TOOL_PENDING,
     PendingCall,
+    describe_call_event,
+    parse_pending,
     refused_entries,
 )
 from bot.memory.records.transcript import sender_name, sent_time
@@ -62,6 +65,12 @@ class ApprovalCommands:
             ),
             Command(_DENY, "do not let it act", (("N", "no to call N"),), self._deny, waits),
             Command("approvals", "list what waits for your yes", (), self._list),
+            Command(
+                "why",
+                "show where the arguments of a call come from",
+                (("N", "of call N, also after it ran"),),
+                _why,
+            ),
         ]
 
     async def find(
@@ -77,10 +86,9 @@ class ApprovalCommands:
         Raises:
             BusError: It could not be forwarded.
         """
-        text = arguments.strip().lstrip("#")
-        if not (text.isascii() and text.isdecimal() and len(text) <= 9):
+        number = _number(arguments)
+        if number is None:
             return CommandReply(_USAGE.format(name=name))
-        number = int(text)
         call = context.fold.pending_calls.calls.get(number)
         if call is None or call.decision is not None:
             return await self._elsewhere(name, number, context)
@@ -162,6 +170,32 @@ class ApprovalCommands:
         return CommandReply(
             f"Call {number} {what} in the chat `{asked.session}`; I passed this on."
         )
+
+
+def _number(arguments: str) -> int | None:
+    """Return the number of a call; None if it is none."""
+    text = arguments.strip().lstrip("#")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 9 else None
+
+
+async def _why(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/why N``: where the arguments of a call of this chat come from."""
+    number = _number(arguments)
+    if number is None:
+        return CommandReply(_USAGE.format(name="why"), replaces_message=False)
+    state = ""
+    async for entry in context.tape.read_back():
+        if entry.data.get("number") != number or entry.kind != "event":
+            continue
+        if entry.name == TOOL_PENDING:
+            call = parse_pending(entry)
+            if call is None or not _may_decide(call, context):
+                break
+            return CommandReply(explanation(call, state), replaces_message=False)
+        told = (describe_call_event(entry) or "").partition(" → ")[0]
+        state = state or told
+    text = f"This chat has no call {number} that you may see."
+    return CommandReply(text, replaces_message=False)
 
 
 def decider(context: CommandContext) -> str:

@@ -9,6 +9,7 @@ from bot.agent.request_builder import RequestBuilder
 from bot.agent.subtask import SubTaskRunner
 from bot.agent.turn import Turn
 from bot.bus import Cause
+from bot.memory.records.evidence import FROM_OUTSIDE
 from bot.memory.records.schedules import Schedule
 from bot.tape.entries import message
 
@@ -55,6 +56,8 @@ class TaskTurn(Turn):
             return
         cause = schedule_cause(schedule).as_json()
         answer = message("assistant", text, turn=self.id, cause=cause, problem=schedule.problem)
+        if outcome.from_outside:
+            answer = answer.with_meta(**{FROM_OUTSIDE: True})
         await self._end([*outcome.extra_entries, answer], "ok")
 
 

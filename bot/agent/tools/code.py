@@ -11,8 +11,8 @@ import mimetypes
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.agent.approvals import foreign_texts
 from bot.agent.code.sandbox import CodeResult, PythonSandbox
+from bot.agent.flow.outgoing import context_view
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.bus.media.attachments import NO_SPACE, SPARE_BYTES
 from bot.bus.media.blobs import Blobs
@@ -49,7 +49,7 @@ def python_tool(sandbox: PythonSandbox, blobs: Blobs) -> Tool[RunPythonArguments
             _content(result, kept),
             "ok" if result.ok else "error",
             attachments=tuple(kept),
-            from_outside=bool(foreign_texts(context.memory.fold.window.conversation())),
+            from_outside=context_view(context).outside,
         )
 
     return Tool(

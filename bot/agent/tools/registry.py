@@ -6,7 +6,7 @@ tool's result in one append, so that neither a crash nor a retry applies a chang
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
@@ -19,7 +19,9 @@ from bot.llm.base import Model, ToolCall, ToolSpec, Usage
 from bot.memory.gate.secret_detection import check_no_secret
 from bot.memory.gate.write_support import check_instructions
 from bot.memory.records.attachments import EntryAttachment
+from bot.memory.records.transcript import is_automation
 from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone, ZoneEdit
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.memory.session.vector_index import VectorIndex
@@ -67,6 +69,9 @@ class ToolContext:
         record_usage: Called with the usage of the tool's own model calls.
         task_model: The model of sub-tasks; None takes that of their runner.
         audience: Whom the call serves; the owner's decisions about a tool are looked up for them.
+        view: State of a sub-task, which sees another conversation than its session; None for a
+            turn of the session.
+        summaries: Whether the prompt has summaries of what lies before the view.
     """
 
     tape: TapeService
@@ -86,6 +91,13 @@ class ToolContext:
     record_usage: Callable[[Usage], None] = lambda _: None
     task_model: Model | None = None
     audience: Audience = Audience()
+    view: SessionFold | None = None
+    summaries: bool = False
+
+    @property
+    def fold(self) -> SessionFold:
+        """The state that the model's requests are built from."""
+        return self.memory.fold if self.view is None else self.view
 
     @property
     def cause(self) -> str:
@@ -176,7 +188,7 @@ def question_results(entries: Iterable[TapeEntry], turn: str) -> list[TapeEntry]
     return [
         entry
         for entry in entries
-        if entry.kind == "tool_result"
+        if (entry.kind == "tool_result" or is_automation(entry))
         and entry.meta.get("turn") == turn
         and "buttons" in entry.payload
     ]
@@ -219,12 +231,13 @@ class Permission:
     """What the owner decided beforehand about calls of a tool that acts.
 
     Attributes:
-        decision: ``always`` runs a call, ``ask`` has it wait for a yes, ``never`` refuses it.
+        decision: ``always`` runs a call as far as ``bot.agent.flow.policy`` lets it, ``reads`` likewise as
+            a tool that only reads the world, ``ask`` has it wait for a yes, ``never`` refuses it.
         by: Identity of the owner who decided.
         reason: Why it is refused; empty if nobody allowed it.
     """
 
-    decision: Literal["always", "ask", "never"]
+    decision: Literal["always", "reads", "ask", "never"]
     by: str = ""
     reason: str = ""
 
@@ -248,6 +261,12 @@ class Tool(Generic[ArgumentsT]):
         schema: JSON Schema that the model is shown; None makes it from ``arguments``.
         permission: Returns what the owner decided beforehand about calls that act; None asks a
             person each time.
+        sensitive: Arguments that a person must have said or approved, each with its role, such as
+            ``recipient``, ``address``, ``amount``, ``path``, ``command`` or ``time``. None takes nearly
+            all as sensitive. A tool that writes its own waits for a yes if such an argument is not
+            the person's while text from outside is in view.
+        objection: Returns why a call of a tool that reads the world may carry out what must not leave
+            without a yes; None checks all arguments.
     """
 
     name: str
@@ -263,6 +282,8 @@ class Tool(Generic[ArgumentsT]):
     idempotent: bool = False
     schema: dict[str, Any] | None = None
     permission: Callable[[ToolContext], Awaitable[Permission]] | None = None
+    sensitive: Mapping[str, str] | None = None
+    objection: Callable[[ArgumentsT, ToolContext], Awaitable[str | None]] | None = None
 
     @property
     def goes_outside(self) -> bool:
@@ -395,14 +416,9 @@ class ToolRegistry:
             tool for tool in self._tools.values() if tool.effect.startswith("reads_")
         )
 
-    def check(self, call: ToolCall, context: ToolContext) -> ToolOutcome | None:
-        """Return why a call cannot run, as a result that the model can correct; None if it can."""
-        parsed = self._parse(call, context)
-        return parsed if isinstance(parsed, ToolOutcome) else None
-
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutcome:
         """Run one call; return errors as a result that the model can correct."""
-        parsed = self._parse(call, context)
+        parsed = self.parse(call, context)
         if isinstance(parsed, ToolOutcome):
             return parsed
         tool, arguments = parsed
@@ -411,10 +427,10 @@ class ToolRegistry:
         except TapebotError as error:
             return ToolOutcome(f"Not done: {error}.", "error")
 
-    def _parse(
+    def parse(
         self, call: ToolCall, context: ToolContext
     ) -> tuple[Tool[Any], BaseModel] | ToolOutcome:
-        """Return a call's tool and arguments, or why it cannot run."""
+        """Return a call's tool and arguments, or why it cannot run, for the model to correct."""
         tool = self.get(call.name)
         if tool is None:
             known = ", ".join(sorted(self._tools)) or "none"

@@ -81,6 +81,7 @@ def schedule_tool(now: Callable[[], datetime], program_zone: str) -> Tool[Any]:
         ScheduleArguments,
         manage,
         effect="writes_own",
+        sensitive={"text": "title", "when": "time", "number": "number"},
     )
 
 

@@ -1,7 +1,7 @@
 """``web.search`` and ``web.fetch``: find pages on the web and read them.
 
 Rule 1: what comes back is text from outside: the prompt quotes it, and memory never learns from it.
-Rule 2: nothing goes out that ``OutgoingCheck`` refuses.
+Rule 2: what ``OutgoingCheck`` objects to goes out after a person's yes only.
 Rule 3: a page that was read stays in the blob store as its server sent it, and is erased with the
     result that shows it.
 """
@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
-import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
+from bot.agent.flow.outgoing import ADDRESS_INDENT, SEARCH, address_objection, search_objection
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
-from bot.agent.web.outgoing_check import OutgoingCheck, memory_lines
 from bot.agent.web.pages import is_readable, read_fetched, split_parts
 from bot.agent.web.search_engines import SearchEngine, SearchHit
 from bot.bus.media.attachments import NO_SPACE, SPARE_BYTES
@@ -27,13 +25,6 @@ from bot.core.errors import FetchFailed
 from bot.core.fetch.fetched_file import FetchedFile
 from bot.core.files import disk_error_text
 from bot.memory.records.attachments import EntryAttachment, attachments_in, one_line
-from bot.memory.records.evidence import (
-    FROM_OUTSIDE,
-    entry_origin,
-    sender_text,
-    third_party_texts,
-)
-from bot.memory.records.fact import OWN_WORDS
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import format_timestamp
 
@@ -42,8 +33,6 @@ Fetch = Callable[[str, Callable[[str], bool]], Awaitable[FetchedFile]]
 
 _HITS = 6
 _LONGEST_TITLE = 200
-_ADDRESS_INDENT = "   "
-_SEARCH = "web.search"
 
 
 class WebSearchArguments(BaseModel):
@@ -75,20 +64,17 @@ class _Page:
 def search_tool(engine: SearchEngine) -> Tool[WebSearchArguments]:
     """Return ``web.search``."""
 
-    async def run(arguments: WebSearchArguments, context: ToolContext) -> ToolOutcome:
-        check = outgoing_check(context)
-        refusal = await anyio.to_thread.run_sync(check.search_refusal, arguments.query)
-        if refusal is not None:
-            raise FetchFailed(f"this search is not sent: {refusal}")
+    async def run(arguments: WebSearchArguments, _: ToolContext) -> ToolOutcome:
         hits = await engine.search(arguments.query, _HITS)
         return ToolOutcome("\n".join(map(_hit_text, range(1, _HITS + 1), hits)) or "No hits.")
 
     return Tool(
-        _SEARCH,
+        SEARCH,
         "Search the web; cite addresses.",
         WebSearchArguments,
         run,
         effect="reads_world",
+        objection=lambda arguments, context: search_objection(arguments.query, context),
     )
 
 
@@ -105,12 +91,14 @@ def fetch_tool(fetch: Fetch, blobs: Blobs, clock: Clock) -> Tool[WebFetchArgumen
         url, part = arguments.url.strip(), arguments.part
         page = await _page_in_view(context, url, blobs) if part > 1 else None
         if page is None:
-            check = outgoing_check(context)
-            refusal = await anyio.to_thread.run_sync(check.address_refusal, url)
-            if refusal is not None:
-                raise FetchFailed(f"this address is not fetched: {refusal}")
             page = _Page(await fetch(url, is_readable), format_time(clock.now()))
         return await _page_outcome(page, part, context, blobs)
+
+    async def objection(arguments: WebFetchArguments, context: ToolContext) -> str | None:
+        url = arguments.url.strip()
+        if arguments.part > 1 and await _page_in_view(context, url, blobs) is not None:
+            return None
+        return await address_objection(url, context)
 
     return Tool(
         "web.fetch",
@@ -118,6 +106,7 @@ def fetch_tool(fetch: Fetch, blobs: Blobs, clock: Clock) -> Tool[WebFetchArgumen
         WebFetchArguments,
         run,
         effect="reads_world",
+        objection=objection,
     )
 
 
@@ -167,7 +156,8 @@ async def _keep(data: bytes, blobs: Blobs) -> str:
 async def _page_in_view(context: ToolContext, url: str, blobs: Blobs) -> _Page | None:
     """Return the newest page in view that was read from an address, as it was fetched then."""
     for entry in reversed(context.memory.fold.window.conversation()):
-        if entry.kind != "tool_result" or is_erased(entry):
+        # A page that a person approved came back in a message.
+        if is_erased(entry):
             continue
         for kept in attachments_in(entry.meta):
             data = await blobs.get(kept.blob or "") if kept.url == url else None
@@ -177,40 +167,10 @@ async def _page_in_view(context: ToolContext, url: str, blobs: Blobs) -> _Page |
     return None
 
 
-def outgoing_check(context: ToolContext) -> OutgoingCheck:
-    """Return the check of what a call sends out."""
-    memory = context.memory_seen
-    entries = [*context.memory.fold.window.conversation(), *context.answered_messages]
-    own, outside, hits = [], [], []
-    for entry in {entry.id: entry for entry in entries if not is_erased(entry)}.values():
-        content = str(entry.payload.get("content") or "")
-        if entry.kind == "message" and entry_origin(entry) in OWN_WORDS:
-            own.append(sender_text(entry))
-            outside += third_party_texts(entry)
-        elif entry.kind == "tool_result" and entry.meta.get(FROM_OUTSIDE) is True:
-            outside.append(content)
-            if entry.payload.get("name") == _SEARCH.replace(".", "_"):
-                hits += _hit_addresses(content)
-    known = [fact.text for fact in context.memory.facts()]
-    known += [memory.long_term, memory.shared, memory.reference]
-    known += [note.content for note in memory.dailies]
-    return OutgoingCheck(memory_lines(known), own, outside, frozenset(hits))
-
-
 def _hit_text(number: int, hit: SearchHit) -> str:
     date = f" ({hit.date})" if hit.date else ""
-    lines = [f"{number}. {hit.title or hit.address}{date}", f"{_ADDRESS_INDENT}{hit.address}"]
-    return "\n".join([*lines, *([f"{_ADDRESS_INDENT}{hit.text}"] if hit.text else [])])
-
-
-def _hit_addresses(content: str) -> list[str]:
-    """Return the addresses of the hits in a search's result: each stands below a title."""
-    lines = content.splitlines()
-    return [
-        below.strip()
-        for title, below in pairwise(lines)
-        if title[:1].isdigit() and below.startswith(_ADDRESS_INDENT)
-    ]
+    lines = [f"{number}. {hit.title or hit.address}{date}", f"{ADDRESS_INDENT}{hit.address}"]
+    return "\n".join([*lines, *([f"{ADDRESS_INDENT}{hit.text}"] if hit.text else [])])
 
 
 def web_tools(

@@ -74,6 +74,10 @@ class WaitingCallModel(ReadModel):
     foreign: tuple[str, ...] = Field(
         description="What the model had in view that is not the person's own words."
     )
+    labels: tuple[str, ...] = Field(description="Where each argument comes from.")
+    reasons: tuple[str, ...] = Field(
+        description="Why it waits although the owner allowed the tool; empty if each call does."
+    )
     expires: str = Field(description="When it counts as denied, ISO 8601.")
 
 
@@ -133,6 +137,8 @@ async def waiting_calls(tape: TapeService) -> tuple[WaitingCallModel, ...]:
             tool=call.tool,
             arguments=call.arguments,
             foreign=call.foreign,
+            labels=tuple(label.line() for label in call.labels),
+            reasons=call.reasons,
             expires=format_time(call.expires),
         )
         for call in fold.pending_calls.waiting

@@ -1,6 +1,7 @@
 """Records of facts, compartments and episodes, their JSON and their folds; almost all pure."""
 
 __all__ = [
+    "argument_labels",
     "attachments",
     "compartment_records",
     "compartments",
@@ -13,6 +14,7 @@ __all__ = [
     "fact_fold",
     "fact_slot",
     "fact_undo",
+    "outside_text",
     "pasted_text",
     "pending_calls",
     "problem_lookup",

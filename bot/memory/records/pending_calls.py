@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from bot.core.clock import format_time, parse_time
+from bot.memory.records.argument_labels import ArgumentLabel, labels_from_json
 from bot.memory.records.attachments import EntryAttachment, attachment_record
 from bot.memory.records.conversation_entries import AUTOMATION
 from bot.memory.records.tombstones import ERASED_TEXT
@@ -42,6 +43,9 @@ class PendingCall:
         foreign: What was in view and is not the person's own words, for people.
         expires: When it counts as denied; aware.
         cost: US dollars that it costs.
+        labels: Where its arguments come from.
+        reasons: Why it waits although the owner allowed the tool, for people.
+        answers: Ids of the messages that the turn answered.
         entry: Id of the ``tool.pending`` entry; 0 before it is appended.
         decision: What was decided; None while it waits.
         decided_entry: Id of the ``tool.decided`` entry.
@@ -56,6 +60,9 @@ class PendingCall:
     foreign: tuple[str, ...]
     expires: datetime
     cost: float = 0.0
+    labels: tuple[ArgumentLabel, ...] = ()
+    reasons: tuple[str, ...] = ()
+    answers: tuple[int, ...] = ()
     entry: int = 0
     decision: Decision | None = None
     decided_entry: int = 0
@@ -91,7 +98,7 @@ class PendingCalls:
         """Apply one entry."""
         if entry.kind != "event":
             return
-        if entry.name == TOOL_PENDING and (call := _parse_call(entry)) is not None:
+        if entry.name == TOOL_PENDING and (call := parse_pending(entry)) is not None:
             self.calls.setdefault(call.number, call)
             return
         if entry.name not in (TOOL_DECIDED, TOOL_STARTED, TOOL_RESULT):
@@ -147,6 +154,9 @@ def pending_entry(call: PendingCall, *, call_id: str, turn: str) -> TapeEntry:
             "expires": format_time(call.expires),
             "call_id": call_id,
             **({"cost": call.cost} if call.cost else {}),
+            **({"labels": [one.as_json() for one in call.labels]} if call.labels else {}),
+            **({"reasons": list(call.reasons)} if call.reasons else {}),
+            "answers": list(call.answers),
         },
         turn=turn,
     )
@@ -228,7 +238,10 @@ def describe_call_event(entry: TapeEntry) -> str | None:
     """Describe one of these events in a sentence; None for any other entry."""
     data, number = entry.data, entry.data.get("number")
     if entry.name == TOOL_PENDING:
-        return f"Call {number} waits for a yes: {data.get('tool')}({data.get('arguments')})"
+        shown = f"Call {number} waits for a yes: {data.get('tool')}({data.get('arguments')})"
+        return "\n".join(
+            [shown, *(f"- {one.line()}" for one in labels_from_json(data.get("labels")))]
+        )
     if entry.name == TOOL_DECIDED:
         told = {"yes": "was approved", "no": "was denied", "expired": "was not answered in time"}
         by = f" by {data['by']}" if data.get("by") else ""
@@ -245,7 +258,7 @@ def _cause(call: PendingCall) -> dict[str, object]:
     return {"kind": "trigger", "name": f"approval {call.number}", "entry": call.entry}
 
 
-def _parse_call(entry: TapeEntry) -> PendingCall | None:
+def parse_pending(entry: TapeEntry) -> PendingCall | None:
     """Return the call of a ``tool.pending`` event; None if it is malformed."""
     data = entry.data
     number, tool, arguments = (data.get(key) for key in ("number", "tool", "arguments"))
@@ -254,6 +267,8 @@ def _parse_call(entry: TapeEntry) -> PendingCall | None:
         return None
     if not (isinstance(tool, str) and isinstance(arguments, str)):
         return None
+    answers = data.get("answers")
+    answers = answers if isinstance(answers, list) else []
     if ERASED_TEXT in arguments:
         # A call whose words a person had erased must not run with what is left of them.
         return None
@@ -266,6 +281,9 @@ def _parse_call(entry: TapeEntry) -> PendingCall | None:
         _texts(data.get("foreign")),
         expires,
         cost if isinstance(cost := data.get("cost"), (int, float)) else 0.0,
+        labels_from_json(data.get("labels")),
+        _texts(data.get("reasons")),
+        tuple(one for one in answers if type(one) is int),
         entry.id,
     )
 

@@ -51,6 +51,9 @@ PRIVATE_PROBLEM = (
 )
 """Reason why something is not learned."""
 
+BELIEFS_HEADING = "Beliefs:\n"
+"""What precedes the beliefs in the reference that the prompt shows."""
+
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 _MOVED = "this chat was joined with another, or parted from it, just now: look again, and try again"
@@ -243,7 +246,7 @@ class LongTermMemory:
             values = render_prompt_references(
                 readable_references(*scopes), timezone=self.zone.timezone
             )
-            texts = (values, beliefs and f"Beliefs:\n{beliefs}")
+            texts = (values, beliefs and f"{BELIEFS_HEADING}{beliefs}")
             self._reference = (held, "\n".join(filter(None, texts)))
         return self._reference[1]
 

@@ -8,7 +8,9 @@ from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandReply
 from bot.bus import ReceivedMessage
 from bot.core.errors import ConsolidationFailed, ModelError
+from bot.memory.records.attachments import one_line
 from bot.memory.records.event_names import HISTORY_EVENT
+from bot.memory.records.outside_text import typed_words
 from bot.memory.records.transcript import render_transcript
 from bot.runtime.sessions.session import Session
 from bot.runtime.sessions.writer import SessionWriter
@@ -56,11 +58,18 @@ class NewSession:
             return
         self._session.cancel_background_work()
         with anyio.CancelScope(shield=True):
+            outside = self._session.fold.outside
+            own_words_only = now and bool(outside.since) and not outside.speaker
             await self._writer.start_session(
                 self._delivery,
                 self._parsed,
-                summary=await phase_summary(self._session, consolidated=not now),
+                summary=(
+                    own_words_summary(self._session)
+                    if own_words_only
+                    else await phase_summary(self._session, consolidated=not now)
+                ),
                 reason="/new now" if now else "/new",
+                own_words_only=own_words_only,
             )
             self._answered = True
 
@@ -89,6 +98,16 @@ class NewSession:
             await consolidator.record_failure(error, why)
             return why
         return None
+
+
+def own_words_summary(session: Session) -> str:
+    """Return a person's last words of this phase: what the model wrote could repeat text from outside."""
+    spoken = [words for one in session.fold.window.conversation() if (words := typed_words(one))]
+    lines = [f"- {one_line(words, _QUOTED_LENGTH)}" for words in spoken[-_QUOTED_LINES:]]
+    told = (
+        "The conversation had text from outside in it, so only the user's own words are kept here"
+    )
+    return "\n".join([f"{told}:", *lines]) if lines else f"{told}."
 
 
 async def phase_summary(session: Session, *, consolidated: bool) -> str:

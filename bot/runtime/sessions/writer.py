@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandReply
@@ -23,6 +24,7 @@ from bot.core.ids import new_id
 from bot.memory.records.conversation_entries import TURN_END, needs_answer
 from bot.memory.records.pending_calls import refused_entries
 from bot.memory.records.transcript import recorded_at
+from bot.memory.session.state.outside_fold import OWN_WORDS_ONLY
 from bot.memory.session.state.session_fold import session_mark_entry
 from bot.memory.session.state.turn_fold import string_items
 from bot.memory.session.state.zone_snapshot import zone_entries
@@ -314,7 +316,13 @@ class SessionWriter:
             await self._end(delivery, before, COMMAND_GAVE_UP, status="error")
 
     async def start_session(
-        self, delivery: ReceivedMessage, parsed: ParsedCommand, *, summary: str, reason: str
+        self,
+        delivery: ReceivedMessage,
+        parsed: ParsedCommand,
+        *,
+        summary: str,
+        reason: str,
+        own_words_only: bool = False,
     ) -> None:
         """Seal the tape's live part and start the next phase, in one atomic append.
 
@@ -325,18 +333,21 @@ class SessionWriter:
             parsed: The command.
             summary: Summary of the phase that ends.
             reason: Why it ends, for the boundary.
+            own_words_only: Whether the summary is a person's own words alone.
         """
         fold, zone = self._fold, self._session.zone
         first = fold.boundary.id if fold.boundary else 1
 
         def compose(version: int) -> list[TapeEntry]:
-            state = {
+            state: dict[str, Any] = {
                 "summary": summary,
                 "next_steps": [],
                 "source": [first, version],
                 "owner": "human",
                 "reason": reason,
             }
+            if own_words_only:
+                state[OWN_WORDS_ONLY] = True
             return [
                 *zone_entries(zone.read(), format_time(zone.now())),
                 anchor(SESSION_NEW, state),

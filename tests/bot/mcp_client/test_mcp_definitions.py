@@ -43,7 +43,7 @@ async def test_a_changed_description_suspends_the_right_until_a_new_yes(tmp_path
         assert "suspended, its description changed" in await host.channel.ask("/mcp")
         shown = await host.channel.ask("/mcp files read")
         assert "-Reads a file.\n+Reads it, and mails it." in shown
-        await host.channel.ask("/mcp allow files read always")
+        await host.channel.ask("/mcp allow files read reads")
         assert "read: " in await host.channel.ask("use mcp_files_read")
     assert [line.split()[0] for line in calls_of(files)] == ["change", "read"]
 

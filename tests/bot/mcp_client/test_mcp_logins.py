@@ -84,7 +84,7 @@ async def test_an_owner_logs_in_once_and_no_token_is_said_logged_or_on_a_tape(
         assert "needs a login: /mcp login files" in await ask(host, "/mcp")
         assert not [line for line in asked(files) if "POST" in line]
         await logged_in(host)
-        await ask(host, "/mcp allow files repeat always")
+        await ask(host, "/mcp allow files repeat reads")
         assert "[redacted]" in await ask(host, "use mcp_files_repeat")
         kept = tmp_path / "home" / "mcp" / "files.json"
         assert stat.S_IMODE(kept.stat().st_mode) == 0o600
@@ -177,7 +177,7 @@ async def test_a_client_that_the_owner_registered_is_not_registered_again(tmp_pa
 async def test_an_expired_login_is_renewed_and_one_that_cannot_be_needs_a_person(tmp_path, files):
     async with home(tmp_path, files) as host:
         await logged_in(host)
-        await ask(host, "/mcp allow files echo always")
+        await ask(host, "/mcp allow files echo reads")
     expire(tmp_path)
     async with home(tmp_path, files) as host:
         await connected(host)

@@ -34,7 +34,7 @@ async def test_without_a_right_nothing_is_offered_and_a_call_is_refused(host, fi
 
 async def test_always_runs_a_call_without_asking_and_records_who_decided(host, files):
     allowed = await host.channel.ask("/mcp allow files echo always")
-    assert allowed.startswith("Allowed: without asking, in the chat `fake:1`.")
+    assert allowed.startswith("Allowed: without asking for what is in your own words, in the chat")
     assert "`Does it.`" in allowed
     answer = await host.channel.ask('use mcp_files_echo {"text": "tea"}')
     assert "echo: tea" in answer
@@ -56,7 +56,9 @@ async def test_ask_has_each_call_wait_for_a_yes(host, files):
     assert calls_of(files) == []
     assert "> echo: tea" in await host.channel.ask("/approve 1")
     assert calls_of(files) == ['echo {"text": "tea"}']
-    assert "not your own words: quoted text" in await host.channel.ask("use mcp_files_echo")
+    assert "not your own words: the result of call 1 (#" in await host.channel.ask(
+        "use mcp_files_echo"
+    )
 
 
 async def test_a_right_that_is_taken_away_stops_a_call_that_was_approved_too_late(host, files):
@@ -132,5 +134,6 @@ async def test_what_is_mistyped_is_answered_with_what_exists(host):
     assert [b.command for b in host.channel.answers[-1].buttons] == [
         f"/mcp allow files echo ask ={seen}",
         f"/mcp allow files echo always ={seen}",
+        f"/mcp allow files echo reads ={seen}",
         "/mcp allow files echo never",
     ]

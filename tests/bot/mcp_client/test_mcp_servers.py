@@ -44,9 +44,9 @@ def files(tmp_path):
     return folder
 
 
-async def allow(host, *tools, server="files"):
+async def allow(host, *tools, server="files", how="reads"):
     for name in tools:
-        answer = await host.channel.ask(f"/mcp allow {server} {name} always everybody")
+        answer = await host.channel.ask(f"/mcp allow {server} {name} {how} everybody")
         assert answer.startswith("Allowed"), answer
 
 
@@ -84,7 +84,8 @@ async def test_a_call_that_hangs_ends_in_time_and_the_server_stays(tmp_path, fil
 
 async def test_stopping_a_turn_stops_its_call(tmp_path, files):
     async with talk(tmp_path / "home", files=stdio_server(files)) as host:
-        await allow(host, "hang", "echo")
+        await allow(host, "hang", how="always")
+        await allow(host, "echo")
         await host.channel.send("use mcp_files_hang")
         await until(lambda: calls_of(files))
         await host.channel.ask("/stop")

@@ -4,6 +4,7 @@ __all__ = [
     "context_window",
     "fact_markdown",
     "fold_loader",
+    "outside_fold",
     "session_fold",
     "turn_fold",
     "zone",

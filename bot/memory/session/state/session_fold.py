@@ -27,6 +27,7 @@ from bot.memory.session.state.context_window import (
     WindowFold,
     WindowPosition,
 )
+from bot.memory.session.state.outside_fold import OutsideFold
 from bot.memory.session.state.turn_fold import (
     OpenTurn,
     TurnFold,
@@ -76,6 +77,7 @@ class Pointers(BaseModel):
         calls: Ids of the entries of calls that wait for a decision or a result.
         schedules: Defining entry and next instant of each schedule; see ``ScheduleFold.pointers``.
         preset: Name of the model preset that the chat chose; empty for none.
+        outside: Where text from outside began; see ``OutsideFold.pointers``.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -107,6 +109,7 @@ class Pointers(BaseModel):
     calls: list[int] = []
     schedules: dict[str, Any] = {}
     preset: str = ""
+    outside: list[Any] | None = None
 
 
 @dataclass(slots=True)
@@ -127,6 +130,7 @@ class SessionFold:
         schedules: Reminders and tasks, the time zone and quiet hours.
         version: Id of the last entry applied.
         chosen_preset: Name of the model preset that the chat chose; empty for the default.
+        outside: Where text from outside began.
     """
 
     window: WindowFold
@@ -143,6 +147,7 @@ class SessionFold:
     schedules: ScheduleFold = field(default_factory=ScheduleFold)
     version: int = 0
     chosen_preset: str = ""
+    outside: OutsideFold = field(default_factory=OutsideFold)
 
     @property
     def compartments(self) -> Compartments:
@@ -174,6 +179,7 @@ class SessionFold:
         self.facts.apply(entry)
         self.pending_calls.apply(entry)
         self.schedules.apply(entry)
+        self.outside.apply(entry, unconsolidated=self.window.unconsolidated > 0)
         if entry.is_boundary:
             self.boundary = entry
             self._freeze()
@@ -232,6 +238,7 @@ class SessionFold:
             "turns": turns.turn_count,
             "prompt": list(turns.last_prompt),
             "prompt_tokens": turns.last_prompt_tokens,
+            "outside": self.outside.pointers(),
             **_owed(turns),
         }
         if self.home_scope:
@@ -291,6 +298,7 @@ class SessionFold:
         self.pending_calls = PendingCalls.of_entries(found[one] for one in pointers.calls)
         self.schedules = ScheduleFold.restored(pointers.schedules, found)
         self.chosen_preset = pointers.preset
+        self.outside = OutsideFold.restored(pointers.outside, pointers.at)
         self.version = pointers.at
 
 

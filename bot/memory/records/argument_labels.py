@@ -1,0 +1,90 @@
+"""Labels of a call's arguments: where each value comes from, as the tape records it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from typing import Any
+
+
+class Origin(IntEnum):
+    """Where a value comes from, weakest first.
+
+    Attributes:
+        OUTSIDE: Text from outside could have shaped it.
+        MODEL: The model wrote it, and nothing from outside was in view.
+        MEMORY: It stands in words that a fact rests on.
+        PERSON: It stands in the own words of a person who is answered.
+        OWNER: Likewise, of an owner of the bot.
+    """
+
+    OUTSIDE = 0
+    MODEL = 1
+    MEMORY = 2
+    PERSON = 3
+    OWNER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentLabel:
+    """The label of one argument.
+
+    Attributes:
+        name: The argument's name.
+        role: What it is to the call, such as ``recipient``.
+        origin: The weakest origin of its values.
+        sensitive: Whether it must stand in a person's own words.
+        entry: Id of the entry on this tape that the value stands in; 0 if in none.
+    """
+
+    name: str
+    role: str
+    origin: Origin
+    sensitive: bool = True
+    entry: int = 0
+
+    @property
+    def is_said(self) -> bool:
+        """Whether a person said the value."""
+        return self.origin >= Origin.MEMORY
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the label as JSON."""
+        return {**asdict(self), "origin": self.origin.name.lower()}
+
+    def describe(self) -> str:
+        """Return where the value comes from, for people."""
+        at = f" (#{self.entry})" if self.entry else ""
+        if self.origin is Origin.OUTSIDE and at:
+            return f"from outside, not from whoever asked{at}"
+        told = {
+            Origin.OUTSIDE: "not in the words of whoever asked",
+            Origin.MODEL: "written by the model",
+            Origin.MEMORY: f"in words that memory rests on{at}",
+            Origin.PERSON: f"in the words of whoever asked{at}",
+            Origin.OWNER: f"in an owner's words{at}",
+        }
+        return told[self.origin]
+
+    def line(self) -> str:
+        """Return the label as a line for people."""
+        role = f" ({self.role})" if self.role not in ("", "value", self.name) else ""
+        return f"{self.name}{role}: {self.describe()}"
+
+
+def labels_from_json(record: object) -> tuple[ArgumentLabel, ...]:
+    """Read a list of labels; leave out malformed ones."""
+    items: Iterable[object] = record if isinstance(record, list) else ()
+    return tuple(label for label in map(_label, items) if label is not None)
+
+
+def _label(record: object) -> ArgumentLabel | None:
+    if not isinstance(record, dict):
+        return None
+    name, role, entry = record.get("name"), record.get("role"), record.get("entry")
+    origin = {one.name.lower(): one for one in Origin}.get(str(record.get("origin")))
+    if not isinstance(name, str) or not isinstance(role, str) or origin is None:
+        return None
+    sensitive = record.get("sensitive") is not False
+    return ArgumentLabel(name, role, origin, sensitive, entry if type(entry) is int else 0)

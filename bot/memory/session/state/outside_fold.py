@@ -1,0 +1,104 @@
+"""Fold whether text from outside could have shaped what a conversation shows the model. Pure.
+
+Rule 1: once text from outside is on the tape, whatever the model writes may repeat it: answers,
+    summaries, notes. So a window that moves on does not end it.
+Rule 2: it ends with a reset, and with a new phase whose summary is a person's own words alone.
+Rule 3: in a group, the words of several people are outside for each other.
+Rule 4: what was looked up for a step, such as recalled passages, is from the whole tape. So is what
+    returns with a problem, and a summary of messages from before the phase.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bot.memory.records.conversation_entries import (
+    LOOP_STEP,
+    joined_message_ids,
+    switched_problem,
+)
+from bot.memory.records.event_names import HISTORY_EVENT
+from bot.memory.records.outside_text import outside_texts
+from bot.memory.records.transcript import sender_id
+from bot.tape.entries import SESSION_FORK, SESSION_NEW, TapeEntry
+
+OWN_WORDS_ONLY = "own_words_only"
+"""Key in the state of a new phase whose summary is a person's own words alone."""
+
+
+@dataclass(slots=True)
+class OutsideFold:
+    """Where text from outside began.
+
+    Attributes:
+        first: Id of the first entry with such text on the tape; 0 if there is none.
+        since: Id of the first entry that could have shaped what is in view; 0 if there is none.
+        speaker: Id of the last group member who spoke; empty in a private chat.
+        phase: Id of the boundary that last ended it, if a summary of what lies before may follow;
+            otherwise 0.
+    """
+
+    first: int = 0
+    since: int = 0
+    speaker: str = ""
+    phase: int = 0
+
+    def apply(self, entry: TapeEntry, *, unconsolidated: bool = False) -> None:
+        """Apply one entry.
+
+        Args:
+            entry: The entry.
+            unconsolidated: Whether messages before it are not yet summarised.
+        """
+        if entry.is_reset:
+            self.first, self.since, self.speaker, self.phase = 0, 0, "", 0
+        elif entry.is_boundary and entry.name == SESSION_NEW:
+            if entry.data.get(OWN_WORDS_ONLY) is True:
+                self.since, self.phase = 0, entry.id if unconsolidated else 0
+        elif self._brings_outside(entry):
+            self.mark(entry.id)
+
+    def _brings_outside(self, entry: TapeEntry) -> bool:
+        if self._another_speaks(entry) or (entry.is_boundary and entry.name == SESSION_FORK):
+            return True
+        if self.since:
+            return False
+        return bool(outside_texts(entry)) or (self.first > 0 and self._brings_back(entry))
+
+    def _brings_back(self, entry: TapeEntry) -> bool:
+        """Return whether an entry brings back what was said before the phase."""
+        if entry.kind == "event" and entry.name == HISTORY_EVENT:
+            covered = entry.data.get("range")
+            first = covered[0] if isinstance(covered, list) and covered else 0
+            return type(first) is not int or first < self.phase
+        looked_up = entry.name == LOOP_STEP and bool(entry.data.get("extra"))
+        return looked_up or bool(joined_message_ids(entry)) or switched_problem(entry) is not None
+
+    def mark(self, entry: int) -> None:
+        """Note that an entry brought in text from outside."""
+        self.first = self.first or entry
+        self.since = self.since or entry
+
+    def _another_speaks(self, entry: TapeEntry) -> bool:
+        if entry.kind != "message" or entry.meta.get("private") is not False:
+            return False
+        before, self.speaker = self.speaker, sender_id(entry) or self.speaker
+        return before not in ("", self.speaker)
+
+    def pointers(self) -> list[Any]:
+        """Return the state as JSON."""
+        return [self.first, self.since, self.speaker, self.phase]
+
+    @classmethod
+    def restored(cls, pointers: list[Any] | None, at: int) -> OutsideFold:
+        """Return the state of pointers; older ones do not say it, and count as marked.
+
+        Args:
+            pointers: The state; None if it was not recorded.
+            at: Id of the last entry applied.
+        """
+        if pointers is None:
+            return cls(at, at)
+        first, since, speaker, phase = pointers
+        return cls(int(first), int(since), str(speaker), int(phase))
