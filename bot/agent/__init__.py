@@ -8,6 +8,7 @@ __all__ = [
     "commands",
     "consolidation",
     "context",
+    "files",
     "foreign_text",
     "request_builder",
     "request_reconstruction",

@@ -8,6 +8,7 @@ from datetime import tzinfo
 
 from bot.agent.approvals import Approvals
 from bot.agent.context import ContextBuilder
+from bot.agent.files.service import FileService
 from bot.agent.skills.skill_library import SkillLibrary
 from bot.agent.spending.spending import Spending
 from bot.agent.tools.registry import ToolRegistry
@@ -46,6 +47,7 @@ class Agent:
         presets: The models that chats may choose; None if there is only ``model``.
         preset: Name of the preset whose model this is; empty for the default.
         private: Whether nothing that this agent reads may leave the machine.
+        files: The folders of files; None if there are none.
     """
 
     model: Model
@@ -67,6 +69,7 @@ class Agent:
     presets: ModelPresets | None = None
     preset: str = ""
     private: bool = False
+    files: FileService | None = None
 
     def for_chat(self, chosen: str, *, private: bool) -> Agent:
         """Return the agent that runs a chat's turns.

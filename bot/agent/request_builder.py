@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +21,7 @@ from bot.memory.records.attachments import attachments_in
 from bot.memory.records.schedules import find_zone
 from bot.memory.records.transcript import is_automation, sender_id
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.recall import recallable_facts
+from bot.memory.session.recall import RecalledPassage, recallable_facts
 from bot.memory.session.scope.identities import identity_at
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone
@@ -33,6 +34,11 @@ _TAKEN_BACK = (
     "and save what holds):"
 )
 _MOST_TOLD = 5
+_FILE_WORDS = re.compile(
+    r"\b(?:files?|folders?|documents?|datei\w{0,2}|ordner|dokumente?|fichiers?|dossiers?|archivos?|carpetas?|documentos?"
+    r"|documenti?|cartella|plik\w{0,3}|файл\w{0,3}|папк\w{0,2}|pdf|docx|xlsx|csv|epub)\b|文件|ファイル|파일",
+    re.IGNORECASE,
+)
 _CLOSING = "This is the last step of this turn: no more tools; answer now with what is known."
 
 
@@ -134,9 +140,25 @@ class RequestBuilder:
             skills=bool(skills),
             scheduled=self.task == "schedule",
             private=private,
+            files=await self._has_files(),
         )
         always = tools.available_specs(available)
         return always if private else [*always, *await tools.source_specs(self.audience())]
+
+    async def _has_files(self) -> bool:
+        """Return whether files are kept here, were sent in view, or are spoken of."""
+        files = self.agent.files
+        if files is None or not files.is_on:
+            return False
+        if any(
+            file.blob
+            for entry in self.fold.window.conversation()
+            for file in attachments_in(entry.meta)
+        ):
+            return True
+        if any(map(speaks_of_files, self.answered_messages())):
+            return True
+        return bool(await files.folders.files(self.memory))
 
     def answered_messages(self) -> list[TapeEntry]:
         """Return the messages that the open turn answers or took in: any may have caused a call."""
@@ -249,6 +271,10 @@ class RequestBuilder:
             found.append(f"What was noted here before:\n{problem.summary}")
         return found
 
+    async def _find_in_files(self, words: str) -> list[RecalledPassage]:
+        files = self.agent.files
+        return [] if files is None else await files.folders.passages(self.memory, words)
+
     async def _passages(self, prompt: str, fold: SessionFold) -> list[str]:
         """Return passages for the newest message; many models would not search themselves."""
         agent = self.agent
@@ -267,8 +293,14 @@ class RequestBuilder:
             room=room,
             lives_on_it=lives_on_it,
             facts=lambda: recallable_facts(self.memory, agent.timezone, untold=True),
+            files=self._find_in_files,
             vectors=agent.searchable_vectors,
         )
+
+
+def speaks_of_files(entry: TapeEntry) -> bool:
+    """Return whether a message has a word for files, so that it may be about keeping one."""
+    return _FILE_WORDS.search(str(entry.payload.get("content") or "")) is not None
 
 
 def prompt_digest(prompt: str) -> str:

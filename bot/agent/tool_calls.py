@@ -339,6 +339,7 @@ class ToolCallRunner:
             audience=session.audience(),
             view=session.fold if session.task is not None else None,
             summaries=session.agent.builder.summaries,
+            files=None if session.agent.files is None else session.agent.files.folders,
         )
 
     def _spend(self, usage: Usage) -> None:
@@ -383,6 +384,10 @@ def _result(
         entry = entry.with_meta(**marks)
     if outcome.attachments:
         entry = entry.with_meta(attachments=list(map(attachment_record, outcome.attachments)))
+    if outcome.files:
+        entry = replace(
+            entry, payload={**entry.payload, "files": [list(pair) for pair in outcome.files]}
+        )
     return _with_question(entry, outcome)
 
 
@@ -395,6 +400,19 @@ def _with_question(entry: TapeEntry, outcome: ToolOutcome) -> TapeEntry:
         "buttons": [list(button) for button in outcome.buttons],
     }
     return replace(entry, payload={**entry.payload, **asking})
+
+
+def files_to_send(entries: Sequence[TapeEntry], turn: str) -> list[list[str]]:
+    """Return the files that a turn's tools send with its answer: names, and names of exports."""
+    results = [
+        entry
+        for entry in entries
+        if entry.kind == "tool_result"
+        and entry.meta.get("turn") == turn
+        and "files" in entry.payload
+    ]
+    pairs = [tuple(pair) for entry in results for pair in entry.payload["files"]]
+    return [list(pair) for pair in dict.fromkeys(pairs)]
 
 
 def pending_question(entries: Sequence[TapeEntry], turn: str) -> tuple[str, list[list[str]]]:

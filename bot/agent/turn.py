@@ -20,7 +20,7 @@ from bot.agent.request_builder import BuiltRequest, RequestBuilder, prompt_diges
 from bot.agent.schedules.due_tape import is_occurrence_id
 from bot.agent.spending.decision import LimitUse
 from bot.agent.spending.texts import notice_text
-from bot.agent.tool_calls import ToolCallRunner, pending_question
+from bot.agent.tool_calls import ToolCallRunner, files_to_send, pending_question
 from bot.agent.vision import unreadable_files_note
 from bot.core.errors import (
     BudgetReached,
@@ -398,6 +398,8 @@ class Turn:
             # Apart from the answer: people see it, and the model does not read it again each turn.
             asking = {QUESTION: asked, "buttons": buttons}
             entry = replace(entry, payload={**entry.payload, **asking})
+        if files := files_to_send(self._fold.window.entries, self.id):
+            entry = replace(entry, payload={**entry.payload, "files": files})
         try:
             await self._end([entry, self._step_event(reply, "answer")], "ok", newest=True)
         except _Edited:

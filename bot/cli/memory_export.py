@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import anyio
 import anyio.to_thread
 
+from bot.bus.media.blobs import Blobs, FolderBlobs
 from bot.cli.tape import printable
 from bot.core.clock import SystemClock, format_time
 from bot.core.errors import SettingsError
@@ -45,13 +46,21 @@ def export_memory(settings: Settings, session: str, to: Path | None = None) -> i
         path /= archive_name(session, format_time(now), now.astimezone(zone))
 
     async def write(store: TapeStore) -> ArchiveSummary:
-        return await write_archive(store, session, path.resolve(), zone, now)
+        return await write_archive(
+            store, session, path.resolve(), zone, now, blobs=local_blobs(settings)
+        )
 
     archive_summary = anyio.run(_reading, settings, write)
     print(
         f"{printable(str(archive_summary.path))}\t{archive_summary.facts} facts, {archive_summary.messages} messages"
     )
     return 0
+
+
+def local_blobs(settings: Settings) -> Blobs | None:
+    """Return the blobs of a home folder; None if they are in a database, and so not exported."""
+    folder = settings.home / "blobs"
+    return FolderBlobs(folder, clean=False) if settings.database_url is None else None
 
 
 def write_memory_files(settings: Settings, session: str, folder: Path) -> int:

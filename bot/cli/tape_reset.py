@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
+from bot.cli.memory_export import local_blobs
 from bot.cli.tape import printable
 from bot.core.clock import SystemClock, format_time
 from bot.core.errors import SettingsError, TapebotError, TapeNotFound
@@ -67,7 +68,9 @@ async def _export(settings: Settings, session: str, archive: bool) -> tuple[int,
         session_memory = await read_session_memory(store, session)
         folder = private_directory(settings.home / "exports")
         path = (folder / archive_name(session, format_time(now), now.astimezone(zone))).resolve()
-        archive_summary = await write_archive(store, session, path, zone, now)
+        archive_summary = await write_archive(
+            store, session, path, zone, now, blobs=local_blobs(settings)
+        )
         shared = await _shared_facts(store)
     said = f"{archive_summary.messages:,} messages, {archive_summary.history:,} history entries, {archive_summary.notes:,} daily notes"
     goes = "sealed: still read, searched and recalled" if archive else "dropped"

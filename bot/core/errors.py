@@ -26,6 +26,7 @@ TapebotError
 ├── PluginUnavailable        a plug-in cannot be loaded or used; the text names its package
 ├── FileUnavailable          an attachment cannot be fetched
 ├── InvalidRecurrence        a rule of times is malformed, or never matches
+├── FileRefused              a file cannot be kept, found or changed like that
 ├── FetchFailed              a web page or a search's results cannot be had
 ├── CodeNotRun               the sandbox for code cannot be built or used
 ├── ModelError
@@ -217,6 +218,10 @@ class BudgetReached(ModelError):
 
 class ScheduleRefused(TapebotError):
     """A schedule cannot be set or changed like that; the text says why."""
+
+
+class FileRefused(TapebotError):
+    """A file cannot be kept, found or changed like that; the text says why."""
 
 
 class McpUnavailable(TapebotError):

@@ -17,6 +17,7 @@ from bot.agent.approvals import Approvals
 from bot.agent.builtin_tools import builtin_tools
 from bot.agent.commands.approvals import ApprovalCommands
 from bot.agent.commands.builtin import builtin_commands
+from bot.agent.commands.files import files_command
 from bot.agent.commands.registry import Command, CommandRegistry
 from bot.agent.commands.skills import skills_command
 from bot.agent.consolidation.policy import ConsolidationPolicy
@@ -25,6 +26,7 @@ from bot.agent.skills.skill_library import SkillLibrary
 from bot.agent.skills.skill_sources import SkillFetcher
 from bot.agent.spending.metered_model import MeteredModel
 from bot.agent.spending.spending import Spending
+from bot.agent.tools.files import file_tools
 from bot.agent.tools.registry import Tool, ToolRegistry
 from bot.agent.views.registry import DEFAULT_BUILDER
 from bot.agent.workspace_files import WorkspaceFiles
@@ -43,6 +45,8 @@ from bot.mcp_client.settings import McpServer
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.vector_index import VectorIndex
 from bot.offline.model import OfflineModel
+from bot.runtime.app.file_services import make_file_services
+from bot.runtime.app.residual_files import ResidualFiles
 from bot.runtime.app.scheduler import Scheduler
 from bot.runtime.sessions.erasure import EraseResidualFiles, erase_no_files
 from bot.runtime.sessions.services import SessionServices
@@ -172,6 +176,7 @@ async def session_host(
     schedules: bool = False,
     presets: ModelPresets | None = None,
     mcp: Mapping[str, McpServer] | None = None,
+    files_mb: int = 0,
 ) -> AsyncIterator[Host]:
     """Run tapes, bus and sessions with this model; an existing folder is continued.
 
@@ -194,6 +199,7 @@ async def session_host(
         schedules: Whether the scheduler runs, so that reminders and tasks come when they are due.
         presets: Models to choose from; the first should be ``model``.
         mcp: MCP servers by name; they are reached by the machine's clock.
+        files_mb: Megabytes of files that a person or group can keep; 0 keeps none.
 
     Yields:
         The running host.
@@ -243,6 +249,8 @@ async def session_host(
         ],
     )
     services = replace(services, erase_residual_files=traces(bus), memory_files=files)
+    if files_mb:
+        services = _with_files(folder, services, bus, files_mb, tools)
     supervisor = Supervisor(services)
     channel = FakeChannel(seen.channel("fake"), now=clock.now)
     scheduler = Scheduler(store, seen, clock) if schedules else None
@@ -310,6 +318,38 @@ def _services(
         archive_timeout=bounds.archive_timeout,
         idle_seconds=bounds.idle_seconds,
         group_context=bounds.group_context,
+    )
+
+
+def _with_files(
+    folder: Path,
+    services: SessionServices,
+    bus: LocalBus,
+    files_mb: int,
+    tools: Sequence[Tool[Any]],
+) -> SessionServices:
+    """Return services with folders of files, whose blobs are in the folder."""
+    blobs = FolderBlobs(folder / "blobs")
+    erase = ResidualFiles(folder, bus, blobs).erase
+    files = make_file_services(
+        folder,
+        services.store,
+        blobs,
+        max_bytes=files_mb * 1_000_000,
+        erase_blobs=erase,
+        memory_files=services.memory_files,
+    )
+    agent = replace(services.agent, files=files.service)
+    own = [*builtin_tools(agent), *file_tools(files.service), *tools]
+    approvals = services.approvals.commands()
+    return replace(
+        services,
+        agent=replace(agent, tools=ToolRegistry(own)),
+        commands=builtin_commands([*approvals, files_command(files.service)]),
+        erase_residual_files=erase,
+        sent_files=files.sent,
+        archive=MemoryArchives(services.store, folder / "exports", agent.timezone, blobs).write,
+        memory_files=files.derived,
     )
 
 

@@ -21,6 +21,7 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
+from bot.bus.media.blobs import Blobs
 from bot.core.clock import SystemClock
 from bot.core.errors import TapeWriteError
 from bot.core.files import PRIVATE_FILE, private_directory
@@ -37,6 +38,8 @@ from bot.memory.session.bus.shared_reference import (
     current_references,
     sort_references,
 )
+from bot.memory.session.file_folder import FileFolders, folder_tapes_of, listing
+from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.scope.scope_memory import ScopeKind, ScopeMemory
 from bot.memory.session.state.session_fold import SCOPE_EVENT
 from bot.memory.session.state.zone_snapshot import (
@@ -71,10 +74,12 @@ problems.md         current and past problems: names, states, summaries, notes
 decisions.jsonl     every change of these, with its reason and author; a line each
 conversation.md     all messages, for reading
 conversation.jsonl  all entries, for programs; `tapebot import jsonl` reads it
-
+{files}
 Times are in {timezone}, except in the files for programs, where they are in UTC.
 `tapebot import nanobot FOLDER` reads MEMORY.md, HISTORY.md and the notes from the unpacked folder.
 """
+
+_FILES_LINE = "files/              the files that are kept here\n"
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
 _LONGEST_NAME = 60
@@ -99,11 +104,13 @@ class MemoryArchives:
         store: The tape store; another process may be writing to it.
         folder: The folder of archives; created if it does not exist.
         timezone: Timezone of displayed times.
+        blobs: Stores the bytes of kept files; None leaves them out.
     """
 
     store: TapeStore
     folder: Path
     timezone: tzinfo
+    blobs: Blobs | None = None
 
     async def write(self, session: str, key: str, moment: datetime) -> ArchiveSummary:
         """Write a session's archive; the same key on the same day replaces the earlier file.
@@ -122,7 +129,9 @@ class MemoryArchives:
         path = self.folder / archive_name(session, key, moment.astimezone(self.timezone))
         try:
             await anyio.to_thread.run_sync(private_directory, self.folder)
-            archive_summary = await write_archive(self.store, session, path, self.timezone, moment)
+            archive_summary = await write_archive(
+                self.store, session, path, self.timezone, moment, blobs=self.blobs
+            )
             await anyio.to_thread.run_sync(_keep_newest, self.folder, session)
         except OSError as error:
             raise TapeWriteError(f"{path.name} could not be written ({error.strerror})") from error
@@ -156,9 +165,15 @@ def _keep_newest(folder: Path, session: str) -> None:
 
 
 async def write_archive(
-    store: TapeStore, session: str, path: Path, timezone: tzinfo, moment: datetime
+    store: TapeStore,
+    session: str,
+    path: Path,
+    timezone: tzinfo,
+    moment: datetime,
+    *,
+    blobs: Blobs | None = None,
 ) -> ArchiveSummary:
-    """Write all memory of a session to a file; needs memory for one batch of entries.
+    """Write all memory of a session to a file; needs memory for one batch of entries, or one file.
 
     Args:
         store: The tape store; may be read-only.
@@ -166,18 +181,21 @@ async def write_archive(
         path: The file, readable only by its owner; after a crash it is complete or unchanged.
         timezone: Timezone of displayed times.
         moment: The current time; timezone-aware.
+        blobs: Stores the bytes of kept files; None leaves them out.
 
     Raises:
         TapeNotFound: There is no such session.
         OSError: The storage failed; the file at the path is unchanged.
     """
     session_memory = await read_session_memory(store, session)
+    files = [] if blobs is None else await _folder(store, session_memory.home, blobs)
     counted = _Counted()
     local = moment.astimezone(timezone)
     readme = _README.format(
         session=session,
         moment=f"{local:%Y-%m-%d %H:%M}",
         timezone=getattr(timezone, "key", timezone),
+        files=_FILES_LINE if files else "",
     )
     members: list[tuple[str, Pieces]] = [
         ("README.txt", _text(readme)),
@@ -195,6 +213,7 @@ async def write_archive(
         ("decisions.jsonl", _decisions(store, session_memory)),
         ("conversation.md", _transcript(store, session_memory, timezone)),
         ("conversation.jsonl", _conversation(store, session_memory)),
+        *files,
     ]
     size = await _zipped(path, members, local)
     return ArchiveSummary(
@@ -204,7 +223,21 @@ async def write_archive(
         counted.history,
         len(session_memory.notes),
         counted.messages,
+        len(files),
     )
+
+
+async def _folder(store: TapeStore, home: str, blobs: Blobs) -> list[tuple[str, Pieces]]:
+    """Return the files of a scope's folder, as members of the archive."""
+    linker = ScopeRegistry(store, SystemClock()).identity_linker
+    await linker.open()
+    folders = FileFolders(store)
+    folds = [await folders.tape(tape).open() for tape in folder_tapes_of(home, linker.people)]
+    return [(f"files/{name}", _bytes(blobs, file.blob)) for name, file in listing(folds).items()]
+
+
+async def _bytes(blobs: Blobs, name: str) -> Pieces:
+    yield await blobs.get(name) or b""
 
 
 async def history_pieces(

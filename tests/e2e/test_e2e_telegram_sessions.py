@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
+from office_files import SHEETS
 
 from bot.bus import AccessDecision, AccessRequest
 from bot.bus.media.attachments import AttachmentService
@@ -14,7 +15,7 @@ from bot.bus.media.blobs import FolderBlobs
 from bot.llm.base import CapabilityProfile, ModelRequest
 from bot.memory.records.conversation_entries import TURN_END
 from bot.testing.host import Host, HostLimits, session_host
-from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
+from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
 from channels.base import ChannelContext, GroupPolicy
 from testkit.telegram.server import TelegramServer
 
@@ -45,7 +46,7 @@ async def talking(
     bounds = HostLimits(group_context=10)
     async with (
         TelegramServer() as telegram,
-        session_host(folder, model, bounds=bounds, images=blobs.get) as host,
+        session_host(folder, model, bounds=bounds, images=blobs.get, files_mb=1) as host,
     ):
         telegram.user(7, "Ada")
         telegram.user(8, "Bob")
@@ -157,3 +158,25 @@ async def test_group_chatter_is_context_for_the_next_answer_and_nothing_else(tmp
     assert len(model.requests) == 1
     assert "Bob (8)" in str(model.requests[0].messages)
     assert "lunch is at noon" in str(model.requests[0].messages)
+
+
+async def test_a_file_that_was_kept_on_a_word_comes_back_as_it_was_sent(tmp_path):
+    """The model reads the spreadsheet that was sent, keeps it, finds a cell, and sends it back."""
+    calls = [
+        ("files_manage", {"do": "keep", "name": "budget.xlsx"}),
+        ("files_read", {"find": "plumber"}),
+        ("files_manage", {"do": "send", "name": "budget.xlsx"}),
+    ]
+    steps = [*map(tool_call_reply, calls), text_reply("Here it is.")]
+    async with talking(tmp_path, ScriptedModel(steps)) as (telegram, host):
+        ada = telegram.private(7)
+        mime = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+        telegram.document(
+            ada, 7, "budget.xlsx", mime, SHEETS, caption="keep this file, and send it"
+        )
+        await telegram.until(lambda _: telegram.files(7) == {"budget.xlsx": SHEETS}, within=60)
+        results = [one for one in await host.tape("telegram:7") if one.kind == "tool_result"]
+        assert "budget.xlsx, sheet Costs: " in results[1].payload["content"]
+        [message] = [one for one in await host.tape("telegram:7") if "attachments" in one.meta]
+        assert "plumber" in message.meta["attachments"][0]["text"]
+    assert (tmp_path / "files" / "person-telegram-7" / "budget.xlsx").read_bytes() == SHEETS

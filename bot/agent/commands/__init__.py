@@ -3,6 +3,7 @@
 __all__ = [
     "approvals",
     "builtin",
+    "files",
     "link",
     "login",
     "memory",

@@ -41,9 +41,10 @@ async def export(arguments: str, context: CommandContext) -> CommandReply:  # no
 
 
 def _contents(archive_summary: ArchiveSummary) -> str:
+    files = f", {_count(archive_summary.files, 'file')}" if archive_summary.files else ""
     return (
         f"{_count(archive_summary.facts, 'fact')}, {_count(archive_summary.history, 'history event')}, notes of "
-        f"{_count(archive_summary.notes, 'day')}, and all {_count(archive_summary.messages, 'message')}"
+        f"{_count(archive_summary.notes, 'day')}{files}, and all {_count(archive_summary.messages, 'message')}"
     )
 
 

@@ -24,6 +24,7 @@ from bot.memory.erasure.erasure_messages import ErasureResult
 from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.archive_summary import ArchiveSummary
+from bot.memory.session.file_folder import FileFolders
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone, ZoneEdit
@@ -120,6 +121,11 @@ class CommandContext(Protocol):
     @property
     def spender(self) -> Spender:
         """The command's author, as models are called for them."""
+        ...
+
+    @property
+    def files(self) -> FileFolders | None:
+        """The folders of files; None if there are none."""
         ...
 
     @property

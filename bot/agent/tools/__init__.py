@@ -2,6 +2,7 @@
 
 __all__ = [
     "code",
+    "files",
     "registry",
     "web",
 ]

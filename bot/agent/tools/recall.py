@@ -77,6 +77,7 @@ async def _recall(arguments: RecallArguments, context: ToolContext) -> ToolOutco
         return ToolOutcome(
             render_hits(await search_tape_entries(context.tape, search_query), timezone)
         )
+    files = [] if context.files is None else await context.files.passages(context.memory, query)
     passages = await recall_passages(
         context.tape,
         context.zone.read(),
@@ -87,8 +88,11 @@ async def _recall(arguments: RecallArguments, context: ToolContext) -> ToolOutco
         facts=recallable_facts(context.memory, timezone),
         vectors=context.vectors,
         problem=context.problem,
+        files=files,
     )
-    return ToolOutcome(render_passages(passages))
+    # What files say is nobody's word, however they came here.
+    outside = any(one.entry is None and one.who.startswith("file:") for one in passages)
+    return ToolOutcome(render_passages(passages), from_outside=outside)
 
 
 _NAME = "memory.recall"

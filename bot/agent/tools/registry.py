@@ -20,6 +20,7 @@ from bot.memory.gate.secret_detection import check_no_secret
 from bot.memory.gate.write_support import check_instructions
 from bot.memory.records.attachments import EntryAttachment
 from bot.memory.records.transcript import is_automation
+from bot.memory.session.file_folder import FileFolders
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone, ZoneEdit
@@ -72,6 +73,7 @@ class ToolContext:
         view: State of a sub-task, which sees another conversation than its session; None for a
             turn of the session.
         summaries: Whether the prompt has summaries of what lies before the view.
+        files: Folders of files that a recall searches; None if there are none.
     """
 
     tape: TapeService
@@ -98,6 +100,8 @@ class ToolContext:
     def fold(self) -> SessionFold:
         """The state that the model's requests are built from."""
         return self.memory.fold if self.view is None else self.view
+
+    files: FileFolders | None = None
 
     @property
     def cause(self) -> str:
@@ -164,6 +168,7 @@ class ToolOutcome:
         question: Question to the user, shown below the turn's answer; not for the model.
         attachments: Files in the blob store that the result shows; they are erased with it.
         from_outside: Whether the content is nobody's word, as that of a tool that reads the world.
+        files: Names of files, and their names in the folder for exports; sent with the turn's answer.
     """
 
     content: str | Callable[[MemorySnapshot], str]
@@ -174,6 +179,7 @@ class ToolOutcome:
     question: str = ""
     attachments: tuple[EntryAttachment, ...] = ()
     from_outside: bool = False
+    files: tuple[tuple[str, str], ...] = ()
 
     def text(self, snapshot: MemorySnapshot) -> str:
         """Return the content, cut to ``MAX_RESULT`` characters."""
@@ -206,12 +212,14 @@ class Availability:
         skills: Whether there are skills to read.
         private: Whether nothing may leave the machine, because the problem at hand is private.
         scheduled: Whether a scheduled task runs.
+        files: Whether files are kept here, or what is said may be about files.
     """
 
     problems: bool = False
     skills: bool = False
     private: bool = False
     scheduled: bool = False
+    files: bool = False
 
 
 class NoArguments(BaseModel):

@@ -12,7 +12,7 @@ Rule 4: it costs nothing if the prompt already shows everything: no earlier mess
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -104,6 +104,7 @@ class AutomaticRecall:
         lives_on_it: bool,
         facts: Callable[[], Sequence[RecallableFact]],
         vectors: VectorIndex | None = None,
+        files: Callable[[str], Awaitable[list[RecalledPassage]]] | None = None,
     ) -> list[str]:
         """Return the records for the newest message; empty if nothing matches.
 
@@ -120,6 +121,7 @@ class AutomaticRecall:
                 itself.
             facts: Returns the facts of the scopes that the session may read.
             vectors: Index of the tapes for semantic search; None searches by words alone.
+            files: Returns passages from the session's files; None searches none.
         """
         newest = _newest_message(fold)
         if newest is None or newest.id == self.message_id:
@@ -128,8 +130,10 @@ class AutomaticRecall:
         told, recallable_facts = _prompt_and_tail(fold, prompt), facts()
         recalled_passages: list[RecalledPassage] = []
         wanted = not has_no_search_words(words) and (lives_on_it or asks_about_past(words))
+        in_files = await files(words) if wanted and files is not None else []
         if wanted and (
-            _has_memory_outside_prompt(fold, told, recallable_facts)
+            in_files
+            or _has_memory_outside_prompt(fold, told, recallable_facts)
             or await self._said_before(tape, fold)
         ):
             recalled_passages = await recall_passages(
@@ -144,6 +148,7 @@ class AutomaticRecall:
                 facts=[fact for fact in recallable_facts if fact.text not in told],
                 vectors=vectors,
                 problem=fold.search_problem,
+                files=in_files,
             )
         self.lines = _chosen(
             select_passages(_not_in_view(recalled_passages, fold), words), told, room

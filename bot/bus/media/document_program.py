@@ -1,4 +1,4 @@
-"""Extract text from a PDF or a web page on standard input as JSON; run as a program of its own.
+"""Extract text from a PDF, an office file or a web page on standard input as JSON; a program of its own.
 
 It imports nothing of tapebot, so that it starts fast, and gets no environment. A damaged or hostile
 file affects only this process, which has bounded memory and time and no secrets, and ends when the
@@ -21,9 +21,15 @@ from typing import Any
 
 PDF_KIND = "pdf"
 HTML_KIND = "html"
+OFFICE_KIND = "office"
 
 SLOW = "reading the PDF took too long"
 SLOW_PAGE = "reading the page took too long"
+SLOW_FILE = "reading the file took too long"
+UNREADABLE = "this kind of file cannot be read"
+
+Sections = list[tuple[str, str]]
+"""Texts of a document in order, each with its place, such as ``page 3`` or ``sheet Costs``."""
 
 _MEMORY = 1 << 30
 _LOOK = 0.25  # seconds between two checks of the time and of the parent process
@@ -36,6 +42,20 @@ _NO_WORDS = "no text was found in the page; it may need a browser"
 _HEAVY = "the page needs too much memory to be read"
 _ODD = "the page cannot be read: its HTML breaks the reader"
 _PLAIN = "the page is large: its menus and other small texts are in between"
+_BAD_FILE = "the file is damaged and cannot be read"
+_LOCKED_FILE = "the file has a password and cannot be read"
+_BIG_FILE = "the file needs too much memory to be read"
+_NO_FILE_TEXT = "no text was found in the file"
+_PLACES = {
+    "xlsx": "sheet",
+    "ods": "sheet",
+    "pptx": "slide",
+    "ppt": "slide",
+    "odp": "slide",
+    "epub": "chapter",
+}
+_SHEET = "## "
+_LONGEST_PLACE = 80
 
 
 class _TooLong(BaseException):
@@ -52,7 +72,7 @@ def extract_pdf(data: bytes, limit: int) -> dict[str, Any]:
     from pypdf import PasswordType, PdfReader
     from pypdf.errors import LimitReachedError, PyPdfError
 
-    parts: list[str] = []
+    parts: Sections = []
     length = done = pages = 0
     try:
         reader = PdfReader(io.BytesIO(data))
@@ -64,7 +84,7 @@ def extract_pdf(data: bytes, limit: int) -> dict[str, Any]:
                 break
             text = reader.pages[done].extract_text().strip()
             if text:
-                parts.append(text)
+                parts.append((f"page {done + 1}", text))
                 length += len(text) + 2
         else:
             done = pages
@@ -102,7 +122,7 @@ def extract_html(page: str, limit: int, address: str) -> dict[str, Any]:
         if tree is None:
             # No HTML, though the server calls it that.
             plain = "" if "<" in page else page.strip()
-            return _partial([plain], limit, None if plain else _NO_WORDS)
+            return _partial([("", plain)], limit, None if plain else _NO_WORDS)
         try:
             found = _main_text(tree, address)
         except _TooLong:
@@ -117,7 +137,48 @@ def extract_html(page: str, limit: int, address: str) -> dict[str, Any]:
         return _result(None, _ODD)
     if not text.strip():
         return _result(None, _NO_WORDS) | found
-    return _partial([text.strip()], limit, note) | found
+    return _partial([("", text.strip())], limit, note) | found
+
+
+def extract_office(data: bytes, limit: int) -> dict[str, Any]:
+    """Return ``text``, ``note`` and ``sections`` of a text, spreadsheet, presentation or e-book.
+
+    Args:
+        data: The file.
+        limit: The most characters of text.
+    """
+    import anydoc
+
+    try:
+        kind = anydoc.format_from_bytes(data)
+        if kind is None or kind == "pdf":
+            return _result(None, UNREADABLE)
+        markdown = anydoc.to_markdown_bytes(data, kind)
+    except anydoc.EncryptedError:
+        return _result(None, _LOCKED_FILE)
+    except (anydoc.ResourceLimitError, MemoryError):
+        return _result(None, _BIG_FILE)
+    except anydoc.UnsupportedError:
+        return _result(None, UNREADABLE)
+    except anydoc.ConvertError:
+        return _result(None, _BAD_FILE)
+    parts = _by_heading(markdown, _PLACES.get(kind, "section"))
+    return _partial(parts, limit, None if parts else _NO_FILE_TEXT)
+
+
+def _by_heading(markdown: str, word: str) -> Sections:
+    """Split Markdown at its headings; the first part may have none."""
+    parts: Sections = []
+    place, lines = "", list[str]()
+    for line in [*markdown.splitlines(), None]:
+        starts = line is None or line.startswith(_SHEET if word == "sheet" else "#")
+        if starts and (text := "\n".join(lines).strip()):
+            parts.append((place, text))
+        if line is not None and starts:
+            place, lines = f"{word} {line.lstrip('# ')}"[:_LONGEST_PLACE].strip(), []
+        if line is not None:
+            lines.append(line)
+    return parts
 
 
 def _main_text(tree: Any, address: str) -> dict[str, Any]:
@@ -147,11 +208,22 @@ def _all_text(tree: Any) -> str:
     return "\n".join(filter(None, (part.strip() for part in tree.itertext())))
 
 
-def _partial(parts: list[str], limit: int, note: str | None) -> dict[str, Any]:
-    text = "\n\n".join(parts)
+def _partial(parts: Sections, limit: int, note: str | None) -> dict[str, Any]:
+    text = "\n\n".join(part for _, part in parts)
     if len(text) > limit:
         note = f"only the first {limit:,} characters were read"
-    return _result(text[:limit] or None, note)
+    return _result(text[:limit] or None, note) | {"sections": _within(parts, limit)}
+
+
+def _within(parts: Sections, limit: int) -> Sections:
+    """Return the parts up to a limit of characters in all; the last may be cut."""
+    kept: Sections = []
+    for place, text in parts:
+        if limit <= 0:
+            break
+        kept.append((place, text[:limit]))
+        limit -= len(text) + 2
+    return kept
 
 
 def _result(text: str | None, note: str | None) -> dict[str, Any]:
@@ -194,10 +266,12 @@ def main() -> None:
         data = sys.stdin.buffer.read()
         if kind == HTML_KIND:
             found = extract_html(data.decode("utf-8", "replace"), limit, sys.argv[5])
+        elif kind == OFFICE_KIND:
+            found = extract_office(data, limit)
         else:
             found = extract_pdf(data, limit)
     except _TooLong:  # outside the libraries: while reading the input or joining the text
-        found = _result(None, SLOW_PAGE if kind == HTML_KIND else SLOW)
+        found = _result(None, {HTML_KIND: SLOW_PAGE, OFFICE_KIND: SLOW_FILE}.get(kind, SLOW))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     sys.stdout.write(json.dumps(found))

@@ -1,6 +1,6 @@
-"""Extract text from documents: text in any encoding, PDF, and web pages.
+"""Extract text from documents: text in any encoding, PDF, office files, e-books, and web pages.
 
-PDFs and web pages are read by a subprocess with bounded time and memory, so that a hostile file
+All but plain text is read by a subprocess with bounded time and memory, so that a hostile file
 costs seconds and never blocks the bot.
 """
 
@@ -14,7 +14,8 @@ import re
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 import anyio
@@ -31,10 +32,12 @@ MAX_CHARACTERS = 50_000
 PDF_SECONDS = 10.0
 """The most seconds to read a PDF or a web page, while its chat waits."""
 
-UNREADABLE = "this kind of file cannot be read"
+UNREADABLE = program.UNREADABLE
+_NO_READER = f"{UNREADABLE} here: pip install 'tapebot[documents]'"
 _NO_TEXT = "the file has no text"
 _NOTES = {
     program.PDF_KIND: (program.SLOW, "the PDF cannot be read: it breaks the reader"),
+    program.OFFICE_KIND: (program.SLOW_FILE, "the file cannot be read: it breaks the reader"),
     program.HTML_KIND: (program.SLOW_PAGE, "the page cannot be read: it breaks the reader"),
 }
 
@@ -45,6 +48,9 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_OFFICE_MARKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf")
+"""First bytes of archives, among them office files and e-books, of older office files, and of RTF."""
+
 _SAMPLE = 4_096
 _SLICE = 65_536
 # Logs contain escapes and bells; no text contains other control characters.
@@ -61,12 +67,15 @@ class DocumentText:
         note: What could not be read, and why, for people; None if all was read.
         title: The title that a web page states; empty if unknown.
         date: The date of a web page, ISO 8601; empty if unknown.
+        sections: The text in order, in parts with their places, such as ``page 3``; empty if the
+            document has no places.
     """
 
     text: str | None
     note: str | None = None
     title: str = ""
     date: str = ""
+    sections: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
 
 async def read_document(
@@ -78,10 +87,14 @@ async def read_document(
         data: The document's bytes.
         mime: The document's media type.
         limit: The most characters.
-        seconds: The most seconds for a PDF.
+        seconds: The most seconds for what is not plain text.
     """
     if mime == PDF:
         return await _read_apart(program.PDF_KIND, data, limit, seconds)
+    if data.startswith(_OFFICE_MARKS):
+        if find_spec("anydoc") is None:
+            return DocumentText(None, _NO_READER)
+        return await _read_apart(program.OFFICE_KIND, data, limit, seconds)
     return await anyio.to_thread.run_sync(read_text, data, limit)
 
 
@@ -189,7 +202,9 @@ def _text_of(output: bytes) -> DocumentText:
     found: dict[str, Any] = json.loads(output)
     title, date = (_shown(found.get(key) or "") for key in ("title", "date"))
     text = _shown(found["text"] or "") or None
-    return DocumentText(text, found["note"] or (None if text else _NO_TEXT), title, date)
+    sections = tuple((_shown(place), _shown(part)) for place, part in found.get("sections", ()))
+    note = found["note"] or (None if text else _NO_TEXT)
+    return DocumentText(text, note, title, date, sections)
 
 
 def _shown(text: str) -> str:

@@ -25,6 +25,7 @@ from bot.core.clock import format_time
 from bot.core.errors import HttpError, TapeError, TapeNotFound
 from bot.inspector.reading import ReadModel
 from bot.memory.records.fact_fold import fold_entries
+from bot.memory.records.files import FILES_PREFIX
 from bot.memory.records.transcript import sender_name
 from bot.memory.session.linking.scope_registry import (
     PERSON_SCOPE_PREFIX,
@@ -304,7 +305,7 @@ class SessionDirectory:
 
 def is_conversation(tape: str) -> bool:
     """Return whether a tape is a conversation, not a person's scope or the program's own."""
-    return not tape.startswith((PERSON_SCOPE_PREFIX, _PROGRAM))
+    return not tape.startswith((PERSON_SCOPE_PREFIX, FILES_PREFIX, _PROGRAM))
 
 
 def session_directory(connection: HTTPConnection) -> SessionDirectory:

@@ -6,7 +6,9 @@ Rule 2: erasing a person's message erases its edits and the turns that answered 
     results and replies.
 Rule 3: a query by words matches every fact whose text holds all of them, every message of a person
     and every record of the memory bus that does.
-Rule 4: entries are passed in the order of their tape; if a late match affects earlier entries, the
+Rule 4: a file of a folder is matched, and erased, as a whole: all sections of its text and its bytes.
+    A file that the model wrote is also matched by what an erased fact says, and by an erased turn.
+Rule 5: entries are passed in the order of their tape; if a late match affects earlier entries, the
     caller makes another pass.
 """
 
@@ -33,9 +35,12 @@ from bot.memory.records.conversation_entries import (
 )
 from bot.memory.records.event_names import (
     COMMAND,
+    FILE_EVENTS,
+    FILE_KEPT,
 )
 from bot.memory.records.fact import Evidence, Fact, evidence_list_from_json, fact_from_json
 from bot.memory.records.fact_fold import CHAIN_EVENTS, FACTS_EVENT
+from bot.memory.records.files import FILES_PREFIX
 from bot.memory.records.tombstones import ERASED_TEXT, is_erased
 from bot.memory.records.transcript import sender_id
 from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE
@@ -46,6 +51,9 @@ EntryLocation = tuple[str, int]
 """Tape name and entry id."""
 
 _TURNS = frozenset({TURN_START, TURN_END, LOOP_STEP})
+_FILE_READERS = frozenset({"files_read", "files_manage", "memory_recall"})
+"""Tools whose results show files."""
+
 _SHOWN = 5
 _SHORTEST_LINE, _LONGEST_LINE = 12, 300
 
@@ -91,6 +99,8 @@ class ErasureMatcher:
         turns: Turns that answered the erased messages, by tape.
         uncounted: Of these, what made the request, was erased before, or is an answer.
         blobs: Files attached to the erased messages, and pages that tools kept.
+        files: Files that match, by folder and number.
+        file_names: Names of the files to erase.
         matcher: Words and passages of the erased facts and messages.
         lines: Lines of these texts as written, without short ones.
         listed_messages: The first erased messages, for display.
@@ -118,6 +128,8 @@ class ErasureMatcher:
     turns: dict[str, set[str]] = field(default_factory=dict)
     uncounted: set[EntryLocation] = field(default_factory=set)
     blobs: set[str] = field(default_factory=set)
+    files: set[EntryLocation] = field(default_factory=set)
+    file_names: set[str] = field(default_factory=set)
     matcher: TextMatcher = field(default_factory=TextMatcher)
     lines: set[str] = field(default_factory=set)
     listed_messages: dict[EntryLocation, TapeEntry] = field(default_factory=dict)
@@ -135,6 +147,9 @@ class ErasureMatcher:
     request_location: EntryLocation = ("", 0)
     request_turn: str = ""
     _after: str = field(default="", repr=False)
+    _facts_said: TextMatcher = field(default_factory=TextMatcher, repr=False)
+    _file_blobs: set[str] = field(default_factory=set, repr=False)
+    _repeating: set[EntryLocation] = field(default_factory=set, repr=False)
     _bus: BusScrubber = field(init=False, repr=False)
     _redactor: MessageRedactor | None = field(default=None, repr=False)
 
@@ -161,8 +176,14 @@ class ErasureMatcher:
 
     @property
     def message_count(self) -> int:
-        """Number of entries to erase, without ``uncounted``."""
+        """Number of messages and files to erase, without ``uncounted``."""
         return len(self.messages - self.uncounted)
+
+    @property
+    def file_count(self) -> int:
+        """Number of files to erase; a former version counts as one."""
+        folders = self.messages - self.uncounted
+        return sum(tape.startswith(FILES_PREFIX) for tape, _ in folders)
 
     def loses_command(self, entry: TapeEntry) -> bool:
         """Return whether a command holds all the words of the query, and so is scrubbed."""
@@ -225,6 +246,7 @@ class ErasureMatcher:
         self.facts[scope, fact.id] = fact
         for text in (fact.text, *(other.quote for other in fact.evidence)):
             self.matcher.add_text(text, passage=True)
+            self._facts_said.add_passage(text)
             self._keep_lines(text)
         self._rests_on(fact.evidence)
 
@@ -238,6 +260,16 @@ class ErasureMatcher:
         """
         if entry.kind == "tool_result":
             self.blobs |= blobs_in(entry)
+        if entry.kind == "event" and entry.name in FILE_EVENTS:
+            self._file(tape, entry)
+        else:
+            self._match_said(tape, entry, origins)
+            if self._shows_file(entry):
+                self.messages.add((tape, entry.id))
+                self.uncounted.add((tape, entry.id))
+
+    def _match_said(self, tape: str, entry: TapeEntry, origins: Sequence[str]) -> None:
+        """Match an entry that is no file's."""
         if entry.kind == "event" and entry.name == FACTS_EVENT:
             self._record(tape, entry)
         elif entry.kind == "event" and entry.name in CHAIN_EVENTS:
@@ -254,6 +286,58 @@ class ErasureMatcher:
                 self.not_permitted.add((tape, entry.id))
             elif not self._is_kept(tape, entry, origins):
                 self._take(tape, entry)
+
+    def _file(self, tape: str, entry: TapeEntry) -> None:
+        """Match an entry of a folder; the sections of a file come before the entry that keeps it."""
+        number = entry.data.get("file")
+        if is_erased(entry) or type(number) is not int:
+            return
+        place, texts = (tape, number), entry_texts(entry)
+        if self._facts_said.passages and any(map(self._facts_said.matches, texts)):
+            self._repeating.add(place)
+        found = self.query.matches(texts)
+        if entry.name == FILE_KEPT and entry.data.get("written") is True:
+            turns = self.turns.get(str(entry.data.get("session")), ())
+            found = found or place in self._repeating or entry.data.get("turn") in turns
+        if found and place not in self.files:
+            self.files.add(place)
+            self.needs_another_pass = True
+        if place in self.files and entry.name == FILE_KEPT:
+            self._take_file(tape, entry)
+        elif (tape, entry.data.get("kept")) in self.messages:
+            self.messages.add((tape, entry.id))
+            self.uncounted.add((tape, entry.id))
+
+    def _take_file(self, tape: str, entry: TapeEntry) -> None:
+        """Erase a version of a file; its sections follow in the next pass."""
+        place = (tape, entry.id)
+        if not (self.rights.everything or entry.data.get("by") in self.rights.identities):
+            self.not_permitted.add(place)
+            return
+        unlisted = self.kept.keeps_unlisted_messages and place not in self.kept.erased_messages
+        if unlisted or place in self.kept.messages:
+            self.keeps_something = True
+            return
+        if place in self.messages:
+            return
+        self.needs_another_pass = True
+        self.messages.add(place)
+        self.file_names.add(str(entry.data.get("name")))
+        self.blobs |= blobs_in(entry)
+        # The messages that brought the same file go with it.
+        self._file_blobs |= blobs_in(entry)
+        if len(self.listed_messages) < _SHOWN:
+            self.listed_messages[place] = entry
+
+    def _shows_file(self, entry: TapeEntry) -> bool:
+        """Return whether an entry repeats what an erased file says: a result, or recalled passages."""
+        shown = entry.kind == "tool_result" and entry.payload.get("name") in _FILE_READERS
+        if not self.file_names or not (
+            shown or (entry.name == LOOP_STEP and "extra" in entry.data)
+        ):
+            return False
+        text = str(entry.payload.get("content") if shown else entry.data["extra"])
+        return not is_erased(entry) and any(name in text for name in self.file_names)
 
     def _follows(self, tape: str, entry: TapeEntry) -> bool:
         """Return whether an entry answers an erased one on a tape that records no turns."""
@@ -287,7 +371,11 @@ class ErasureMatcher:
             return True
         if (tape, replaced_entry_id(entry) or 0) in self.messages:
             return True
-        return entry.kind == "message" and self.query.matches(message_texts(entry))
+        if entry.kind != "message":
+            return False
+        return self.query.matches(message_texts(entry)) or not self._file_blobs.isdisjoint(
+            blobs_in(entry)
+        )
 
     def _is_kept(self, tape: str, entry: TapeEntry, origins: Sequence[str]) -> bool:
         """Return whether a message stays, redacted if it says what is erased."""

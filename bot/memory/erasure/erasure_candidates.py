@@ -33,6 +33,7 @@ from bot.memory.erasure.scrubber import Scrubber
 from bot.memory.erasure.text_matcher import normalize_for_match, pad_words
 from bot.memory.records.conversation_entries import TURN_END
 from bot.memory.records.fact import Evidence, Fact
+from bot.memory.session.file_folder import folder_tapes
 from bot.memory.session.linking.scope_registry import (
     PERSON_SCOPE_PREFIX,
     WORKSPACE_SCOPE,
@@ -60,7 +61,8 @@ class ErasurePreview:
         facts_of_same_message: Facts that stay, and cite a message that loses text or is erased.
         listed_messages: The first messages that would be erased.
         message_locations: Tape and id of each listed message.
-        message_count: Number of messages that would be erased.
+        message_count: Number of messages and files that would be erased.
+        file_count: Number of files among these.
         affected_records: Numbers of records of the memory bus that lose text.
         repeated: Number of other entries that hold all the words of the query.
         not_permitted_count: Number of matching facts and messages that the person may not erase.
@@ -87,6 +89,7 @@ class ErasurePreview:
     listed_messages: tuple[TapeEntry, ...] = ()
     message_locations: tuple[tuple[str, int], ...] = ()
     message_count: int = 0
+    file_count: int = 0
     affected_records: AffectedRecordCounts = NO_AFFECTED_RECORDS
     repeated: int = 0
     not_permitted_count: int = 0
@@ -236,6 +239,8 @@ class CandidateCollector:
             # A chat that was not used since the identities were linked still names its old scope.
             names += [one for one in others if await self._home_on(one) in (home, theirs)]
             names.append(theirs)
+        # Last: what a file repeats is known by then.
+        names += folder_tapes(self.memory)
         wanted = set(names) & set(known)
         await self._follow_forks(known, wanted)
         ordered = [fromkey for fromkey in dict.fromkeys(names) if fromkey in wanted]
@@ -377,6 +382,7 @@ class CandidateCollector:
             listed_messages=tuple(finding.listed_messages.values()),
             message_locations=tuple(finding.listed_messages),
             message_count=finding.message_count,
+            file_count=finding.file_count,
             affected_records=AffectedRecordCounts.count(lost | finding.affected_records),
             repeated=len(finding.repeated) if self.rights.everything else 0,
             not_permitted_count=len(finding.not_permitted),

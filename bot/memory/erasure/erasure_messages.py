@@ -13,6 +13,7 @@ from bot.memory.erasure.erasure_items import ErasureItem, list_items
 from bot.memory.records.attachments import one_line
 from bot.memory.records.event_names import (
     COMMAND,
+    FILE_KEPT,
 )
 from bot.memory.records.fact import Fact
 from bot.memory.records.transcript import format_entry_time, message_content, speaker_label
@@ -41,6 +42,7 @@ class ErasureResult:
             them.
         affected_records: Numbers of records of the memory bus that lost text.
         redacted_count: Number of messages that lost only some words.
+        files: How many of ``messages`` are files of folders.
     """
 
     facts: tuple[int, ...]
@@ -49,10 +51,14 @@ class ErasureResult:
     refused: int = 0
     affected_records: AffectedRecordCounts = NO_AFFECTED_RECORDS
     redacted_count: int = 0
+    files: int = 0
 
     def description(self) -> str:
         """Return the result as text, which never quotes what was erased."""
-        facts, messages = _counted(len(self.facts), "fact"), _counted(self.messages, "message")
+        facts, messages = (
+            _counted(len(self.facts), "fact"),
+            _said_and_files(self.messages, self.files),
+        )
         words = (
             [f"words of {_counted(self.redacted_count, 'message')}"] if self.redacted_count else []
         )
@@ -83,9 +89,11 @@ def confirmation_text(
         parts.append(f"{_counted(shared, 'record')} of facts that have ended or are shared.")
     if survey.message_count:
         them = "it" if survey.message_count == 1 else "them"
-        parts.append(
-            f"{_counted(survey.message_count, 'message')} in all, with the answers to {them}."
+        answers = (
+            f", with the answers to {them}" if survey.message_count > survey.file_count else ""
         )
+        said = _said_and_files(survey.message_count, survey.file_count)
+        parts.append(f"{said} in all{answers}.")
     parts += _beside(survey, picked=picked)
     if survey.repeated:
         hold = "holds" if survey.repeated == 1 else "hold"
@@ -106,7 +114,8 @@ def confirmation_text(
 
 def question_summary(survey: ErasurePreview) -> str:
     """Return what a confirmation asks, for the model: counts, without the words."""
-    parts = [_counted(len(survey.facts), "fact"), _counted(survey.message_count, "message")]
+    said = _said_and_files(survey.message_count, survey.file_count)
+    parts = [_counted(len(survey.facts), "fact"), said]
     if survey.redactions:
         parts.append(f"sentences of {_counted(len(survey.redactions), 'message')}")
     parts += survey.affected_records.descriptions()
@@ -137,6 +146,8 @@ def _piece(piece: ErasureItem, survey: ErasurePreview, timezone: tzinfo | None) 
         left = one_line(survey.redactions[piece.location], _EXCERPT)
         return f"The rest of the message of {_author(entry, timezone)}: {left}"
     entry = survey.listed_messages[survey.message_locations.index(piece.location)]
+    if entry.name == FILE_KEPT:
+        return f"File `{entry.data.get('name')}`"
     told = one_line(_said(entry), _EXCERPT) or "(a file)"
     return f"Message of {_author(entry, timezone)}: {told}"
 
@@ -229,6 +240,14 @@ def _said(entry: TapeEntry) -> str:
     if entry.name == COMMAND:
         return f"/{entry.data.get('name')} {entry.data.get('arguments')}"
     return message_content(entry)
+
+
+def _said_and_files(whole: int, files: int) -> str:
+    """Return the number of messages, and of files if there are any."""
+    if not files:
+        return _counted(whole, "message")
+    parts = [_counted(whole - files, "message")] if whole > files else []
+    return ", ".join([*parts, _counted(files, "file")])
 
 
 def _counted(number: int, noun: str) -> str:

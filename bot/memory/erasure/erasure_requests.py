@@ -173,6 +173,7 @@ def result_event(memory: LongTermMemory, request: int, erased: ErasureResult) ->
         "held": erased.affected_records.as_json(),
         "entries": erased.entry_count,
         "cut": erased.redacted_count,
+        **({"files": erased.files} if erased.files else {}),
         "request": [memory.tape.name, request],
     }
     return event(FORGOTTEN_EVENT, data)
@@ -225,6 +226,7 @@ def _recorded(data: dict[str, Any]) -> ErasureResult:
         places,
         affected_records=record_counts,
         redacted_count=_number(data.get("cut")),
+        files=_number(data.get("files")),
     )
 
 

@@ -27,6 +27,7 @@ from bot.memory.records.conversation_entries import (
 from bot.memory.records.episodes import EPISODE_EVENT
 from bot.memory.records.event_names import (
     COMMAND,
+    FILE_EVENTS,
     HISTORY_EVENT,
     REPLY,
 )
@@ -132,7 +133,8 @@ class Scrubber:
 
     def scrub_entry(self, entry: TapeEntry) -> TapeEntry:
         """Return an entry without erased text; the entry itself if nothing changes."""
-        if self.is_noop:
+        if self.is_noop or (entry.kind == "event" and entry.name in FILE_EVENTS):
+            # A file goes as a whole, or stays as it is.
             return entry
         wording = self.scrub_texts(entry_texts(entry))
         if wording is None:
@@ -166,7 +168,8 @@ class _Scrub:
             return payload
         if entry.kind in ("message", "system", "tool_result"):
             texts = [key for key in ("content", QUESTION) if key in payload]
-            return {**payload, **{key: self.value(payload[key]) for key in texts}}
+            scrubbed = {**payload, **{key: self.value(payload[key]) for key in texts}}
+            return self.sent_files(scrubbed)
         if entry.kind == "tool_call":
             return {
                 **payload,
@@ -245,10 +248,17 @@ class _Scrub:
             fresh = {**data, "content": replace(self, keys=True).value(data.get("content"))}
         else:
             links = _LINKS - {"name"} if entry.name == COMMAND else _LINKS
-            fresh = self.data(data, links if entry.name in _KNOWN else None)
+            fresh = self.sent_files(self.data(data, links if entry.name in _KNOWN else None))
             if fresh.get("buttons") != data.get("buttons"):
                 fresh.pop("buttons", None)
         return {**entry.payload, "data": fresh}
+
+    def sent_files(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return data without the files that are sent under a matching name."""
+        files = data.get("files")
+        if not isinstance(files, list):
+            return data
+        return {**data, "files": [one for one in files if not self.wording.matches(str(one))]}
 
     def zone(self, content: Any, name: str) -> Any:
         if not isinstance(content, str):

@@ -137,8 +137,13 @@ class TextMatcher:
             elif _tells(token):
                 self.words.add(token)
                 self._note(token)
-        whole = pad_words(plain)
-        if passage and len(whole) >= _SHORTEST_PASSAGE:
+        if passage:
+            self.add_passage(text)
+
+    def add_passage(self, text: str) -> None:
+        """Add an erased text as a whole, unless it is very short."""
+        whole = pad_words(normalize_for_match(text))
+        if len(whole) >= _SHORTEST_PASSAGE:
             self.passages.add(whole)
 
     def remove_text(self, text: str) -> None:

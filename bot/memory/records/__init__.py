@@ -14,6 +14,8 @@ __all__ = [
     "fact_fold",
     "fact_slot",
     "fact_undo",
+    "file_names",
+    "files",
     "outside_text",
     "pasted_text",
     "pending_calls",

@@ -12,3 +12,16 @@ back to the default."""
 
 COMMAND = "command"
 """Name of the event with a received command, which is not part of the conversation."""
+
+FILE_KEPT = "file.kept"
+"""Name of the event that keeps a file; see ``files``."""
+
+FILE_TEXT = "file.text"
+"""Name of the event with a section of a file's text."""
+
+FILE_DELETED = "file.deleted"
+FILE_RESTORED = "file.restored"
+FOLDER_EVENTS = frozenset({FILE_KEPT, FILE_DELETED, FILE_RESTORED})
+"""Events that change a folder's list of files."""
+
+FILE_EVENTS = FOLDER_EVENTS | {FILE_TEXT}

@@ -12,6 +12,7 @@ from typing import Any
 from bot.memory.records.conversation_entries import QUESTION
 from bot.memory.records.event_names import (
     COMMAND,
+    FILE_EVENTS,
 )
 from bot.tape.entries import TapeEntry
 
@@ -45,7 +46,8 @@ _KEPT = frozenset(
 _TEXTS = frozenset({"text", "arguments", "instructions", "error"})
 """Keys with text in the data of replies, commands, sub-tasks and steps."""
 
-_DROPPED = frozenset({"extra", "buttons"})
+_FILE_TEXTS = _TEXTS | {"name", "place", "note"}
+_DROPPED = frozenset({"extra", "buttons", "files"})
 
 
 def is_erased(entry: TapeEntry) -> bool:
@@ -74,6 +76,8 @@ def tombstone(entry: TapeEntry) -> TapeEntry:
     elif entry.kind == "event":
         # Any word behind a slash becomes a command's name, so the name may be a person's text.
         texts = _TEXTS | {"name"} if entry.name == COMMAND else _TEXTS
+        if entry.name in FILE_EVENTS:
+            texts = _FILE_TEXTS
         payload["data"] = {
             key: ERASED_TEXT if key in texts else value
             for key, value in entry.data.items()
@@ -81,6 +85,6 @@ def tombstone(entry: TapeEntry) -> TapeEntry:
         }
     else:
         payload["content"] = ""
-        for key in (QUESTION, "buttons"):
+        for key in (QUESTION, "buttons", "files"):
             payload.pop(key, None)
     return replace(entry, payload=payload, meta={**kept_meta(entry.meta), ERASED_META_KEY: True})

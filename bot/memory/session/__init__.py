@@ -3,6 +3,7 @@
 __all__ = [
     "archive_summary",
     "bus",
+    "file_folder",
     "hybrid_search",
     "linking",
     "long_term_memory",

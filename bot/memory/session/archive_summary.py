@@ -17,6 +17,7 @@ class ArchiveSummary:
         history: Number of history entries.
         notes: Number of days with notes.
         messages: Number of messages, by both sides.
+        files: Number of files of the folder.
     """
 
     path: Path
@@ -25,3 +26,4 @@ class ArchiveSummary:
     history: int
     notes: int
     messages: int
+    files: int = 0

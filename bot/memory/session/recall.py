@@ -118,6 +118,7 @@ async def recall_passages(
     facts: Sequence[RecallableFact] = (),
     vectors: VectorIndex | None = None,
     problem: str | None = None,
+    files: Sequence[RecalledPassage] = (),
 ) -> list[RecalledPassage]:
     """Return the passages that fit a query, best first; without one, the newest of each kind.
 
@@ -134,6 +135,7 @@ async def recall_passages(
         vectors: The vector index; None searches by words only.
         problem: Only tape entries of this problem; ``general`` for entries without one. Facts and
             the zone belong to all problems.
+        files: Passages from the session's files that fit the query.
     """
     wanted = (query or "").strip()[:MAX_QUERY_LENGTH]
     meant = resolve_relative_dates(split_quotations(wanted)[1], now.astimezone(timezone).date())
@@ -155,7 +157,7 @@ async def recall_passages(
         )
         if not wanted:
             return _newest_of_each([*zone, *_newest_first(hits, timezone)], limit)
-        recalled_passages = _ranked(zone, hits, wanted, timezone)
+        recalled_passages = _ranked([*zone, *files], hits, wanted, timezone)
         if recalled_passages and (
             any(hit.direct for hit in hits)
             or any(recalled_passage.entry is None for recalled_passage in recalled_passages)
@@ -311,12 +313,12 @@ def _from_others(entry: TapeEntry, timezone: tzinfo | None) -> list[RecalledPass
     return [
         RecalledPassage(when, who, piece, entry.id, 0.0)
         for who, text in texts
-        for piece in _pieces(text)
+        for piece in passage_pieces(text)
         if piece
     ]
 
 
-def _pieces(text: str) -> list[str]:
+def passage_pieces(text: str) -> list[str]:
     """Join lines and cut them to the length of a passage."""
     pieces: list[str] = []
     for line in text.splitlines():

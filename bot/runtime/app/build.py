@@ -24,14 +24,17 @@ from bot.agent.approvals import Approvals
 from bot.agent.builtin_tools import builtin_tools
 from bot.agent.commands.approvals import ApprovalCommands
 from bot.agent.commands.builtin import builtin_commands
+from bot.agent.commands.files import files_command
 from bot.agent.commands.link import link_commands
 from bot.agent.commands.pair import pair_command
 from bot.agent.commands.registry import Command
 from bot.agent.commands.skills import skills_command
 from bot.agent.consolidation.policy import ConsolidationPolicy
+from bot.agent.files.service import FileService
 from bot.agent.skills.skill_library import SkillLibrary
 from bot.agent.skills.skill_sources import SkillFetcher
 from bot.agent.spending.spending import Spending
+from bot.agent.tools.files import file_tools
 from bot.agent.tools.registry import ToolRegistry
 from bot.agent.views.registry import context_builder
 from bot.agent.workspace_files import WorkspaceFiles
@@ -55,6 +58,7 @@ from bot.memory.session.state.fold_loader import is_private_now
 from bot.memory.session.vector_index import VectorIndex
 from bot.runtime.app.code_tools import make_code_tools
 from bot.runtime.app.database_services import DatabaseServices, open_database_services
+from bot.runtime.app.file_services import FileServices, make_file_services
 from bot.runtime.app.mcp import make_mcp, mcp_commands
 from bot.runtime.app.models import Models, make_models, meter
 from bot.runtime.app.plugins import PluginLoader
@@ -189,6 +193,15 @@ def _assemble(
         fetcher=SkillFetcher(settings.home / "incoming-skills"),
         send=bus.send,
     )
+    residual = ResidualFiles(settings.home, bus, blobs)
+    files = make_file_services(
+        settings.home,
+        store,
+        blobs,
+        max_bytes=settings.files_mb * 1_000_000,
+        erase_blobs=residual.erase,
+        memory_files=memory_files,
+    )
     web = WebSetup(settings, store, access_control, scopes, clock, database is not None)
     services = _services(
         settings,
@@ -205,6 +218,7 @@ def _assemble(
                 mcp=mcp,
                 plugins=plugins,
                 skills=skills,
+                files=files.service,
             ),
             approvals=approvals,
         ),
@@ -216,9 +230,11 @@ def _assemble(
             *web.commands(),
             skills_command(skills),
             *mcp_commands(mcp),
+            files_command(files.service),
         ],
+        residual=residual,
         blobs=blobs,
-        memory_files=memory_files,
+        files=files,
         plugins=plugins,
     )
     services = replace(services, still_has_access=access_control.still_has_access)
@@ -385,6 +401,7 @@ def _agent(
     mcp: McpClient | None,
     plugins: PluginLoader,
     skills: SkillLibrary,
+    files: FileService,
 ) -> Agent:
     agent = Agent(
         model=models.main,
@@ -403,11 +420,13 @@ def _agent(
         judge=models.judge,
         spending=spending,
         presets=models.presets,
+        files=files,
     )
     tools = [
         *builtin_tools(agent),
         *make_web_tools(settings, blobs, clock),
         *make_code_tools(settings, blobs),
+        *file_tools(files),
     ]
     return replace(agent, tools=ToolRegistry([*tools, *plugins.tools(tools)], mcp))
 
@@ -421,8 +440,9 @@ def _services(
     scopes: ScopeRegistry,
     approvals: ApprovalCommands,
     commands: list[Command],
+    residual: ResidualFiles,
     blobs: Blobs,
-    memory_files: MemoryFolder | None,
+    files: FileServices,
     plugins: PluginLoader,
 ) -> SessionServices:
     divisor = agent.builder.budget_divisor
@@ -446,7 +466,8 @@ def _services(
         store=store,
         agent=agent,
         scopes=scopes,
-        erase_residual_files=ResidualFiles(settings.home, bus, blobs).erase,
+        erase_residual_files=residual.erase,
+        sent_files=files.sent,
         commands=builtin_commands([*own, *added]),
         approvals=approvals,
         policy=ConsolidationPolicy(
@@ -455,7 +476,7 @@ def _services(
             prompt_tokens=limits.prompt_tokens,
         ),
         exports=exports,
-        archive=MemoryArchives(store, exports, agent.timezone).write,
+        archive=MemoryArchives(store, exports, agent.timezone, blobs).write,
         retention_days=settings.retention_days,
         view_messages=messages * 2,
         view_tokens=(settings.view_tokens or window * 3 // 4) // divisor,
@@ -464,7 +485,7 @@ def _services(
         idle_seconds=settings.idle_seconds,
         group_context=settings.group_context,
         working_set_hours=settings.working_set_hours,
-        memory_files=memory_files,
+        memory_files=files.derived,
         poison_messages=PoisonMessages(settings.home),
         limits_for=limits_for,
     )

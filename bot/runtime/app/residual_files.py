@@ -69,7 +69,9 @@ class ResidualFiles:
         refusals: list[OSError] = []
         gone = 0
         for name in blobs:
+            sent = partial(_remove, home / "exports", f"{name}-*", lambda _: True)
             try:
+                await anyio.to_thread.run_sync(sent)
                 gone += await self._blobs.remove(name)
             except OSError as error:
                 refusals.append(error)

@@ -20,6 +20,7 @@ from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.records.pending_calls import PendingCall
 from bot.memory.records.transcript import format_entry_time, recorded_at
 from bot.memory.session.archive_summary import ArchiveSummary
+from bot.memory.session.file_folder import FileFolders
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.scope.identities import identity_at
 from bot.memory.session.state.session_fold import SessionFold
@@ -109,6 +110,11 @@ class SessionContext:
         elsewhere = ":" in author.id
         identity = author.id if elsewhere else identity_at(self.tape.name, author.id)
         return Spender(identity, self.tape.name, "", author.role == "owner", author.inbound)
+
+    @property
+    def files(self) -> FileFolders | None:
+        """The folders of files; None if there are none."""
+        return None if self._agent.files is None else self._agent.files.folders
 
     @property
     def command_entry(self) -> TapeEntry:

@@ -212,6 +212,7 @@ class Eraser:
             survey.not_permitted_count,
             survey.affected_records,
             len(survey.redactions),
+            survey.file_count,
         )
         if await find_erasure_result(memory, request.id) is None:
             await memory.home.tape.ensure_bootstrap_anchor()

@@ -16,6 +16,7 @@ from bot.memory.session.archive_summary import ArchiveSummary
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.runtime.sessions.erasure import DerivedFiles, EraseResidualFiles, erase_no_files
 from bot.runtime.sessions.poison_messages import PoisonMessages
+from bot.runtime.sessions.sent_files import SentFiles
 from bot.tape.store import TapeStore
 
 Archiver = Callable[[str, str, datetime], Awaitable[ArchiveSummary]]
@@ -72,6 +73,7 @@ class SessionServices:
         told_damage: Tape damage that was reported to chats since the start, by tape.
         poison_messages: Evidence against messages that broke the process.
         still_has_access: Says whether somebody whose schedule is due may still use the bot.
+        sent_files: Places the files of folders that answers send; None sends only exports.
         limits_for: Limits for a chosen model, given the size of its window; None takes those above
             for every model.
     """
@@ -99,6 +101,7 @@ class SessionServices:
 
     poison_messages: PoisonMessages = field(default_factory=PoisonMessages)
     still_has_access: StillHasAccess = everybody_has_access
+    sent_files: SentFiles | None = None
     limits_for: Callable[[int], ContextLimits] | None = None
 
     def view_tokens_for(self, agent: Agent) -> int:

@@ -130,7 +130,15 @@ class SessionWriter:
                     ),
                     report_to=None if elsewhere is None else address.session,
                 )
-                await self._session.services.bus.send(answer)
+                await self._send(answer)
+
+    async def _send(self, answer: Answer) -> None:
+        services = self._session.services
+        if not answer.files or services.sent_files is None:
+            await services.bus.send(answer)
+            return
+        async with services.sent_files.placed(answer.files) as files:
+            await services.bus.send(replace(answer, files=files))
 
     async def send_damage(self) -> None:
         """Report damage of the tape in the chat, once for the same damage."""

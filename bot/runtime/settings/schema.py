@@ -232,6 +232,12 @@ class Settings(ChannelSettings, BaseSettings):
         None, description="litellm model name for voice messages; unset: no transcription."
     )
     max_file_mb: int = Field(20, ge=1, le=2_000, description="Largest accepted file in megabytes.")
+    files_mb: int = Field(
+        200,
+        ge=0,
+        le=100_000,
+        description="Megabytes of files that each person and group can keep; 0: none.",
+    )
     user_name: Annotated[str, AfterValidator(person_name)] | None = Field(
         None, description="Your name in the console; unset: the system's name for you."
     )

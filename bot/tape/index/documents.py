@@ -4,7 +4,8 @@ Rule 1: messages are found by their own words; long texts and attachments are sp
 Rule 2: an episode is indexed by the texts of its content, and has a document even without any.
 Rule 3: bookkeeping is not indexed, nor are calls of recall tools and their results, which repeat
     what is indexed already.
-Rule 4: entries of any shape are read without an error; malformed fields are left out.
+Rule 4: a section of a file is indexed by its text, its place and the file's name.
+Rule 5: entries of any shape are read without an error; malformed fields are left out.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ INDEXED_KINDS = ("message", "tool_call", "tool_result", "anchor", "event", "syst
 
 ASSISTANT_SENDER = "assistant"
 EPISODE = "episode"
+FILE_TEXT = "file.text"
 
 _BOOKKEEPING = (
     "turn.",
@@ -53,6 +55,9 @@ _BOOKKEEPING = (
     "settled",
     "budget.",
     "workspace.",
+    "file.kept",
+    "file.deleted",
+    "file.restored",
 )
 _RECALLED = frozenset(
     {
@@ -231,6 +236,8 @@ def _texts(entry: TapeEntry) -> list[str]:
         return [_text(payload.get("content"))]
     if _is_episode(entry):
         return [" ".join(_leaves(entry.data.get("content")))]
+    if entry.kind == "event" and entry.name == FILE_TEXT:
+        return [" ".join(_text(entry.data.get(key)) for key in ("name", "place", "text"))]
     name = entry.name or ""
     if name in NON_BOUNDARY_ANCHORS or (entry.kind == "event" and name.startswith(_BOOKKEEPING)):
         return []

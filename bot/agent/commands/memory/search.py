@@ -10,12 +10,16 @@ from bot.agent.commands.problem_label import problem_labeller
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.agent.tools.tape import render_hits, search_tape_entries
 from bot.memory.gate.memory_validation import memory_lines
+from bot.memory.records.attachments import one_line
 from bot.memory.records.fact import Fact
 from bot.memory.records.stemming import stemmed_words
+from bot.memory.session.file_folder import FileSection
 from bot.tape.search import MAX_QUERY_LENGTH, SearchQuery
 
 _SAID = 20
 _FACTS = 50
+_IN_FILES = 10
+_EXCERPT = 200
 _LONGEST_SHOWN = 100
 _MARKS = {"pending": "pending", "dropped": "not accepted"}
 
@@ -39,11 +43,20 @@ async def search(arguments: str, context: CommandContext) -> CommandReply:
     if hits:
         told = render_hits(hits, context.zone.timezone, problem_labeller(context.fold))
         parts.append(f"**Said here**\n{told}")
+    if context.files is not None:
+        sections = await context.files.search(context.memory, words, _IN_FILES)
+        if sections:
+            parts.append("**In files**\n" + "\n".join(map(file_line, sections)))
     if not parts:
         return CommandReply("Nothing found in memory or in this chat.")
     shown = words if len(words) <= _LONGEST_SHOWN else f"{words[:_LONGEST_SHOWN]}…"
     text, buttons = paginate("\n\n".join(parts), page, f"/memory search {shown} page")
     return CommandReply(text, buttons=usable_buttons(buttons))
+
+
+def file_line(section: FileSection) -> str:
+    """Return a line for a section of a file: its source and the beginning of its text."""
+    return f"- {section.source}: {one_line(section.text, _EXCERPT)}"
 
 
 def _facts(words: str, context: CommandContext) -> list[str]:

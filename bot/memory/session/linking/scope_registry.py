@@ -17,6 +17,7 @@ from bot.bus import Inbound
 from bot.core.clock import Clock
 from bot.memory.gate.write_gate import WriteGate
 from bot.memory.records.fact_fold import FactFold
+from bot.memory.records.files import FILES_PREFIX
 from bot.memory.records.proposals import BatchOutcome
 from bot.memory.session.linking.identity_linker import IdentityLinker
 from bot.memory.session.scope.identities import WORKSPACE_PREFIX, ScopeMove
@@ -37,8 +38,8 @@ def person_scope(channel: str, sender: str) -> str:
 
 
 def is_shared_scope(tape: str) -> bool:
-    """Say whether a tape holds a person's or the workspace's data and no conversation."""
-    return tape.startswith((WORKSPACE_PREFIX, PERSON_SCOPE_PREFIX))
+    """Say whether a tape holds a person's, a folder's or the workspace's data and no conversation."""
+    return tape.startswith((WORKSPACE_PREFIX, PERSON_SCOPE_PREFIX, FILES_PREFIX))
 
 
 def scope_entry(home: str) -> TapeEntry:

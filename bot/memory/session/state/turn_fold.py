@@ -91,7 +91,7 @@ class UndeliveredAnswer:
             inbound,
             _pairs(data.get("buttons") or entry.payload.get("buttons")),
             replaces if isinstance(replaces, str) else None,
-            _pairs(data.get("files")),
+            _pairs(data.get("files") or entry.payload.get("files")),
             via if isinstance(via, str) else None,
         )
 

@@ -1,0 +1,164 @@
+"""``/files``: list, keep, send, restore and delete the files of a person's or a group's folder."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from bot.agent.commands.memory.search import file_line
+from bot.agent.commands.pagination import paginate, split_page_number, usable_buttons
+from bot.agent.commands.registry import Command, CommandContext, CommandReply, idempotency_key
+from bot.agent.files.service import FileRequest, FileService
+from bot.agent.tools.files import sent_name, size_text
+from bot.bus import OutgoingFile
+from bot.memory.records.attachments import EntryAttachment, attachments_in
+from bot.memory.records.evidence import is_local_only
+from bot.memory.records.file_names import clean_name, name_key
+from bot.memory.records.tombstones import is_erased
+from bot.memory.records.transcript import format_timestamp_day
+from bot.memory.session.scope.identities import identity_at
+
+_FORMS = (
+    ("", "list the files that are kept here"),
+    ("keep", "keep the newest file of this chat; with a name, the file of that name"),
+    ("send NAME", "send a file here"),
+    ("find WORDS", "search the text of the files"),
+    ("undo NAME", "go back to the version before"),
+    ("delete NAME", "delete a file for good"),
+)
+_LOOKED_AT = 500
+"""Newest entries in which a file that was sent is looked for."""
+
+_HITS = 10
+
+
+def files_command(files: FileService) -> Command:
+    """Return ``/files``.
+
+    Args:
+        files: Reads and changes the folders.
+    """
+    command = _FilesCommand(files)
+    return Command(
+        "files",
+        "show, keep, send or delete files",
+        _FORMS,
+        command.run,
+        waits_for_turn=lambda _: True,
+    )
+
+
+class _FilesCommand:
+    def __init__(self, files: FileService) -> None:
+        self._files = files
+        self._forms: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
+            "keep": self._keep,
+            "send": self._send,
+            "find": self._find,
+            "undo": self._undo,
+            "delete": self._delete,
+        }
+
+    async def run(self, arguments: str, context: CommandContext) -> CommandReply:
+        form, _, rest = arguments.strip().partition(" ")
+        name = rest.strip().strip("`\"'")
+        if not form or form.isdecimal() or form == "page":
+            return await self._list(arguments, context)
+        run = self._forms.get(form.lower())
+        if run is None:
+            command = files_command(self._files)
+            return CommandReply(command.unknown_form_text(form, self._forms))
+        if not name and form.lower() != "keep":
+            return CommandReply(f"Which file? For example: `/files {form.lower()} NAME`.")
+        return await run(name, context)
+
+    async def _list(self, arguments: str, context: CommandContext) -> CommandReply:
+        if not self._files.is_on:
+            return CommandReply("The owner has switched files off.")
+        _, page = split_page_number(arguments)
+        files = await self._files.folders.files(context.memory)
+        if not files:
+            return CommandReply(
+                "No files are kept here. Send one and say that I should keep it, or send `/files keep`."
+            )
+        lines = []
+        for name, file in files.items():
+            zone = context.zone.timezone
+            day = format_timestamp_day(file.kept.isoformat(), zone) if file.kept else ""
+            lines.append(f"- `{name}` ({', '.join(filter(None, [size_text(file.size), day]))})")
+        whole = size_text(sum(file.size for file in files.values()))
+        told = f"**Files** ({len(files)}, {whole})\n" + "\n".join(lines)
+        text, buttons = paginate(told, page, "/files page")
+        return CommandReply(text, buttons=usable_buttons(buttons))
+
+    async def _keep(self, name: str, context: CommandContext) -> CommandReply:
+        context.memory.check_not_private()
+        request = _request(context)
+        attached = await _newest_attachment(context, name)
+        if attached is None:
+            sent = f"No file `{clean_name(name)}` was sent here lately." if name else ""
+            return CommandReply(sent or "No file was sent here lately. Send it first.")
+        file = await self._files.keep_blob(
+            request, attached.name, attached.mime, attached.blob or ""
+        )
+        told = f"Kept as `{file.name}`, {size_text(file.size)}."
+        if file.note:
+            told += f" Of its text: {file.note}."
+        if file.number in self._files.folders.tape(file.tape).fold.former:
+            told += f" `/files undo {file.name}` brings the version before back."
+        return CommandReply(told)
+
+    async def _send(self, name: str, context: CommandContext) -> CommandReply:
+        known, file = await self._files.find(context.memory, name)
+        await self._files.content(file)
+        path = context.exports / sent_name(file, known)
+        return CommandReply(
+            f"Here is `{known}`.", files=(OutgoingFile(known, path),), replaces_message=False
+        )
+
+    async def _find(self, words: str, context: CommandContext) -> CommandReply:
+        found = await self._files.folders.search(context.memory, words, _HITS)
+        return CommandReply("\n".join(map(file_line, found)) or "No file has these words.")
+
+    async def _undo(self, name: str, context: CommandContext) -> CommandReply:
+        known, file = await self._files.find(context.memory, name)
+        restored = await self._files.restore(_request(context), file)
+        return CommandReply(
+            f"`{known}` is the version before again, {size_text(restored.size)}. The same command "
+            "goes back."
+        )
+
+    async def _delete(self, name: str, context: CommandContext) -> CommandReply:
+        request = _request(context)
+        if await self._files.finish(context.memory, request.key):
+            return CommandReply("Deleted for good.")
+        known, file = await self._files.find(context.memory, name)
+        await self._files.delete(request, file)
+        told = f"Deleted `{known}` for good."
+        if not file.written:
+            told += (
+                " If a message here brought it, the message keeps its own copy: "
+                f'`/memory forget "{known}"` erases that too.'
+            )
+        return CommandReply(told)
+
+
+def _request(context: CommandContext) -> FileRequest:
+    author = context.author
+    by = author.id if ":" in author.id else identity_at(context.tape.name, author.id)
+    return FileRequest(context.memory, by, author.role == "owner", idempotency_key(context))
+
+
+async def _newest_attachment(context: CommandContext, name: str) -> EntryAttachment | None:
+    """Return the newest file that somebody sent in this chat, of this name if one is given."""
+    wanted = name_key(clean_name(name)) if name else None
+    looked = 0
+    async for entry in context.tape.read_back():
+        looked += 1
+        if looked > _LOOKED_AT:
+            break
+        if entry.kind != "message" or is_erased(entry) or is_local_only(entry):
+            continue
+        for attached in reversed(attachments_in(entry.meta)):
+            if attached.blob and wanted in (None, name_key(clean_name(attached.name))):
+                return attached
+    return None

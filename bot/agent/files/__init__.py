@@ -1,0 +1,3 @@
+"""Folders of files of people and groups: keep, read, write, send and delete files."""
+
+__all__ = ["service"]

@@ -1,0 +1,169 @@
+"""Show the folders of files as plain files in the home folder, for the owner of the machine.
+
+Rule 1: the tapes are the folders. These files are made from them, never read, and made again.
+Rule 2: a file here is the blob under another name, so that it takes no space, and is read-only: who
+    edits it makes a copy.
+Rule 3: before anything is erased, its file here is removed; files that somebody else put here stay.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import re
+import shutil
+import stat
+from collections.abc import AsyncGenerator, Collection, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from hashlib import sha256
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from bot.bus.media.blobs import FolderBlobs
+from bot.core.errors import TapebotError, TapeWriteError
+from bot.core.files import disk_error_text, private_directory, sync_directory
+from bot.memory.records.files import FILES_PREFIX, KeptFile
+from bot.memory.session.file_folder import FileFolders, listing
+from bot.runtime.sessions.erasure import DerivedFiles
+from bot.tape.entries import TapeEntry
+
+logger = logging.getLogger(__name__)
+
+READ_ONLY = 0o400
+"""The mode of the files that are made here."""
+
+_PLAIN = re.compile(r"[a-z0-9_:]+")
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
+_LONGEST = 100
+
+
+def mirror_folder(tape: str) -> str:
+    """Return the name of the folder for a tape of files, such as ``person-telegram-42``."""
+    scope = tape.removeprefix(FILES_PREFIX)
+    name = _UNSAFE.sub("-", scope)[:_LONGEST]
+    if _PLAIN.fullmatch(scope) and len(scope) <= _LONGEST:
+        return name
+    return f"{name}-{sha256(scope.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+class FolderMirror:
+    """Keeps the readable files, and passes on what other derived files need to know.
+
+    Implements ``bot.agent.files.service.FileMirror`` and ``bot.runtime.sessions.erasure.DerivedFiles``.
+
+    Args:
+        folder: The folder; created with the first file.
+        blobs: The blobs that the files are.
+        folders: The folders of files.
+        others: Other files derived from tapes; None without any.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        blobs: FolderBlobs,
+        folders: FileFolders,
+        others: DerivedFiles | None = None,
+    ) -> None:
+        self._folder = folder
+        self._blobs = blobs
+        self._folders = folders
+        self._others = others
+        self._writing = anyio.Lock()
+
+    async def update(self, tape: str, files: Mapping[str, KeptFile]) -> None:
+        """Make the files of a tape here exactly these; see ``FileMirror``."""
+        async with self._writing:
+            await anyio.to_thread.run_sync(self._update, self._folder / mirror_folder(tape), files)
+
+    def add_entry(self, tape: str, entry: TapeEntry) -> None:
+        """Pass on that an entry was appended to a tape."""
+        if self._others is not None:
+            self._others.add_entry(tape, entry)
+
+    def mark_stale(self, tape: str) -> None:
+        """Pass on that the files derived from a tape may be out of date."""
+        if self._others is not None:
+            self._others.mark_stale(tape)
+
+    @asynccontextmanager
+    async def suspend(self, tapes: Collection[str]) -> AsyncGenerator[None, None]:
+        """Remove the files of these tapes, and make them again at the end.
+
+        Raises:
+            TapeWriteError: They could not be removed; nothing must be erased then.
+        """
+        own = [tape for tape in tapes if tape.startswith(FILES_PREFIX)]
+        async with AsyncExitStack() as held:
+            if self._others is not None:
+                await held.enter_async_context(self._others.suspend(tapes))
+            try:
+                for tape in own:
+                    await self.update(tape, {})
+            except OSError as error:
+                raise TapeWriteError(
+                    f"nothing was erased: a copy of a file cannot be removed ({disk_error_text(error)}). "
+                    "Fix that, then try again"
+                ) from error
+            try:
+                yield
+            finally:
+                for tape in own:
+                    await self._show_again(tape)
+
+    async def _show_again(self, tape: str) -> None:
+        try:
+            await self.update(tape, listing([await self._folders.tape(tape).open()]))
+        except (TapebotError, OSError) as error:
+            # A view: the next change of the folder makes it again.
+            logger.warning("the files of %s are not shown: %s", tape, error)
+
+    def _update(self, into: Path, files: Mapping[str, KeptFile]) -> None:
+        for path in sorted(into.iterdir()) if into.is_dir() else ():
+            file = files.get(path.name)
+            if _is_made_here(path) and (file is None or not _is_same(path, self._blob(file))):
+                path.unlink()
+        for name, file in files.items():
+            path, blob = into / name, self._blob(file)
+            if blob is not None and not os.path.lexists(path):
+                try:
+                    private_directory(into)
+                    _show(blob, path)
+                except OSError as error:
+                    # A view: the folder itself has the file.
+                    logger.warning("%s cannot be shown: %s", path, disk_error_text(error))
+        if into.is_dir():
+            sync_directory(into)
+            if not any(into.iterdir()):
+                into.rmdir()
+
+    def _blob(self, file: KeptFile) -> Path | None:
+        return self._blobs.path(file.blob) if file.blob else None
+
+
+def _is_made_here(path: Path) -> bool:
+    found = path.lstat()
+    return stat.S_ISREG(found.st_mode) and stat.S_IMODE(found.st_mode) == READ_ONLY
+
+
+def _is_same(path: Path, blob: Path | None) -> bool:
+    return blob is not None and blob.exists() and path.samefile(blob)
+
+
+def _show(blob: Path, path: Path) -> None:
+    """Make a file that is a blob, or a copy of it where the disk has no links.
+
+    Raises:
+        OSError: It could not be made.
+    """
+    blob.chmod(READ_ONLY)
+    try:
+        os.link(blob, path)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
+            raise
+        shutil.copyfile(blob, path)
+        path.chmod(READ_ONLY)

@@ -1,0 +1,78 @@
+"""Put files of folders where answers send them from."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import anyio.to_thread
+
+from bot.bus import OutgoingFile
+from bot.bus.media.blobs import Blobs, FolderBlobs
+from bot.core.files import create_or_replace_file, private_directory
+
+_OF_BLOB = re.compile(r"([0-9a-f]{64})-[^/\0]+")
+_COPIED = "copied"
+
+
+class SentFiles:
+    """Places files from the blob store below the folder for exports.
+
+    A tape names such a file by its blob, so that any process that holds the session can place it.
+
+    Args:
+        blobs: Stores the files' bytes.
+        exports: The folder for exports.
+        copied: Whether the bus copies what it sends, so that the placed files are removed at once.
+            They are in a folder of their own then, since a channel of this process may place the
+            copies in ``exports``.
+    """
+
+    def __init__(self, blobs: Blobs, exports: Path, *, copied: bool = False) -> None:
+        self._blobs = blobs
+        self._folder = exports / _COPIED if copied else exports
+        self._copied = copied
+
+    @asynccontextmanager
+    async def placed(
+        self, files: Sequence[OutgoingFile]
+    ) -> AsyncGenerator[tuple[OutgoingFile, ...], None]:
+        """Place the files of an answer while it is given to the bus; yield them with their paths.
+
+        What is no file of a folder, or erased, stays as it is: the channel says that it is missing.
+
+        Raises:
+            OSError: A file cannot be written.
+        """
+        ready = [await self._place(file) for file in files]
+        try:
+            yield tuple(ready)
+        finally:
+            for file in ready if self._copied else ():
+                if file.path.parent == self._folder:
+                    file.path.unlink(missing_ok=True)
+
+    async def _place(self, file: OutgoingFile) -> OutgoingFile:
+        found, path = _OF_BLOB.fullmatch(file.path.name), self._folder / file.path.name
+        if found is None:
+            return file
+        placed = OutgoingFile(file.name, path)
+        if await anyio.to_thread.run_sync(path.exists):
+            return placed
+        if isinstance(self._blobs, FolderBlobs):
+            # The same file under another name takes no space.
+            with suppress(OSError):
+                await anyio.to_thread.run_sync(_link, self._blobs.path(found[1]), path)
+                return placed
+        data = await self._blobs.get(found[1])
+        if data is not None:
+            await anyio.to_thread.run_sync(create_or_replace_file, path, data)
+        return placed
+
+
+def _link(blob: Path, path: Path) -> None:
+    private_directory(path.parent)
+    os.link(blob, path)
