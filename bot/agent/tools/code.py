@@ -2,7 +2,8 @@
 
 Rule 1: code reaches nothing but its own folder, so a call waits for nobody's yes.
 Rule 2: what it prints is text from outside if such text was in view, because that may have shaped it.
-Rule 3: files that it leaves are kept in the blob store, and are erased with the result.
+Rule 3: files that it leaves are sent with the answer. They are kept in the blob store, and are erased
+    with the result.
 """
 
 from __future__ import annotations
@@ -49,12 +50,14 @@ def python_tool(sandbox: PythonSandbox, blobs: Blobs) -> Tool[RunPythonArguments
             _content(result, kept),
             "ok" if result.ok else "error",
             attachments=tuple(kept),
+            files=tuple((file.name, _sent_name(file)) for file in kept),
             from_outside=context_view(context).outside,
         )
 
     return Tool(
         "run.python",
-        "Run Python 3.14 with its standard library, without network; print what you want to see.",
+        "Run Python 3.14 with its standard library, without network; print what you want to see. Files "
+        "that it leaves in its folder are sent to the user.",
         RunPythonArguments,
         run,
         effect="reads_own",
@@ -93,6 +96,10 @@ async def _keep(name: str, data: bytes, blobs: Blobs) -> EntryAttachment:
     mime = one_line(media_type(data, mimetypes.guess_type(name)[0] or ""), _LONGEST_TYPE)
     kind = "image" if mime in IMAGES else "document"
     return EntryAttachment(kind, one_line(name, _LONGEST_NAME), mime, len(data), blob)
+
+
+def _sent_name(file: EntryAttachment) -> str:
+    return f"{file.blob}-{file.name.replace('/', '_')}"
 
 
 def _printable(text: str) -> str:
