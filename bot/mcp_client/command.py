@@ -104,7 +104,11 @@ def _server_line(connection: ServerConnection) -> str:
     known = "no tools" if count == 0 else f"{count} tool{'s' if count > 1 else ''}"
     if connection.connected:
         return f"- `{connection.name}`: {known}; `/mcp {connection.name}` lists them"
-    return f"- `{connection.name}`: not there now ({code(connection.why)})"
+    return f"- {_not_there(connection)}"
+
+
+def _not_there(connection: ServerConnection) -> str:
+    return f"`{connection.name}`: not there now ({code(connection.why)})"
 
 
 def _right_line(client: McpClient, right: Right) -> str:
@@ -173,7 +177,7 @@ def _definition_lines(connection: ServerConnection, definition: ToolDefinition) 
     return [
         f"`{definition.name}` of the MCP server `{connection.name}`, in its own words:",
         code(definition.description, 900),
-        f"- arguments: {code(definition.argument_line())}",
+        f"- arguments: {code(line)}" if (line := definition.argument_line()) else "- no arguments",
         *(
             [f"- it says that it {', '.join(definition.hints)}; I cannot check that"]
             if definition.hints
@@ -253,6 +257,8 @@ def _no_server(client: McpClient, name: str) -> str:
 
 
 def _no_tool(connection: ServerConnection, name: str) -> str:
+    if not connection.connected and not connection.definitions:
+        return f"{_not_there(connection)}; try again when `/mcp` lists its tools."
     close = closest_name(name[:64], connection.definitions)
     hint = f" Did you mean `{close}`?" if close else ""
     return (
