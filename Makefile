@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-all browser pictures lint format bench lock clean
+.PHONY: help run test test-slow test-all browser pictures lint format bench attacks lock clean
 
 help:            ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -72,6 +72,9 @@ format: $(VENV)/.dev ## Rewrite the code in the project's style
 bench: $(VENV)/.dev ## Measure, and print the machine's own limits beside the figures
 	@$(BIN)/python -m bench
 
+attacks: $(VENV)/.dev ## Run AgentDojo, and write its table into docs/security.md
+	@$(BIN)/python -m evals.agentdojo --write
+
 lock: $(VENV)/.dev ## Resolve the dependencies anew
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-header --extra models --extra telegram --extra discord --extra tape-server --extra remote \
@@ -82,6 +85,8 @@ lock: $(VENV)/.dev ## Resolve the dependencies anew
 	  --no-header --all-extras --group dev pyproject.toml -o locks/dev.txt
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-header locks/build.in -o locks/build.txt
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-header locks/agentdojo.in -o locks/agentdojo.txt
 
 clean:           ## Remove what set-up and tests made
-	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
+	@rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist

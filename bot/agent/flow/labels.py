@@ -105,6 +105,21 @@ def argument_texts(arguments: Mapping[str, Any]) -> list[str]:
     return [*map(str, arguments), *_values(arguments, frozenset(), 0)]
 
 
+def address_texts(arguments: Mapping[str, Any]) -> list[str]:
+    """Return the texts of arguments whose names say that they are addresses."""
+    found: list[str] = []
+    waiting: list[tuple[str, Any]] = list(arguments.items())
+    while waiting:
+        name, value = waiting.pop()
+        if _named_role(name) == "address":
+            found += [text.strip() for text in _values(value, frozenset(), 0)]
+        elif isinstance(value, Mapping):
+            waiting += [(str(inner), one) for inner, one in value.items()]
+        elif isinstance(value, list):
+            waiting += [(name, one) for one in value]
+    return found
+
+
 def _values(value: Any, known: Collection[str], depth: int) -> Iterator[str]:
     """Yield what an argument says: texts, numbers, and names in objects that no schema has."""
     if isinstance(value, str):
@@ -163,11 +178,19 @@ def _role(
     for role, looks in _LOOKS:
         if any(looks.fullmatch(value.strip()) for value in values):
             return role, True
-    parts = {part.lower() for part in _PARTS.findall(name)}
-    for role, known in _ROLES:
-        if parts & known:
-            return role, True
+    if role := _named_role(name):
+        return role, True
     listed = field.get("enum")
     if isinstance(listed, list) and all(value in listed for value in values):
         return "choice", False
-    return "text" if parts & _PROSE else "value", True
+    return "text" if _name_parts(name) & _PROSE else "value", True
+
+
+def _named_role(name: str) -> str:
+    """Return the role that an argument's name says; empty if it says none."""
+    parts = _name_parts(name)
+    return next((role for role, known in _ROLES if parts & known), "")
+
+
+def _name_parts(name: str) -> set[str]:
+    return {part.lower() for part in _PARTS.findall(name)}

@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio.to_thread
 
-from bot.agent.flow.labels import argument_texts
+from bot.agent.flow.labels import address_texts, argument_texts
 from bot.agent.flow.outgoing_check import OutgoingCheck, memory_lines
 from bot.agent.flow.view import FlowView, flow_view
 from bot.agent.tools.registry import ToolContext
@@ -51,7 +51,8 @@ async def arguments_objection(arguments: Mapping[str, Any], context: ToolContext
     """Return why arguments may not go to another system unasked; None if they may."""
     check = outgoing_check(context)
     text = "\n".join(argument_texts(arguments))
-    return await anyio.to_thread.run_sync(check.text_objection, text)
+    addresses = address_texts(arguments)
+    return await anyio.to_thread.run_sync(check.text_objection, text, addresses)
 
 
 def outgoing_check(context: ToolContext) -> OutgoingCheck:

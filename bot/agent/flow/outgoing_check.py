@@ -14,7 +14,7 @@ Rule 3: the check reads words and numbers. It cannot see a paraphrase, a transla
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote_plus, urlsplit
 
@@ -26,7 +26,11 @@ from bot.memory.gate.secret_detection import detect_secret
 MAX_COMPOSED = 200
 """The most characters of an address that the model made itself: a host can carry words, too."""
 
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://\S{1,2000}|www\.\S{1,2000}")
+# Many tools add the scheme themselves.
+_ADDRESS = re.compile(
+    r"[a-z][a-z0-9+.-]{1,20}://\S{1,2000}|www\.\S{1,2000}|(?<![\w.-])[\w-]{1,63}\.[\w.-]{1,253}[/:?#]\S{1,2000}",
+    re.IGNORECASE,
+)
 _MOST_ADDRESSES = 20
 _GOES_ON = re.compile(r"[\w%&=@:+~/?#$*-]|[.,;!'](?=\w)")
 _AROUND = ".,;:!?()[]{}<>\"'"
@@ -79,9 +83,14 @@ class OutgoingCheck:
         """
         return self._secret(query) or (self._memory_detail(query) if self.outside else None)
 
-    def text_objection(self, text: str) -> str | None:
-        """Return why a text may not go to another system unasked; None if it may."""
-        addresses = _ADDRESS.findall(text)
+    def text_objection(self, text: str, named: Sequence[str] = ()) -> str | None:
+        """Return why a text may not go to another system unasked; None if it may.
+
+        Args:
+            text: The text.
+            named: What it states to be addresses, whatever they look like.
+        """
+        addresses = [*named, *_ADDRESS.findall(text)]
         found = (self.address_objection(one) for one in addresses[:_MOST_ADDRESSES])
         if (objection := next(filter(None, found), None)) is not None:
             return objection

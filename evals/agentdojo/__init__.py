@@ -1,0 +1,1 @@
+"""AgentDojo against tapebot: what a model that obeys an attacker can do."""
