@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from bot.memory.records.argument_labels import Origin
 from bot.memory.records.pending_calls import PendingCall
 from bot.memory.session.scope.workspace_tape import WorkspaceTape
 from bot.tape.entries import TapeEntry, event
@@ -163,7 +164,11 @@ class Approvals:
 
 def approval_question(call: PendingCall) -> str:
     """Return the question to a person whether a call may run, as Markdown."""
-    unsaid = {one.name: one for one in call.labels if one.sensitive and not one.is_said}
+    unsaid = {
+        one.name: one
+        for one in call.labels
+        if not one.is_said and (one.sensitive or one.origin is Origin.OUTSIDE)
+    }
     lines = [f"May I run `{plain_text(call.tool)}`? (call {call.number})"]
     for line, name in _argument_lines(call):
         marked = call.foreign and not call.reasons and name in unsaid

@@ -4,7 +4,8 @@ Rule 1: a label is the weakest origin of an argument's values, those in lists an
 Rule 2: a value has the origin of the words that it stands in. One that stands in nobody's words is
     ``outside`` if text from outside could have shaped it, otherwise ``model``.
 Rule 3: a tool may state which arguments are sensitive, and what they are. Of one that states none,
-    all are, but for choices: booleans, and words that the schema lists.
+    all are but choices (booleans, words that the schema lists), moments, and prose: a mail's text is
+    the model's to write. Where text from outside is in view, an act waits whatever it holds.
 Rule 4: work is linear: of a call with more values than anybody would check, none counts as said.
 """
 
@@ -22,6 +23,7 @@ MOST_VALUES = 200
 
 _DEEPEST = 20
 _LARGEST = 10**15
+_MOMENT = re.compile(r"[0-9][0-9T:.+Z -]{0,40}")
 """From here on a float does not hold every whole number."""
 _PARTS = re.compile(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]+|[0-9]+")
 _ROLES: tuple[tuple[str, frozenset[str]], ...] = (
@@ -86,6 +88,8 @@ def label_arguments(
         found = [None if too_many else _find(value, words) for value in given]
         weakest = min(found, key=lambda one: one.origin if one else unsaid)
         role, sensitive = _role(name, given, stated, schema or {})
+        if stated is None and isinstance(arguments[name], str):
+            sensitive = sensitive and not _is_composed(role, arguments[name])
         if weakest is None:
             unsaid_values = [v for v, one in zip(given, found, strict=True) if one is None]
             source = None if too_many else _find(unsaid_values[0], origins)
@@ -184,6 +188,11 @@ def _role(
     if isinstance(listed, list) and all(value in listed for value in values):
         return "choice", False
     return "text" if _name_parts(name) & _PROSE else "value", True
+
+
+def _is_composed(role: str, value: str) -> bool:
+    """Return whether a value is prose or a moment, which a model words itself."""
+    return role == "text" or (role == "time" and _MOMENT.fullmatch(value.strip()) is not None)
 
 
 def _named_role(name: str) -> str:

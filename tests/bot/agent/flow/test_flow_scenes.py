@@ -42,6 +42,22 @@ async def test_what_a_person_asks_for_runs_without_a_press(tmp_path, outbox):
         assert labels == {"to": ("owner", "recipient"), "text": ("owner", "text")}
 
 
+async def test_what_the_model_words_itself_needs_no_press_where_nothing_from_outside_is_in_view(
+    tmp_path, outbox
+):
+    composed = {"to": "ann@work.example", "text": "Dear Ann, Saturday suits me well."}
+    model = ScriptedModel(
+        lambda request: (
+            text_reply("Done.")
+            if request.messages[-1]["role"] == "tool"
+            else tool_call_reply(("mail_send", composed))
+        )
+    )
+    async with stage(tmp_path, outbox, model=model) as host:
+        assert await host.channel.ask("tell ann@work.example that I come") == "Done."
+        assert sent(outbox) == ["ann@work.example"]
+
+
 async def test_what_the_model_makes_up_waits_though_nothing_from_outside_is_in_view(
     tmp_path, outbox
 ):
