@@ -71,7 +71,7 @@ async def callback_page(request: Request, web: WebContextDep, visitor: Owner) ->
         told = f"You are not logged in: {error}. `/mcp login SERVER` begins anew."
         if not web.mcp.running:
             told = "Copy this page's address, and send it in the chat: `/mcp login SERVER ADDRESS`."
-    return render_page(request, "mcp_login.html", visitor, told=render_markdown(told))
+    return render_page(request, "mcp_login.html", visitor, told_html=render_markdown(told))
 
 
 def _places(found: McpTool, visitor: WebUser) -> list[tuple[str, str, McpRight | None]]:

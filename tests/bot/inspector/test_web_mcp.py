@@ -85,7 +85,9 @@ async def test_what_changed_is_shown_and_no_button_of_before_allows_it(rig):
     [right] = [one for one in (await rig.get("/mcp"))["rights"] if one["tool"] == "echo"]
     assert right["state"] == "suspended"
     [after] = [one for one in await buttons(rig) if " always everybody " in one]
-    assert (await press(rig, after)).startswith("Allowed: without asking, for everybody")
+    assert (await press(rig, after)).startswith(
+        "Allowed: without asking for what is in your own words, for everybody"
+    )
 
 
 async def test_nobody_else_sees_or_decides(rig):
