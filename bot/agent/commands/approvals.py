@@ -22,7 +22,7 @@ from bot.memory.records.pending_calls import (
     TOOL_DECIDED,
     TOOL_PENDING,
     PendingCall,
-    describe_call_event,
+    describe_call_state,
     parse_pending,
     refused_entries,
 )
@@ -192,8 +192,7 @@ async def _why(arguments: str, context: CommandContext) -> CommandReply:
             if call is None or not _may_decide(call, context):
                 break
             return CommandReply(explanation(call, state), replaces_message=False)
-        told = (describe_call_event(entry) or "").partition(" → ")[0]
-        state = state or told
+        state = state or describe_call_state(entry)
     text = f"This chat has no call {number} that you may see."
     return CommandReply(text, replaces_message=False)
 

@@ -254,6 +254,19 @@ def describe_call_event(entry: TapeEntry) -> str | None:
     return None
 
 
+def describe_call_state(entry: TapeEntry) -> str:
+    """Return what became of a call by one of the events after ``tool.pending``, as a sentence."""
+    if entry.name != TOOL_RESULT:
+        return describe_call_event(entry) or ""
+    told = {
+        "ok": "It ran",
+        "error": "It failed",
+        "unknown": "It is not known whether it happened",
+        "stopped": "It was stopped before it ran",
+    }
+    return told.get(str(entry.data.get("status")), "It ended")
+
+
 def _cause(call: PendingCall) -> dict[str, object]:
     return {"kind": "trigger", "name": f"approval {call.number}", "entry": call.entry}
 

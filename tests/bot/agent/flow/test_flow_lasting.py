@@ -139,7 +139,7 @@ async def test_why_tells_where_each_argument_comes_from_also_after_it_ran(tmp_pa
         why = await host.channel.ask("/why 1")
         said = next(entry for entry in await host.tape() if entry.kind == "message")
         assert f"- to: `ann@work.example`: in an owner's words (#{said.id})" in why
-        assert "Call 1: `mail_send`. Call 1" in why
+        assert "Call 1: `mail_send`. It ran." in why
         assert "Nothing from outside was in view." in why
         [asked] = await host.events("tool.pending")
         # The timelines of the site and of the command line show this.
