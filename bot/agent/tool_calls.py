@@ -14,7 +14,7 @@ from bot.agent.approvals import (
     approval_question,
     decision_buttons,
 )
-from bot.agent.flow.judgement import Judgement, judge_call
+from bot.agent.flow.judgement import CallJudgement, judge_call
 from bot.agent.request_builder import RequestBuilder
 from bot.agent.tools.registry import (
     Audience,
@@ -242,7 +242,7 @@ class ToolCallRunner:
         context: ToolContext,
         approvals: Approvals,
         cost: float,
-        judgement: Judgement,
+        judgement: CallJudgement,
     ) -> PendingCall:
         people = context.audience.people
         return PendingCall(

@@ -18,7 +18,7 @@ from bot.core.errors import TapebotError
 from bot.core.telemetry.redaction import Redactor
 from bot.mcp_client import McpServer
 from bot.mcp_client.client import DEFAULT_SITE
-from bot.mcp_client.login_store import LoginStore
+from bot.mcp_client.login_store import McpLoginStore
 from bot.mcp_client.logins import LoginSecrets, ServerLogin, server_login
 from bot.runtime.app.database_services import open_database
 from bot.runtime.app.mcp import make_login_store
@@ -49,7 +49,7 @@ async def check_mcp(settings: Settings, *, ask: bool) -> list[CheckResult]:
 
 
 @asynccontextmanager
-async def _login_store(settings: Settings) -> AsyncIterator[LoginStore]:
+async def _login_store(settings: Settings) -> AsyncIterator[McpLoginStore]:
     if settings.database_url is None:
         yield make_login_store(settings, None)
         return
@@ -57,7 +57,7 @@ async def _login_store(settings: Settings) -> AsyncIterator[LoginStore]:
         yield make_login_store(settings, database)
 
 
-async def _connected(settings: Settings, store: LoginStore) -> list[CheckResult]:
+async def _connected(settings: Settings, store: McpLoginStore) -> list[CheckResult]:
     """Connect to all servers at once."""
     secrets = LoginSecrets()
     known = Redactor(settings.secrets())

@@ -13,7 +13,7 @@ MOST_BYTES = 4 * 1024 * 1024
 """Largest message of a server."""
 
 
-class BoundedTransport(httpx2.AsyncBaseTransport):
+class OriginTransport(httpx2.AsyncBaseTransport):
     """Sends requests to known origins only, and bounds the bodies of their answers.
 
     Args:

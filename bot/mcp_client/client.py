@@ -17,7 +17,7 @@ from bot.core.clock import Clock
 from bot.core.errors import TapebotError
 from bot.mcp_client.connection import ServerConnection
 from bot.mcp_client.definitions import ToolDefinition
-from bot.mcp_client.login_store import LoginStore
+from bot.mcp_client.login_store import McpLoginStore
 from bot.mcp_client.logins import Logins, LoginSecrets, server_login
 from bot.mcp_client.results import kept_result
 from bot.mcp_client.rights import Right, Rights
@@ -82,7 +82,7 @@ class McpClient:
         send: Callable[[Answer], Awaitable[object]],
         redact: Callable[[str], str],
         blobs: Blobs | None,
-        logins: LoginStore,
+        logins: McpLoginStore,
         site: str = DEFAULT_SITE,
     ) -> None:
         self.rights = Rights(store, scopes)

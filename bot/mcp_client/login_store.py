@@ -11,7 +11,7 @@ from bot.core.errors import McpUnavailable
 from bot.core.files import create_or_replace_file, disk_error_text
 
 
-class LoginStore(Protocol):
+class McpLoginStore(Protocol):
     """Keeps a login of each server, as JSON with its tokens."""
 
     async def read(self, server: str) -> str | None:
@@ -32,7 +32,7 @@ class LoginStore(Protocol):
 
 
 class FileLoginStore:
-    """Logins as files that only their owner can open. Implements ``LoginStore``.
+    """Logins as files that only their owner can open. Implements ``McpLoginStore``.
 
     Args:
         folder: Their folder.

@@ -22,7 +22,7 @@ from anyio.abc import TaskGroup
 
 from bot.core.errors import McpUnavailable
 from bot.core.telemetry.redaction import Redactor
-from bot.mcp_client.login_store import LoginStore
+from bot.mcp_client.login_store import McpLoginStore
 from bot.mcp_client.settings import McpServer
 
 logger = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ class ServerLogin:
     name: str
     server: McpServer
     redirect: str
-    store: LoginStore
+    store: McpLoginStore
     secrets: LoginSecrets
 
     async def read(self) -> str | None:
@@ -96,7 +96,7 @@ class ServerLogin:
 
 
 def server_login(
-    name: str, server: McpServer, site: str, store: LoginStore, secrets: LoginSecrets
+    name: str, server: McpServer, site: str, store: McpLoginStore, secrets: LoginSecrets
 ) -> ServerLogin | None:
     """Return a server's login in a browser; None if it has none.
 

@@ -30,7 +30,7 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 
 from bot.agent.foreign_text import one_line
 from bot.core.errors import McpUnavailable
-from bot.mcp_client.bounded_http import BoundedTransport, Origin, origin
+from bot.mcp_client.bounded_http import Origin, OriginTransport, origin
 from bot.mcp_client.logins import PendingLogin, ServerLogin
 from bot.mcp_client.settings import McpOAuth, McpServer
 
@@ -291,7 +291,7 @@ async def _client(server: McpServer, provider: BrowserLogin) -> AsyncGenerator[h
         headers={**given, "Accept-Encoding": "identity"},
         auth=provider,
         timeout=httpx2.Timeout(30),
-        transport=BoundedTransport(provider.origins),
+        transport=OriginTransport(provider.origins),
     ) as client:
         yield client
 

@@ -13,7 +13,7 @@ on conflict (server) do update set content = excluded.content
 
 
 class PostgresLoginStore:
-    """Logins as rows of a table. Implements ``LoginStore``.
+    """Logins as rows of a table. Implements ``McpLoginStore``.
 
     Args:
         database: The database, at this version's schema.

@@ -25,7 +25,7 @@ from mcp_types import jsonrpc_message_adapter
 
 from bot.agent.foreign_text import one_line
 from bot.core.errors import McpUnavailable
-from bot.mcp_client.bounded_http import MOST_BYTES, BoundedTransport, Origin, origin
+from bot.mcp_client.bounded_http import MOST_BYTES, Origin, OriginTransport, origin
 from bot.mcp_client.logins import ServerLogin
 from bot.mcp_client.oauth import program_auth, server_auth
 from bot.mcp_client.settings import McpServer
@@ -186,7 +186,7 @@ async def http_transport(
             headers={**headers, "Accept-Encoding": "identity"},
             auth=auth,
             timeout=httpx2.Timeout(30, read=None),
-            transport=BoundedTransport(origins),
+            transport=OriginTransport(origins),
         ) as client,
         streamable_http_client(
             server.url, http_client=client, max_sse_event_size=MOST_BYTES

@@ -18,7 +18,7 @@ from bot.memory.records.argument_labels import ArgumentLabel
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class CallJudgement:
     """What the policy decided about a call, and on which grounds.
 
     Attributes:
@@ -39,7 +39,7 @@ async def judge_call(
     permission: Permission,
     parsed: BaseModel,
     context: ToolContext,
-) -> Judgement:
+) -> CallJudgement:
     """Return what is done with a call.
 
     Args:
@@ -52,7 +52,7 @@ async def judge_call(
     effect: Effect = "reads_world" if reads else tool.effect
     right: RightName = "always" if permission.decision == "reads" else permission.decision
     if effect == "writes_own" and tool.sensitive is None:
-        return Judgement(decide(effect, right, (), outside=False), effect)
+        return CallJudgement(decide(effect, right, (), outside=False), effect)
     # What the tool gets: a text that two parsers read in two ways must not hide anything.
     given = parsed.model_dump(mode="json", exclude_unset=True)
     view = context_view(context)
@@ -74,7 +74,7 @@ async def judge_call(
             )
         )
     decision = decide(effect, right, labels, outside=view.outside, carries=carries)
-    return Judgement(decision, effect, labels, view.sources)
+    return CallJudgement(decision, effect, labels, view.sources)
 
 
 async def _objection(

@@ -17,7 +17,7 @@ from bot.tape.store import TapeStore
 if TYPE_CHECKING:
     from bot.core.database.connections import Database
     from bot.mcp_client.client import McpClient
-    from bot.mcp_client.login_store import LoginStore
+    from bot.mcp_client.login_store import McpLoginStore
 
 
 def make_mcp(
@@ -48,7 +48,7 @@ def make_mcp(
     )
 
 
-def make_login_store(settings: Settings, database: Database | None) -> LoginStore:
+def make_login_store(settings: Settings, database: Database | None) -> McpLoginStore:
     """Return where logins at servers are kept."""
     if database is None:
         from bot.mcp_client.login_store import FileLoginStore
