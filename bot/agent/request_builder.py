@@ -39,6 +39,9 @@ _FILE_WORDS = re.compile(
     r"|documenti?|cartella|plik\w{0,3}|файл\w{0,3}|папк\w{0,2}|pdf|docx|xlsx|csv|epub)\b|文件|ファイル|파일",
     re.IGNORECASE,
 )
+_PRIVATE_PROBLEM = (
+    "This problem is private: nothing of it goes into long-term memory; `problem_note` keeps it."
+)
 _CLOSING = "This is the last step of this turn: no more tools; answer now with what is known."
 
 
@@ -259,11 +262,13 @@ class RequestBuilder:
         packet = await bus.working_sets.compile(
             problem.problem_id, pending={fact.id for fact in pending}
         )
+        private = [_PRIVATE_PROBLEM] if problem.private else []
         if packet:
-            return [packet]
+            return [packet, *private]
         found = (
             [] if problem.problem_id == GENERAL_PROBLEM else [f"Problem at hand: {problem.name}"]
         )
+        found += private
         boundary = self.fold.boundary
         told = str(boundary.data.get("summary")) if boundary is not None else ""
         if problem.summary not in told:

@@ -257,6 +257,7 @@ class ToolCallRunner:
             judgement.labels,
             judgement.decision.reasons,
             tuple(entry.id for entry in context.answered_messages),
+            self._session.fold.schedules.zone_name or self._session.agent.timezone_name,
         )
 
     async def run_approved(self, turn: str) -> None:
@@ -362,7 +363,7 @@ def _asks_approval(pending: PendingCall, call: ToolCall, turn: str) -> ToolOutco
     number = pending.number
     return ToolOutcome(
         f"Not run yet: call {number} waits for the user's yes, and the user is asked below your "
-        "answer. End your turn; you get the result when they have decided.",
+        "answer. Do what else there is, then answer; you get the result when they have decided.",
         "pending",
         question=approval_question(pending),
         extra_entries=[pending_entry(pending, call_id=call.id, turn=turn)],

@@ -71,7 +71,7 @@ def _content(result: CodeResult, kept: list[EntryAttachment]) -> str:
         lines.append(f"Stopped: {result.problem}. No files are kept.")
     if kept:
         files = ", ".join(f"{file.name} ({file.size:,} bytes)" for file in kept)
-        lines.append(f"Files kept: {files}")
+        lines.append(f"Sent to the user with your answer: {files}")
     if result.left_out:
         names = [one_line(name, _LONGEST_NAME) for name in result.left_out[:_MOST_NAMED]]
         more = len(result.left_out) - len(names)

@@ -47,7 +47,10 @@ class ProblemArguments(BaseModel):
         "pause",
         "background",
         "complete",
-    ]
+    ] = Field(
+        description="must to draft: notes (assume: also what the user says of it); drop: removes one; "
+        "open to complete: problems"
+    )
     text: str = Field("", description="the note, or a problem's name")
     why: str = Field("", description="or a draft's name")
 
@@ -143,7 +146,9 @@ async def _put_aside(
     active = await problems.get_active()
     problem = match_problem(await problems.list_by_state(), name) if name else active
     if problem is None:
-        raise MemoryRefused(f"there is no problem {name[:60]!r}")
+        raise MemoryRefused(
+            f"there is no problem {name[:60]!r}; a note is must, must-not, assume, ask, decide or draft"
+        )
     if _is_hidden(problem, context):
         raise MemoryRefused(_PRIVATE)
     if problem.problem_id == GENERAL_PROBLEM:

@@ -138,8 +138,11 @@ class ToolContext:
         Raises:
             MemoryRefused: They may not.
         """
-        if not self.may_change_memory:
-            raise MemoryRefused(f"in a group only an owner may {what}")
+        if self.may_change_memory:
+            return
+        if self.answered_messages and all(map(is_automation, self.answered_messages)):
+            raise MemoryRefused(f"as long as nobody has written in this turn, you cannot {what}")
+        raise MemoryRefused(f"in a group only an owner may {what}")
 
     def check_prompt_text(self, text: str, *, drafted: bool = False) -> None:
         """Refuse secrets and instructions that are not the user's in text for later prompts.

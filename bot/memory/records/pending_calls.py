@@ -27,6 +27,8 @@ TOOL_STARTED = "tool.started"
 TOOL_RESULT = "tool.result"
 
 Decision = Literal["yes", "no", "expired"]
+_SHOWN_ARGUMENTS = 200
+
 CallStatus = Literal["ok", "error", "stopped", "unknown"]
 
 
@@ -46,6 +48,7 @@ class PendingCall:
         labels: Where its arguments come from.
         reasons: Why it waits although the owner allowed the tool, for people.
         answers: Ids of the messages that the turn answered.
+        timezone: Name of the person's time zone; empty if unknown.
         entry: Id of the ``tool.pending`` entry; 0 before it is appended.
         decision: What was decided; None while it waits.
         decided_entry: Id of the ``tool.decided`` entry.
@@ -63,6 +66,7 @@ class PendingCall:
     labels: tuple[ArgumentLabel, ...] = ()
     reasons: tuple[str, ...] = ()
     answers: tuple[int, ...] = ()
+    timezone: str = ""
     entry: int = 0
     decision: Decision | None = None
     decided_entry: int = 0
@@ -157,6 +161,7 @@ def pending_entry(call: PendingCall, *, call_id: str, turn: str) -> TapeEntry:
             **({"labels": [one.as_json() for one in call.labels]} if call.labels else {}),
             **({"reasons": list(call.reasons)} if call.reasons else {}),
             "answers": list(call.answers),
+            "tz": call.timezone,
         },
         turn=turn,
     )
@@ -182,8 +187,13 @@ def decided_entry(
 def refused_entries(call: PendingCall, decision: Decision, by: str) -> list[TapeEntry]:
     """Return the entries of a call that will not run; the message lets the model know."""
     why = "denied it" if decision == "no" else "did not answer in time"
-    text = f"The user {why}: call {call.number} ({call.tool}) was not run and will not be."
-    return [decided_entry(call, decision, by), message(AUTOMATION, text, cause=_cause(call))]
+    shown = call.arguments[:_SHOWN_ARGUMENTS]
+    more = "…" if len(call.arguments) > len(shown) else ""
+    text = (
+        f"The user {why}: call {call.number} ({call.tool} with {shown}{more}) was not run and will "
+        "not be."
+    )
+    return [decided_entry(call, decision, by), message(AUTOMATION, text, **_meta(call))]
 
 
 def started_entry(call: PendingCall) -> TapeEntry:
@@ -221,7 +231,7 @@ def result_entries(
             AUTOMATION,
             text,
             turn=turn,
-            cause=_cause(call),
+            **_meta(call),
             **({"quote": content} if content.strip() else {}),
             **({"attachments": list(map(attachment_record, attachments))} if attachments else {}),
         ),
@@ -267,6 +277,11 @@ def describe_call_state(entry: TapeEntry) -> str:
     return told.get(str(entry.data.get("status")), "It ended")
 
 
+def _meta(call: PendingCall) -> dict[str, object]:
+    """Return the meta of a message about a call: its cause, and the zone that its time is shown in."""
+    return {"cause": _cause(call), **({"tz": call.timezone} if call.timezone else {})}
+
+
 def _cause(call: PendingCall) -> dict[str, object]:
     return {"kind": "trigger", "name": f"approval {call.number}", "entry": call.entry}
 
@@ -297,6 +312,7 @@ def parse_pending(entry: TapeEntry) -> PendingCall | None:
         labels_from_json(data.get("labels")),
         _texts(data.get("reasons")),
         tuple(one for one in answers if type(one) is int),
+        str(data.get("tz") or ""),
         entry.id,
     )
 

@@ -47,7 +47,7 @@ _SHARED_BYTES = 1_500
 
 PRIVATE_PROBLEM = (
     "this problem is private, so nothing said in it becomes a part of memory, which other models "
-    "see: `/problem note` keeps it here"
+    "see: a note on the problem (`/problem note`) keeps it here"
 )
 """Reason why something is not learned."""
 
