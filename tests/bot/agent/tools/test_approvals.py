@@ -67,7 +67,7 @@ async def test_a_no_is_final_and_the_model_learns_of_it(host, path):
     assert "Denied: call 1" in await host.channel.ask("/deny 1")
     assert "was denied already" in await host.channel.ask("/approve 1")
     await host.channel.ask("hello")
-    assert "denied it: call 1 (file_write with {\"line\": \"tea\"}) was not run" in shown_to_model(host)
+    assert 'denied it: call 1 (file_write with {"line": "tea"}) was not run' in shown_to_model(host)
     assert lines_of(path) == []
 
 

@@ -74,7 +74,10 @@ async def test_control_characters_do_not_reach_the_tape(chat):
 
 async def test_a_file_that_code_leaves_is_kept_and_erased_with_the_result(chat):
     result = await chat.run("open('ferries.csv', 'w').write('harbour,nine')\nprint('Zanzibar')")
-    assert result.payload["content"] == "Zanzibar\nSent to the user with your answer: ferries.csv (12 bytes)"
+    assert (
+        result.payload["content"]
+        == "Zanzibar\nSent to the user with your answer: ferries.csv (12 bytes)"
+    )
     [kept] = result.meta["attachments"]
     assert (kept["kind"], kept["name"], kept["mime"]) == ("document", "ferries.csv", "text/csv")
     assert await FolderBlobs(chat.folder / "blobs").get(kept["blob"]) == b"harbour,nine"
