@@ -6,7 +6,8 @@ snapshot: the state that a kill at that moment would have left, from which every
 Rule 1: the moment counts only if two looks in a row find the same names and lengths.
 Rule 2: what was appended later is not read.
 Rule 3: a file that was replaced or shortened later makes the snapshot void; take another one.
-Rule 4: what tapebot computes again is left out: search index, vectors, logs, locks, sockets.
+Rule 4: what tapebot makes again is left out: search index, vectors, the sandbox for code, the readable
+    names of blobs in ``files``; and so are logs, locks and sockets.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +30,12 @@ CHECK_FOLDER = ".backup-check"
 _BLOBS = "blobs"
 _WORKSPACE = "workspace"
 """The owner's own folder, of which nothing is left out."""
-_LEFT_OUT_FOLDERS = frozenset({CHECK_FOLDER, "logs", "vectors", "blobs/incoming"})
+_READABLE = "files"
+"""The folder with readable names of blobs; what somebody else put there is kept."""
+
+_LEFT_OUT_FOLDERS = frozenset(
+    {CHECK_FOLDER, "logs", "vectors", "blobs/incoming", "sandbox", "incoming-skills"}
+)
 _LEFT_OUT_SUFFIXES = (TEMPORARY_SUFFIX, ".lock", ".owner", ".heads")
 _INDEX = ".index.db"
 
@@ -111,9 +117,13 @@ def take_snapshot(home: Path, sleep: Callable[[float], None] = time.sleep) -> Ho
         sleep(_PAUSE)
         now = _look(home)
         if now == before:
-            files = tuple(file for file in now if not _is_blob(file))
             # A blob is stored before the entry that names it.
-            return HomeSnapshot(home, files, tuple(filter(_is_blob, now)))
+            blobs = tuple(filter(_is_blob, now))
+            stored = {blob.identity for blob in blobs}
+            files = tuple(
+                file for file in now if not _is_blob(file) and not _is_readable(file, stored)
+            )
+            return HomeSnapshot(home, files, blobs)
         before = now
     raise SnapshotChanged(
         f"{home} kept changing; try again when tapebot has less to do, or stop it"
@@ -122,6 +132,11 @@ def take_snapshot(home: Path, sleep: Callable[[float], None] = time.sleep) -> Ho
 
 def _is_blob(file: SnapshotFile) -> bool:
     return file.path.startswith(f"{_BLOBS}/")
+
+
+def _is_readable(file: SnapshotFile, stored: Collection[tuple[int, int]]) -> bool:
+    """Return whether a file is a blob under a readable name."""
+    return file.path.startswith(f"{_READABLE}/") and file.identity in stored
 
 
 def _look(home: Path) -> list[SnapshotFile]:

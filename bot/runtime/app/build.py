@@ -58,6 +58,7 @@ from bot.memory.session.state.fold_loader import is_private_now
 from bot.memory.session.vector_index import VectorIndex
 from bot.runtime.app.code_tools import make_code_tools
 from bot.runtime.app.database_services import DatabaseServices, open_database_services
+from bot.runtime.app.file_mirror import FolderMirror
 from bot.runtime.app.file_services import FileServices, make_file_services
 from bot.runtime.app.mcp import make_mcp, mcp_commands
 from bot.runtime.app.models import Models, make_models, meter
@@ -101,6 +102,7 @@ class App:
         memory_files: Readable copies of memory; None without a folder for them.
         mcp: The MCP servers; None if none is configured.
         plugins: Loads what installed packages add.
+        file_mirror: Readable copies of the folders of files; None if there are none.
     """
 
     settings: Settings
@@ -118,6 +120,7 @@ class App:
     memory_files: MemoryFolder | None
     mcp: McpClient | None
     plugins: PluginLoader
+    file_mirror: FolderMirror | None
 
 
 @asynccontextmanager
@@ -254,6 +257,7 @@ def _assemble(
         memory_files=memory_files,
         mcp=mcp,
         plugins=plugins,
+        file_mirror=files.mirror,
     )
 
 

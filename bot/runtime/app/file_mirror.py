@@ -29,6 +29,7 @@ from bot.memory.records.files import FILES_PREFIX, KeptFile
 from bot.memory.session.file_folder import FileFolders, listing
 from bot.runtime.sessions.erasure import DerivedFiles
 from bot.tape.entries import TapeEntry
+from bot.tape.store import TapeStore
 
 logger = logging.getLogger(__name__)
 
@@ -114,9 +115,30 @@ class FolderMirror:
                 for tape in own:
                     await self._show_again(tape)
 
+    async def show_missing(self, store: TapeStore) -> None:
+        """Make the files of folders that show none, such as after a restore.
+
+        Args:
+            store: The store of all tapes.
+        """
+        try:
+            tapes = await store.list_tapes()
+        except (TapebotError, OSError) as error:
+            logger.warning("the folders of files are not shown: %s", error)
+            return
+        for tape in tapes:
+            if tape.startswith(FILES_PREFIX):
+                folder = self._folder / mirror_folder(tape)
+                if not await anyio.to_thread.run_sync(_shows_any, folder):
+                    await self._show_again(tape)
+
     async def _show_again(self, tape: str) -> None:
         try:
-            await self.update(tape, listing([await self._folders.tape(tape).open()]))
+            # Inside, so that no older state than another change's is shown.
+            async with self._writing:
+                files = listing([await self._folders.tape(tape).open()])
+                into = self._folder / mirror_folder(tape)
+                await anyio.to_thread.run_sync(self._update, into, files)
         except (TapebotError, OSError) as error:
             # A view: the next change of the folder makes it again.
             logger.warning("the files of %s are not shown: %s", tape, error)
@@ -142,6 +164,10 @@ class FolderMirror:
 
     def _blob(self, file: KeptFile) -> Path | None:
         return self._blobs.path(file.blob) if file.blob else None
+
+
+def _shows_any(folder: Path) -> bool:
+    return folder.is_dir() and any(map(_is_made_here, folder.iterdir()))
 
 
 def _is_made_here(path: Path) -> bool:

@@ -22,11 +22,13 @@ class FileServices:
         service: Keeps, writes and deletes files.
         sent: Places the files that answers send.
         derived: Files that are derived from tapes, with the readable copies of the folders.
+        mirror: These readable copies; None if there are none.
     """
 
     service: FileService
     sent: SentFiles
     derived: DerivedFiles | None
+    mirror: FolderMirror | None
 
 
 def make_file_services(
@@ -56,4 +58,4 @@ def make_file_services(
         folders, store, blobs, max_bytes=max_bytes, erase_blobs=erase_blobs, mirror=mirror
     )
     sent = SentFiles(blobs, home / "exports", copied=mirror is None)
-    return FileServices(service, sent, mirror or memory_files)
+    return FileServices(service, sent, mirror or memory_files, mirror)

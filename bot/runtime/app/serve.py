@@ -152,6 +152,8 @@ def _start_sessions(app: App, tasks: TaskGroup, monitoring: MonitoringServer | N
         tasks.start_soon(app.vectors.run)
     if app.memory_files is not None:
         tasks.start_soon(app.memory_files.run)
+    if app.file_mirror is not None:
+        tasks.start_soon(app.file_mirror.show_missing, app.store)
     if app.mcp is not None:
         tasks.start_soon(app.mcp.run)
     _start_backups(app, tasks)

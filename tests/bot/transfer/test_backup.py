@@ -15,7 +15,11 @@ from pathlib import Path
 import pyrage
 import pytest
 
+from bot.bus import Attachment
+from bot.bus.media.blobs import FolderBlobs
 from bot.core.errors import BackupFailed
+from bot.offline.model import OfflineModel
+from bot.testing.host import session_host
 from bot.transfer.backup import (
     FILES,
     STATE,
@@ -114,6 +118,27 @@ def test_it_holds_everything_but_what_is_computed_again(home, backup, tmp_path):
         name.endswith(kinds) or name.startswith(("vectors/", "blobs/incoming/"))
         for name in left_out
     )
+
+
+async def test_files_are_in_it_once_and_have_readable_names_again_after_the_next_start(tmp_path):
+    """A kept file is a blob under a readable name; what the owner put beside it is their own."""
+    home, again = tmp_path / "home", tmp_path / "again"
+    async with session_host(home, OfflineModel(), files_mb=1) as host:
+        blob = await FolderBlobs(home / "blobs").put(b"The rent is 950.")
+        sent = Attachment("document", "lease.txt", "text/plain", 16, blob)
+        await host.channel.wait_for_answer(await host.channel.send("look", attachments=(sent,)))
+        await host.channel.wait_for_answer(await host.channel.send("/files keep"))
+    shown = Path("files", "person-fake-7")
+    (home / shown / "own.txt").write_text("the owner's own")
+    for folder in ("sandbox", "incoming-skills"):
+        (home / folder).mkdir()
+        (home / folder / "made-again").write_bytes(b"1")
+    restored(create_backup(home, tmp_path / "backups", owners_key(), NOW).path, again)
+    assert not {"sandbox", "incoming-skills"} & set(os.listdir(again))
+    assert os.listdir(again / shown) == ["own.txt"]
+    talk(again, "Hello.\n")
+    assert (again / shown / "lease.txt").read_text() == "The rent is 950."
+    assert (again / shown / "lease.txt").samefile(again / "blobs" / blob[:2] / blob)
 
 
 def test_nobody_reads_it_without_the_key(backup):
