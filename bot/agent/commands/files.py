@@ -8,11 +8,11 @@ from bot.agent.commands.memory.search import file_line
 from bot.agent.commands.pagination import paginate, split_page_number, usable_buttons
 from bot.agent.commands.registry import Command, CommandContext, CommandReply, idempotency_key
 from bot.agent.files.service import FileRequest, FileService
-from bot.agent.tools.files import sent_name, size_text
+from bot.agent.tools.files import size_text
 from bot.bus import OutgoingFile
 from bot.memory.records.attachments import EntryAttachment, attachments_in
 from bot.memory.records.evidence import is_local_only
-from bot.memory.records.file_names import clean_name, name_key
+from bot.memory.records.file_names import clean_name, name_key, sent_name
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import format_timestamp_day
 from bot.memory.session.scope.identities import identity_at
@@ -110,7 +110,7 @@ class _FilesCommand:
     async def _send(self, name: str, context: CommandContext) -> CommandReply:
         known, file = await self._files.find(context.memory, name)
         await self._files.content(file)
-        path = context.exports / sent_name(file, known)
+        path = context.exports / sent_name(file.blob, known)
         return CommandReply(
             f"Here is `{known}`.", files=(OutgoingFile(known, path),), replaces_message=False
         )

@@ -21,6 +21,7 @@ from bot.bus.media.media_types import IMAGES, media_type
 from bot.core.errors import CodeNotRun
 from bot.core.files import disk_error_text
 from bot.memory.records.attachments import EntryAttachment, one_line
+from bot.memory.records.file_names import sent_name
 
 _LONGEST_NAME = 80
 _LONGEST_TYPE = 80
@@ -46,11 +47,12 @@ def python_tool(sandbox: PythonSandbox, blobs: Blobs) -> Tool[RunPythonArguments
     async def run(arguments: RunPythonArguments, context: ToolContext) -> ToolOutcome:
         result = await sandbox.run(arguments.code)
         kept = [await _keep(name, data, blobs) for name, data in result.files.items()]
+        sent = [(file.name, sent_name(file.blob or "", file.name)) for file in kept]
         return ToolOutcome(
             _content(result, kept),
             "ok" if result.ok else "error",
             attachments=tuple(kept),
-            files=tuple((file.name, _sent_name(file)) for file in kept),
+            files=tuple(sent),
             from_outside=context_view(context).outside,
         )
 
@@ -96,10 +98,6 @@ async def _keep(name: str, data: bytes, blobs: Blobs) -> EntryAttachment:
     mime = one_line(media_type(data, mimetypes.guess_type(name)[0] or ""), _LONGEST_TYPE)
     kind = "image" if mime in IMAGES else "document"
     return EntryAttachment(kind, one_line(name, _LONGEST_NAME), mime, len(data), blob)
-
-
-def _sent_name(file: EntryAttachment) -> str:
-    return f"{file.blob}-{file.name.replace('/', '_')}"
 
 
 def _printable(text: str) -> str:

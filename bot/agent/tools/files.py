@@ -18,7 +18,7 @@ from bot.agent.tools.registry import Availability, Tool, ToolContext, ToolOutcom
 from bot.core.errors import FileRefused
 from bot.memory.records.attachments import EntryAttachment, attachments_in, one_line
 from bot.memory.records.evidence import is_local_only
-from bot.memory.records.file_names import clean_name, name_key
+from bot.memory.records.file_names import clean_name, name_key, sent_name
 from bot.memory.records.files import KeptFile
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import format_timestamp_day
@@ -82,7 +82,7 @@ def file_tools(files: FileService) -> list[Tool[Any]]:
             await files.content(file)
             return ToolOutcome(
                 f"{name} is sent to this chat below your answer.",
-                files=((name, sent_name(file, name)),),
+                files=((name, sent_name(file.blob, name)),),
             )
         tool_request(context).check_may_change(file)
         return ToolOutcome(
@@ -168,11 +168,6 @@ def tool_request(context: ToolContext) -> FileRequest:
     people = context.audience.people
     by = people[0] if len(people) == 1 else ""
     return FileRequest(context.memory, by, context.by_owners, context.cause, context.turn)
-
-
-def sent_name(file: KeptFile, name: str) -> str:
-    """Return the name in the folder for exports under which a file is sent."""
-    return f"{file.blob}-{name}"
 
 
 def size_text(size: int) -> str:

@@ -7,8 +7,10 @@ This module stores them in a folder, ``bot.bus.media.postgres_blobs`` in a datab
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
+import os
 import re
 import shutil
 from abc import ABC, abstractmethod
@@ -23,6 +25,9 @@ from bot.core.files import private_directory, sync_directory, write_synced
 from bot.core.ids import new_id
 
 logger = logging.getLogger(__name__)
+
+READ_ONLY = 0o400
+"""The mode of a blob that has other names."""
 
 _NAME = re.compile(r"[0-9a-f]{64}")
 _INCOMING = "incoming"
@@ -137,6 +142,25 @@ class FolderBlobs(Blobs):
     def path(self, name: str) -> Path:
         """Return the path of a blob, which need not exist."""
         return self._folder / name[:2] / name
+
+    def link(self, name: str, path: Path) -> None:
+        """Make a file that is a blob under another name, or a copy where the disk has no links. Blocking.
+
+        It is read-only: whoever writes to it would change the blob.
+
+        Raises:
+            OSError: It could not be made, or the blob is missing.
+        """
+        blob = self.path(name)
+        private_directory(path.parent)
+        blob.chmod(READ_ONLY)
+        try:
+            os.link(blob, path)
+        except OSError as error:
+            if error.errno not in (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
+                raise
+            shutil.copyfile(blob, path)
+            path.chmod(READ_ONLY)
 
     async def _write(self, name: str, data: bytes) -> None:
         await anyio.to_thread.run_sync(self._put, self.path(name), data)

@@ -44,6 +44,11 @@ def name_key(name: str) -> str:
     return unicodedata.normalize("NFKC", folded.strip())
 
 
+def sent_name(blob: str, name: str) -> str:
+    """Return the name in the folder for exports under which a blob is sent; its length fits a disk."""
+    return f"{blob}-{clean_name(name.replace('/', '_'))}"
+
+
 def numbered_name(name: str, number: int) -> str:
     """Return a name with a number before its ending, such as ``notes (2).md``."""
     stem, dot, ending = name.rpartition(".")

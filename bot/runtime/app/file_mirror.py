@@ -8,11 +8,9 @@ Rule 3: before anything is erased, its file here is removed; files that somebody
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import re
-import shutil
 import stat
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -22,9 +20,9 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from bot.bus.media.blobs import FolderBlobs
+from bot.bus.media.blobs import READ_ONLY, FolderBlobs
 from bot.core.errors import TapebotError, TapeWriteError
-from bot.core.files import disk_error_text, private_directory, sync_directory
+from bot.core.files import disk_error_text, sync_directory
 from bot.memory.records.files import FILES_PREFIX, KeptFile
 from bot.memory.session.file_folder import FileFolders, listing
 from bot.runtime.sessions.erasure import DerivedFiles
@@ -32,9 +30,6 @@ from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 
 logger = logging.getLogger(__name__)
-
-READ_ONLY = 0o400
-"""The mode of the files that are made here."""
 
 _PLAIN = re.compile(r"[a-z0-9_:]+")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -152,8 +147,7 @@ class FolderMirror:
             path, blob = into / name, self._blob(file)
             if blob is not None and not os.path.lexists(path):
                 try:
-                    private_directory(into)
-                    _show(blob, path)
+                    self._blobs.link(file.blob, path)
                 except OSError as error:
                     # A view: the folder itself has the file.
                     logger.warning("%s cannot be shown: %s", path, disk_error_text(error))
@@ -177,19 +171,3 @@ def _is_made_here(path: Path) -> bool:
 
 def _is_same(path: Path, blob: Path | None) -> bool:
     return blob is not None and blob.exists() and path.samefile(blob)
-
-
-def _show(blob: Path, path: Path) -> None:
-    """Make a file that is a blob, or a copy of it where the disk has no links.
-
-    Raises:
-        OSError: It could not be made.
-    """
-    blob.chmod(READ_ONLY)
-    try:
-        os.link(blob, path)
-    except OSError as error:
-        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
-            raise
-        shutil.copyfile(blob, path)
-        path.chmod(READ_ONLY)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -12,7 +11,7 @@ import anyio.to_thread
 
 from bot.bus import OutgoingFile
 from bot.bus.media.blobs import Blobs, FolderBlobs
-from bot.core.files import create_or_replace_file, private_directory
+from bot.core.files import create_or_replace_file
 
 _OF_BLOB = re.compile(r"([0-9a-f]{64})-[^/\0]+")
 _COPIED = "copied"
@@ -65,14 +64,9 @@ class SentFiles:
         if isinstance(self._blobs, FolderBlobs):
             # The same file under another name takes no space.
             with suppress(OSError):
-                await anyio.to_thread.run_sync(_link, self._blobs.path(found[1]), path)
+                await anyio.to_thread.run_sync(self._blobs.link, found[1], path)
                 return placed
         data = await self._blobs.get(found[1])
         if data is not None:
             await anyio.to_thread.run_sync(create_or_replace_file, path, data)
         return placed
-
-
-def _link(blob: Path, path: Path) -> None:
-    private_directory(path.parent)
-    os.link(blob, path)

@@ -134,8 +134,8 @@ async def test_files_are_in_it_once_and_have_readable_names_again_after_the_next
         (home / folder).mkdir()
         (home / folder / "made-again").write_bytes(b"1")
     restored(create_backup(home, tmp_path / "backups", owners_key(), NOW).path, again)
-    assert not {"sandbox", "incoming-skills"} & set(os.listdir(again))
-    assert os.listdir(again / shown) == ["own.txt"]
+    assert not {"sandbox", "incoming-skills"} & {path.name for path in again.iterdir()}
+    assert [path.name for path in (again / shown).iterdir()] == ["own.txt"]
     talk(again, "Hello.\n")
     assert (again / shown / "lease.txt").read_text() == "The rent is 950."
     assert (again / shown / "lease.txt").samefile(again / "blobs" / blob[:2] / blob)

@@ -1,0 +1,24 @@
+"""Files that answers send: placed under a name that the disk takes, and safe from changes."""
+
+from __future__ import annotations
+
+import stat
+
+import pytest
+
+from bot.bus import OutgoingFile
+from bot.bus.media.blobs import FolderBlobs
+from bot.memory.records.file_names import sent_name
+from bot.runtime.sessions.sent_files import SentFiles
+
+
+@pytest.mark.parametrize("name", ["report.csv", "報告書" * 40 + ".csv", "a/b/report.csv"])
+async def test_a_sent_file_has_a_name_that_the_disk_takes_and_cannot_be_written(tmp_path, name):
+    """A name of any length is sent; who opens the file cannot write into the blob store."""
+    blobs = FolderBlobs(tmp_path / "blobs")
+    blob = await blobs.put(b"nine")
+    sent = OutgoingFile(name, tmp_path / "exports" / sent_name(blob, name))
+    async with SentFiles(blobs, tmp_path / "exports").placed((sent,)) as [placed]:
+        assert placed.path.read_bytes() == b"nine"
+        assert placed.path.name.endswith(".csv")
+    assert stat.S_IMODE(placed.path.stat().st_mode) == 0o400
