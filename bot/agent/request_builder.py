@@ -11,6 +11,7 @@ from typing import Any
 from bot.agent.agent import Agent
 from bot.agent.context import ModelContext, RenderedMessages, records_tail
 from bot.agent.prompt import PromptInputs, TaskKind, system_prompt
+from bot.agent.skills.skill_library import OfferedSkill
 from bot.agent.tools.registry import Audience, Availability
 from bot.agent.views.automatic_recall import MIN_RECALL_BUDGET, AutomaticRecall
 from bot.agent.views.exact import AnchorReader
@@ -105,10 +106,11 @@ class RequestBuilder:
             closing: Whether the model must answer now, without tools.
             notes: Notes for the model in this turn.
         """
-        prompt = await self.system_prompt()
+        skills = await self.agent.skills.offered(self.audience())
+        prompt = await self._prompt(skills)
         if changed := self.prompt_entry(prompt):
             await self.tape.append_many(changed)
-        offered = await self._offered() if self.agent.model.profile.tools else []
+        offered = await self._offered(bool(skills)) if self.agent.model.profile.tools else []
         fold = self.fold.without_hidden_messages()
         packet, passages = await self._problem_records(), await self._passages(prompt, fold)
         taken_back = [] if self.task else self._taken_back()
@@ -127,20 +129,23 @@ class RequestBuilder:
         )
         return BuiltRequest(request, extra, self.fold.version, self._pictures(spoken))
 
-    async def _offered(self) -> list[ToolSpec]:
-        """Return the specs of the tools that are usable now."""
+    async def _offered(self, skills: bool) -> list[ToolSpec]:
+        """Return the specs of the tools that are usable now.
+
+        Args:
+            skills: Whether there are skills to read.
+        """
         problems = self.memory.bus.problems
         known = [] if self.task else await problems.list_by_state()
         open_ones = any(
             problem.problem_id != GENERAL_PROBLEM and problem.state != "completed"
             for problem in known
         )
-        skills = await self.agent.skills.offered(self.audience())
         tools = self.agent.tools
         private = self.agent.private
         available = Availability(
             problems=open_ones,
-            skills=bool(skills),
+            skills=skills,
             scheduled=self.task == "schedule",
             private=private,
             files=await self._has_files(),
@@ -177,15 +182,25 @@ class RequestBuilder:
 
     def audience(self) -> Audience:
         """Return whom the open turn serves."""
+        return self._audience_of(self.answered_messages())
+
+    def _audience_of(self, messages: Sequence[TapeEntry]) -> Audience:
         people = [
             identity_at(self.tape.name, sender_id(entry))
-            for entry in self.answered_messages()
+            for entry in messages
             if not is_automation(entry)
         ]
         return Audience(self.tape.name, tuple(dict.fromkeys(filter(None, people))))
 
-    async def system_prompt(self) -> str:
-        """Return the current system prompt."""
+    async def system_prompt(self, messages: Sequence[TapeEntry]) -> str:
+        """Return the current system prompt of a turn.
+
+        Args:
+            messages: The messages that it answers; those of a turn that begins are not on the tape yet.
+        """
+        return await self._prompt(await self.agent.skills.offered(self._audience_of(messages)))
+
+    async def _prompt(self, skills: Sequence[OfferedSkill]) -> str:
         agent = self.agent
         builder = agent.builder
         name = self.fold.schedules.zone_name
@@ -198,7 +213,7 @@ class RequestBuilder:
                 memory=self.fold.prompt_snapshot,
                 boundary=None if builder.anchors else self.fold.boundary,
                 workspace=await agent.workspace.read(),
-                skills=await agent.skills.offered(self.audience()),
+                skills=skills,
                 profile=agent.model.profile,
                 summaries=await self.summaries.read() if builder.summaries else (),
                 task=self.task,

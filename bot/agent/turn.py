@@ -133,7 +133,8 @@ class Turn:
         """
         self._began = self._agent.clock.monotonic()
         self.inbound = list(inbound)
-        prompt = await self._requests.system_prompt()
+        known = self._fold.window.messages_by_platform_id(self.inbound)
+        prompt = await self._requests.system_prompt([*known, *arrived])
         data: dict[str, Any] = {
             "turn": self.id,
             "inbound": self.inbound,
@@ -167,7 +168,7 @@ class Turn:
         self._began = self._agent.clock.monotonic()
         self.id, self.inbound, self._steps = opened.id, list(opened.inbound), opened.steps
         self._usage = opened.spent
-        prompt = await self._requests.system_prompt()
+        prompt = await self._requests.system_prompt(self._requests.answered_messages())
         builder = self._agent.builder.name
         data = {"turn": self.id, "builder": builder, "prefix": prompt_digest(prompt)}
         note = event(TURN_RESUME, data)

@@ -68,6 +68,15 @@ async def test_an_allowed_skill_is_read_as_advice_in_quotes(host, source):
     assert "> Ninety degrees." in await host.channel.ask(more)
 
 
+async def test_a_skill_of_one_person_is_in_the_prompt_that_begins_their_turn(host, source):
+    """The prompt is on the tape once, not with and without the skill in each turn."""
+    await allowed(host, "brew", source, "me")
+    for text in ("Hello.", "And now?", "Bye."):
+        await host.channel.ask(text)
+    prompts = [entry for entry in await host.tape() if entry.kind == "system"]
+    assert ["brew" in entry.payload["content"] for entry in prompts] == [True]
+
+
 async def test_the_owners_own_skill_is_followed_and_stands_before_others(host, tmp_path, source):
     await allowed(host, "brew", source)
     own = tmp_path / "home" / "workspace" / "skills"
