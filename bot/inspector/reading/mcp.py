@@ -23,7 +23,7 @@ class McpRight(ReadModel):
     server: str
     tool: str
     scope: str = Field(description="`chat:…`, `person:…` or `everybody`.")
-    decision: str = Field(description="`always`, `ask`, `once` or `never`.")
+    decision: str = Field(description="`always`, `ask`, `once`, `reads` or `never`.")
     state: str = Field(
         description="`counts`; `used up`; `suspended`, the tool changed since; `not configured`; "
         "`no such tool`."

@@ -12,6 +12,7 @@ from waiting import until
 from web_rig import open_web
 
 from bot.mcp_client import McpServer
+from bot.mcp_client.rights import DECISIONS
 
 HTML = {"Accept": "text/html"}
 WHERE = {"server": "files", "tool": "echo"}
@@ -54,6 +55,7 @@ async def test_an_owner_sees_servers_and_tools_and_gives_and_takes_rights_by_but
     assert "What &lt;i&gt;to&lt;/i&gt; say" in page
     found = await rig.get("/mcp/tool", **WHERE)
     assert [one["name"] for one in found["arguments"]] == ["text"]
+    assert {one.split()[4] for one in await buttons(rig)} == set(DECISIONS)
     [everybody] = [one for one in await buttons(rig) if " ask everybody " in one]
     assert (await press(rig, everybody)).startswith("Allowed: after a yes to each call")
     [here] = [one for one in await buttons(rig) if " never chat:web:local " in one]
