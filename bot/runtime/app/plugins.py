@@ -39,7 +39,7 @@ RESERVED_COMMANDS = frozenset(
 """Commands that the program has only with some settings, or that a platform's adapter answers."""
 
 RESERVED_CHANNELS = frozenset(
-    ["console", "everyone", "person", "role", "session", "web", "workspace", *PLATFORMS]
+    ["console", "everyone", "files", "person", "role", "session", "web", "workspace", *PLATFORMS]
 )
 """The program's own channels, and first parts of the names of tapes that are no conversations."""
 

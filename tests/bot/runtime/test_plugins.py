@@ -18,9 +18,17 @@ from bot.cli.doctor import report, run_checks
 from bot.core.errors import ModelRejected, ModelUnavailable, SettingsError
 from bot.core.plugins import Plugins
 from bot.llm.base import ModelRequest
+from bot.memory.records.files import FILES_PREFIX
+from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX
+from bot.memory.session.scope.identities import WORKSPACE_PREFIX
 from bot.runtime.app import make_model, open_app
 from bot.runtime.app.channels import configured_channels, run_channels
-from bot.runtime.app.plugins import RESERVED_COMMANDS, RESERVED_NAMESPACES, PluginLoader
+from bot.runtime.app.plugins import (
+    RESERVED_CHANNELS,
+    RESERVED_COMMANDS,
+    RESERVED_NAMESPACES,
+    PluginLoader,
+)
 from bot.runtime.settings import Settings
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
@@ -204,6 +212,8 @@ async def test_every_name_of_the_program_is_reserved(tmp_path):
         assert names - set(builtin_commands().names()) <= RESERVED_COMMANDS
         tools = app.services.agent.tools._tools.values()
         assert {tool.name.partition(".")[0] for tool in tools} <= RESERVED_NAMESPACES
+    for prefix in (FILES_PREFIX, PERSON_SCOPE_PREFIX, WORKSPACE_PREFIX):
+        assert prefix.removesuffix(":") in RESERVED_CHANNELS
 
 
 @pytest.mark.parametrize("allowed", ["off", "tapebot-other"])
