@@ -1,7 +1,8 @@
 """``tapebot service``: run tapebot whenever this machine runs, as a service of this user.
 
 On Linux it is a user unit of systemd, on macOS an agent of launchd. Both start ``tapebot run`` in the
-folder in which the service was installed, because ``.env`` is read from there.
+folder in which the service was installed, because ``.env`` is read from there, and find the programs that
+the installing shell finds, such as git and those of MCP servers.
 """
 
 from __future__ import annotations
@@ -41,6 +42,11 @@ class Service(ABC):
     def __init__(self, settings: Settings, folder: Path) -> None:
         self._home = settings.home
         self._folder = folder
+        self._environment = {
+            "TAPEBOT_HOME": str(settings.home),
+            "PATH": os.environ.get("PATH", os.defpath),
+            "PYTHONUTF8": "1",
+        }
 
     @abstractmethod
     def description(self) -> bytes:
@@ -73,7 +79,10 @@ class SystemdService(Service):
 
     def description(self) -> bytes:
         """Return the unit."""
-        program = " ".join(map(_unit_word, (sys.executable, *_ARGUMENTS)))
+        program = " ".join(
+            _unit_word(word).replace("$", "$$") for word in (sys.executable, *_ARGUMENTS)
+        )
+        given = " ".join(_unit_word(f"{name}={value}") for name, value in self._environment.items())
         return f"""\
 [Unit]
 Description=tapebot, an assistant that remembers
@@ -86,7 +95,7 @@ StartLimitBurst=5
 Type=exec
 ExecStart={program}
 WorkingDirectory={_unit_text(str(self._folder))}
-Environment={_unit_word(f"TAPEBOT_HOME={self._home}")} PYTHONUTF8=1
+Environment={given}
 UMask=0077
 Restart=on-failure
 RestartSec=5
@@ -137,7 +146,7 @@ class LaunchdService(Service):
                 "Label": LABEL,
                 "ProgramArguments": [sys.executable, *_ARGUMENTS],
                 "WorkingDirectory": str(self._folder),
-                "EnvironmentVariables": {"TAPEBOT_HOME": str(self._home), "PYTHONUTF8": "1"},
+                "EnvironmentVariables": self._environment,
                 "RunAtLoad": True,
                 "KeepAlive": {"SuccessfulExit": False},
                 "ExitTimeOut": 60,
@@ -185,14 +194,14 @@ def run_service(settings: Settings, command: str) -> int:
     service = _service(settings, Path.cwd())
     if command == "install":
         return _install(service, settings)
+    if not service.path.exists():
+        raise SettingsError("there is no service yet: `tapebot service install` makes one")
     if command == "remove":
         _run_all(service.stop_commands())
         service.path.unlink(missing_ok=True)
         print(f"removed\t{service.path}")
         print(f"Your data in {settings.home} is unchanged.")
         return 0
-    if not service.path.exists():
-        raise SettingsError("there is no service yet: `tapebot service install` makes one")
     return _call(service.status_command() if command == "status" else service.log_command())
 
 
@@ -250,6 +259,6 @@ def _unit_text(text: str) -> str:
 
 
 def _unit_word(word: str) -> str:
-    """Return one word of a unit's list, quoted."""
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
+    """Return one word of a unit's list, quoted; ``$`` is expanded in command lines alone."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{_unit_text(escaped)}"'

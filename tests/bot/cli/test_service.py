@@ -48,7 +48,7 @@ def calls(tmp_path, monkeypatch):
 
 @pytest.fixture
 def settings(tmp_path):
-    return load_settings(home=tmp_path / "a home")
+    return load_settings(home=tmp_path / "a $home")
 
 
 def test_a_unit_starts_this_python_in_this_folder(settings, calls, tmp_path, monkeypatch, capfd):
@@ -62,7 +62,10 @@ def test_a_unit_starts_this_python_in_this_folder(settings, calls, tmp_path, mon
     program = shlex.split(unit["Service"]["ExecStart"])
     assert program == [sys.executable, "-m", "bot", "run"]
     assert unit["Service"]["WorkingDirectory"] == str(folder).replace("%", "%%")
-    assert shlex.split(unit["Service"]["Environment"])[0] == f"TAPEBOT_HOME={settings.home}"
+    given = dict(word.split("=", 1) for word in shlex.split(unit["Service"]["Environment"]))
+    assert given["TAPEBOT_HOME"] == str(settings.home)
+    # Servers of MCP and git are found where this shell finds them; systemd's own path is short.
+    assert given["PATH"] == os.environ["PATH"]
     assert [call.partition(" ")[2] for call in calls()[:3]] == [
         "--user daemon-reload",
         "--user enable tapebot.service",
@@ -103,6 +106,7 @@ def test_an_agent_of_launchd_starts_this_python_in_this_folder(
     assert told["ProgramArguments"] == [sys.executable, "-m", "bot", "run"]
     assert told["WorkingDirectory"] == str(tmp_path)
     assert told["EnvironmentVariables"]["TAPEBOT_HOME"] == str(settings.home)
+    assert told["EnvironmentVariables"]["PATH"] == os.environ["PATH"]
     assert calls()[0] == f"launchctl bootstrap gui/{os.getuid()} {agent.path}"
     # A second installation replaces the first, which launchd does not do by itself.
     run_service(settings, "install")
@@ -125,8 +129,9 @@ def test_a_removed_service_is_stopped_and_its_data_stay(
     assert calls()[-1] == "systemctl --user disable --now tapebot.service"
     assert not list((tmp_path / ".config").rglob("*.service"))
     assert (settings.home / "kept").exists()
-    with pytest.raises(SettingsError, match="service install"):
-        run_service(settings, "status")
+    for command in ("status", "remove"):
+        with pytest.raises(SettingsError, match="service install"):
+            run_service(settings, command)
 
 
 def test_state_and_log_are_those_of_the_system(settings, calls, tmp_path, monkeypatch):
