@@ -195,12 +195,16 @@ class FileService:
                 if same is not None:
                     request.check_may_change(same)
                     name = same.name
-                self._check_room(tapes, same, len(data))
-                blob = await self._put(data)
                 tape = self.folders.tape(same.tape) if same is not None else tapes[0]
                 number = 0 if same is None else same.number
-                file = KeptFile(tape.tape.name, number, 0, 0, name, mime, len(data), blob)
+                file = KeptFile(tape.tape.name, number, 0, 0, name, mime, len(data), "")
                 file = replace(file, by=request.by, written=written, note=note)
+                self._check_room(tapes, tape.fold, file)
+                blob = await self._put(data)
+                if same is not None and same.blob == blob:
+                    # Another version would only push out the one before.
+                    return same
+                file = replace(file, blob=blob)
                 try:
                     await _append(tape, request, file, sections)
                 except TapebotError:
@@ -307,17 +311,15 @@ class FileService:
 
     # Limits.
 
-    def _check_room(self, tapes: list[FolderTape], same: KeptFile | None, size: int) -> None:
-        used = sum(tape.fold.size() for tape in tapes)
-        if same is not None:
-            former = self.folders.tape(same.tape).fold.former.get(same.number)
-            used -= former.size if former is not None else 0
-        if used + size > self._max_bytes:
+    def _check_room(self, tapes: list[FolderTape], fold: FolderFold, file: KeptFile) -> None:
+        going = fold.outgoing(file)
+        used = sum(tape.fold.size() for tape in tapes) - (0 if going is None else going.size)
+        if used + file.size > self._max_bytes:
             raise FileRefused(
                 f"the folder would hold more than {self._max_bytes / _MEGABYTE:g} MB; delete files "
                 "first, with /files delete"
             )
-        if same is None and sum(len(tape.fold.files) for tape in tapes) >= MOST_FILES:
+        if not file.number and sum(len(tape.fold.files) for tape in tapes) >= MOST_FILES:
             raise FileRefused(f"the folder has {MOST_FILES} files, which is the maximum")
 
     async def _put(self, data: bytes) -> str:

@@ -1,8 +1,8 @@
 """``files.read`` and ``files.manage``: the folder of files of a person or a group.
 
 Rule 1: a file's text is text from outside: the prompt quotes it, and memory never learns from it.
-Rule 2: the model deletes nothing: the person is asked, and a button does it. Of what it overwrites, the
-    former version stays.
+Rule 2: the model deletes nothing: the person is asked, and a button does it. What a
+    person kept stays as the former version, however often the model writes over it.
 Rule 3: nothing is kept from a private problem, since every model may read the folder.
 """
 

@@ -10,9 +10,11 @@ in ``meta.attachments``. ``file.deleted`` and ``file.restored`` are ``{file, key
 Rule 1: ``file.kept`` keeps a file, or a new version of one; ``file.restored`` swaps the version before
     and the current one; ``file.deleted`` ends a file.
 Rule 2: the version before the current one stays; older ones and deleted files are ``stale`` until
-    their entries are erased.
+    their entries are erased. But what the model writes never ends a version that a person kept: of two
+    such texts in a row, the first is stale.
 Rule 3: these entries form a chain by ``previous``, so that a folder is folded without its texts.
-Rule 4: text of files is text from outside: nobody's word, however it came here.
+Rule 4: a version that is erased changes nothing, so that those before and after it stay what they are.
+Rule 5: text of files is text from outside: nobody's word, however it came here.
 """
 
 from __future__ import annotations
@@ -105,23 +107,31 @@ class FolderFold:
         if isinstance(key := entry.data.get("key"), str):
             self.keys[key] = number
         if entry.name == FILE_KEPT:
-            self._keep(number, None if is_erased(entry) else _kept_file(self.tape, entry))
+            if not is_erased(entry):
+                self._keep(_kept_file(self.tape, entry))
         elif entry.name == FILE_DELETED:
-            self._keep(number, None)
+            self._end(self.files.pop(number, None), self.former.pop(number, None))
         elif number in self.former and number in self.files:
             self.files[number], self.former[number] = self.former[number], self.files[number]
 
-    def _keep(self, number: int, fresh: KeptFile | None) -> None:
-        """Make a version the current one; None ends the file."""
-        going = [self.former.pop(number, None)]
-        before = self.files.pop(number, None)
-        if fresh is not None and before is not None:
+    def outgoing(self, fresh: KeptFile) -> KeptFile | None:
+        """Return the version that a new one would end; None if it would end none."""
+        before, former = self.files.get(fresh.number), self.former.get(fresh.number)
+        if before is None or former is None:
+            return None
+        return before if fresh.written and before.written and not former.written else former
+
+    def _keep(self, fresh: KeptFile) -> None:
+        """Make a version the current one."""
+        number, going = fresh.number, self.outgoing(fresh)
+        before = self.files.get(number)
+        if before is not None and going is not before:
             self.former[number] = before
-        else:
-            going.append(before)
-        self.stale.update((file.entry, file) for file in going if file is not None)
-        if fresh is not None:
-            self.files[number] = fresh
+        self.files[number] = fresh
+        self._end(going)
+
+    def _end(self, *files: KeptFile | None) -> None:
+        self.stale.update((file.entry, file) for file in files if file is not None)
 
     def size(self) -> int:
         """Return the bytes of all versions that are kept."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -15,9 +16,13 @@ from hypothesis import strategies as st
 from bot.bus import Attachment, Sender
 from bot.bus.media.blobs import FolderBlobs
 from bot.bus.media.postgres_blobs import PostgresBlobs
+from bot.memory.records.event_names import FILE_DELETED, FILE_RESTORED
 from bot.memory.records.file_names import LONGEST_NAME, clean_name, name_key
+from bot.memory.records.files import FolderFold, KeptFile, change_entry, kept_entries
+from bot.memory.records.tombstones import tombstone
 from bot.runtime.app import open_app
 from bot.runtime.settings import Settings
+from bot.tape.entries import TapeEntry
 from bot.testing.fake_channel import FakeChannel
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply
@@ -94,6 +99,29 @@ def test_a_cleaned_name_is_one_safe_part_of_a_path(name):
     assert safe not in (".", "..")
     assert not safe.startswith(".")
     assert name_key(safe) == name_key(safe.upper()) or len(safe.upper()) != len(safe)
+
+
+@given(st.lists(st.sampled_from(["keep", "write", FILE_RESTORED, FILE_DELETED]), max_size=12))
+def test_a_folder_is_the_same_once_what_ended_is_erased(changes):
+    """Erasing what nobody can go back to changes neither the current version nor the one before."""
+    fold, tape = FolderFold("files:person:fake:7"), list[TapeEntry]()
+    for change in changes:
+        if change in (FILE_RESTORED, FILE_DELETED):
+            made = [change_entry(change, fold, 1, str(len(tape)))]
+        else:
+            file = KeptFile(fold.tape, 1, 0, 0, "a", "", 1, "", written=change == "write")
+            made = kept_entries(
+                fold, fold.version, [], file, key=str(len(tape)), session="fake:1", turn=""
+            )
+        tape += [replace(entry, id=len(tape) + 1) for entry in made]
+        fold.apply(tape[-1])
+        gone = {number for file in fold.stale.values() for number in file.ids}
+        tape = [tombstone(entry) if entry.id in gone else entry for entry in tape]
+        again = FolderFold(fold.tape)
+        for entry in tape:
+            again.apply(entry)
+        assert (again.files, again.former, again.stale) == (fold.files, fold.former, {})
+        fold = again
 
 
 async def test_no_name_leaves_the_folder(tmp_path):

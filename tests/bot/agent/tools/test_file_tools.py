@@ -287,3 +287,42 @@ async def test_nothing_of_a_private_problem_is_kept(tmp_path):
         assert "private" in await files.command("keep")
         await files.ask("/problem switch general")
         assert "No file was sent here lately" in await files.command("keep")
+
+
+async def test_the_version_before_stays_when_the_one_that_was_undone_is_replaced(tmp_path):
+    """What a new version ends is the one that nobody can go back to, also once that is erased."""
+    async with open_files(tmp_path) as files:
+        await files.upload("plan.txt", b"one", mime="text/plain")
+        await files.command("keep plan.txt")
+        await files.manage("write", "plan.txt", text="two")
+        await files.command("undo plan.txt")
+        await files.manage("write", "plan.txt", text="three")
+        await files.command("undo plan.txt")
+        assert files.shown() == {"plan.txt": b"one"}
+        await files.command("undo plan.txt")
+        assert files.shown() == {"plan.txt": b"three"}
+        assert len(files.blobs()) == 2
+
+
+async def test_what_a_person_kept_stays_however_often_the_model_writes_over_it(tmp_path):
+    """A page that asks for two texts in a row ends nothing that a person kept."""
+    async with open_files(tmp_path) as files:
+        await files.upload("plan.txt", b"mine", mime="text/plain")
+        await files.command("keep plan.txt")
+        for text in ("two", "three", "four"):
+            await files.manage("write", "plan.txt", text=text)
+        await files.command("undo plan.txt")
+        assert files.shown() == {"plan.txt": b"mine"}
+        await files.command("undo plan.txt")
+        assert files.shown() == {"plan.txt": b"four"}
+        assert len(files.blobs()) == 2
+
+
+async def test_the_same_bytes_again_are_no_new_version(tmp_path):
+    """Who keeps a file twice can still go back to the version before."""
+    async with open_files(tmp_path) as files:
+        for data in (b"one", b"two", b"two"):
+            await files.upload("plan.txt", data, mime="text/plain")
+            await files.command("keep plan.txt")
+        await files.command("undo plan.txt")
+        assert files.shown() == {"plan.txt": b"one"}
