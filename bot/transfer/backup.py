@@ -28,7 +28,7 @@ from functools import partial
 from importlib.metadata import version
 from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 from pyrage import x25519
@@ -57,6 +57,9 @@ from bot.transfer.home_snapshot import (
     SnapshotFile,
     take_snapshot,
 )
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 STATE = "state.tar.gz.age"
 FILES = "files.tar.gz.age"
@@ -107,6 +110,7 @@ def create_backup(
     *,
     workspace: str = "",
     keep: int | None = None,
+    beat: Callable[[], None] = lambda: None,
 ) -> BackupResult:
     """Make a backup, check it, and remove old ones.
 
@@ -117,6 +121,7 @@ def create_backup(
         now: The current time, which names it.
         workspace: The workspace of the tapes.
         keep: How many backups remain; None removes none.
+        beat: Called often; what it raises ends the work, and nothing of this backup remains.
 
     Raises:
         BackupFailed: It does not read back, or the home changed too often.
@@ -135,10 +140,14 @@ def create_backup(
             raise BackupFailed(f"{made} exists already")
         try:
             part.mkdir(mode=PRIVATE_DIRECTORY)
-            snapshot = _write(home, part, key, now)
-            report = _check(part, key.identity, home, workspace)
+            snapshot = _write(home, part, key, now, beat)
+            report = _check(part, key.identity, home, workspace, beat)
             part.rename(made)
             sync_directory(to)
+        except BackupFailed:
+            # The library of age makes an error of its own of what ``beat`` raised.
+            beat()
+            raise
         finally:
             shutil.rmtree(part, ignore_errors=True)
             shutil.rmtree(home / CHECK_FOLDER, ignore_errors=True)
@@ -237,13 +246,15 @@ def _locked(to: Path) -> Iterator[None]:
 # Writing.
 
 
-def _write(home: Path, part: Path, key: BackupKey, now: datetime) -> HomeSnapshot:
+def _write(
+    home: Path, part: Path, key: BackupKey, now: datetime, beat: Callable[[], None]
+) -> HomeSnapshot:
     """Write both archives of a snapshot; take another one if the home changed too much."""
     about = {"format": _FORMAT, "tapebot": version("tapebot"), "taken": format_time(now)}
-    snapshot = _write_state(home, part, key, about)
+    snapshot = _write_state(home, part, key, about, beat)
     # The state names these files, so that none is missing but those that were erased meanwhile.
     gone: list[str] = []
-    _archive(part / FILES, key, partial(_pack, snapshot, snapshot.blobs, about, gone))
+    _archive(part / FILES, key, partial(_pack, snapshot, snapshot.blobs, about, gone), beat)
     if key.locked is not None:
         write_synced(part / KEY, key.locked)
     first = "age -d key.age > key.txt; " if key.locked is not None else ""
@@ -253,12 +264,15 @@ def _write(home: Path, part: Path, key: BackupKey, now: datetime) -> HomeSnapsho
     return HomeSnapshot(home, snapshot.files, there)
 
 
-def _write_state(home: Path, part: Path, key: BackupKey, about: dict[str, Any]) -> HomeSnapshot:
+def _write_state(
+    home: Path, part: Path, key: BackupKey, about: dict[str, Any], beat: Callable[[], None]
+) -> HomeSnapshot:
     left = _TRIES
     while True:
-        snapshot = take_snapshot(home)
+        snapshot = take_snapshot(home, beat)
+        pack = partial(_pack, snapshot, snapshot.files, about, None)
         try:
-            _archive(part / STATE, key, partial(_pack, snapshot, snapshot.files, about, None))
+            _archive(part / STATE, key, pack, beat)
         except SnapshotChanged as error:
             left -= 1
             if not left:
@@ -269,10 +283,15 @@ def _write_state(home: Path, part: Path, key: BackupKey, about: dict[str, Any]) 
             return snapshot
 
 
-def _archive(path: Path, key: BackupKey, write: Callable[[BufferedIOBase], object]) -> None:
+def _archive(
+    path: Path,
+    key: BackupKey,
+    write: Callable[[BufferedIOBase], object],
+    beat: Callable[[], None],
+) -> None:
     with path.open("wb") as out:
         path.chmod(PRIVATE_FILE)
-        encrypt(write, out, key)
+        encrypt(write, _Beating(out, beat), key)
         out.flush()
         _fsync(out)
 
@@ -324,6 +343,25 @@ def _add(archive: tarfile.TarFile, file: SnapshotFile, chunks: Iterator[bytes]) 
     return source.digest.hexdigest()
 
 
+class _Beating(BufferedIOBase):
+    """A file that calls a function with each piece that is read or written."""
+
+    def __init__(self, file: BufferedIOBase, beat: Callable[[], None]) -> None:
+        self._file = file
+        self._beat = beat
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self._beat()
+        return self._file.read(size)
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        self._beat()
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
 class _Digested:
     """A readable file over chunks that computes their SHA-256."""
 
@@ -353,13 +391,19 @@ class _Contents:
     size: int
 
 
-def _check(part: Path, identity: x25519.Identity, home: Path, workspace: str) -> VerificationReport:
+def _check(
+    part: Path,
+    identity: x25519.Identity,
+    home: Path,
+    workspace: str,
+    beat: Callable[[], None],
+) -> VerificationReport:
     """Restore a backup's state to a scratch folder and check it; check the files as they pass by."""
     scratch = home / CHECK_FOLDER
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(mode=PRIVATE_DIRECTORY)
-    _unpack(part / STATE, identity, partial(_extract, scratch))
-    _unpack(part / FILES, identity, partial(_extract, None))
+    _unpack(part / STATE, identity, partial(_extract, scratch), beat)
+    _unpack(part / FILES, identity, partial(_extract, None), beat)
     return verify_folder(scratch / "tapes", workspace)
 
 
@@ -367,10 +411,11 @@ def _unpack(
     path: Path,
     identity: x25519.Identity,
     extract: Callable[[BufferedIOBase, list[_Contents]], None],
+    beat: Callable[[], None] = lambda: None,
 ) -> _Contents:
     found: list[_Contents] = []
     with path.open("rb") as source:
-        decrypt(source, lambda plain: extract(plain, found), identity)
+        decrypt(source, lambda plain: extract(_Beating(plain, beat), found), identity)
     if not found:
         raise BackupFailed(f"{path.name} has no end: the backup is incomplete")
     return found[0]

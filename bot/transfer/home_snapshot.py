@@ -101,12 +101,12 @@ class HomeSnapshot:
                 yield data
 
 
-def take_snapshot(home: Path, sleep: Callable[[float], None] = time.sleep) -> HomeSnapshot:
+def take_snapshot(home: Path, beat: Callable[[], None] = lambda: None) -> HomeSnapshot:
     """Return a snapshot of a home.
 
     Args:
         home: The folder.
-        sleep: Waits some seconds between two looks.
+        beat: Called before each look; what it raises ends the work.
 
     Raises:
         SnapshotChanged: The home changed each time that it was looked at.
@@ -114,7 +114,8 @@ def take_snapshot(home: Path, sleep: Callable[[float], None] = time.sleep) -> Ho
     """
     before = _look(home)
     for _ in range(MOST_TRIES):
-        sleep(_PAUSE)
+        beat()
+        time.sleep(_PAUSE)
         now = _look(home)
         if now == before:
             # A blob is stored before the entry that names it.

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import anyio.from_thread
 import anyio.to_thread
 
 from bot.core.clock import Clock
@@ -75,7 +76,7 @@ class DailyBackup:
         return due
 
     def make(self) -> BackupResult:
-        """Make one backup now, and remove old ones. Blocking.
+        """Make one backup now, and remove old ones. Blocking, in a worker thread that may be cancelled.
 
         Raises:
             BackupFailed: It cannot be made, or does not read back.
@@ -91,6 +92,8 @@ class DailyBackup:
             self._clock.now().astimezone(UTC),
             workspace=self._settings.workspace_id or "",
             keep=self._settings.backup_keep,
+            # Whoever stops the program does not wait for the backup's end.
+            beat=anyio.from_thread.check_cancelled,
         )
 
 

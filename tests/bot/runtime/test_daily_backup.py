@@ -104,3 +104,20 @@ def test_data_in_a_database_is_referred_to_its_own_tools(tmp_path):
     given = settings(tmp_path, database_url="postgresql://127.0.0.1/none")
     with pytest.raises(SettingsError, match="pg_basebackup"):
         check_in_files(given)
+
+
+async def test_a_stop_ends_a_backup_that_is_being_made(tmp_path, caplog):
+    """Nothing of it remains, and the next start makes another."""
+    clock, to = ManualClock(START), tmp_path / "backups"
+    daily = DailyBackup(settings(tmp_path), to, clock)
+    with (tmp_path / "home" / "large").open("wb") as large:
+        large.truncate(4 << 30)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(daily.run)
+        with anyio.fail_after(60):
+            while not list(to.glob("*/state.tar.gz.age")):
+                await anyio.sleep(0.01)
+        tasks.cancel_scope.cancel()
+    assert names(to) == []
+    assert not (tmp_path / "home" / ".backup-check").exists()
+    assert caplog.records == []
