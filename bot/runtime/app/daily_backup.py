@@ -68,7 +68,11 @@ class DailyBackup:
 
     def due(self) -> datetime:
         """Return when the next backup is due. Blocking."""
-        newest = newest_backup(self._to)
+        try:
+            newest = newest_backup(self._to)
+        except OSError:
+            # Making one says what is wrong with the folder.
+            newest = None
         if newest is None:
             return self._clock.now()
         due = next_occurrence(self._rule, backup_time(newest), self._zone)

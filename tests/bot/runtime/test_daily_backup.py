@@ -121,3 +121,14 @@ async def test_a_stop_ends_a_backup_that_is_being_made(tmp_path, caplog):
     assert names(to) == []
     assert not (tmp_path / "home" / ".backup-check").exists()
     assert caplog.records == []
+
+
+async def test_a_folder_that_cannot_be_read_ends_nothing_but_the_attempt(tmp_path, caplog):
+    """Such as a disk that is gone: the program runs on, and tries again each hour."""
+    clock = ManualClock(START)
+    daily = DailyBackup(settings(tmp_path), tmp_path / ("x" * 300), clock)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(daily.run)
+        await until_it_sleeps(clock)
+        assert "File name too long" in caplog.text
+        tasks.cancel_scope.cancel()
