@@ -193,7 +193,10 @@ async def _why(arguments: str, context: CommandContext) -> CommandReply:
                 break
             return CommandReply(explanation(call, state), replaces_message=False)
         state = state or describe_call_state(entry)
-    text = f"This chat has no call {number} that you may see."
+    text = (
+        f"This chat has no call {number} that you may see; ask in the chat that asked you. "
+        f"`/memory why {number}` is about fact {number}."
+    )
     return CommandReply(text, replaces_message=False)
 
 

@@ -146,4 +146,6 @@ async def test_why_tells_where_each_argument_comes_from_also_after_it_ran(tmp_pa
         shown = describe_call_event(asked)
         assert shown is not None
         assert f"- to (recipient): in an owner's words (#{said.id})" in shown
-        assert "This chat has no call 9" in await host.channel.ask("/why 9")
+        unknown = await host.channel.ask("/why 9")
+        assert "This chat has no call 9" in unknown
+        assert "`/memory why 9` is about fact 9" in unknown
