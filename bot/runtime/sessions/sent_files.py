@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -11,7 +12,9 @@ import anyio.to_thread
 
 from bot.bus import OutgoingFile
 from bot.bus.media.blobs import Blobs, FolderBlobs
-from bot.core.files import create_or_replace_file
+from bot.core.files import create_or_replace_file, disk_error_text
+
+logger = logging.getLogger(__name__)
 
 _OF_BLOB = re.compile(r"([0-9a-f]{64})-[^/\0]+")
 _COPIED = "copied"
@@ -41,10 +44,8 @@ class SentFiles:
     ) -> AsyncGenerator[tuple[OutgoingFile, ...], None]:
         """Place the files of an answer while it is given to the bus; yield them with their paths.
 
-        What is no file of a folder, or erased, stays as it is: the channel says that it is missing.
-
-        Raises:
-            OSError: A file cannot be written.
+        What is no file of a folder, or erased, or cannot be written, stays as it is: the channel says
+        that it is missing.
         """
         ready = [await self._place(file) for file in files]
         try:
@@ -59,14 +60,21 @@ class SentFiles:
         if found is None:
             return file
         placed = OutgoingFile(file.name, path)
+        try:
+            await self._write(found[1], path)
+        except OSError as error:
+            # The answer's text must reach the person all the same.
+            logger.warning("a file is not sent: %s", disk_error_text(error))
+        return placed
+
+    async def _write(self, blob: str, path: Path) -> None:
         if await anyio.to_thread.run_sync(path.exists):
-            return placed
+            return
         if isinstance(self._blobs, FolderBlobs):
             # The same file under another name takes no space.
             with suppress(OSError):
-                await anyio.to_thread.run_sync(self._blobs.link, found[1], path)
-                return placed
-        data = await self._blobs.get(found[1])
+                await anyio.to_thread.run_sync(self._blobs.link, blob, path)
+                return
+        data = await self._blobs.get(blob)
         if data is not None:
             await anyio.to_thread.run_sync(create_or_replace_file, path, data)
-        return placed

@@ -22,3 +22,14 @@ async def test_a_sent_file_has_a_name_that_the_disk_takes_and_cannot_be_written(
         assert placed.path.read_bytes() == b"nine"
         assert placed.path.name.endswith(".csv")
     assert stat.S_IMODE(placed.path.stat().st_mode) == 0o400
+
+
+async def test_an_answer_is_given_though_its_file_cannot_be_placed(tmp_path, caplog):
+    """Such as on a full disk; the channel says that the file is missing."""
+    blobs = FolderBlobs(tmp_path / "blobs")
+    blob = await blobs.put(b"nine")
+    (tmp_path / "exports").write_text("no folder")
+    sent = OutgoingFile("a.csv", tmp_path / "exports" / sent_name(blob, "a.csv"))
+    async with SentFiles(blobs, tmp_path / "exports").placed((sent,)) as [placed]:
+        assert not placed.path.exists()
+    assert "a file is not sent" in caplog.text
