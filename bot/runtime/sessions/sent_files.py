@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -37,6 +38,7 @@ class SentFiles:
         self._blobs = blobs
         self._folder = exports / _COPIED if copied else exports
         self._copied = copied
+        self._in_use = Counter[Path]()
 
     @asynccontextmanager
     async def placed(
@@ -47,13 +49,17 @@ class SentFiles:
         What is no file of a folder, or erased, or cannot be written, stays as it is: the channel says
         that it is missing.
         """
-        ready = [await self._place(file) for file in files]
+        made = [self._folder / file.path.name for file in files] if self._copied else []
+        # Another session may send the same file at the same time.
+        self._in_use.update(made)
         try:
-            yield tuple(ready)
+            yield tuple([await self._place(file) for file in files])
         finally:
-            for file in ready if self._copied else ():
-                if file.path.parent == self._folder:
-                    file.path.unlink(missing_ok=True)
+            self._in_use.subtract(made)
+            for path in set(made):
+                if not self._in_use[path]:
+                    del self._in_use[path]
+                    path.unlink(missing_ok=True)
 
     async def _place(self, file: OutgoingFile) -> OutgoingFile:
         found, path = _OF_BLOB.fullmatch(file.path.name), self._folder / file.path.name

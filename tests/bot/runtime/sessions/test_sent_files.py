@@ -33,3 +33,16 @@ async def test_an_answer_is_given_though_its_file_cannot_be_placed(tmp_path, cap
     async with SentFiles(blobs, tmp_path / "exports").placed((sent,)) as [placed]:
         assert not placed.path.exists()
     assert "a file is not sent" in caplog.text
+
+
+async def test_two_chats_that_are_sent_the_same_file_both_get_it(tmp_path):
+    """Where the bus copies files, the last one to be given removes what was placed."""
+    blobs, exports = FolderBlobs(tmp_path / "blobs"), tmp_path / "exports"
+    blob = await blobs.put(b"nine")
+    sent = (OutgoingFile("a.csv", exports / sent_name(blob, "a.csv")),)
+    files = SentFiles(blobs, exports, copied=True)
+    async with files.placed(sent) as [second]:
+        async with files.placed(sent) as [first]:
+            assert first == second
+        assert second.path.read_bytes() == b"nine"
+    assert list(exports.rglob("*.csv")) == []
