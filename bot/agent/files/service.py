@@ -284,8 +284,7 @@ class FileService:
         if unused:
             # Before the entries that name them: after a kill nothing else would.
             await self._erase_blobs((), unused)
-        await self._store.erase(tape.tape.name, tombstones)
-        await tape.open()
+        await tape.erase(tombstones)
 
     async def _drop_unused(self, blob: str, tape: FolderTape) -> None:
         """Remove the bytes of a file that the storage refused, unless something else names them."""

@@ -153,6 +153,23 @@ class FolderTape:
             self.tape, self, lambda version: compose(self.fold, version), reopen
         )
 
+    async def erase(self, tombstones: list[TapeEntry]) -> None:
+        """Replace the entries of versions that are stale.
+
+        The state without them is the same, so it is not folded anew: that reads the whole chain.
+
+        Raises:
+            TapeWriteError: The storage failed; calling again goes on.
+        """
+        store, name = self.tape.store, self.tape.name
+        await store.erase(name, tombstones)
+        if await store.erasures(name) == self._erasures + 1:
+            self._erasures += 1
+            gone = {entry.id for entry in tombstones}
+            stale = self.fold.stale.items()
+            self.fold.stale = {entry: file for entry, file in stale if entry not in gone}
+        await self.open()
+
     def apply(self, entry: TapeEntry) -> None:
         """Apply one entry."""
         self.fold.apply(entry)

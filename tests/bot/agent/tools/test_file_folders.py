@@ -20,6 +20,7 @@ from bot.memory.records.event_names import FILE_DELETED, FILE_RESTORED
 from bot.memory.records.file_names import LONGEST_NAME, clean_name, name_key
 from bot.memory.records.files import FolderFold, KeptFile, change_entry, kept_entries
 from bot.memory.records.tombstones import tombstone
+from bot.memory.session.file_folder import FolderTape
 from bot.runtime.app import open_app
 from bot.runtime.settings import Settings
 from bot.tape.entries import TapeEntry
@@ -145,6 +146,24 @@ async def test_two_names_that_a_disk_takes_for_one_are_one_file(tmp_path):
         told = await keep(host.channel, tmp_path, "STRASSE.txt", b"two")
         assert told.startswith("Kept as `Straße.TXT`")
         assert "/files undo" in told
+
+
+async def test_a_folder_is_not_read_anew_with_each_change(tmp_path, monkeypatch):
+    """What a change erases is known, so the cost of a change does not grow with the folder."""
+    folded: list[str] = []
+    fold_anew = FolderTape._folded
+
+    async def counted(tape, version):
+        folded.append(tape.tape.name)
+        return await fold_anew(tape, version)
+
+    monkeypatch.setattr(FolderTape, "_folded", counted)
+    async with opened(tmp_path) as host:
+        for data in (b"one", b"two", b"three", b"four"):
+            await keep(host.channel, tmp_path, "a.txt", data)
+        await ask(host.channel, "/files delete a.txt")
+        assert await ask(host.channel, "/files") != ""
+    assert folded == ["files:person:fake:7"]
 
 
 async def test_a_link_that_somebody_put_there_is_not_followed(tmp_path):
