@@ -56,12 +56,14 @@ class BuiltRequest:
         last_seen_entry: Id of the last entry that it takes into account.
         images: Whether the model supports images, and the names of the images it was shown; None if
             no image is in view.
+        from_outside: Whether the tail may hold text from outside.
     """
 
     request: ModelRequest
     tail_records: tuple[str, ...]
     last_seen_entry: int
     images: dict[str, Any] | None = None
+    from_outside: bool = False
 
 
 @dataclass(slots=True)
@@ -127,7 +129,10 @@ class RequestBuilder:
             tools=offered,
             tool_choice="none" if closing else "auto",
         )
-        return BuiltRequest(request, extra, self.fold.version, self._pictures(spoken))
+        from_files = bool(passages) and self.recalled.from_files
+        return BuiltRequest(
+            request, extra, self.fold.version, self._pictures(spoken), from_outside=from_files
+        )
 
     async def _offered(self, skills: bool) -> list[ToolSpec]:
         """Return the specs of the tools that are usable now.

@@ -46,6 +46,7 @@ from bot.memory.records.conversation_entries import (
 from bot.memory.records.event_names import (
     REPLY,
 )
+from bot.memory.records.evidence import FROM_OUTSIDE
 from bot.memory.session.state.turn_fold import (
     TURN_RESUME,
     OpenTurn,
@@ -361,7 +362,10 @@ class Turn:
                 data["images"] = self._built.images
         if not reply.cache_reported:
             data["cache_told"] = False
-        return event(LOOP_STEP, data)
+        step = event(LOOP_STEP, data)
+        if self._built is not None and self._built.from_outside:
+            return step.with_meta(**{FROM_OUTSIDE: True})
+        return step
 
     async def _join_waiting(self) -> None:
         """Take in messages that arrived since the last step."""

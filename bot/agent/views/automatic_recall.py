@@ -84,12 +84,14 @@ class AutomaticRecall:
     Attributes:
         message_id: Id of the newest message.
         lines: Records for the tail of the prompt.
+        from_files: Whether passages of files may be among them, which are text from outside.
         earlier_check: Key and result of the last check for earlier messages: start of the view,
             problem, and whether the problem has messages before the view.
     """
 
     message_id: int = 0
     lines: list[str] = field(default_factory=list)
+    from_files: bool = False
     earlier_check: tuple[int, str, bool] = (0, "", False)
 
     async def read(
@@ -153,6 +155,7 @@ class AutomaticRecall:
         self.lines = _chosen(
             select_passages(_not_in_view(recalled_passages, fold), words), told, room
         )
+        self.from_files = bool(in_files and self.lines)
         self.message_id = newest.id
         return self.lines
 

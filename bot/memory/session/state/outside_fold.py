@@ -5,7 +5,8 @@ Rule 1: once text from outside is on the tape, whatever the model writes may rep
 Rule 2: it ends with a reset, and with a new phase whose summary is a person's own words alone.
 Rule 3: in a group, the words of several people are outside for each other.
 Rule 4: what was looked up for a step, such as recalled passages, is from the whole tape. So is what
-    returns with a problem, and a summary of messages from before the phase.
+    returns with a problem, and a summary of messages from before the phase. Passages of files are from
+    outside, also where the tape has no such text.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from bot.memory.records.conversation_entries import (
     switched_problem,
 )
 from bot.memory.records.event_names import HISTORY_EVENT
+from bot.memory.records.evidence import FROM_OUTSIDE
 from bot.memory.records.outside_text import outside_texts
 from bot.memory.records.transcript import sender_id
 from bot.tape.entries import SESSION_FORK, SESSION_NEW, TapeEntry
@@ -64,6 +66,8 @@ class OutsideFold:
             return True
         if self.since:
             return False
+        if entry.name == LOOP_STEP and entry.meta.get(FROM_OUTSIDE) is True:
+            return True
         return bool(outside_texts(entry)) or (self.first > 0 and self._brings_back(entry))
 
     def _brings_back(self, entry: TapeEntry) -> bool:

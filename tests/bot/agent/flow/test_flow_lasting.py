@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from hostile import ATTACK, mail_tool, obeys_anybody, reading_tool, sent
 
+from bot.bus import Attachment
+from bot.bus.media.blobs import FolderBlobs
 from bot.memory.records.pending_calls import describe_call_event
 from bot.testing.host import HostLimits, session_host
 from bot.testing.manual_clock import ManualClock
@@ -149,3 +151,22 @@ async def test_why_tells_where_each_argument_comes_from_also_after_it_ran(tmp_pa
         unknown = await host.channel.ask("/why 9")
         assert "This chat has no call 9" in unknown
         assert "`/memory why 9` is about fact 9" in unknown
+
+
+async def test_a_file_that_is_recalled_by_itself_counts_in_a_chat_without_text_from_outside(
+    tmp_path, outbox
+):
+    """The file was kept in another chat of the person; here it is only among what was looked up."""
+    asked = f"Does the heron fly at dawn to Ghent? {HONEST}"
+    async with stage(tmp_path, outbox, files_mb=1) as host:
+        blob = await FolderBlobs(tmp_path / "blobs").put(
+            b"Does the heron fly at dawn to Ghent? Yes, always."
+        )
+        file = Attachment("document", "plan.txt", "text/plain", 50, blob)
+        for text, more in (("look", {"attachments": (file,)}), ("/files keep", {})):
+            await host.channel.wait_for_answer(await host.channel.send(text, chat="2", **more))
+        answer = await host.channel.ask(asked)
+        prompt = str(host.services.agent.model.requests[-2].messages)
+        assert "Yes, always" in prompt
+        assert ASKED in answer
+        assert sent(outbox) == []
