@@ -60,6 +60,10 @@ class Service(ABC):
     def stop_commands(self) -> list[list[str]]:
         """Return the commands that stop it for good."""
 
+    def forget_commands(self) -> list[list[str]]:
+        """Return the commands that make the system forget it, once its file is gone."""
+        return []
+
     @abstractmethod
     def status_command(self) -> list[str]:
         """Return the command that shows if it runs."""
@@ -120,6 +124,10 @@ WantedBy=default.target
     def stop_commands(self) -> list[list[str]]:
         """Stop and disable."""
         return [["systemctl", "--user", "disable", "--now", UNIT]]
+
+    def forget_commands(self) -> list[list[str]]:
+        """Reload."""
+        return [["systemctl", "--user", "daemon-reload"]]
 
     def status_command(self) -> list[str]:
         """Show the unit's state."""
@@ -199,6 +207,7 @@ def run_service(settings: Settings, command: str) -> int:
     if command == "remove":
         _run_all(service.stop_commands())
         service.path.unlink(missing_ok=True)
+        _run_all(service.forget_commands())
         print(f"removed\t{service.path}")
         print(f"Your data in {settings.home} is unchanged.")
         return 0

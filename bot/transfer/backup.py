@@ -511,8 +511,15 @@ def _fsync(file: IO[bytes]) -> None:
 
 def _backups(to: Path) -> list[Path]:
     """Return the whole backups in a folder, newest first."""
-    found = [path for path in to.iterdir() if _NAME.fullmatch(path.name)] if to.is_dir() else []
+    found = [path for path in to.iterdir() if _is_backup(path)] if to.is_dir() else []
     return sorted(found, reverse=True)
+
+
+def _is_backup(path: Path) -> bool:
+    try:
+        return _NAME.fullmatch(path.name) is not None and bool(backup_time(path))
+    except ValueError:  # no such date
+        return False
 
 
 def _rotate(to: Path, keep: int) -> tuple[str, ...]:

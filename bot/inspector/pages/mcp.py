@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
+from bot.agent.foreign_text import code
 from bot.agent.right_scopes import EVERYBODY, chat_scope, person_scope
 from bot.bus import WEB_CHANNEL, WebUser
 from bot.core.errors import HttpError, McpUnavailable
@@ -68,7 +69,7 @@ async def callback_page(request: Request, web: WebContextDep, visitor: Owner) ->
     try:
         told = logged_in_text(await web.mcp.logins.finish(str(request.url)))
     except McpUnavailable as error:
-        told = f"You are not logged in: {error}. `/mcp login SERVER` begins anew."
+        told = f"You are not logged in: {code(str(error))}. `/mcp login SERVER` begins anew."
         if not web.mcp.running:
             told = "Copy this page's address, and send it in the chat: `/mcp login SERVER ADDRESS`."
     return render_page(request, "mcp_login.html", visitor, told_html=render_markdown(told))

@@ -126,7 +126,10 @@ def test_a_removed_service_is_stopped_and_its_data_stay(
     run_service(settings, "install")
     (settings.home / "kept").write_text("data")
     assert run_service(settings, "remove") == 0
-    assert calls()[-1] == "systemctl --user disable --now tapebot.service"
+    assert calls()[-2:] == [
+        "systemctl --user disable --now tapebot.service",
+        "systemctl --user daemon-reload",
+    ]
     assert not list((tmp_path / ".config").rglob("*.service"))
     assert (settings.home / "kept").exists()
     for command in ("status", "remove"):

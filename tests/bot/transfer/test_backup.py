@@ -214,12 +214,14 @@ def test_old_backups_go_and_torn_ones_never_count(home, tmp_path):
     to = tmp_path / "backups"
     (to / "tapebot-20200101T000000Z.part").mkdir(parents=True)
     (to / "holiday pictures").mkdir()
+    (to / "tapebot-20261399T000000Z").mkdir()
     for day in range(4):
         create_backup(home, to, owners_key(), NOW + timedelta(days=day), keep=2)
     assert sorted(path.name for path in to.iterdir() if path.is_dir()) == [
         "holiday pictures",
         "tapebot-20261128T033000Z",
         "tapebot-20261129T033000Z",
+        "tapebot-20261399T000000Z",
     ]
 
 
