@@ -162,6 +162,12 @@ def _import(settings: Settings, chosen: argparse.Namespace) -> int:
         return import_nanobot(settings, chosen.path, memory_to=chosen.memory_to, dry_run=dry_run)
     if chosen.kind == "bub":
         return import_bub(settings, chosen.path, sessions=chosen.session, dry_run=dry_run)
+    if chosen.kind != "jsonl":
+        from bot.cli.import_assistants import import_assistant
+
+        return import_assistant(
+            settings, chosen.kind, chosen.path, person=chosen.person, dry_run=dry_run
+        )
     return import_jsonl(settings, chosen.path, dry_run=dry_run)
 
 

@@ -117,7 +117,20 @@ def _import(parser: argparse.ArgumentParser) -> None:
         "--session", action="append", default=[], metavar="KEY", help="key of a tape in bub"
     )
     exports = kinds.add_parser("jsonl", help="exports of `tapebot tape export`")
-    for kind in (nanobot, bub, exports):
+    others = [
+        kinds.add_parser("chatgpt", help="ChatGPT's data export: a zip file or its folder"),
+        kinds.add_parser("claude", help="Claude's data export: a zip file or its folder"),
+        kinds.add_parser("openclaw", help="conversations and memory files of OpenClaw"),
+        kinds.add_parser("hermes", help="conversations and memory files of Hermes Agent"),
+    ]
+    for kind in others:
+        kind.add_argument(
+            "--for",
+            dest="person",
+            metavar="PERSON",
+            help="whose they are, such as telegram:42; default: the person at the console",
+        )
+    for kind in (nanobot, bub, exports, *others):
         kind.add_argument("path", type=Path, help="its home, a folder, or one file")
         kind.add_argument("--dry-run", action="store_true", help="only print what would be done")
 

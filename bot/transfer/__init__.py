@@ -1,6 +1,7 @@
 """Export, import, restore, verify and migrate tapes, and write memory to files."""
 
 __all__ = [
+    "assistant_import",
     "backup",
     "backup_encryption",
     "bub",

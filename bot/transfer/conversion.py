@@ -12,6 +12,7 @@ from typing import Any
 from bot.bus import Address
 from bot.core.clock import format_time
 from bot.core.errors import InvalidInbound
+from bot.memory.records.imports import ASSISTANTS
 from bot.tape.entries import TapeEntry, message, tool_call, tool_result
 
 _NOT_IN_CHANNELS = re.compile(r"[^a-z0-9_-]+")
@@ -64,7 +65,7 @@ def is_private(session: str) -> bool | None:
     channel, _, chat = session.partition(":")
     if channel == "telegram":
         return not chat.startswith("-")
-    return True if channel in ("console", "cli") else None
+    return True if channel in ("console", "cli", *ASSISTANTS) else None
 
 
 def user_message(

@@ -9,6 +9,8 @@ Rule 4: what the other bot had consolidated counts as consolidated; the rest is 
 Rule 5: nothing is lost for its length: what does not fit into memory becomes history, in pieces.
 Rule 6: each line of long-term memory becomes a fact in the scope that the session belongs to; if a
     crash prevents that, importing again does it.
+Rule 7: nothing is learned from the sessions that are imported for a person: lines of memory are
+    proposals, which wait until the person accepts them.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from bot.core.errors import TapeNotFound
 from bot.memory.records.conversation_entries import entry_tokens
 from bot.memory.records.evidence import cite
 from bot.memory.records.fact import MAX_FACT_TEXT
+from bot.memory.records.imports import IMPORTED_EVENT, SESSION_IMPORTED
 from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.linking.scope_registry import person_scope, scope_entry
 from bot.memory.session.long_term_memory import lines_with_headings
@@ -58,12 +61,7 @@ from bot.transfer.imported import (
     ImportedSession,
 )
 from bot.transfer.memory_budget import fit_memory
-
-IMPORTED_EVENT = "imported"
-"""Event that describes an import, identified by its ``digest``."""
-
-SESSION_IMPORTED = "session/imported"
-"""Boundary after the imported entries."""
+from bot.transfer.memory_proposals import person_scope_of
 
 _HEAD = 64  # entries; an untouched tape has fewer, and an import stands within them
 _BOOKKEEPING = frozenset(
@@ -80,7 +78,7 @@ _BOOKKEEPING = frozenset(
     }
 )
 
-ImportStatus = Literal["imported", "known", "refused"]
+ImportStatus = Literal["imported", "known", "changed", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +87,8 @@ class ImportResult:
 
     Attributes:
         session: The session's key.
-        status: ``imported``; ``known`` if it was imported before or is empty; ``refused`` if its
-            tape is in use.
+        status: ``imported``; ``known`` if it was imported before or is empty; ``changed`` if a
+            person's conversation has grown since; ``refused`` if its tape is in use.
         text: Explanation to display.
     """
 
@@ -101,15 +99,21 @@ class ImportResult:
 
 @dataclass(frozen=True, slots=True)
 class _SessionImport:
-    """The data for one tape."""
+    """The data for one tape; ``person`` is the identity that it is imported for, if it names one."""
 
     one: ImportedSession
     memory: ImportedMemory
-    found: ImportedData
+    bot: str
+    person: str = ""
 
     @property
     def messages(self) -> int:
         return sum(entry.kind == "message" for entry in self.one.entries)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether a person's session is memory or a note, with nothing in it to consolidate."""
+        return bool(self.person) and self.one.consolidated_count == len(self.one.entries)
 
     def digest(self) -> str:
         """Return a digest that is equal for equal imports."""
@@ -125,13 +129,14 @@ class _SessionImport:
 
     def event(self, digest: str) -> TapeEntry:
         """Return the event that identifies the import."""
-        data = {
-            "from": self.found.bot,
+        data: dict[str, Any] = {
+            "from": self.bot,
             "key": self.one.key,
             "source": self.one.source,
             "digest": digest,
             "messages": self.messages,
             "memory": bool(self.memory),
+            **({"for": self.person} if self.person else {}),
         }
         return event(IMPORTED_EVENT, data)
 
@@ -171,7 +176,20 @@ class ImportWriter:
             memory = (
                 imported_data.memory if imported_session.session == target else ImportedMemory()
             )
-            yield await self._land(_SessionImport(imported_session, memory, imported_data))
+            yield await self._land(_SessionImport(imported_session, memory, imported_data.bot))
+
+    async def write_for(self, person: str, bot: str, session: ImportedSession) -> ImportResult:
+        """Import one session for a person; nothing is learned from it by itself.
+
+        Args:
+            person: The identity, such as ``telegram:42``.
+            bot: The other assistant's name.
+            session: The session.
+
+        Raises:
+            TapeWriteError: The storage failed; nothing was written.
+        """
+        return await self._land(_SessionImport(session, ImportedMemory(), bot, person))
 
     async def _target(self, imported_data: ImportedData) -> str:
         """Return the session that gets the memory; one that has it already comes first."""
@@ -194,8 +212,7 @@ class ImportWriter:
                 return ImportResult(
                     imported_session.session, "known", "already imported; nothing to do"
                 )
-            text = f"already has a different or shorter import from {known.data.get('from')}"
-            return ImportResult(imported_session.session, "refused", f"{text}; left unchanged")
+            return _differs(parcel, known)
         entries = await self._newest(imported_session.session)
         zone = ZoneFold()
         for entry in entries:
@@ -265,7 +282,7 @@ class ImportWriter:
         started: bool,
     ) -> list[TapeEntry]:
         """Return all entries to append to a tape of this version for a session."""
-        imported_session, memory, imported_data = parcel.one, parcel.memory, parcel.found
+        imported_session, memory = parcel.one, parcel.memory
         now = self.clock.now()
         snapshot, rest = fit_memory(memory, current, now, self.retention_days)
         history = [*rest, *memory.history, *imported_session.history]
@@ -281,21 +298,52 @@ class ImportWriter:
             home = _home(imported_session.session)
             entries += [scope_entry(home)] if home != imported_session.session else []
             entries += zone_entries(snapshot, format_time(now))
+        if parcel.person:
+            entries.append(scope_entry(person_scope_of(parcel.person)))
         if imported_session.consolidated_count:
             entries.append(_settled(imported_session, first, snapshot if memory else current))
-        entries.append(_boundary(parcel, version + 1, version + len(entries)))
-        return [entry.with_meta(origin=imported_data.origin) for entry in entries]
+        entries.append(_boundary(parcel, version + 1, version + len(entries), first))
+        return [entry.with_meta(origin=f"import:{parcel.bot}") for entry in entries]
 
 
-def _boundary(parcel: _SessionImport, first: int, last: int) -> TapeEntry:
-    """Return the anchor after the imported entries, given their first and last id."""
+def _differs(parcel: _SessionImport, known: TapeEntry) -> ImportResult:
+    """Return the outcome for a session that was imported in another form before."""
+    session, before = parcel.one.session, known.data
+    if not parcel.person or before.get("for") != parcel.person:
+        whose = f" for {before['for']}" if before.get("for") else ""
+        text = f"already has a different or shorter import from {before.get('from')}{whose}"
+        return ImportResult(session, "refused", f"{text}; left unchanged")
+    text = (
+        f"had {before.get('messages')} messages when it was imported and has {parcel.messages} now"
+    )
+    return ImportResult(session, "changed", f"{text}; left unchanged")
+
+
+def _boundary(parcel: _SessionImport, first: int, last: int, spoken: int) -> TapeEntry:
+    """Return the anchor after the imported entries.
+
+    Args:
+        parcel: The import.
+        first: Id of the first imported entry.
+        last: Id of the last one.
+        spoken: Id of the first message.
+    """
     state: dict[str, Any] = {
         "summary": _summary(parcel),
         "next_steps": [],
         "source": [first, last],
         "owner": "human",
-        "reason": f"import from {parcel.found.bot}",
+        "reason": f"import from {parcel.bot}",
     }
+    if parcel.person and not parcel.is_read:
+        times = [str(entry.meta["ts"]) for entry in parcel.one.entries]
+        state["conversation"] = {
+            "for": parcel.person,
+            "since": min(times),
+            "until": max(times),
+            "messages": parcel.messages,
+            "last": spoken + len(parcel.one.entries) - 1,
+        }
     return anchor(SESSION_IMPORTED, state)
 
 
@@ -335,12 +383,13 @@ def _told(parcel: _SessionImport) -> str:
 
 
 def _summary(parcel: _SessionImport) -> str:
-    entries, bot = parcel.one.entries, parcel.found.bot
+    entries, bot = parcel.one.entries, parcel.bot
     kept = "; its memory is in long-term memory" if parcel.memory.long_term else ""
     if not entries:
         return f"Brought over from {bot}{kept}."
     since, until = (str(entry.meta.get("ts"))[:10] for entry in (entries[0], entries[-1]))
+    recalled = "" if parcel.person else " What was said then can be recalled."
     return (
         f"This conversation was brought over from {bot}: {parcel.messages} messages from {since} to "
-        f"{until}{kept}. What was said then can be recalled."
+        f"{until}{kept}.{recalled}"
     )

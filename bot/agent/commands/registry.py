@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bot.agent.commands.parser import ParsedCommand, closest_name
+from bot.agent.consolidation.imported_tapes import ImportedTape
 from bot.agent.schedules.session_schedules import SessionSchedules
 from bot.agent.spending.spending import Spending
 from bot.bus import Button, OutgoingFile, Role
@@ -188,6 +189,14 @@ class CommandContext(Protocol):
 
     def consolidation_line(self) -> str:
         """Return the state of consolidation: last run, running, or failed and why."""
+        ...
+
+    async def imported_tapes(self) -> list[ImportedTape]:
+        """Return the conversations that were imported for the person, oldest first."""
+        ...
+
+    def import_pause(self) -> str:
+        """Return what reading of imported conversations waits for; empty if for nothing."""
         ...
 
 

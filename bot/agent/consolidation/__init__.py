@@ -3,6 +3,7 @@
 __all__ = [
     "claim_judge",
     "evidence_checker",
+    "imported_tapes",
     "policy",
     "prompts",
     "runner",

@@ -100,6 +100,7 @@ async def consolidate(
     timezone: tzinfo,
     judging: Model | None = None,
     private_model: Model | None = None,
+    imported: datetime | None = None,
 ) -> ConsolidationResult:
     """Consolidate a range, or as much of its beginning as fits the model.
 
@@ -114,6 +115,8 @@ async def consolidate(
         judging: Judge of whether quotes support a fact; None leaves that to rules.
         private_model: The model that sums up what was said in a private problem, of which no facts
             are learned; None leaves it without a summary.
+        imported: When the messages were imported, if they were: what was cleared before that does
+            not concern them.
 
     Raises:
         ConsolidationFailed: The answer cannot be used; the text says why.
@@ -125,7 +128,7 @@ async def consolidate(
         try:
             heard = visible_entries(portion, memory.fold.window, entries[len(portion) :])
             covered = EntryRange(entry_range.first, portion[-1].id if portion else entry_range.last)
-            learn = _Learner(memory, timezone, model, judging)
+            learn = _Learner(memory, timezone, model, judging, imported=imported)
             if any(map(is_local_only, portion)):
                 learn = _Learner(memory, timezone, private_model, None, history_only=True)
             return await _consolidate_portion(learn, covered, heard)
@@ -145,6 +148,7 @@ class _Learner:
         model: The model; None asks none.
         judging: Judge of facts; None leaves that to rules.
         history_only: Whether only the history entry is wanted, for a private problem.
+        imported: When the messages were imported; None if they were not.
     """
 
     memory: LongTermMemory
@@ -152,6 +156,7 @@ class _Learner:
     model: Model | None
     judging: Model | None
     history_only: bool = False
+    imported: datetime | None = None
 
 
 async def _consolidate_portion(
@@ -162,6 +167,8 @@ async def _consolidate_portion(
     scope, emptied, cleared = home.name, home.fold.cleared_at, fold.zone.cleared
     clearing = await home.find_batch(emptied)
     before = recorded_at(clearing) if clearing is not None else None
+    if learn.imported is not None and before is not None and learn.imported > before:
+        before = None
     lines = message_lines(_to_learn_from(entries, cleared, before), timezone)
     spoken = [entry for entry in entries if entry.kind in CONVERSATION_KINDS]
     since = format_entry_time(spoken[0], timezone) if spoken else "?"
@@ -262,6 +269,14 @@ async def record_result(memory: LongTermMemory, result: ConsolidationResult) -> 
     cursor = fold.window.consolidated_through
     await zone.edit(memory.with_current_facts, compose)
     return cursor != fold.window.consolidated_through
+
+
+def consolidation_entries(result: ConsolidationResult, version: int) -> list[TapeEntry]:
+    """Return what marks a range of an imported tape of this version as consolidated."""
+    return [
+        _history_event(result),
+        _consolidated_anchor(result, history=version + 1, zone=0),
+    ]
 
 
 def _history_event(result: ConsolidationResult) -> TapeEntry:

@@ -36,6 +36,7 @@ from bot.inspector.reading.problems import problems_in, working_sets_in
 from bot.inspector.reading.reference import reference_in, versions_of
 from bot.inspector.reading.zones import list_zones, zone_diff, zone_page
 from bot.inspector.rendering import render_markdown, render_page
+from bot.memory.records.imports import ASSISTANTS
 from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX, is_shared_scope
 
 router = APIRouter(include_in_schema=False)
@@ -102,6 +103,7 @@ async def memory_page(
         shared=[loaded_memory.view(fact, shared=True) for fact in shared],
         quarantine=await quarantine(web, loaded_memory, waiting, _WAITING),
         waiting_at=waiting,
+        assistants=ASSISTANTS,
         newer=_facts_url(tape, fact_query, max(0, asked.cursor - _FACTS)) if asked.cursor else "",
         older="" if found.next is None else _facts_url(tape, fact_query, found.next),
         notes=[(day, render_markdown(text)) for day, text in reversed(notes)],

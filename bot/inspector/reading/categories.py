@@ -9,6 +9,7 @@ from bot.memory.records.conversation_entries import LOOP_STEP, TURN_END, TURN_ST
 from bot.memory.records.event_names import (
     COMMAND,
     HISTORY_EVENT,
+    IMPORT_READING,
     MODEL_CHOSEN,
     REPLY,
 )
@@ -72,6 +73,7 @@ _EVENTS: dict[str, Category] = {
     TOOL_STARTED: "tool",
     TOOL_RESULT: "tool",
     COMMAND: "command",
+    IMPORT_READING: "command",
     MODEL_CHOSEN: "command",
     REPLY: "answer",
     DELIVERY: "delivery",

@@ -7,6 +7,8 @@ import { localTimes, toast } from "./site.js";
 const PAUSE = 200; // Milliseconds without a key until the list is asked for.
 const PARTS = ["found", "fact-list", "fact-pages"];
 
+const waiting = document.getElementById("waiting-facts");
+const chosen = document.querySelector("[data-chosen]");
 const form = document.querySelector("form[data-filter]");
 const list = document.getElementById("fact-list");
 let asked = null;
@@ -47,4 +49,25 @@ if (form && list) {
     event.preventDefault();
     refresh();
   });
+}
+
+/** Let the buttons above the pending facts decide on those that are chosen. */
+function choose() {
+  const boxes = [...waiting.querySelectorAll("input[type=checkbox]")];
+  const numbers = boxes.filter((box) => box.checked).map((box) => box.value);
+  chosen.querySelector("[data-all]").checked = numbers.length === boxes.length;
+  for (const button of chosen.querySelectorAll("button[data-command]")) {
+    const [form, word] = button.dataset.command.split(" ");
+    button.dataset.command = [form, word, ...numbers].join(" ");
+    button.disabled = !numbers.length;
+  }
+}
+
+if (waiting && chosen) {
+  waiting.addEventListener("change", choose);
+  chosen.querySelector("[data-all]").addEventListener("change", (event) => {
+    for (const box of waiting.querySelectorAll("input[type=checkbox]")) box.checked = event.target.checked;
+    choose();
+  });
+  choose();
 }

@@ -113,7 +113,9 @@ def _echo(fact: Fact, cited: Evidence, entry: TapeEntry | None) -> str | None:
     where = f"(#{entry.id})"
     if (what := _rendering(entry)) is not None:
         return None if cited.origin == "import" and entry.kind == "anchor" else f"{what} {where}"
-    if entry.kind in ("message", "tool_call") and entry.payload.get("role") != "user":
+    # A line of another assistant's memory is not this bot's own text.
+    spoken = entry.kind in ("message", "tool_call") and cited.origin != "import"
+    if spoken and entry.payload.get("role") != "user":
         said = str(entry.payload.get("content", ""))
         if word_overlap(fact.text, said) >= _REPEATED:
             return f"an assistant's message that repeats it {where}"

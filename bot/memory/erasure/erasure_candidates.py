@@ -33,6 +33,7 @@ from bot.memory.erasure.scrubber import Scrubber
 from bot.memory.erasure.text_matcher import normalize_for_match, pad_words
 from bot.memory.records.conversation_entries import TURN_END
 from bot.memory.records.fact import Evidence, Fact
+from bot.memory.records.imports import assistant_of
 from bot.memory.session.file_folder import folder_tapes
 from bot.memory.session.linking.scope_registry import (
     PERSON_SCOPE_PREFIX,
@@ -237,6 +238,7 @@ class CandidateCollector:
             begins = f"{channel_of(identity)}:"
             others = [one for one in known if one.startswith(begins) and not is_shared_scope(one)]
             # A chat that was not used since the identities were linked still names its old scope.
+            others += [one for one in known if assistant_of(one)]
             names += [one for one in others if await self._home_on(one) in (home, theirs)]
             names.append(theirs)
         # Last: what a file repeats is known by then.

@@ -16,6 +16,7 @@ __all__ = [
     "fact_undo",
     "file_names",
     "files",
+    "imports",
     "outside_text",
     "pasted_text",
     "pending_calls",

@@ -13,6 +13,10 @@ back to the default."""
 COMMAND = "command"
 """Name of the event with a received command, which is not part of the conversation."""
 
+IMPORT_READING = "import.reading"
+"""Name of the event that starts or pauses reading a person's imported conversations in a chat:
+``{on}``."""
+
 FILE_KEPT = "file.kept"
 """Name of the event that keeps a file; see ``files``."""
 

@@ -39,9 +39,14 @@ RESERVED_COMMANDS = frozenset(
 """Commands that the program has only with some settings, or that a platform's adapter answers."""
 
 RESERVED_CHANNELS = frozenset(
-    ["console", "everyone", "files", "person", "role", "session", "web", "workspace", *PLATFORMS]
+    (
+        *("console", "everyone", "files", "person", "role", "session", "web", "workspace"),
+        *("api", "chatgpt", "claude", "hermes", "openclaw"),
+        *PLATFORMS,
+    )
 )
-"""The program's own channels, and first parts of the names of tapes that are no conversations."""
+"""The program's own channels, those of client programs and imports, and first parts of the names of
+tapes that are no conversations."""
 
 _NAMES: dict[PluginKind, tuple[re.Pattern[str], str]] = {
     "tools": (re.compile(r"[a-z][a-z0-9]*(?:\.[a-z][a-z0-9_]*)+"), "a name such as dice.roll"),

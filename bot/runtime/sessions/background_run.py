@@ -22,6 +22,7 @@ LONGEST_RETRY = 3_600.0
 CONSOLIDATION = "(consolidation)"
 VERIFICATION = "(fact verification)"
 BELIEF_CHECK = "(belief check)"
+IMPORT_READING = "(imported conversations)"
 """Kinds of background work; they stand for message ids in the record of active work."""
 
 Outcome = Callable[[], Awaitable[None]]

@@ -7,6 +7,7 @@ from pathlib import Path
 from bot.agent.commands.approvals import decider
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandAuthor, CommandRegistry, CommandReply
+from bot.agent.consolidation.imported_tapes import ImportedTape
 from bot.agent.schedules.session_schedules import SessionSchedules
 from bot.agent.spending.spending import Spending
 from bot.bus import ReceivedMessage
@@ -210,6 +211,14 @@ class SessionContext:
             return "offline responder (no language model; set `TAPEBOT_MODEL` for one)"
         why = " (this problem is private)" if agent.private else ""
         return f"`{name}`" + (f", preset `{agent.preset}`{why}" if agent.preset else why)
+
+    async def imported_tapes(self) -> list[ImportedTape]:
+        """Return the conversations that were imported for the person, oldest first."""
+        return await self._session.import_reader.tapes()
+
+    def import_pause(self) -> str:
+        """Return what reading of imported conversations waits for; empty if for nothing."""
+        return self._session.import_reader.waits_for()
 
     def consolidation_line(self) -> str:
         """Return the state of consolidation in one line."""

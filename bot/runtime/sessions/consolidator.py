@@ -31,6 +31,7 @@ from bot.core.telemetry.metrics import (
 from bot.core.telemetry.tracing import span
 from bot.llm.call_slots import Caller, calling_for
 from bot.llm.spender import Spender, spends
+from bot.memory.records.imports import assistant_of
 from bot.memory.records.transcript import recorded_at
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
@@ -89,8 +90,11 @@ class Consolidator:
         """Start a background consolidation if one is due and none runs or waits.
 
         Also start checking the evidence of beliefs, if a consolidation was recorded since the last
-        check.
+        check. Nothing is learned from an imported conversation, unless its person reads it from a chat
+        of theirs (``ImportReader``).
         """
+        if assistant_of(self._tape.name):
+            return
         if self._unchecked and self._belief_check.may_start:
             self._unchecked = False
             self._belief_check.start(tasks, self._check_evidence)
@@ -166,6 +170,8 @@ class Consolidator:
             ModelError: The model gave no answer.
         """
         self.cancel()
+        if assistant_of(self._tape.name):
+            return
         end = self._fold.version
         while self._fold.window.unconsolidated and self._fold.window.consolidated_through < end:
             rest = EntryRange(self._fold.window.consolidated_through + 1, end)

@@ -31,7 +31,12 @@ from bot.bus import (
     SessionInbox,
 )
 from bot.llm.call_slots import Caller, calling_for
-from bot.runtime.sessions.background_run import CONSOLIDATION, VERIFICATION, WorkingOn
+from bot.runtime.sessions.background_run import (
+    CONSOLIDATION,
+    IMPORT_READING,
+    VERIFICATION,
+    WorkingOn,
+)
 from bot.runtime.sessions.command_runner import find_call_to_approve, refusal, run_command
 from bot.runtime.sessions.edits import find_edit_target
 from bot.runtime.sessions.entries import parsed_command
@@ -181,6 +186,8 @@ class MessageLoop:
             self._poison.clear(key, [CONSOLIDATION])
         if failures := self._poison.count_failures(key, VERIFICATION):
             self._session.verifier.pause(failures)
+        if failures := self._poison.count_failures(key, IMPORT_READING):
+            self._session.import_reader.pause("tapebot hung or crashed in it", failures)
 
     def _waits_for_answer(self) -> list[str]:
         """Return the platform ids of people's messages and commands that are not done with."""
@@ -311,7 +318,13 @@ class MessageLoop:
             self._new_session = NewSession(self._session, self._writer, delivery, parsed)
             self._start_job(Job.NEW_SESSION, [delivery.inbound.id], self._new_session.run)
         else:
-            await run_command(self._session, self._writer, delivery, parsed)
+            await self._run_command(delivery, parsed)
+
+    async def _run_command(self, delivery: ReceivedMessage, parsed: ParsedCommand) -> None:
+        await run_command(self._session, self._writer, delivery, parsed)
+        if self._attended:
+            # A command may have started it, or decided what it waited for.
+            self._session.import_reader.start_if_due(self._tasks)
 
     async def _approve(self, delivery: ReceivedMessage, parsed: ParsedCommand) -> None:
         """Start the turn that runs an approved call and tells the person of its result."""

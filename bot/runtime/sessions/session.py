@@ -20,6 +20,7 @@ from bot.memory.session.state.zone import MemoryZone
 from bot.runtime.sessions.background_run import (
     BELIEF_CHECK,
     CONSOLIDATION,
+    IMPORT_READING,
     VERIFICATION,
     BackgroundRun,
     Post,
@@ -27,6 +28,7 @@ from bot.runtime.sessions.background_run import (
 )
 from bot.runtime.sessions.consolidator import Consolidator
 from bot.runtime.sessions.fact_verifier import FactVerifier
+from bot.runtime.sessions.import_reader import ImportReader
 from bot.runtime.sessions.services import SessionServices
 from bot.tape.service import TapeService
 
@@ -45,6 +47,7 @@ class Session:
         requests: Builds model requests.
         consolidator: Consolidates in the background.
         verifier: Verifies facts in the background.
+        import_reader: Reads the person's imported conversations in the background.
         is_busy: Whether a job runs that has read the tape.
     """
 
@@ -57,6 +60,7 @@ class Session:
     requests: RequestBuilder
     consolidator: Consolidator
     verifier: FactVerifier
+    import_reader: ImportReader
     is_busy: bool = False
 
     @property
@@ -71,8 +75,8 @@ class Session:
 
     @property
     def works_in_background(self) -> bool:
-        """True while a consolidation or a verification runs."""
-        return self.consolidator.running or self.verifier.running
+        """True while a consolidation, a verification or the reading of an import runs."""
+        return self.consolidator.running or self.verifier.running or self.import_reader.running
 
     def use_model(self, chosen: str | None = None, *, problem: str | None = None) -> None:
         """Have the next turn run with the model for this chat, within the limits of its window.
@@ -90,14 +94,16 @@ class Session:
         self.consolidator.policy = self.services.policy_for(agent)
 
     def start_background_work(self, tasks: TaskGroup) -> None:
-        """Start a consolidation and a verification, if they are due."""
+        """Start a consolidation, a verification and the reading of an import, if they are due."""
         self.consolidator.start_if_due(tasks)
         self.verifier.start_if_due(tasks)
+        self.import_reader.start_if_due(tasks)
 
     def cancel_background_work(self) -> None:
         """Cancel background work, for example on words that are about to be erased."""
         self.consolidator.cancel()
         self.verifier.cancel()
+        self.import_reader.cancel()
 
     async def update_home(self) -> None:
         """Switch to the tape that now holds the person's memory."""
@@ -164,6 +170,12 @@ async def open_session(
             belief_check=background_run(BELIEF_CHECK),
         ),
         FactVerifier(memory, services.agent, background_run(VERIFICATION)),
+        ImportReader(
+            memory,
+            services.agent,
+            portion_tokens=services.portion_tokens,
+            run=background_run(IMPORT_READING),
+        ),
     )
     session.use_model()
     return session

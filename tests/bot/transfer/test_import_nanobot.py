@@ -21,6 +21,7 @@ from bot.memory.gate.memory_validation import MAX_MEMORY_BYTES
 from bot.memory.records.event_names import (
     HISTORY_EVENT,
 )
+from bot.memory.records.imports import IMPORTED_EVENT, SESSION_IMPORTED
 from bot.memory.session.recall import recall_passages
 from bot.memory.session.state.fold_loader import load_fold
 from bot.memory.session.state.session_fold import SessionFold
@@ -31,7 +32,6 @@ from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, message
 from bot.tape.service import TapeService
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply
-from bot.transfer.import_writer import IMPORTED_EVENT, SESSION_IMPORTED
 
 
 def said(entries: list[TapeEntry]) -> list[str]:

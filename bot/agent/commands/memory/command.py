@@ -8,6 +8,7 @@ from bot.agent.commands.export import export
 from bot.agent.commands.forget import forget
 from bot.agent.commands.memory.beliefs import accept, beliefs, drop, why
 from bot.agent.commands.memory.fact_edits import add, edit, share, unshare
+from bot.agent.commands.memory.imports import imports
 from bot.agent.commands.memory.overview import history, summary
 from bot.agent.commands.memory.pending import pause, pending, resume
 from bot.agent.commands.memory.permissions import requires_owner
@@ -34,6 +35,7 @@ _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
     "share": share,
     "unshare": unshare,
     "export": export,
+    "import": imports,
 }
 
 _LISTED_FORMS = (
@@ -43,7 +45,8 @@ _LISTED_FORMS = (
     ("undo", "undo the last change; again: the one before it"),
     ("search WORDS", "search facts, notes and messages of this chat"),
     ("beliefs", "list beliefs and their confidence: `why pN`, `accept pN`, `drop pN`"),
-    ("pending", "list what needs your decision: `accept N`, `drop N`, `drop all`"),
+    ("pending", "list what needs your decision: `accept N`, `drop 2-9`, `drop all`"),
+    ("import", "have conversations that were imported read for facts"),
     ("pause", "learn nothing until `resume`"),
     ("history", "show the history of consolidations, newest last"),
     ("share N", "share fact N with everyone who uses this bot; `unshare wN` stops it"),

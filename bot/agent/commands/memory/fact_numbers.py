@@ -11,6 +11,7 @@ from bot.memory.session.scope.scope_memory import ScopeMemory
 
 _BELIEF = re.compile(r"#?(p\d{1,9})\.?", re.IGNORECASE | re.ASCII)
 _NUMBER = re.compile(r"#?(w?)(\d{1,9})\.?", re.IGNORECASE | re.ASCII)
+_RANGE = re.compile(r"#?(\d{1,9})\s{0,3}[-\u2013]\s{0,3}#?(\d{1,9})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,12 @@ def parse_fact_numbers(text: str) -> list[FactNumber] | None:
     found = [parse_fact_number(word) for word in text.replace(",", " ").split()]
     numbers = [fact_number for fact_number in found if fact_number is not None]
     return list(dict.fromkeys(numbers)) if len(numbers) == len(found) else None
+
+
+def parse_range(text: str) -> range | None:
+    """Parse a range of fact numbers, ``1-20``, both ends included; None if the text is none."""
+    found = _RANGE.fullmatch(text.strip())
+    return None if found is None else range(int(found[1]), int(found[2]) + 1)
 
 
 def parse_belief_names(text: str) -> list[str]:

@@ -18,7 +18,7 @@ from bot.llm.base import Usage
 from bot.memory.records.compartment_records import parse_utc_time
 from bot.memory.records.compartments import Compartments
 from bot.memory.records.conversation_entries import TURN_START, switched_problem
-from bot.memory.records.event_names import MODEL_CHOSEN
+from bot.memory.records.event_names import IMPORT_READING, MODEL_CHOSEN
 from bot.memory.records.fact_fold import FactFold, fold_entries
 from bot.memory.records.pending_calls import PendingCalls
 from bot.memory.records.schedules import ScheduleFold
@@ -77,6 +77,7 @@ class Pointers(BaseModel):
         calls: Ids of the entries of calls that wait for a decision or a result.
         schedules: Defining entry and next instant of each schedule; see ``ScheduleFold.pointers``.
         preset: Name of the model preset that the chat chose; empty for none.
+        reading: Whether this chat reads the person's imported conversations.
         outside: Where text from outside began; see ``OutsideFold.pointers``.
     """
 
@@ -109,6 +110,7 @@ class Pointers(BaseModel):
     calls: list[int] = []
     schedules: dict[str, Any] = {}
     preset: str = ""
+    reading: bool = False
     outside: list[Any] | None = None
 
 
@@ -130,6 +132,7 @@ class SessionFold:
         schedules: Reminders and tasks, the time zone and quiet hours.
         version: Id of the last entry applied.
         chosen_preset: Name of the model preset that the chat chose; empty for the default.
+        reads_imports: Whether this chat reads the person's imported conversations.
         outside: Where text from outside began.
     """
 
@@ -147,6 +150,7 @@ class SessionFold:
     schedules: ScheduleFold = field(default_factory=ScheduleFold)
     version: int = 0
     chosen_preset: str = ""
+    reads_imports: bool = False
     outside: OutsideFold = field(default_factory=OutsideFold)
 
     @property
@@ -194,6 +198,8 @@ class SessionFold:
             self._move(str(entry.data.get("home") or ""))
         elif entry.kind == "event" and entry.name == MODEL_CHOSEN:
             self.chosen_preset = str(entry.data.get("preset") or "")
+        elif entry.kind == "event" and entry.name == IMPORT_READING:
+            self.reads_imports = entry.data.get("on") is True
         elif entry.kind == "event" and entry.name == TURN_START:
             self.compartments.last_used = (
                 parse_utc_time(entry.meta.get("ts")) or self.compartments.last_used
@@ -245,6 +251,8 @@ class SessionFold:
             pointers["home"] = self.home_scope
         if self.chosen_preset:
             pointers["preset"] = self.chosen_preset
+        if self.reads_imports:
+            pointers["reading"] = True
         if self.facts.last_entry_id:
             pointers["facts"] = self.facts.last_entry_id
         if scheduled := self.schedules.pointers():
@@ -298,6 +306,7 @@ class SessionFold:
         self.pending_calls = PendingCalls.of_entries(found[one] for one in pointers.calls)
         self.schedules = ScheduleFold.restored(pointers.schedules, found)
         self.chosen_preset = pointers.preset
+        self.reads_imports = pointers.reading
         self.outside = OutsideFold.restored(pointers.outside, pointers.at)
         self.version = pointers.at
 

@@ -63,7 +63,7 @@ async def test_numbers_that_do_not_wait_are_named_and_nonsense_is_asked_about(tm
     async with session_host(tmp_path, ScriptedModel()) as host:
         await told(host, "add I like tea")
         assert await told(host, "accept 1 9") == "- Fact 1 is not pending\n- There is no fact 9"
-        for form in ("accept", "accept all", "accept tea", "drop", "drop w1", "drop 1 tea"):
+        for form in ("accept", "accept tea", "drop", "drop w1", "drop 1 tea"):
             assert "Which one?" in await told(host, form)
 
 

@@ -1,0 +1,141 @@
+"""What people said to OpenClaw is on our tapes, without what it wrote in their name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from assistant_exports import bring, said
+from exchange_files import write_lines
+from test_import_chatgpt import pending
+
+from bot.core.errors import TapeNotFound
+
+HEADER = {"type": "session", "version": 3, "id": "s1", "timestamp": "2026-02-01T10:00:00.000Z"}
+WRAPPED = (
+    'Conversation info (untrusted metadata):\n```json\n{"message_id": "5", "sender_id": "42"}\n```\n\n'
+    'Sender (untrusted metadata):\n```json\n{"name": "Ada"}\n```\n\n[message_id: 5]\nMy boat is called Nora.'
+)
+
+
+def entry(one: str, parent: str | None, role: str, content, **more):
+    return {
+        "type": "message",
+        "id": one,
+        "parentId": parent,
+        "timestamp": "2026-02-01T10:00:05.000Z",
+        "message": {"role": role, "content": content, "timestamp": 1_769_940_005_000, **more},
+    }
+
+
+def home(path, name: str, *lines):
+    write_lines(path / "agents" / "main" / "sessions" / f"{name}.jsonl", [HEADER, *lines])
+    return path
+
+
+def test_a_transcript_is_read_along_its_last_branch(tmp_path, capsys):
+    path = home(
+        tmp_path / "in",
+        "s1",
+        {"type": "model_change", "id": "m", "parentId": None, "modelId": "x"},
+        entry("a", "m", "user", [{"type": "text", "text": WRAPPED}]),
+        entry("b", "a", "assistant", [{"type": "text", "text": "The answer that was left."}]),
+        entry(
+            "c",
+            "a",
+            "assistant",
+            [
+                {"type": "thinking", "thinking": "hm"},
+                {"type": "toolCall", "name": "exec", "arguments": {}},
+                {"type": "text", "text": "A fine name."},
+            ],
+        ),
+        entry("d", "c", "toolResult", [{"type": "text", "text": "12"}]),
+        entry("e", "d", "user", "[Sat 2026-02-14 18:49 GMT-3] It is blue."),
+    )
+    assert bring(tmp_path, "openclaw", path) == 0
+    assert said(tmp_path, "openclaw:s1") == [
+        ("user", "My boat is called Nora."),
+        ("assistant", "A fine name."),
+        ("user", "It is blue."),
+    ]
+    told = capsys.readouterr().out
+    for part in ("1 in branches that were left", "1 thoughts", "2 to and from tools"):
+        assert part in told
+
+
+def test_a_lost_line_costs_only_itself(tmp_path, capsys):
+    path = home(
+        tmp_path / "in",
+        "s1",
+        entry("a", None, "user", "One."),
+        b'{"type":"message","id":"b","parentId":"a","mess',
+        entry("c", "b", "user", "Three."),
+    )
+    bring(tmp_path, "openclaw", path)
+    assert said(tmp_path, "openclaw:s1") == [("user", "One."), ("user", "Three.")]
+    assert "line 3: cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[cron:backup] Do the backup.",
+        "Read HEARTBEAT.md if it exists.",
+        "A new session was started via /new or /reset.",
+        "System: [2026-02-01 10:00:00 UTC] Node connected.",
+    ],
+)
+def test_what_openclaw_writes_in_the_persons_name_is_left_out(tmp_path, text):
+    path = home(
+        tmp_path / "in",
+        "s1",
+        entry("a", None, "user", text),
+        entry("b", "a", "assistant", "HEARTBEAT_OK"),
+        entry("c", "b", "user", "Words of mine."),
+    )
+    bring(tmp_path, "openclaw", path)
+    assert said(tmp_path, "openclaw:s1") == [("user", "Words of mine.")]
+
+
+def test_groups_schedules_and_sub_agents_are_left_out(tmp_path, capsys):
+    path = tmp_path / "in"
+    for name in ("direct", "group", "cron", "s9-topic-4"):
+        home(path, name, entry("a", None, "user", f"Words in {name}."))
+    marked = (
+        'Conversation info (untrusted metadata):\n```json\n{"is_group_chat": true}\n```\nHi all.'
+    )
+    home(path, "unlisted", entry("a", None, "user", marked))
+    keys = {
+        "agent:main:main": {"sessionId": "direct"},
+        "agent:main:telegram:group:-100": {"sessionId": "group"},
+        "agent:main:cron:backup": {"sessionId": "cron"},
+    }
+    (path / "agents/main/sessions/sessions.json").write_text(json.dumps(keys))
+    bring(tmp_path, "openclaw", path)
+    told = capsys.readouterr().out
+    assert "found\t1 conversation" in told
+    assert "4 conversations in groups, of schedules or of sub-agents" in told
+    assert said(tmp_path, "openclaw:direct") == [("user", "Words in direct.")]
+
+
+def test_memory_files_are_proposals_and_notes_by_day_are_kept(tmp_path):
+    path = tmp_path / "in" / "workspace"
+    (path / "memory").mkdir(parents=True)
+    (path / "MEMORY.md").write_text("# MEMORY.md\n\n## People\n- **Sister:** Paula, a nurse\n")
+    (path / "USER.md").write_text(
+        "# USER.md\n\n- **Name:** Ada\n- **Pronouns:**\n\n_Learn about them._\n"
+    )
+    (path / "memory" / "2026-02-01.md").write_text("We fixed the boiler.")
+    (path / "memory" / "projects.md").write_text("- The boat needs paint.")
+    for _ in range(2):
+        assert bring(tmp_path, "openclaw", tmp_path / "in") == 0
+    told = {one.text for one in pending(tmp_path, "person:console:local")}
+    assert told == {"Sister: Paula, a nurse", "Name: Ada", "The boat needs paint."}
+    assert said(tmp_path, "openclaw:note-2026-02-01") == [("assistant", "We fixed the boiler.")]
+
+
+def test_an_empty_home_is_told(tmp_path):
+    (tmp_path / "in").mkdir()
+    with pytest.raises(TapeNotFound, match="found nothing to import from OpenClaw"):
+        bring(tmp_path, "openclaw", tmp_path / "in")
