@@ -13,7 +13,6 @@ from contextlib import (
 )
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import anyio
@@ -24,20 +23,14 @@ from bot.agent.approvals import Approvals
 from bot.agent.builtin_tools import builtin_tools
 from bot.agent.commands.approvals import ApprovalCommands
 from bot.agent.commands.builtin import builtin_commands
-from bot.agent.commands.files import files_command
 from bot.agent.commands.link import link_commands
 from bot.agent.commands.pair import pair_command
 from bot.agent.commands.registry import Command
-from bot.agent.commands.skills import skills_command
 from bot.agent.consolidation.policy import ConsolidationPolicy
-from bot.agent.files.service import FileService
-from bot.agent.skills.skill_library import SkillLibrary
-from bot.agent.skills.skill_sources import SkillFetcher
 from bot.agent.spending.spending import Spending
 from bot.agent.tools.files import file_tools
 from bot.agent.tools.registry import ToolRegistry
 from bot.agent.views.registry import context_builder
-from bot.agent.workspace_files import WorkspaceFiles
 from bot.bus import Address, Answer, Bus
 from bot.bus.access.control import AccessControl, open_access_control
 from bot.bus.access.store import AccessStore
@@ -50,7 +43,6 @@ from bot.core.clock import Clock, SystemClock
 from bot.core.errors import SettingsError
 from bot.core.files import PRIVATE_FILE, private_directory
 from bot.core.ids import new_id
-from bot.core.plugins import Plugins
 from bot.llm.base import Model
 from bot.memory.gate.write_gate import GateThresholds, WriteGate
 from bot.memory.session.linking.scope_registry import ScopeRegistry
@@ -58,11 +50,8 @@ from bot.memory.session.state.fold_loader import is_private_now
 from bot.memory.session.vector_index import VectorIndex
 from bot.runtime.app.code_tools import make_code_tools
 from bot.runtime.app.database_services import DatabaseServices, open_database_services
-from bot.runtime.app.file_mirror import FolderMirror
-from bot.runtime.app.file_services import FileServices, make_file_services
-from bot.runtime.app.mcp import make_mcp, mcp_commands
+from bot.runtime.app.extensions import Extensions, make_extensions
 from bot.runtime.app.models import Models, make_models, meter
-from bot.runtime.app.plugins import PluginLoader
 from bot.runtime.app.residual_files import ResidualFiles
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.app.web import WebSetup
@@ -75,9 +64,6 @@ from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 from bot.transfer.memory_archive import MemoryArchives
 from bot.transfer.memory_folder import MemoryFolder
-
-if TYPE_CHECKING:
-    from bot.mcp_client.client import McpClient
 
 logger = logging.getLogger(__name__)
 
@@ -100,9 +86,7 @@ class App:
         database_services: Connections, wake-ups and leases; None without a database.
         web: Configuration and logins of the website.
         memory_files: Readable copies of memory; None without a folder for them.
-        mcp: The MCP servers; None if none is configured.
-        plugins: Loads what installed packages add.
-        file_mirror: Readable copies of the folders of files; None if there are none.
+        extensions: MCP servers, plug-ins, skills and folders of files.
     """
 
     settings: Settings
@@ -118,9 +102,7 @@ class App:
     database_services: DatabaseServices | None
     web: WebSetup
     memory_files: MemoryFolder | None
-    mcp: McpClient | None
-    plugins: PluginLoader
-    file_mirror: FolderMirror | None
+    extensions: Extensions
 
 
 @asynccontextmanager
@@ -184,26 +166,17 @@ def _assemble(
     models = meter(models, spending)
     vectors = _vectors(settings, store, models, clock)
     memory_files = make_memory_files(settings, store, scopes, clock)
-    mcp = make_mcp(
-        settings, store=store, scopes=scopes, clock=clock, bus=bus, blobs=blobs, database=database
-    )
-    plugins = PluginLoader(Plugins(settings.plugins))
-    skills = SkillLibrary(
-        WorkspaceFiles(settings.workspace_folder, clock),
-        store,
-        blobs,
-        linked=members,
-        fetcher=SkillFetcher(settings.home / "incoming-skills"),
-        send=bus.send,
-    )
     residual = ResidualFiles(settings.home, bus, blobs)
-    files = make_file_services(
-        settings.home,
-        store,
-        blobs,
-        max_bytes=settings.files_mb * 1_000_000,
-        erase_blobs=residual.erase,
+    extensions = make_extensions(
+        settings,
+        store=store,
+        scopes=scopes,
+        clock=clock,
+        bus=bus,
+        blobs=blobs,
+        residual=residual,
         memory_files=memory_files,
+        database=database,
     )
     web = WebSetup(settings, store, access_control, scopes, clock, database is not None)
     services = _services(
@@ -218,10 +191,7 @@ def _assemble(
                 spending,
                 blobs=blobs,
                 vectors=vectors,
-                mcp=mcp,
-                plugins=plugins,
-                skills=skills,
-                files=files.service,
+                extensions=extensions,
             ),
             approvals=approvals,
         ),
@@ -231,14 +201,11 @@ def _assemble(
             pair_command(access_control),
             *link_commands(bus.send),
             *web.commands(),
-            skills_command(skills),
-            *mcp_commands(mcp),
-            files_command(files.service),
+            *extensions.commands(),
         ],
         residual=residual,
         blobs=blobs,
-        files=files,
-        plugins=plugins,
+        extensions=extensions,
     )
     services = replace(services, still_has_access=access_control.still_has_access)
     return App(
@@ -255,9 +222,7 @@ def _assemble(
         database_services=database,
         web=web,
         memory_files=memory_files,
-        mcp=mcp,
-        plugins=plugins,
-        file_mirror=files.mirror,
+        extensions=extensions,
     )
 
 
@@ -402,11 +367,9 @@ def _agent(
     *,
     blobs: Blobs,
     vectors: VectorIndex | None,
-    mcp: McpClient | None,
-    plugins: PluginLoader,
-    skills: SkillLibrary,
-    files: FileService,
+    extensions: Extensions,
 ) -> Agent:
+    skills, files = extensions.skills, extensions.files.service
     agent = Agent(
         model=models.main,
         tools=ToolRegistry(),
@@ -432,7 +395,8 @@ def _agent(
         *make_code_tools(settings, blobs),
         *file_tools(files),
     ]
-    return replace(agent, tools=ToolRegistry([*tools, *plugins.tools(tools)], mcp))
+    added = extensions.plugins.tools(tools)
+    return replace(agent, tools=ToolRegistry([*tools, *added], extensions.mcp))
 
 
 def _services(
@@ -446,8 +410,7 @@ def _services(
     commands: list[Command],
     residual: ResidualFiles,
     blobs: Blobs,
-    files: FileServices,
-    plugins: PluginLoader,
+    extensions: Extensions,
 ) -> SessionServices:
     divisor = agent.builder.budget_divisor
     # Messages outside the view must be in a summary, so both bounds shrink together.
@@ -463,7 +426,7 @@ def _services(
     window = agent.context_tokens
     limits = limits_for(window)
     own = [*commands, *approvals.commands()]
-    added = plugins.commands(builtin_commands(own).names())
+    added = extensions.plugins.commands(builtin_commands(own).names())
     exports = settings.home / "exports"
     return SessionServices(
         bus=bus,
@@ -471,7 +434,7 @@ def _services(
         agent=agent,
         scopes=scopes,
         erase_residual_files=residual.erase,
-        sent_files=files.sent,
+        sent_files=extensions.files.sent,
         commands=builtin_commands([*own, *added]),
         approvals=approvals,
         policy=ConsolidationPolicy(
@@ -489,7 +452,7 @@ def _services(
         idle_seconds=settings.idle_seconds,
         group_context=settings.group_context,
         working_set_hours=settings.working_set_hours,
-        memory_files=files.derived,
+        memory_files=extensions.files.derived,
         poison_messages=PoisonMessages(settings.home),
         limits_for=limits_for,
     )

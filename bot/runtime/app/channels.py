@@ -68,8 +68,8 @@ def configured_channels(app: App, announce: Announce, *, console: bool = True) -
         SettingsError: There would be no channel.
     """
     channels = [spec for platform in PLATFORMS.values() for spec in platform.channels(app.settings)]
-    channels += app.plugins.channels()
-    app.plugins.announce_problems(announce)
+    channels += app.extensions.plugins.channels()
+    app.extensions.plugins.announce_problems(announce)
     terminal = console and at_terminal()
     if app.web.should_serve(beside=bool(channels) or terminal):
         channels.append(

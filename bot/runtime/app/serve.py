@@ -123,7 +123,7 @@ async def _run(
             if monitoring is not None and not stopping.cancel_called:
                 monitoring.set_unready(None)
             if role == "worker":
-                app.plugins.announce_problems(announce)
+                app.extensions.plugins.announce_problems(announce)
                 announce("worker: ready")
                 await anyio.sleep_forever()
             await run_channels(app, channels, announce)
@@ -152,10 +152,10 @@ def _start_sessions(app: App, tasks: TaskGroup, monitoring: MonitoringServer | N
         tasks.start_soon(app.vectors.run)
     if app.memory_files is not None:
         tasks.start_soon(app.memory_files.run)
-    if app.file_mirror is not None:
-        tasks.start_soon(app.file_mirror.show_missing, app.store)
-    if app.mcp is not None:
-        tasks.start_soon(app.mcp.run)
+    if app.extensions.files.mirror is not None:
+        tasks.start_soon(app.extensions.files.mirror.show_missing, app.store)
+    if app.extensions.mcp is not None:
+        tasks.start_soon(app.extensions.mcp.run)
     _start_backups(app, tasks)
     if isinstance(app.model, Warmable):
         tasks.start_soon(_warm, app.model)

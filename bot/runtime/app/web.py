@@ -176,7 +176,7 @@ def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
         view_messages=services.view_messages,
         view_tokens=services.view_tokens,
         url=base,
-        mcp=app.mcp,
+        mcp=app.extensions.mcp,
     )
 
     async def ready() -> None:

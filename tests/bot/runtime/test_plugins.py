@@ -147,7 +147,7 @@ def settings(folder: Path, **more) -> Settings:
 
 async def test_plug_ins_are_part_of_the_program(dice, tmp_path):
     async with open_app(settings(tmp_path)) as app:
-        assert app.plugins.problems == []
+        assert app.extensions.plugins.problems == []
         assert app.services.agent.tools.get("dice.roll") is not None
         assert "- `/roll`: roll a die" in app.services.commands.help(OWNER)
         assert "roll" in [one.name for one in app.services.commands.visible_commands()]
@@ -194,14 +194,14 @@ async def test_a_plug_in_that_is_wrong_is_told_of_and_the_program_runs(path, tmp
 async def test_a_package_whose_import_ends_the_program_does_not_end_it(path, tmp_path):
     install(path, "tapebot-odd", "import sys\nsys.exit('bye')", {"tools": {"odd.one": "ONE"}})
     async with open_app(settings(tmp_path)) as app:
-        [problem] = app.plugins.problems
+        [problem] = app.extensions.plugins.problems
         assert "SystemExit: bye" in problem
 
 
 async def test_of_two_packages_with_one_name_the_first_has_it(path, dice, tmp_path):
     install(path, "tapebot-other", CODE, {"commands": {"roll": "COMMAND"}})
     async with open_app(settings(tmp_path)) as app:
-        [problem] = app.plugins.problems
+        [problem] = app.extensions.plugins.problems
         assert "roll of tapebot-other 1.0 is left out: the name is taken by tapebot-dice" in problem
 
 
@@ -224,7 +224,7 @@ async def test_only_packages_that_the_owner_names_run(dice, tmp_path, allowed):
         assert app.services.commands.get("roll") is None
         configured_channels(app, print)
         assert dice not in sys.modules
-        missing = [one for one in app.plugins.problems if "tapebot-other" in one]
+        missing = [one for one in app.extensions.plugins.problems if "tapebot-other" in one]
         assert len(missing) == (allowed != "off")
     told = report(await run_checks(chosen))
     assert "tool dice.roll of tapebot-dice 1.0: switched off by TAPEBOT_PLUGINS" in told
@@ -234,7 +234,7 @@ async def test_only_packages_that_the_owner_names_run(dice, tmp_path, allowed):
 async def test_a_package_is_named_as_indexes_compare_names(dice, tmp_path):
     async with open_app(settings(tmp_path, plugins="Tapebot_Dice")) as app:
         assert app.services.commands.get("roll") is not None
-        assert app.plugins.problems == []
+        assert app.extensions.plugins.problems == []
 
 
 async def test_a_tool_that_states_no_effect_waits_for_a_yes(dice, tmp_path):
@@ -327,7 +327,10 @@ async def test_a_channel_that_fails_is_told_of_and_ends_no_other(dice, tmp_path)
         told.set()
 
     async with open_app(settings(tmp_path)) as app:
-        specs = [*app.plugins.channels(), ChannelSpec("open", partial(OpenChannel, told))]
+        specs = [
+            *app.extensions.plugins.channels(),
+            ChannelSpec("open", partial(OpenChannel, told)),
+        ]
         with anyio.fail_after(30):
             await run_channels(app, specs, announce)
     assert texts == ["channel pigeon of tapebot-dice 1.0 failed (KeyError); the log says more"]
