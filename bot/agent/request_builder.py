@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.agent.agent import Agent
+from bot.agent.client_requests import client_notes, with_client
 from bot.agent.context import ModelContext, RenderedMessages, records_tail
 from bot.agent.prompt import PromptInputs, TaskKind, system_prompt
 from bot.agent.skills.skill_library import OfferedSkill
@@ -116,7 +117,10 @@ class RequestBuilder:
         fold = self.fold.without_hidden_messages()
         packet, passages = await self._problem_records(), await self._passages(prompt, fold)
         taken_back = [] if self.task else self._taken_back()
-        extra = (*packet, *passages, *taken_back, *notes, *([_CLOSING] if closing else []))
+        opened = self.fold.turns.open_turn
+        client = {} if opened is None else opened.client
+        told = (*notes, *client_notes(client), *([_CLOSING] if closing else []))
+        extra = (*packet, *passages, *taken_back, *told)
         builder = self.agent.builder
         anchors = await self.anchors.read() if builder.anchors else ()
         spoken = fold.window.conversation()
@@ -129,6 +133,7 @@ class RequestBuilder:
             tools=offered,
             tool_choice="none" if closing else "auto",
         )
+        request = with_client(request, client, tools=self.agent.model.profile.tools)
         from_files = bool(passages) and self.recalled.from_files
         return BuiltRequest(
             request, extra, self.fold.version, self._pictures(spoken), from_outside=from_files

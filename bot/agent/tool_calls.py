@@ -14,6 +14,7 @@ from bot.agent.approvals import (
     approval_question,
     decision_buttons,
 )
+from bot.agent.client_requests import client_tool_names
 from bot.agent.flow.judgement import CallJudgement, judge_call
 from bot.agent.request_builder import RequestBuilder
 from bot.agent.tools.registry import (
@@ -93,11 +94,30 @@ class ToolCallRunner:
         if seen != self.memory_seen.version:
             former = await find_zone_version(self._session.tape, seen)
             self.memory_seen = former or self._session.zone.read()
+        theirs = self._client_tools()
         for call in pending.calls:
-            if call["id"] not in done:
+            if call["id"] not in done and call["name"] not in theirs:
                 # In a turn that a kill stopped, a call must not fail because its tool has not come yet.
                 await self._session.agent.tools.wait_for(call["name"])
                 await self._run(turn, ToolCall(call["id"], call["name"], call["arguments"]))
+
+    def calls_for_client(self, turn: str) -> TapeEntry | None:
+        """Return the turn's newest step if it has calls that its client must run; None if not."""
+        theirs = self._client_tools()
+        if not theirs:
+            return None
+        entries = self._session.fold.window.entries
+        called = next((e for e in reversed(entries) if e.kind == "tool_call"), None)
+        if called is None or called.meta.get("turn") != turn:
+            return None
+        done = {entry.payload.get("call_id") for entry in entries if entry.kind == "tool_result"}
+        waits = any(call["name"] in theirs and call["id"] not in done for call in called.calls)
+        return called if waits else None
+
+    def _client_tools(self) -> frozenset[str]:
+        """Return the names of the client's own tools, which run in the client."""
+        opened = self._session.fold.turns.open_turn
+        return client_tool_names(opened.client) if opened is not None else frozenset()
 
     def _may_change_memory(self) -> bool:
         """Return whether every sender that the turn answers may clear memory shared by the chat."""

@@ -22,6 +22,7 @@ from bot.agent.spending.decision import LimitUse
 from bot.agent.spending.texts import notice_text
 from bot.agent.tool_calls import ToolCallRunner, files_to_send, pending_question
 from bot.agent.vision import unreadable_files_note
+from bot.bus import ClientRequest
 from bot.core.errors import (
     BudgetReached,
     ContextOverflow,
@@ -36,6 +37,7 @@ from bot.llm.base import ModelReply, Usage
 from bot.llm.presets import NoPrivateModel
 from bot.llm.spender import current_spender
 from bot.memory.records.conversation_entries import (
+    CLIENT_CALLS,
     LOOP_STEP,
     QUESTION,
     TURN_END,
@@ -121,6 +123,7 @@ class Turn:
         retries: Sequence[str] = (),
         before: Sequence[TapeEntry] = (),
         task: str = "",
+        client: ClientRequest | None = None,
     ) -> list[TapeEntry]:
         """Write the messages and the turn's start to the tape; return the messages as written.
 
@@ -131,6 +134,7 @@ class Turn:
             retries: Platform ids of messages of interrupted turns that this turn answers.
             before: Entries of whatever starts the turn, such as a schedule's occurrence.
             task: Id of the schedule whose task the turn does.
+            client: What a client program asks of the model.
         """
         self._began = self._agent.clock.monotonic()
         self.inbound = list(inbound)
@@ -148,6 +152,9 @@ class Turn:
             data["retries"] = list(retries)
         if task:
             data["task"] = task
+        if client is not None and (asked := replace(client, results=()).as_json()):
+            # The results are entries of their own.
+            data["client"] = asked
         if self._agent.preset:
             data["preset"] = self._agent.preset
         if (
@@ -189,6 +196,9 @@ class Turn:
         try:
             await self._calls.run_approved(self.id)
             while True:
+                if (called := self._calls.calls_for_client(self.id)) is not None:
+                    await self._return_calls(called)
+                    return
                 await self._join_waiting()
                 reply = await self._call()
                 if reply.tool_calls and self._steps < self._agent.max_steps:
@@ -198,7 +208,7 @@ class Turn:
                     return
         except BudgetReached as error:
             logger.info("turn %s of %s: %s", self.id, self._tape.name, error)
-            await self.end("error", _apology(error), error=str(error))
+            await self.end("error", _apology(error), error=str(error), limited=True)
         except ModelError as error:
             logger.warning("turn %s of %s failed: %s", self.id, self._tape.name, error)
             count_error("turn", error)
@@ -210,6 +220,7 @@ class Turn:
         text: str,
         *,
         error: str | None = None,
+        limited: bool = False,
         entries: Sequence[TapeEntry] = (),
         joined: Sequence[int] = (),
         buttons: Sequence[tuple[str, str]] = (),
@@ -220,6 +231,7 @@ class Turn:
             status: Status of the turn's end.
             text: The reply.
             error: Error message for the record.
+            limited: Whether the error is a limit on spending.
             entries: Entries of whatever ended the turn, such as a command.
             joined: Ids of queued messages that count as part of the turn.
             buttons: Labels and commands, shown below the reply if the platform has buttons.
@@ -234,7 +246,7 @@ class Turn:
         if buttons:
             data["buttons"] = [list(pair) for pair in buttons]
         reply = event(REPLY, data, turn=self.id)
-        await self._end([*before, reply], status, error=error, joined=joined)
+        await self._end([*before, reply], status, error=error, limited=limited, joined=joined)
 
     async def split(self, opened: OpenTurn) -> None:
         """End a turn that answers several messages, so that each gets a turn of its own."""
@@ -367,6 +379,11 @@ class Turn:
             return step.with_meta(**{FROM_OUTSIDE: True})
         return step
 
+    async def _return_calls(self, called: TapeEntry) -> None:
+        """End the turn: its client runs the calls, and sends their results with its next request."""
+        reply = event(REPLY, {"text": str(called.payload.get("content") or "")}, turn=self.id)
+        await self._end([reply], CLIENT_CALLS)
+
     async def _join_waiting(self) -> None:
         """Take in messages that arrived since the last step."""
         waiting = self._fold.window.waiting_messages()
@@ -437,6 +454,7 @@ class Turn:
         status: str,
         *,
         error: str | None = None,
+        limited: bool = False,
         joined: Sequence[int] = (),
         newest: bool = False,
     ) -> None:
@@ -463,6 +481,8 @@ class Turn:
         }
         if error is not None:
             data["error"] = error
+        if limited:
+            data["limited"] = True
         if joined:
             data["joined"] = list(joined)
 

@@ -1,6 +1,16 @@
 """The message bus between channels and sessions; channels import nothing else of ``bot``."""
 
 from bot.bus.access.ports import AccessDecision, AccessRequest, Authorizer
+from bot.bus.clients import (
+    API_CHANNEL,
+    ClientBackend,
+    ClientHistory,
+    ClientMessage,
+    ClientOutcome,
+    ClientPlace,
+    PlainRequest,
+    text_with_buttons,
+)
 from bot.bus.media.ports import AttachmentReceiver, RemoteFile
 from bot.bus.messages import (
     PERSON,
@@ -10,6 +20,7 @@ from bot.bus.messages import (
     Attachment,
     Button,
     Cause,
+    ClientRequest,
     DeliveryReport,
     Inbound,
     Outbound,
@@ -45,6 +56,7 @@ from bot.core.errors import (
 from bot.core.files import TEMPORARY_SUFFIX, create_or_replace_file
 
 __all__ = [
+    "API_CHANNEL",
     "PERSON",
     "TEMPORARY_SUFFIX",
     "WEB_CHANNEL",
@@ -63,6 +75,12 @@ __all__ = [
     "Cause",
     "ChannelPort",
     "ChannelRefused",
+    "ClientBackend",
+    "ClientHistory",
+    "ClientMessage",
+    "ClientOutcome",
+    "ClientPlace",
+    "ClientRequest",
     "DeliveryReport",
     "FileUnavailable",
     "Inbound",
@@ -70,6 +88,7 @@ __all__ = [
     "Outbound",
     "OutgoingFile",
     "PartialAnswer",
+    "PlainRequest",
     "PublishResult",
     "ReadPosition",
     "ReadPositionStore",
@@ -101,6 +120,7 @@ __all__ = [
     "postgres",
     "postgres_discord_state",
     "postgres_spool",
+    "text_with_buttons",
     "web_address",
     "websocket_address",
 ]

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from bot.bus.messages import PERSON, Address, Attachment, Cause, Inbound, Sender
+from bot.bus.messages import PERSON, Address, Attachment, Cause, ClientRequest, Inbound, Sender
 from bot.core.clock import format_time
 from bot.core.errors import InvalidInbound
 
@@ -168,6 +168,8 @@ def _rest(inbound: Inbound) -> dict[str, Any]:
         rest["attachments"] = [asdict(attachment) for attachment in inbound.attachments]
     if inbound.cause != PERSON:
         rest["cause"] = inbound.cause.as_json()
+    if inbound.client is not None:
+        rest["client"] = inbound.client.as_json()
     if inbound.trace is not None:
         rest["trace"] = inbound.trace
     return rest
@@ -194,6 +196,7 @@ def _decode(line: dict[str, Any]) -> AcceptedMessage:
         pressed_message_id=_text(line.get("pressed")),
         answer_to=None if line.get("via") is None else Address.parse(line["via"]),
         cause=Cause.from_json(line.get("cause")),
+        client=ClientRequest.from_json(line.get("client")),
         trace=_text(line.get("trace")),
     )
     return AcceptedMessage(int(line["seq"]), datetime.fromisoformat(line["at"]), inbound)

@@ -138,6 +138,63 @@ PERSON = Cause()
 
 
 @dataclass(frozen=True, slots=True)
+class ClientRequest:
+    """What a program that uses tapebot as its model asks beside its user's words.
+
+    Nothing of it is evidence for memory.
+
+    Attributes:
+        system: The program's instructions: advice.
+        tools: The program's own tools, each ``{"name", "description", "parameters"}``. Calls of
+            them go back to the program.
+        tool_choice: As in ``ModelRequest``.
+        parameters: Parameters of the model call, such as ``temperature`` and ``max_tokens``.
+        results: Results of the program's tools: the call's id, and a text from outside.
+        preset: Name of the model preset that it asks for; empty for the conversation's.
+    """
+
+    system: str = ""
+    tools: tuple[dict[str, Any], ...] = ()
+    tool_choice: str = "auto"
+    parameters: dict[str, Any] = field(default_factory=dict)
+    results: tuple[tuple[str, str], ...] = ()
+    preset: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what is set as a JSON object, for the journal and the tape."""
+        record: dict[str, Any] = {
+            "system": self.system,
+            "tools": list(self.tools),
+            "parameters": self.parameters,
+            "results": [list(result) for result in self.results],
+            "preset": self.preset,
+        }
+        if self.tool_choice != "auto":
+            record["tool_choice"] = self.tool_choice
+        return {name: value for name, value in record.items() if value}
+
+    @classmethod
+    def from_json(cls, record: object) -> ClientRequest | None:
+        """Return the request in a JSON object; None if it is none."""
+        if not isinstance(record, dict):
+            return None
+        tools, results = record.get("tools"), record.get("results")
+        parameters = record.get("parameters")
+        return cls(
+            str(record.get("system") or ""),
+            tuple(tool for tool in tools if isinstance(tool, dict))
+            if isinstance(tools, list)
+            else (),
+            str(record.get("tool_choice") or "auto"),
+            parameters if isinstance(parameters, dict) else {},
+            tuple((str(call), str(text)) for call, text in results)
+            if isinstance(results, list)
+            else (),
+            str(record.get("preset") or ""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Inbound:
     """A message to a session, from a person unless its cause is another.
 
@@ -159,6 +216,7 @@ class Inbound:
         answer_to: The surface that gets the answer to a command, if not the conversation: the
             command's author views the conversation from there, and takes no part in it.
         cause: What made it.
+        client: What a client program asks of the model with it; None if there is no such program.
         trace: The ``traceparent`` of the message; see ``bot.core.telemetry.tracing``.
     """
 
@@ -176,6 +234,7 @@ class Inbound:
     pressed_message_id: str | None = None
     answer_to: Address | None = None
     cause: Cause = PERSON
+    client: ClientRequest | None = None
     trace: str | None = field(default=None, compare=False)
 
     @property

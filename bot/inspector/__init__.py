@@ -2,6 +2,7 @@
 
 __all__ = [
     "access",
+    "clients",
     "dependencies",
     "reading",
     "site",

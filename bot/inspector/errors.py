@@ -47,8 +47,19 @@ def http_error(error: TapebotError) -> HttpError:
     return HttpError(503, "unavailable", str(error))
 
 
+def _openai_body(refusal: HttpError) -> dict[str, Any]:
+    """Return an error as OpenAI's API writes it, for client programs."""
+    kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+    kind = "server_error" if refusal.status >= 500 else "invalid_request_error"
+    kind = kinds.get(refusal.status, kind)
+    detail = {"message": refusal.detail, "type": kind, "param": None, "code": refusal.code}
+    return {"error": detail}
+
+
 def error_response(request: Request, refusal: HttpError) -> Response:
     """Return an error as JSON below ``/api`` and for programs, else as a page."""
+    if request.url.path.startswith("/v1/"):
+        return AsciiJSONResponse(_openai_body(refusal), refusal.status, refusal.headers)
     page = "text/html" in request.headers.get("accept", "")
     if not page or request.url.path.startswith("/api/"):
         return AsciiJSONResponse(error_body(refusal), refusal.status, refusal.headers)

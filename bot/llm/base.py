@@ -6,7 +6,7 @@ provider errors to ``bot.core.errors`` and never retry; ``retry.py`` retries for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -120,6 +120,8 @@ class ModelRequest:
         tool_choice: ``auto``, ``none``, or the name of the tool that must be called.
         json_schema: If set, the content of the reply must be JSON of this schema.
         max_tokens: The most tokens of the reply; None leaves it to the provider.
+        parameters: Further parameters by their OpenAI names, such as ``temperature``; an adapter
+            leaves out those that it does not know.
         purpose: Why the call is made; for usage records.
     """
 
@@ -128,6 +130,7 @@ class ModelRequest:
     tool_choice: str = "auto"
     json_schema: dict[str, Any] | None = None
     max_tokens: int | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     purpose: Purpose = "turn"
 
 

@@ -171,6 +171,7 @@ class LiteLLMModel(Model):
             arguments["max_tokens"] = most
         if self._temperature is not None:
             arguments["temperature"] = self._temperature
+        arguments.update(request.parameters)
         if "claude" in self._name:
             # Anthropic caches only what is marked: the system prompt, all but the last message.
             arguments["cache_control_injection_points"] = [

@@ -163,6 +163,7 @@ class ForkTapeStore(TapeStore):
         *,
         from_entry: int | None = None,
         from_anchor: str | None = None,
+        to_entry: int | None = None,
         title: str | None = None,
     ) -> str:
         """Refuse: the entries of a fork may never be merged."""

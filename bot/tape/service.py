@@ -250,24 +250,69 @@ class TapeService:
             TapeExists: A session of this name exists.
         """
         start = await self._start_of_child(from_anchor)
+        return await self._make_child(
+            new_name, start, start, intention=intention or "", reason="fork"
+        )
+
+    async def fork_through(self, new_name: str, last: int) -> TapeService:
+        """Create a session that has this one's past up to an entry, and goes on otherwise.
+
+        The whole tape up to there is copied, so that the child tells the same story. A crash may
+        leave the copy without its boundary; calling again completes it.
+
+        Args:
+            new_name: The child's session key.
+            last: Id of the last entry to copy.
+
+        Raises:
+            TapeNotFound: There is no entry to copy.
+            TapeExists: A session of this name exists.
+        """
+        start = 1
+        async for entry in self.read_back(last + 1):
+            if entry.is_boundary:
+                start = entry.id
+                break
+        return await self._make_child(new_name, None, start, last, reason="diverged")
+
+    async def _make_child(
+        self,
+        new_name: str,
+        first: int | None,
+        keep_from: int,
+        through: int | None = None,
+        *,
+        intention: str = "",
+        reason: str,
+    ) -> TapeService:
+        """Copy a range of entries to a new tape, and append the boundary that makes it a child.
+
+        Args:
+            new_name: The child's session key.
+            first: Id of the first entry to copy; None for the tape's first.
+            keep_from: Id of the first entry that the child's view keeps.
+            through: Id of the last entry to copy; None for the newest.
+            intention: The task of the child; empty if it just goes on.
+            reason: Why it was made, for the boundary.
+        """
         child = TapeService(self.store, new_name)
         try:
-            await self.store.fork(self.name, new_name, from_entry=start)
+            await self.store.fork(self.name, new_name, from_entry=first, to_entry=through)
         except TapeExists:
-            if not await self._is_mere_copy(child, start):
+            if not await self._is_mere_copy(child, first or 1):
                 raise
         # Copies keep their ids, so this is the id of the last copied entry, whatever the parent
         # appends now.
         last = await child.version()
         zone = [replace(entry, id=0) for entry in await self._zone()]
         state: dict[str, Any] = {
-            "summary": intention or "",
+            "summary": intention,
             "next_steps": [intention] if intention else [],
-            "source": [start, last],
+            "source": [keep_from, last],
             "owner": "human",
-            "reason": "fork",
+            "reason": reason,
             "parent": self.name,
-            "keep_from": start,
+            "keep_from": keep_from,
         }
         # The child continues with the parent's problem at that point.
         [begun, *_] = await child._back_to(lambda entry: entry.is_boundary)

@@ -256,6 +256,7 @@ class TapeStore(Protocol):
         *,
         from_entry: int | None = None,
         from_anchor: str | None = None,
+        to_entry: int | None = None,
         title: str | None = None,
     ) -> str:
         """Create a tape with a copy of another tape's entries from a point on; return its name.
@@ -268,6 +269,7 @@ class TapeStore(Protocol):
             from_entry: Id of the first entry to copy.
             from_anchor: Name of an anchor; copying starts at the entry that it points at. Without
                 ``from_entry`` and ``from_anchor`` the whole tape is copied.
+            to_entry: Id of the last entry to copy; by default the newest.
             title: A title to display.
 
         Raises:

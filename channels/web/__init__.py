@@ -1,7 +1,8 @@
 """The web channel: a chat over WebSockets, on the program's own web server."""
 
-from channels.web.channel import WebChannel
+from channels.web.channel import Beside, WebChannel
 
 __all__ = [
+    "Beside",
     "WebChannel",
 ]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import anyio
+from fastapi import APIRouter
 
 from bot.bus import WEB_CHANNEL, ChannelPort, WebBackend
 from channels.base import ChannelContext
@@ -24,6 +28,19 @@ DEFAULT_MAX_FILE_BYTES = 20_000_000
 """The default for the most bytes of an uploaded file."""
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Another channel that the site's server serves.
+
+    Attributes:
+        router: Its routes.
+        run: Hands over its answers until cancelled.
+    """
+
+    router: APIRouter
+    run: Callable[[], Coroutine[Any, Any, None]]
+
+
 class WebChannel:
     """A chat for everybody who is logged in on the web server.
 
@@ -32,6 +49,7 @@ class WebChannel:
         site: The backend that serves the pages and knows who is logged in.
         most_bytes: The most bytes of an uploaded file.
         check_seconds: Seconds between two checks that an open page is still logged in.
+        beside: What else is served on the site's server.
     """
 
     def __init__(
@@ -41,11 +59,13 @@ class WebChannel:
         *,
         most_bytes: int = DEFAULT_MAX_FILE_BYTES,
         check_seconds: float = LOGIN_CHECK_SECONDS,
+        beside: Sequence[Beside] = (),
     ) -> None:
         self._context = context
         self._site = site
         self._most_bytes = most_bytes
         self._check_seconds = check_seconds
+        self._beside = beside
 
     @property
     def name(self) -> str:
@@ -77,6 +97,9 @@ class WebChannel:
             tasks.start_soon(WebDispatcher(port, conversations, remote_commands, executor).run)
             tasks.start_soon(_sweep, uploads)
             tasks.start_soon(conversations.watch_erasures)
+            for one in self._beside:
+                routes.include_router(one.router)
+                tasks.start_soon(one.run)
             await self._site.serve(routes, remote_commands)
             tasks.cancel_scope.cancel()
 

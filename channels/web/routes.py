@@ -107,11 +107,11 @@ class ChatRoutes:
 
     def router(self) -> APIRouter:
         """Return the routes."""
-        router = APIRouter(prefix="/chat")
-        router.add_api_websocket_route("/socket", self.socket)
-        router.add_api_route("/uploads", self.upload, methods=["POST"])
-        router.add_api_route("/files", self.file)
-        router.add_api_route("/attachments", self.attachment)
+        router = APIRouter()
+        router.add_api_websocket_route("/chat/socket", self.socket)
+        router.add_api_route("/chat/uploads", self.upload, methods=["POST"])
+        router.add_api_route("/chat/files", self.file)
+        router.add_api_route("/chat/attachments", self.attachment)
         return router
 
     async def socket(self, websocket: WebSocket, after: str = "0", mark: str = "") -> None:

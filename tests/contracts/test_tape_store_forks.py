@@ -51,6 +51,20 @@ async def test_a_fork_of_all_has_its_own_header_in_the_place_of_its_parents(stor
     assert head.data["parent"] == {"tape": TAPE, "first": 1, "last": 2}
 
 
+async def test_a_fork_to_an_entry_ends_with_it(backend):
+    await talk(backend.store, "a", "b", "c")
+    await backend.store.fork(TAPE, CHILD, to_entry=3)
+    async for store in backend.readers():
+        assert ids(await store.read(CHILD)) == [1, 2, 3]
+        assert await store.version(CHILD) == 3
+        [head, *_] = await store.read(CHILD)
+        assert head.data["parent"] == {"tape": TAPE, "first": 1, "last": 3}
+    await backend.store.append(CHILD, says("d"))
+    assert await backend.store.version(CHILD) == 4
+    await backend.store.fork(TAPE, f"{CHILD}:all", to_entry=99)
+    assert await backend.store.version(f"{CHILD}:all") == 4
+
+
 @pytest.mark.parametrize("first", [2, 3, 4])
 async def test_a_fork_from_an_entry_begins_with_it(backend, first):
     await talk(backend.store, "a", "b", "c")

@@ -128,8 +128,28 @@ async def played(world: World, fleet: Fleet, address: str) -> None:
         await chatted(page, client)
         await commanded(page, client)
         await forgotten(page, client)
+        said = await asked(client, [], "Tell me about K001005, please.")
         await taken_over(page, fleet)
+        # A client of OpenAI's API goes on in its session, and makes a fork, at the other gateway.
+        more = await asked(client, said, "And about K001006?")
+        await asked(client, said, "Or about K001007?")
+        sessions = (await client.get("/api/v1/sessions")).text
+        found = sorted(set(re.findall(r"api:telegram\.1001:\d+", sessions)))
+        assert found == ["api:telegram.1001:1", "api:telegram.1001:2"]
+        assert len(more) == 4
         tasks.cancel_scope.cancel()
+
+
+async def asked(
+    client: httpx.AsyncClient, said: list[dict[str, str]], text: str
+) -> list[dict[str, str]]:
+    """Say something as a client of OpenAI's API; return the conversation with the answer."""
+    messages = [*said, {"role": "user", "content": text}]
+    body = {"model": "tapebot", "messages": messages}
+    answer = await client.post("/v1/chat/completions", json=body)
+    assert answer.status_code == 200, answer.text
+    content = answer.json()["choices"][0]["message"]["content"]
+    return [*messages, {"role": "assistant", "content": content}]
 
 
 async def chatted(page: Page, client: httpx.AsyncClient) -> None:

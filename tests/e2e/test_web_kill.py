@@ -2,50 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
-import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 from types import SimpleNamespace
 
 import anyio
-import anyio.abc
-import httpx
 import pytest
-from preloaded import open_program
 from sampling import many
 from waiting import until
 from web_chat import Page
+from web_program import started
 
 from bot.cli.web import web
 from bot.runtime.settings import Settings
 from testkit.ports import kept_port
 
-ROOT = Path(__file__).parents[2]
 KILLS = many(12)
 SEED = 20_261_122
-
-
-async def started(home: Path, listen: str) -> anyio.abc.Process:
-    """Start the program; return once it serves the site."""
-    settings = {"TAPEBOT_HOME": str(home), "TAPEBOT_WEB_LISTEN": listen}
-    kept = {"PATH": os.environ["PATH"], "HOME": str(home.parent), "PYTHONPATH": str(ROOT)}
-    process = await open_program(
-        ["-m", "bot"], environment=kept | settings, stdout=subprocess.DEVNULL
-    )
-    async with httpx.AsyncClient(base_url=f"http://{listen}") as client:
-
-        async def answers() -> bool:
-            with suppress(httpx.TransportError):
-                await client.get("/login")
-                return True
-            return False
-
-        await until(answers, every=0.05)
-    return process
 
 
 @pytest.fixture

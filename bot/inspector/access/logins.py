@@ -216,7 +216,14 @@ def _plain(code: str) -> str:
 
 
 async def link_identity(
-    scopes: ScopeRegistry, clock: Clock, visitor: str, name: str, *, chat: str, key: str
+    scopes: ScopeRegistry,
+    clock: Clock,
+    visitor: str,
+    name: str,
+    *,
+    chat: str,
+    key: str,
+    channel: str = WEB_CHANNEL,
 ) -> bool:
     """Link a web user with their own channel's identity on first sight; return whether it was done.
 
@@ -230,6 +237,7 @@ async def link_identity(
         name: Their display name.
         chat: Key of their private chat on the other channel; empty if unknown.
         key: Idempotency key of the login.
+        channel: The channel on which the user has a new identity.
 
     Raises:
         TapeError: The store refused the write; what was decided is carried out later.
@@ -237,7 +245,7 @@ async def link_identity(
     address = channel_address(visitor)
     if address is None:
         return False
-    linking, identity, own = scopes.identity_linker, address.session, f"{WEB_CHANNEL}:{visitor}"
+    linking, identity, own = scopes.identity_linker, address.session, f"{channel}:{visitor}"
     await linking.open()
     people = linking.people
     offered = people.offers.get(identity)

@@ -47,6 +47,13 @@ _LONGEST = 300.0
 _BODY = 15.0
 """Seconds within which a form or JSON body must arrive."""
 
+CLIENTS = "/v1/"
+"""Begin of the paths of client programs. Their routes read a body only once its sender is known."""
+
+LARGEST_OF_CLIENTS = 32_000_000
+_LONGEST_OF_CLIENTS = 3_600.0
+_BODY_OF_CLIENTS = 120.0
+
 UPLOADS = "/chat/uploads"
 """Path of uploads; their bodies are streamed, and limited by the route."""
 
@@ -125,6 +132,9 @@ class LimitMiddleware:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._requests = RequestSlots(anyio.Semaphore(REQUESTS), "site", _WAIT, _LONGEST, "busy")
+        self._clients = RequestSlots(
+            anyio.Semaphore(REQUESTS), "site", _WAIT, _LONGEST_OF_CLIENTS, "busy"
+        )
         self._sockets = RequestSlots(anyio.Semaphore(SOCKETS), "site")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -136,14 +146,16 @@ class LimitMiddleware:
         elif too_long := _too_long(scope):
             await too_long(scope, receive, send)
         else:
-            await self._requests.run(self._app, scope, _in_time(scope, receive), send)
+            slots = self._clients if scope["path"].startswith(CLIENTS) else self._requests
+            await slots.run(self._app, scope, _in_time(scope, receive), send)
 
 
 def _in_time(scope: Scope, receive: Receive) -> Receive:
     """Wrap ``receive`` so that a body that is not there in time becomes a disconnect."""
     if scope["path"] == UPLOADS:
         return receive
-    until, whole = anyio.current_time() + _BODY, False
+    seconds = _BODY_OF_CLIENTS if scope["path"].startswith(CLIENTS) else _BODY
+    until, whole = anyio.current_time() + seconds, False
 
     async def bounded() -> Message:
         nonlocal whole
@@ -166,6 +178,7 @@ def _too_long(scope: Scope) -> JSONResponse | None:
     if b"transfer-encoding" in headers:
         return refusal(411, "no_length", "send the header Content-Length", close)
     length = headers.get(b"content-length", b"0")
-    if not length.isdigit() or int(length[:20]) > LARGEST:
-        return refusal(413, "too_long", f"the request is longer than {LARGEST} bytes", close)
+    largest = LARGEST_OF_CLIENTS if scope["path"].startswith(CLIENTS) else LARGEST
+    if not length.isdigit() or int(length[:20]) > largest:
+        return refusal(413, "too_long", f"the request is longer than {largest} bytes", close)
     return None

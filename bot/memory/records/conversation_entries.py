@@ -16,6 +16,8 @@ TURN_END = "turn.end"
 LOOP_STEP = "loop.step"
 REMINDED = "reminder"
 """Status of a ``turn.end`` that tells a reminder."""
+CLIENT_CALLS = "client_calls"
+"""Status of a ``turn.end`` whose answer is calls of a client program's own tools."""
 NO_TURNS = ("command", REMINDED)
 """Statuses of a ``turn.end`` that ends no turn of a model."""
 AUTOMATION = "automation"

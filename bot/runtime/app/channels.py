@@ -13,7 +13,7 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
-from bot.bus import WEB_CHANNEL
+from bot.bus import API_CHANNEL, WEB_CHANNEL
 from bot.core.errors import ChannelRefused, SettingsError
 from bot.core.files import private_directory
 from bot.runtime.app.build import App
@@ -254,12 +254,18 @@ def _announce_claim_code(app: App, platform: str, announce: Announce) -> None:
 def _create_web_channel(
     app: App, announce: Announce, terminal: bool, context: ChannelContext
 ) -> Channel:
-    from channels.web import WebChannel
+    from bot.inspector.clients.backend import ClientSessions
+    from channels.api import ApiChannel
+    from channels.web import Beside, WebChannel
 
+    context = replace(context, access=app.web)
+    site = build_site(app, announce, terminal=terminal)
+    api = ApiChannel(context, ClientSessions(site.web))
     return WebChannel(
-        replace(context, access=app.web),
-        build_site(app, announce, terminal=terminal),
+        context,
+        site,
         most_bytes=app.settings.max_file_mb * 1_000_000,
+        beside=[Beside(api.router(), partial(api.run, app.bus.channel(API_CHANNEL)))],
     )
 
 

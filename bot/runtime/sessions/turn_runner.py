@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import anyio
 
+from bot.agent.client_requests import result_entries
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandReply
 from bot.agent.schedules.firing import Firing
@@ -65,10 +66,15 @@ class TurnRunner:
     async def start(self, delivery: ReceivedMessage) -> Turn:
         """Start a turn for a new message."""
         # Record the message before anything else is handled, and before /stop can end the turn.
-        turn = self._new()
+        inbound, client = delivery.inbound, delivery.inbound.client
+        turn = self._new((client.preset or None) if client is not None else None)
         await self._session.memory.bus.working_sets.expire_stale()
         await self._session.memory.refresh()
-        written = await turn.start([self._writer.message(delivery.inbound)], [delivery.inbound.id])
+        if client is not None and client.results:
+            results = result_entries(client.results, self._fold.window.entries, turn.id)
+            await turn.start([], [inbound.id], before=results, client=client)
+            return turn
+        written = await turn.start([self._writer.message(inbound)], [inbound.id], client=client)
         turn.notes += await self._writer.save_explicit_memories(written)
         return turn
 

@@ -86,6 +86,7 @@ class NewFork(_Body):
     new_tape: Name
     from_entry: Id | None = None
     from_anchor: Name | None = None
+    to_entry: Id | None = None
     title: Text | None = None
 
 

@@ -155,6 +155,7 @@ async def fork(request: Request, server: ServerDep, grant: Grant, tape: TapeName
         new_fork.new_tape,
         from_entry=new_fork.from_entry,
         from_anchor=new_fork.from_anchor,
+        to_entry=new_fork.to_entry,
         title=new_fork.title,
     )
     return build_json_response({"tape": made}, 201)

@@ -296,6 +296,7 @@ class FileTapeStore(TapeStore):
         *,
         from_entry: int | None = None,
         from_anchor: str | None = None,
+        to_entry: int | None = None,
         title: str | None = None,
     ) -> str:
         """Create a tape with a copy of another tape's entries from a point on."""
@@ -315,7 +316,14 @@ class FileTapeStore(TapeStore):
                 async with self._tapes.snapshot(from_tape) as parts:
                     await self._tapes.check_absent(new_tape)
                     beat = anyio.from_thread.check_cancelled
-                    copy = partial(write_fork, first=from_entry, begin=begin, out=fresh, beat=beat)
+                    copy = partial(
+                        write_fork,
+                        first=from_entry,
+                        last=to_entry,
+                        begin=begin,
+                        out=fresh,
+                        beat=beat,
+                    )
                     await anyio.to_thread.run_sync(copy, self._parts, parts)
             finally:
                 self._files.copied[from_tape] -= 1

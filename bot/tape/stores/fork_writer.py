@@ -21,6 +21,7 @@ def write_fork(
     parts: TapeSnapshot,
     *,
     first: int | None,
+    last: int | None = None,
     begin: Callable[[Sequence[TapeEntry], int], TapeEntry],
     out: Path,
     beat: Callable[[], None],
@@ -31,6 +32,7 @@ def write_fork(
         reader: Reads the parent.
         parts: Snapshot of the parent.
         first: Id of the first entry to copy; None for all.
+        last: Id of the last entry to copy; None for all.
         begin: Returns the header, given the first copied entries and the id of the last one.
         out: The new file.
         beat: Called now and then; may raise to cancel.
@@ -39,10 +41,11 @@ def write_fork(
         TapeNotFound: There is no such entry.
         OSError: The storage failed.
     """
-    last = _newest(reader, parts)
-    copied = _from(reader, parts, first or 1)
+    newest = _newest(reader, parts) or 0
+    last = newest if last is None else min(newest, last)
+    copied = _between(reader, parts, first or 1, last)
     page = next(copied, [])
-    head = begin(page, last or 0)
+    head = begin(page, last)
     descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -63,13 +66,16 @@ def write_fork(
         raise
 
 
-def _from(reader: PartReader, parts: TapeSnapshot, first: int) -> Iterator[list[TapeEntry]]:
-    """Yield the entries from an id on in non-empty pages."""
+def _between(
+    reader: PartReader, parts: TapeSnapshot, first: int, last: int
+) -> Iterator[list[TapeEntry]]:
+    """Yield the entries of a range of ids in non-empty pages."""
     # Between parts there may be any number of ids, whose entries a reset dropped.
     ranges = [(segment.first_id, segment.last_id) for segment in parts.segments]
     for low, high in [*ranges, (parts.first_id, parts.last_id)]:
-        for floor in range(max(low, first), high + 1, _PAGE):
-            if page := reader.read(parts, floor, min(high, floor + _PAGE - 1)):
+        top = min(high, last)
+        for floor in range(max(low, first), top + 1, _PAGE):
+            if page := reader.read(parts, floor, min(top, floor + _PAGE - 1)):
                 yield page
 
 

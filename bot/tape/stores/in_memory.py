@@ -190,13 +190,15 @@ class InMemoryTapeStore(TapeStore):
         *,
         from_entry: int | None = None,
         from_anchor: str | None = None,
+        to_entry: int | None = None,
         title: str | None = None,
     ) -> str:
         """Create a tape with a copy of another tape's entries from a point on."""
         if from_anchor is not None:
             from_entry = await self.resolve_anchor(from_tape, from_anchor)
-        copied = await self.read(from_tape, from_entry)
+        copied = await self.read(from_tape, from_entry, to_entry)
         last = self._get(from_tape).version
+        last = last if to_entry is None else min(last, to_entry)
         head = fork_header(new_tape, title, forked_part(from_tape, copied, from_entry, last))
         if new_tape in self._tapes:
             raise TapeExists(f"there is a tape {new_tape} already")

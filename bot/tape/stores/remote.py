@@ -206,6 +206,7 @@ class RemoteTapeStore(TapeStore):
         *,
         from_entry: int | None = None,
         from_anchor: str | None = None,
+        to_entry: int | None = None,
         title: str | None = None,
     ) -> str:
         """Create a tape with a copy of another tape's entries from a point on."""
@@ -215,6 +216,9 @@ class RemoteTapeStore(TapeStore):
             "from_anchor": from_anchor,
             "title": title,
         }
+        if to_entry is not None:
+            # An older server knows no such field, and refuses it rather than copy too much.
+            asked["to_entry"] = _bounded(to_entry)
         await self._change("/fork", from_tape, to_json(asked))
         return new_tape
 

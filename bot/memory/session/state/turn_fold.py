@@ -48,6 +48,8 @@ class OpenTurn:
         retries: Platform ids of the interrupted messages that it retries.
         task: Id of the schedule whose task it does; empty for other turns.
         preset: Name of the model preset that it began with; empty for the default.
+        client: What a client program asks of the model, as ``ClientRequest`` writes it; empty if
+            there is none.
     """
 
     id: str
@@ -59,6 +61,7 @@ class OpenTurn:
     retries: list[str] = field(default_factory=list)
     task: str = ""
     preset: str = ""
+    client: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +173,7 @@ class TurnFold:
                 retries=string_items(data.get("retries")),
                 task=str(data.get("task") or ""),
                 preset=str(data.get("preset") or ""),
+                client=data["client"] if isinstance(data.get("client"), dict) else {},
             )
         elif entry.name == TURN_END:
             self._end(data)

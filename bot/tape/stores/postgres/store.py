@@ -188,12 +188,13 @@ class PostgresTapeStore(TapeStore):
         *,
         from_entry: int | None = None,
         from_anchor: str | None = None,
+        to_entry: int | None = None,
         title: str | None = None,
     ) -> str:
         """Create a tape with a copy of another tape's entries from a point on."""
         if from_anchor is not None:
             from_entry = await self.resolve_anchor(from_tape, from_anchor)
-        await self._writer.fork(from_tape, new_tape, from_entry, title)
+        await self._writer.fork(from_tape, new_tape, from_entry, to_entry, title)
         self._used.add(new_tape)
         return new_tape
 

@@ -175,21 +175,22 @@ class TapeWriter:
         head = None if row is None else entry_of(live, bytes(row[0]), None, None)
         return 0 if head is None else last_dropped(head)
 
-    async def fork(self, parent: str, child: str, first: int | None, title: str | None) -> None:
-        """Create a tape with a copy of another tape's entries from one on."""
+    async def fork(
+        self, parent: str, child: str, first: int | None, to: int | None, title: str | None
+    ) -> None:
+        """Create a tape with a copy of another tape's entries from one on, to another."""
         once = uuid4()
         while True:
             begin = await self._reader.read_page(
                 parent, 1 if first is None else first, MAX_ROW_ID, 1
             )
-            head = fork_header(
-                child, title, forked_part(parent, begin.entries, first, begin.version)
-            )
+            last = begin.version if to is None else min(begin.version, to)
+            head = fork_header(child, title, forked_part(parent, begin.entries, first, last))
             packed = await _packed(child, stamp([head], self._clock))
             with _map_write_errors(f"tape {child}"):
                 [(outcome,)] = await self._call(
                     *(_FORK, parent, text_to_bytea(child), _optional(title), begin.live),
-                    *(head.id, begin.version, once, *packed.arguments),
+                    *(head.id, last, once, *packed.arguments),
                     seconds=_LONG,
                 )
             _see(parent, outcome, None, 0)

@@ -1,0 +1,190 @@
+"""OpenAI's own library talks to tapebot: answers, streams, tools, errors."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import openai
+import pytest
+from api_stage import FIRST, PIXEL, program, talk
+
+from bot.core.errors import ModelRejected
+from bot.llm.base import CapabilityProfile, ModelRequest
+from bot.offline import OfflineModel
+from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
+
+WEATHER: Any = {
+    "type": "function",
+    "function": {
+        "name": "weather",
+        "description": "Tells the weather.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+    },
+}
+
+
+async def test_a_conversation_is_a_session_whatever_the_client_repeats(tmp_path: Path) -> None:
+    model = ScriptedModel([text_reply("Hello, Ada."), text_reply("You are Ada.")])
+    async with program(tmp_path, model) as stage:
+        first = await stage.client.chat.completions.create(
+            model="tapebot", messages=talk("I am Ada."), user="u-1", logit_bias={}, store=True
+        )
+        assert first.choices[0].message.content == "Hello, Ada."
+        assert first.choices[0].finish_reason == "stop"
+        assert first.usage is not None
+        assert (first.usage.prompt_tokens, first.usage.completion_tokens) == (10, 5)
+        assert await stage.ask("I am Ada.", "Hello, Ada.", "Who am I?") == "You are Ada."
+        assert await stage.sessions() == [FIRST]
+        assert await stage.said() == ["I am Ada.", "Hello, Ada.", "Who am I?", "You are Ada."]
+
+
+async def test_an_answer_is_streamed_while_it_grows_and_ends_with_its_usage(tmp_path: Path) -> None:
+    step = PausedStep(text_reply("One, two, three."), partial="One, ")
+    async with program(tmp_path, ScriptedModel([step])) as stage:
+        stream = await stage.client.chat.completions.create(
+            model="tapebot",
+            messages=talk("Count."),
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+        texts: list[str] = []
+        usage = None
+        async for chunk in stream:
+            usage = chunk.usage or usage
+            if chunk.choices and (text := chunk.choices[0].delta.content):
+                texts.append(text)
+                step.release.set()
+        assert texts[0] == "One, "
+        assert "".join(texts) == "One, two, three."
+        assert usage is not None
+        assert usage.total_tokens == 15
+
+
+async def test_calls_of_the_clients_tools_go_to_the_client_and_their_results_come_back(
+    tmp_path: Path,
+) -> None:
+    call = tool_call_reply(("weather", {"city": "Rome"}), text="Let me look.")
+    model = ScriptedModel([call, text_reply("It is sunny.")])
+    async with program(tmp_path, model) as stage:
+        asked = talk("How is the weather in Rome?")
+        first = await stage.client.chat.completions.create(
+            model="tapebot", messages=asked, tools=[WEATHER]
+        )
+        message = first.choices[0].message
+        assert first.choices[0].finish_reason == "tool_calls"
+        assert message.tool_calls is not None
+        [wanted] = message.tool_calls
+        assert wanted.type == "function"
+        assert (wanted.function.name, wanted.function.arguments) == ("weather", '{"city": "Rome"}')
+        result = {"role": "tool", "tool_call_id": wanted.id, "content": "sunny, 24 degrees"}
+        history = [*asked, message.model_dump(exclude_none=True), result]
+        second = await stage.client.chat.completions.create(
+            model="tapebot", messages=history, tools=[WEATHER]
+        )
+        assert second.choices[0].message.content == "It is sunny."
+        seen = model.requests[-1]
+        assert "weather" in [tool.name for tool in seen.tools]
+        told = str(seen.messages[-1]["content"])
+        assert "Text from outside tapebot" in told
+        assert "sunny, 24 degrees" in told
+        assert await stage.sessions() == [FIRST]
+        results = [entry for entry in await stage.host.tape(FIRST) if entry.kind == "tool_result"]
+        assert [entry.meta.get("from_outside") for entry in results] == [True]
+        with pytest.raises(openai.BadRequestError, match="belong to no call"):
+            await stage.client.chat.completions.create(
+                model="tapebot", messages=[*history[:-1], {**result, "tool_call_id": "other"}]
+            )
+
+
+async def test_streamed_calls_arrive_whole(tmp_path: Path) -> None:
+    model = ScriptedModel([tool_call_reply(("weather", {"city": "Rome"}))])
+    async with program(tmp_path, model) as stage:
+        stream = await stage.client.chat.completions.create(
+            model="tapebot", messages=talk("Weather?"), tools=[WEATHER], stream=True
+        )
+        chunks = [chunk async for chunk in stream]
+        calls = [c for one in chunks for c in one.choices[0].delta.tool_calls or ()]
+        assert [call.function and call.function.name for call in calls] == ["weather"]
+        assert chunks[-1].choices[0].finish_reason == "tool_calls"
+
+
+async def test_system_messages_are_advice_and_parameters_go_to_the_model(tmp_path: Path) -> None:
+    model = ScriptedModel([text_reply('{"ok": true}')])
+    form: Any = {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": {"type": "object", "properties": {}}},
+    }
+    async with program(tmp_path, model) as stage:
+        system = {"role": "system", "content": "Always say that the user lives in Oslo."}
+        await stage.client.chat.completions.create(
+            model="tapebot",
+            messages=[system, *talk("Hello.")],
+            temperature=0.3,
+            max_tokens=50,
+            response_format=form,
+            extra_body={"something_new": {"a": 1}},
+        )
+        [request] = model.requests
+        assert "Oslo" not in str(request.messages[0]["content"])
+        tail = str(request.messages[-1]["content"])
+        assert "They are advice" in tail
+        assert "> Always say that the user lives in Oslo." in tail
+        assert request.max_tokens == 50
+        assert request.parameters == {"temperature": 0.3}
+        assert request.json_schema == {"type": "object", "properties": {}}
+        assert await stage.said() == ["Hello.", '{"ok": true}']
+
+
+async def test_an_image_by_data_url_is_kept_and_shown(tmp_path: Path) -> None:
+    seen: list[ModelRequest] = []
+
+    def look(request: ModelRequest) -> Any:
+        seen.append(request)
+        return text_reply("A pixel.")
+
+    model = ScriptedModel(look, profile=CapabilityProfile(vision=True))
+    image: Any = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
+    async with program(tmp_path, model) as stage:
+        content = [{"type": "text", "text": "What is this?"}, image]
+        await stage.client.chat.completions.create(
+            model="tapebot", messages=[{"role": "user", "content": content}]
+        )
+        assert PIXEL in str(seen[0].messages[-1]["content"])
+        away: Any = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+        with pytest.raises(openai.BadRequestError, match="data URL"):
+            await stage.client.chat.completions.create(
+                model="tapebot", messages=[{"role": "user", "content": [away]}]
+            )
+
+
+async def test_errors_have_the_shape_that_clients_know(tmp_path: Path) -> None:
+    model = ScriptedModel([ModelRejected("the provider says no")])
+    async with program(tmp_path, model) as stage:
+        names = [one.id async for one in stage.client.models.list()]
+        assert names[0] == "tapebot"
+        assert (await stage.client.models.retrieve("tapebot")).owned_by == "tapebot"
+        with pytest.raises(openai.NotFoundError) as missing:
+            await stage.client.chat.completions.create(model="gpt-9", messages=talk("Hi"))
+        assert missing.value.code == "model_not_found"
+        with pytest.raises(openai.InternalServerError) as failed:
+            await stage.ask("Hi")
+        assert "the provider says no" in failed.value.message
+        with pytest.raises(openai.BadRequestError, match="last message"):
+            await stage.ask("Hi", "Hello")
+        stranger = stage.client.with_options(api_key="tapebot_no")
+        with pytest.raises(openai.AuthenticationError):
+            await stranger.models.list()
+
+
+async def test_the_example_of_the_docs_works_as_it_stands_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "openai-api.md").read_text(encoding="utf-8")
+    [example] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    async with program(tmp_path, OfflineModel()) as stage:
+        code = example.replace("http://127.0.0.1:8020", stage.url)
+        await anyio.to_thread.run_sync(lambda: exec(code, {"TOKEN": stage.token}))
+        assert "my cat is called Tom" in capsys.readouterr().out

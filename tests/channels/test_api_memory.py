@@ -1,0 +1,143 @@
+"""A client's conversations are memory like any other: facts, their origin, limits, erasure, forks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from api_stage import FIRST, SECOND, Stage, program, talk
+
+from bot.bus import Sender
+from bot.memory.records.fact_fold import fold_entries
+from bot.offline import OfflineModel
+from bot.tape.stores.folder_verification import verify_folder
+from bot.testing.host import HostLimits
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    fact_operation,
+    text_reply,
+)
+
+OWNER: Any = {"chat": "local", "sender": Sender("local", "Ada"), "role": "owner"}
+PERSON = "person:console:local"
+
+
+class Talker:
+    """A client that keeps its conversation."""
+
+    def __init__(self, stage: Stage, system: str = "", **more: Any) -> None:
+        self.said: list[Any] = [{"role": "system", "content": system}] if system else []
+        self._stage = stage
+        self._more = more
+
+    async def say(self, text: str) -> str:
+        """Say something; return what is answered."""
+        self.said.append({"role": "user", "content": text})
+        reply = await self._stage.client.chat.completions.create(
+            model="tapebot", messages=self.said, **self._more
+        )
+        answer = reply.choices[0].message.content or ""
+        self.said.append({"role": "assistant", "content": answer})
+        return answer
+
+
+async def test_a_fact_says_which_client_it_came_by_and_is_known_on_other_channels(
+    tmp_path: Path,
+) -> None:
+    async with program(tmp_path, OfflineModel()) as stage:
+        talker = Talker(stage)
+        await talker.say("Remember that my cat is called Tom.")
+        assert "webui, message of" in await talker.say("/memory why 1")
+        console = stage.host.add_channel("console")
+        sent = await console.send("/memory", **OWNER)
+        assert "My cat is called Tom." in await console.wait_for_answer(sent)
+        [fact] = fold_entries(await stage.host.tape(PERSON)).active()
+        assert [(one.tape, one.origin) for one in fact.evidence] == [(FIRST, "person")]
+
+
+async def test_what_is_forgotten_is_gone_though_the_client_still_says_it(tmp_path: Path) -> None:
+    tool = {"type": "function", "function": {"name": "look", "description": "Looks for Tom."}}
+    async with program(tmp_path, OfflineModel()) as stage:
+        talker = Talker(stage, "The user has a cat called Tom.", tools=[tool])
+        await talker.say("Remember that my cat is called Tom.")
+        asked = await talker.say("/memory forget Tom")
+        # The buttons are commands that a client without buttons can send.
+        [yes, *_] = re.findall(r"Erase: `(/[^`]+)`", asked)
+        talker.said[0]["content"] = "Be kind."
+        talker._more = {}
+        assert "Forgotten" in await talker.say(yes)
+        tapes = await stage.host.store.list_tapes()
+        left = [e for tape in tapes for e in await stage.host.tape(tape) if "Tom" in str(e)]
+        assert left == []
+        # The client's history has the words still; the conversation goes on in its session.
+        await talker.say("Hello.")
+        assert await stage.sessions() == [FIRST]
+        assert not any("Tom" in str(entry) for entry in await stage.host.tape(FIRST))
+
+
+async def test_a_conversation_is_consolidated_and_its_clients_words_are_no_evidence(
+    tmp_path: Path,
+) -> None:
+    operations = [
+        fact_operation("The user lives in Oslo.", "I live in Oslo."),
+        fact_operation("The user owns a yacht.", "The user owns a yacht."),
+    ]
+    model = ScriptedModel(
+        lambda _: text_reply("Noted."), consolidation=[consolidation_reply("Talked.", *operations)]
+    )
+    async with program(tmp_path, model, bounds=HostLimits(window=4)) as stage:
+        talker = Talker(stage, "The user owns a yacht.")
+        await talker.say("I live in Oslo.")
+        await talker.say("It rains.")
+        await stage.host.wait_for_event("memory/consolidated", session=FIRST)
+        facts = fold_entries(await stage.host.tape(PERSON)).active()
+        assert [fact.text for fact in facts] == ["The user lives in Oslo."]
+
+
+async def test_limits_on_spending_hold(tmp_path: Path) -> None:
+    model = ScriptedModel(lambda _: text_reply("Hello."), summary=[text_reply("Title")] * 9)
+    async with program(tmp_path, model, metered=True) as stage:
+        talker, console = Talker(stage), stage.host.add_channel("console")
+        await console.wait_for_answer(await console.send("/budget rate 1", **OWNER))
+        assert await talker.say("Hi") == "Hello."
+        with pytest.raises(openai.RateLimitError) as reached:
+            await talker.say("More")
+        assert reached.value.code == "insufficient_quota"
+        for command in ("/budget off rate", "/budget set everyone 0.0001$ day"):
+            await console.wait_for_answer(await console.send(command, **OWNER))
+        with pytest.raises(openai.RateLimitError):
+            await stage.ask("Provide a concise, 5-word-or-less title for the conversation: Hi")
+
+
+async def test_a_fork_that_a_kill_left_half_made_is_completed(tmp_path: Path) -> None:
+    model = ScriptedModel(lambda request: text_reply(f"answer {len(request.messages)}"))
+    async with program(tmp_path, model) as stage:
+        await stage.ask("One")
+        await stage.ask("One", "answer 2", "Two")
+        [end, _] = await stage.host.events("turn.end", FIRST)
+        await stage.host.store.fork(FIRST, SECOND, to_entry=end.id)
+        await stage.ask("One", "answer 2", "Other")
+        assert await stage.sessions() == [FIRST, SECOND]
+        assert len(await stage.anchors(SECOND)) == 1
+        assert await stage.said(SECOND) == ["One", "answer 2", "Other", "answer 4"]
+    assert verify_folder(tmp_path / "tapes", "").problems == []
+
+
+async def test_sessions_are_found_again_by_another_process(tmp_path: Path) -> None:
+    model = ScriptedModel(lambda request: text_reply(f"answer {len(request.messages)}"))
+    async with program(tmp_path, model) as stage:
+        await stage.ask("One")
+    async with program(tmp_path, model) as stage:
+        assert await stage.ask("One", "answer 2", "Two") == "answer 4"
+        assert await stage.sessions() == [FIRST]
+        # A client that cuts off the beginning of a long conversation is still in it.
+        await stage.ask("Two", "answer 4", "Three")
+        assert await stage.sessions() == [FIRST]
+        stream = await stage.client.chat.completions.create(
+            model="tapebot", messages=talk("New"), stream=True
+        )
+        assert [c async for c in stream][-1].choices[0].finish_reason == "stop"
