@@ -12,23 +12,16 @@ Rule 4: a restore writes to a new folder, checks the tapes, and renames it.
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import io
-import json
 import os
 import re
 import shutil
-import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from importlib.metadata import version
-from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import Any
 
 from filelock import FileLock, Timeout
 from pyrage import x25519
@@ -43,10 +36,9 @@ from bot.core.files import (
     write_synced,
 )
 from bot.tape.stores.folder_verification import VerificationReport, verify_folder
+from bot.transfer.backup_archive import read_archive, write_archive
 from bot.transfer.backup_encryption import (
     BackupKey,
-    decrypt,
-    encrypt,
     parse_identity,
     unlock,
 )
@@ -54,12 +46,8 @@ from bot.transfer.home_snapshot import (
     CHECK_FOLDER,
     HomeSnapshot,
     SnapshotChanged,
-    SnapshotFile,
     take_snapshot,
 )
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 STATE = "state.tar.gz.age"
 FILES = "files.tar.gz.age"
@@ -68,10 +56,7 @@ KEY = "key.age"
 _NAME = re.compile(r"tapebot-\d{8}T\d{6}Z")
 _TIME = "tapebot-%Y%m%dT%H%M%SZ"
 _PART = ".part"
-_MANIFEST = "backup.json"
-_FORMAT = 1
 _TRIES = 5
-_COMPRESSION = 6
 _README = """\
 This is a backup of a tapebot home, encrypted with age (https://age-encryption.org).
 
@@ -191,8 +176,8 @@ def restore_backup(
     shutil.rmtree(fresh, ignore_errors=True)
     try:
         fresh.mkdir(mode=PRIVATE_DIRECTORY)
-        manifest = _unpack(backup / STATE, identity, partial(_extract, fresh))
-        files = _unpack(backup / FILES, identity, partial(_extract, fresh))
+        manifest = read_archive(backup / STATE, identity, fresh)
+        files = read_archive(backup / FILES, identity, fresh)
         report = verify_folder(fresh / "tapes", workspace)
         _sync(fresh)
         if home.exists():
@@ -250,11 +235,11 @@ def _write(
     home: Path, part: Path, key: BackupKey, now: datetime, beat: Callable[[], None]
 ) -> HomeSnapshot:
     """Write both archives of a snapshot; take another one if the home changed too much."""
-    about = {"format": _FORMAT, "tapebot": version("tapebot"), "taken": format_time(now)}
+    about = {"tapebot": version("tapebot"), "taken": format_time(now)}
     snapshot = _write_state(home, part, key, about, beat)
     # The state names these files, so that none is missing but those that were erased meanwhile.
     gone: list[str] = []
-    _archive(part / FILES, key, partial(_pack, snapshot, snapshot.blobs, about, gone), beat)
+    write_archive(part / FILES, key, snapshot, snapshot.blobs, about, gone=gone, beat=beat)
     if key.locked is not None:
         write_synced(part / KEY, key.locked)
     first = "age -d key.age > key.txt; " if key.locked is not None else ""
@@ -270,9 +255,8 @@ def _write_state(
     left = _TRIES
     while True:
         snapshot = take_snapshot(home, beat)
-        pack = partial(_pack, snapshot, snapshot.files, about, None)
         try:
-            _archive(part / STATE, key, pack, beat)
+            write_archive(part / STATE, key, snapshot, snapshot.files, about, beat=beat)
         except SnapshotChanged as error:
             left -= 1
             if not left:
@@ -283,112 +267,7 @@ def _write_state(
             return snapshot
 
 
-def _archive(
-    path: Path,
-    key: BackupKey,
-    write: Callable[[BufferedIOBase], object],
-    beat: Callable[[], None],
-) -> None:
-    with path.open("wb") as out:
-        path.chmod(PRIVATE_FILE)
-        encrypt(write, _Beating(out, beat), key)
-        out.flush()
-        _fsync(out)
-
-
-def _pack(
-    snapshot: HomeSnapshot,
-    files: tuple[SnapshotFile, ...],
-    about: dict[str, Any],
-    gone: list[str] | None,
-    out: BufferedIOBase,
-) -> None:
-    """Write files as a compressed archive, and a manifest with their digests at its end.
-
-    Args:
-        snapshot: Reads the files.
-        files: The files.
-        about: More for the manifest.
-        gone: Receives files that are gone; None raises for them.
-        out: Where to write.
-    """
-    digests = {}
-    with (
-        gzip.GzipFile(fileobj=out, mode="wb", compresslevel=_COMPRESSION) as packed,
-        tarfile.open(fileobj=packed, mode="w|") as archive,
-    ):
-        for file in files:
-            chunks = snapshot.read(file)
-            if gone is not None:
-                try:
-                    chunks = iter([b"".join(chunks)])
-                except SnapshotChanged:
-                    gone.append(file.path)
-                    continue
-            digests[file.path] = _add(archive, file, chunks)
-        manifest = json.dumps({**about, "files": digests}, ensure_ascii=False).encode()
-        info = tarfile.TarInfo(_MANIFEST)
-        info.size, info.mode = len(manifest), PRIVATE_FILE
-        archive.addfile(info, io.BytesIO(manifest))
-
-
-def _add(archive: tarfile.TarFile, file: SnapshotFile, chunks: Iterator[bytes]) -> str:
-    """Add a file, and return the digest of its bytes."""
-    info = tarfile.TarInfo(file.path)
-    info.size, info.mode, info.mtime = file.size, file.mode, file.changed
-    source = _Digested(chunks)
-    archive.addfile(info, source)  # type: ignore[arg-type]
-    # The file is closed behind its last bytes.
-    next(chunks, None)
-    return source.digest.hexdigest()
-
-
-class _Beating(BufferedIOBase):
-    """A file that calls a function with each piece that is read or written."""
-
-    def __init__(self, file: BufferedIOBase, beat: Callable[[], None]) -> None:
-        self._file = file
-        self._beat = beat
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        self._beat()
-        return self._file.read(size)
-
-    def write(self, data: ReadableBuffer, /) -> int:
-        self._beat()
-        return self._file.write(data)
-
-    def flush(self) -> None:
-        self._file.flush()
-
-
-class _Digested:
-    """A readable file over chunks that computes their SHA-256."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self.digest = hashlib.sha256()
-        self._chunks = chunks
-        self._left = b""
-
-    def read(self, size: int) -> bytes:
-        """Return up to ``size`` bytes; fewer only at the end."""
-        while len(self._left) < size and (more := next(self._chunks, b"")):
-            self._left += more
-        data, self._left = self._left[:size], self._left[size:]
-        self.digest.update(data)
-        return data
-
-
 # Reading.
-
-
-@dataclass(frozen=True, slots=True)
-class _Contents:
-    """What an archive held."""
-
-    taken: str
-    count: int
-    size: int
 
 
 def _check(
@@ -402,94 +281,9 @@ def _check(
     scratch = home / CHECK_FOLDER
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(mode=PRIVATE_DIRECTORY)
-    _unpack(part / STATE, identity, partial(_extract, scratch), beat)
-    _unpack(part / FILES, identity, partial(_extract, None), beat)
+    read_archive(part / STATE, identity, scratch, beat)
+    read_archive(part / FILES, identity, None, beat)
     return verify_folder(scratch / "tapes", workspace)
-
-
-def _unpack(
-    path: Path,
-    identity: x25519.Identity,
-    extract: Callable[[BufferedIOBase, list[_Contents]], None],
-    beat: Callable[[], None] = lambda: None,
-) -> _Contents:
-    found: list[_Contents] = []
-    with path.open("rb") as source:
-        decrypt(source, lambda plain: extract(_Beating(plain, beat), found), identity)
-    if not found:
-        raise BackupFailed(f"{path.name} has no end: the backup is incomplete")
-    return found[0]
-
-
-def _extract(into: Path | None, plain: BufferedIOBase, found: list[_Contents]) -> None:
-    """Read an archive, compare its files with their digests, and write them to a folder.
-
-    Args:
-        into: The folder; None only compares.
-        plain: The archive.
-        found: Receives what it held.
-
-    Raises:
-        BackupFailed: The archive is damaged, or of another format.
-    """
-    digests: dict[str, str] = {}
-    size, manifest = 0, b""
-    try:
-        with tarfile.open(fileobj=plain, mode="r|gz") as archive:
-            for info in archive:
-                source = archive.extractfile(info) if info.isreg() else None
-                if source is None:
-                    raise BackupFailed(f"{info.name[:100]!r} in the backup is no file")
-                if info.name == _MANIFEST:
-                    manifest = source.read()
-                    continue
-                digests[info.name] = _copy(source, info, into)
-                size += info.size
-    except (tarfile.TarError, EOFError, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise BackupFailed(f"the backup is damaged ({error})") from error
-    found.append(_compared(manifest, digests, size))
-
-
-def _compared(manifest: bytes, digests: dict[str, str], size: int) -> _Contents:
-    try:
-        told = json.loads(manifest)
-        form, files, taken = told["format"], told["files"], str(told["taken"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise BackupFailed("the backup has no list of its files: it is incomplete") from error
-    if form != _FORMAT:
-        raise BackupFailed(
-            f"the backup has the format {form!r}: a newer tapebot made it; update first"
-        )
-    if files != digests:
-        differ = sorted(files.items() ^ digests.items())
-        raise BackupFailed(f"{differ[0][0]} in the backup differs from what was saved")
-    return _Contents(taken, len(digests), size)
-
-
-def _copy(source: IO[bytes], info: tarfile.TarInfo, into: Path | None) -> str:
-    """Copy a file below a folder, and return the digest of its bytes."""
-    digest = hashlib.sha256()
-    path = None if into is None else _inside(into, info.name)
-    if path is None:
-        while data := source.read(1 << 20):
-            digest.update(data)
-        return digest.hexdigest()
-    private_directory(path.parent)
-    with path.open("xb") as out:
-        path.chmod(info.mode & 0o700)
-        while data := source.read(1 << 20):
-            digest.update(data)
-            out.write(data)
-    return digest.hexdigest()
-
-
-def _inside(folder: Path, name: str) -> Path:
-    path = Path(name)
-    if path.is_absolute() or ".." in path.parts or "\0" in name or not path.parts:
-        raise BackupFailed(f"{name[:100]!r} in the backup is no path below the home")
-    return folder / path
 
 
 def _sync(folder: Path) -> None:
@@ -499,11 +293,7 @@ def _sync(folder: Path) -> None:
             sync_directory(path)
         elif path.is_file():
             with path.open("rb") as file:
-                _fsync(file)
-
-
-def _fsync(file: IO[bytes]) -> None:
-    os.fsync(file.fileno())
+                os.fsync(file.fileno())
 
 
 # Rotation.

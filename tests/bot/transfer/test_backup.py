@@ -249,7 +249,7 @@ backup.create_backup(
 
 
 @pytest.mark.parametrize(
-    "step", ["_pack", "write_synced", "_check", "verify_folder", "sync_directory"]
+    "step", ["write_archive", "write_synced", "_check", "verify_folder", "sync_directory"]
 )
 def test_a_kill_leaves_no_half_backup_and_the_next_one_is_whole(home, tmp_path, step):
     own = tmp_path / "home"

@@ -1,0 +1,253 @@
+"""Write and read the archives of a backup: compressed, encrypted, with the digest of each file. Blocking.
+
+Rule 1: an archive ends with a manifest of its files. Without it, it is incomplete.
+Rule 2: nothing is written outside the folder that it is unpacked to.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import tarfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from io import BufferedIOBase
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from pyrage import x25519
+
+from bot.core.errors import BackupFailed
+from bot.core.files import PRIVATE_FILE, private_directory
+from bot.transfer.backup_encryption import BackupKey, decrypt, encrypt
+from bot.transfer.home_snapshot import HomeSnapshot, SnapshotChanged, SnapshotFile
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+_MANIFEST = "backup.json"
+_FORMAT = 1
+_COMPRESSION = 6
+
+
+def write_archive(
+    path: Path,
+    key: BackupKey,
+    snapshot: HomeSnapshot,
+    files: tuple[SnapshotFile, ...],
+    about: dict[str, Any],
+    *,
+    gone: list[str] | None = None,
+    beat: Callable[[], None],
+) -> None:
+    """Write files of a snapshot to an encrypted archive, durably.
+
+    Args:
+        path: The archive.
+        key: What encrypts it.
+        snapshot: Reads the files.
+        files: The files.
+        about: What its manifest tells besides the files' digests.
+        gone: Receives the paths of files that are gone; None raises for them.
+        beat: Called with each piece; what it raises ends the work.
+
+    Raises:
+        SnapshotChanged: A file was replaced since the snapshot.
+        BackupFailed: The encryption failed.
+        OSError: A disk refused.
+    """
+    pack = partial(_pack, snapshot, files, {"format": _FORMAT, **about}, gone)
+    with path.open("wb") as out:
+        path.chmod(PRIVATE_FILE)
+        encrypt(pack, _Beating(out, beat), key)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _pack(
+    snapshot: HomeSnapshot,
+    files: tuple[SnapshotFile, ...],
+    about: dict[str, Any],
+    gone: list[str] | None,
+    out: BufferedIOBase,
+) -> None:
+    """Write files as a compressed archive, and a manifest with their digests at its end.
+
+    Args:
+        snapshot: Reads the files.
+        files: The files.
+        about: More for the manifest.
+        gone: Receives files that are gone; None raises for them.
+        out: Where to write.
+    """
+    digests = {}
+    with (
+        gzip.GzipFile(fileobj=out, mode="wb", compresslevel=_COMPRESSION) as packed,
+        tarfile.open(fileobj=packed, mode="w|") as archive,
+    ):
+        for file in files:
+            chunks = snapshot.read(file)
+            if gone is not None:
+                try:
+                    chunks = iter([b"".join(chunks)])
+                except SnapshotChanged:
+                    gone.append(file.path)
+                    continue
+            digests[file.path] = _add(archive, file, chunks)
+        manifest = json.dumps({**about, "files": digests}, ensure_ascii=False).encode()
+        info = tarfile.TarInfo(_MANIFEST)
+        info.size, info.mode = len(manifest), PRIVATE_FILE
+        archive.addfile(info, io.BytesIO(manifest))
+
+
+def _add(archive: tarfile.TarFile, file: SnapshotFile, chunks: Iterator[bytes]) -> str:
+    """Add a file, and return the digest of its bytes."""
+    info = tarfile.TarInfo(file.path)
+    info.size, info.mode, info.mtime = file.size, file.mode, file.changed
+    source = _Digested(chunks)
+    archive.addfile(info, source)  # type: ignore[arg-type]
+    # The file is closed behind its last bytes.
+    next(chunks, None)
+    return source.digest.hexdigest()
+
+
+class _Beating(BufferedIOBase):
+    """A file that calls a function with each piece that is read or written."""
+
+    def __init__(self, file: BufferedIOBase, beat: Callable[[], None]) -> None:
+        self._file = file
+        self._beat = beat
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self._beat()
+        return self._file.read(size)
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        self._beat()
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
+class _Digested:
+    """A readable file over chunks that computes their SHA-256."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self.digest = hashlib.sha256()
+        self._chunks = chunks
+        self._left = b""
+
+    def read(self, size: int) -> bytes:
+        """Return up to ``size`` bytes; fewer only at the end."""
+        while len(self._left) < size and (more := next(self._chunks, b"")):
+            self._left += more
+        data, self._left = self._left[:size], self._left[size:]
+        self.digest.update(data)
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveContents:
+    """What an archive held.
+
+    Attributes:
+        taken: When the home was read, ISO 8601.
+        count: How many files it held.
+        size: Their bytes.
+    """
+
+    taken: str
+    count: int
+    size: int
+
+
+def read_archive(
+    path: Path,
+    identity: x25519.Identity,
+    into: Path | None,
+    beat: Callable[[], None] = lambda: None,
+) -> ArchiveContents:
+    """Read an archive, compare its files with their digests, and write them to a folder.
+
+    Args:
+        path: The archive.
+        identity: Opens it.
+        into: The folder; None only compares.
+        beat: Called with each piece; what it raises ends the work.
+
+    Raises:
+        BackupFailed: The archive is damaged or of another format, or the key does not fit.
+        OSError: A disk refused.
+    """
+    found: list[ArchiveContents] = []
+    with path.open("rb") as source:
+        decrypt(source, lambda plain: _extract(into, _Beating(plain, beat), found), identity)
+    if not found:
+        raise BackupFailed(f"{path.name} has no end: the backup is incomplete")
+    return found[0]
+
+
+def _extract(into: Path | None, plain: BufferedIOBase, found: list[ArchiveContents]) -> None:
+    digests: dict[str, str] = {}
+    size, manifest = 0, b""
+    try:
+        with tarfile.open(fileobj=plain, mode="r|gz") as archive:
+            for info in archive:
+                source = archive.extractfile(info) if info.isreg() else None
+                if source is None:
+                    raise BackupFailed(f"{info.name[:100]!r} in the backup is no file")
+                if info.name == _MANIFEST:
+                    manifest = source.read()
+                    continue
+                digests[info.name] = _copy(source, info, into)
+                size += info.size
+    except (tarfile.TarError, EOFError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise BackupFailed(f"the backup is damaged ({error})") from error
+    found.append(_compared(manifest, digests, size))
+
+
+def _compared(manifest: bytes, digests: dict[str, str], size: int) -> ArchiveContents:
+    try:
+        told = json.loads(manifest)
+        form, files, taken = told["format"], told["files"], str(told["taken"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise BackupFailed("the backup has no list of its files: it is incomplete") from error
+    if form != _FORMAT:
+        raise BackupFailed(
+            f"the backup has the format {form!r}: a newer tapebot made it; update first"
+        )
+    if files != digests:
+        differ = sorted(files.items() ^ digests.items())
+        raise BackupFailed(f"{differ[0][0]} in the backup differs from what was saved")
+    return ArchiveContents(taken, len(digests), size)
+
+
+def _copy(source: IO[bytes], info: tarfile.TarInfo, into: Path | None) -> str:
+    """Copy a file below a folder, and return the digest of its bytes."""
+    digest = hashlib.sha256()
+    path = None if into is None else _inside(into, info.name)
+    if path is None:
+        while data := source.read(1 << 20):
+            digest.update(data)
+        return digest.hexdigest()
+    private_directory(path.parent)
+    with path.open("xb") as out:
+        path.chmod(info.mode & 0o700)
+        while data := source.read(1 << 20):
+            digest.update(data)
+            out.write(data)
+    return digest.hexdigest()
+
+
+def _inside(folder: Path, name: str) -> Path:
+    path = Path(name)
+    if path.is_absolute() or ".." in path.parts or "\0" in name or not path.parts:
+        raise BackupFailed(f"{name[:100]!r} in the backup is no path below the home")
+    return folder / path
