@@ -23,7 +23,11 @@ EXAMPLE = ROOT / "docs" / "plugin-example"
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-cache-dir")
 OFFLINE = ("--no-deps", "--no-index")
 
-pytestmark = [pytest.mark.slow, pytest.mark.family("the example of a plug-in")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.family("the example of a plug-in"),
+]
 
 
 def run(*command: str | Path, said: str = "", env: dict[str, str], cwd: Path | None = None) -> str:

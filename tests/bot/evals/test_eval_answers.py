@@ -44,7 +44,10 @@ def test_an_answer_is_worth(label, answer, worth):
     ("name", "changes", "stale", "questions", "wrong"),
     [
         ("held-out", 0.70, 0.06, 0.48, 0.11),
-        pytest.param("tuned", 0.76, 0.04, 0.68, 0.02, marks=pytest.mark.slow),
+        pytest.param(
+            *("tuned", 0.76, 0.04, 0.68, 0.02),
+            marks=(pytest.mark.slow, pytest.mark.timeout(600)),
+        ),
     ],
 )
 def test_what_the_offline_responder_answers_gets_no_worse(

@@ -225,7 +225,8 @@ async def test_health_is_red_while_a_check_hangs_raises_or_says_no_and_green_aga
             for path in ("/healthz", "/readyz"):
                 checks = await client.until(path, 503)
                 if state == "hangs":
-                    assert checks["database"] in {why, "it has not answered for 0.1 s"}
+                    waits = checks["database"].startswith("it has not answered for ")
+                    assert waits or checks["database"] == why
                 else:
                     assert checks["database"] == why
             state = "well"
