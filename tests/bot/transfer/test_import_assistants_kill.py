@@ -16,31 +16,15 @@ import zipfile
 
 import pytest
 from assistant_exports import archive, bring, chatgpt, node, root, said, talk
+from killed_import import killed_import
 from test_import_chatgpt import pending
 
 from bot.core.errors import TapeNotFound
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from bot.core import files
-from bot.cli.import_assistants import import_assistant
-from bot.runtime.settings import load_settings
-
-home, source, wanted, part = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-write, count = files._write_all, 0
-
-def dying(descriptor, data):
-    global count
-    count += 1
-    if count == wanted:
-        os.write(descriptor, bytes(data)[: int(len(data) * float(part))])
-        os.kill(os.getpid(), signal.SIGKILL)
-    write(descriptor, data)
-
-files._write_all = dying
-import_assistant(load_settings(home=home, timezone="UTC", retention_days=30), "chatgpt", source)
-"""
+KILLED = killed_import(
+    "from bot.cli.import_assistants import import_assistant",
+    'import_assistant(settings, "chatgpt", source)',
+)
 
 SESSIONS = ("chatgpt:k1", "chatgpt:k2")
 

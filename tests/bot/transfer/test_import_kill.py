@@ -10,6 +10,7 @@ import sys
 import anyio
 import pytest
 from exchange_files import NANOBOT, settings, tapes
+from killed_import import killed_import
 
 from bot.cli.imports import import_nanobot
 from bot.core.errors import TapeNotFound
@@ -17,27 +18,10 @@ from bot.transfer.session_memory import read_session_memory
 
 SESSIONS = ["console:local", "telegram:4242", "discord:777"]
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from bot.core import files
-from bot.cli.imports import import_nanobot
-from bot.runtime.settings import load_settings
-
-home, source, wanted, part = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-write, count = files._write_all, 0
-
-def dying(descriptor, data):
-    global count
-    count += 1
-    if count == wanted:
-        os.write(descriptor, bytes(data)[: int(len(data) * float(part))])
-        os.kill(os.getpid(), signal.SIGKILL)
-    write(descriptor, data)
-
-files._write_all = dying
-import_nanobot(load_settings(home=home, timezone="UTC", retention_days=30), source)
-"""
+KILLED = killed_import(
+    "from bot.cli.imports import import_nanobot",
+    "import_nanobot(settings, source)",
+)
 
 
 # The lock's owner is written first; then each session is two writes, its header and its append. The
