@@ -16,6 +16,11 @@ TOOL = "schedule_manage"
 
 _LONGEST = 300
 _SET = {"en": "I will remind you.", "de": "Ich erinnere dich.", "fr": "Je te le rappellerai."}
+_WAITS = {
+    "en": "I set it as soon as you say yes.",
+    "de": "Ich stelle sie ein, sobald du ja sagst.",
+    "fr": "Je le note dès que tu dis oui.",
+}
 _SOME_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -42,10 +47,13 @@ def reminder_reply(intent: Intent, done: Sequence[CompletedCall]) -> str:
     call = next((call for call in done if call.arguments == arguments), None)
     if call is None:
         return "I may not set reminders in this step."
-    if not call.result.lstrip().startswith("Set."):
-        why = call.result.strip().partition("\n")[0].removeprefix("Not done: ")
-        return f"I could not set that reminder: {why}"
-    return _SET.get(language_of(intent.message.words), _SET["en"])
+    result, language = call.result.strip(), language_of(intent.message.words)
+    if result.startswith("Set;"):
+        return _SET.get(language, _SET["en"])
+    if result.startswith("Not run yet:"):
+        return _WAITS.get(language, _WAITS["en"])
+    why = result.partition("\n")[0].removeprefix("Not done: ")
+    return f"I could not set that reminder: {why}"
 
 
 def _arguments(intent: Intent) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from functools import partial
 import pytest
 
 from bot.offline import OfflineModel
+from bot.offline.reminders import reminder_calls, reminder_intent, reminder_reply
+from bot.offline.request_parser import CompletedCall, UserMessage
 from bot.testing.host import session_host as plain_host
 
 session_host = partial(plain_host, schedules=True)
@@ -27,12 +29,26 @@ async def test_plain_words_set_a_reminder_and_the_answer_repeats_its_time(
 ):
     async with session_host(tmp_path, OfflineModel()) as host:
         told = await host.channel.ask(said)
+        assert told.startswith(("I will remind you.", "Ich erinnere dich."))
         assert text in told
         assert when.lower() in told.lower()
         assert [one.command for one in host.channel.answers[-1].buttons] == ["/schedules delete 1"]
         [event] = await host.events("schedule.set")
         assert text in event.data["text"]
         assert "reminded" not in await host.channel.ask("/memory")
+
+
+@pytest.mark.parametrize(
+    ("result", "reply"),
+    [
+        ("Not run yet: call 1 waits for the user's yes", "I set it as soon as you say yes."),
+        ("Not done: there are 500 already", "I could not set that reminder: there are 500 already"),
+    ],
+)
+def test_a_reminder_that_waits_for_a_yes_is_not_called_failed(result, reply):
+    intent = reminder_intent(UserMessage("Remind me tomorrow at 9 to stretch"))
+    [(name, arguments)] = reminder_calls([intent], [])
+    assert reminder_reply(intent, [CompletedCall(name, arguments, result, 1)]) == reply
 
 
 async def test_a_wish_without_a_time_is_noted_and_the_answer_says_how_to_give_one(tmp_path):
