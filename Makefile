@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-all browser pictures lint format bench attacks lock clean
+.PHONY: help run test test-slow test-all browser pictures lint format bench attacks translations lock clean
 
 help:            ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -74,6 +74,14 @@ bench: $(VENV)/.dev ## Measure, and print the machine's own limits beside the fi
 
 attacks: $(VENV)/.dev ## Run AgentDojo, and write its table into docs/security.md
 	@$(BIN)/python -m evals.agentdojo --write
+
+CATALOGUES := bot/core/locale
+translations: $(VENV)/.dev ## Extract the messages, update the languages' catalogues and compile them
+	@$(BIN)/pybabel --quiet extract -F pyproject.toml -k _ -k N_ --no-location --sort-output --project tapebot \
+	  -o $(CATALOGUES)/tapebot.pot bot channels
+	@$(BIN)/pybabel --quiet update -D tapebot -i $(CATALOGUES)/tapebot.pot -d $(CATALOGUES) \
+	  --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date
+	@$(BIN)/pybabel --quiet compile -D tapebot -d $(CATALOGUES) --statistics
 
 lock: $(VENV)/.dev ## Resolve the dependencies anew
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
