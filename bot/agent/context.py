@@ -250,6 +250,8 @@ def render_call(entry: TapeEntry, results: ToolResults) -> list[ChatMessage]:
             for call in calls
         ],
     }
+    if isinstance(reasoning := entry.payload.get("reasoning"), dict):
+        message = {**reasoning, **message}
     answers = []
     for call in calls:
         result = results.get((entry.id, str(call.get("id"))))

@@ -81,7 +81,13 @@ class ToolCallRunner:
             unique = call.id if call.id and call.id not in taken else token_hex(5)[:9]
             taken.add(unique)
             calls.append({"id": unique, "name": call.name, "arguments": call.arguments})
-        return tool_call(reply.content, calls, turn=turn, memory=self.memory_seen.version)
+        return tool_call(
+            reply.content,
+            calls,
+            reasoning=reply.reasoning,
+            turn=turn,
+            memory=self.memory_seen.version,
+        )
 
     async def run_pending(self, turn: str) -> None:
         """Run the calls of the turn's newest step that have no result yet, in order."""

@@ -35,6 +35,7 @@ from bot.cli.doctor_web_tools import check_web_tools
 from bot.core.errors import SettingsError, TapebotError
 from bot.core.plugins import Plugins
 from bot.core.telemetry.redaction import Redactor
+from bot.llm.http.providers import find_server
 from bot.runtime.models import RESERVED_MODELS
 from bot.runtime.settings import (
     PresetSettings,
@@ -308,8 +309,10 @@ def _usable(name: str, settings: Settings) -> CheckResult:
     if colon and kind.isidentifier() and kind not in RESERVED_MODELS:
         remedy = "Install its package, correct TAPEBOT_PLUGINS, or write provider/model."
         return CheckResult("model", "bad", f"no plug-in here offers {kind}", remedy)
-    if importlib.util.find_spec("litellm") is None:
-        return CheckResult("model", "bad", "litellm is missing", "pip install 'tapebot[models]'")
+    direct = find_server(name, settings.model_api_base) and settings.model_client == "http"
+    library = "aiohttp" if direct else "litellm"
+    if importlib.util.find_spec(library) is None:
+        return CheckResult("model", "bad", f"{library} is missing", "pip install 'tapebot[models]'")
     return _key(_provider(name), settings)
 
 

@@ -1,10 +1,11 @@
-"""Language models: the port, adapters for litellm and GGUF files, retries, and embeddings."""
+"""Language models: the port, clients over HTTP, litellm and GGUF files, retries, embeddings."""
 
 __all__ = [
     "base",
     "call_slots",
     "embeddings",
     "gguf",
+    "http",
     "instrumented",
     "litellm",
     "model_checks",

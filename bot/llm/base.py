@@ -146,6 +146,8 @@ class ModelReply:
         model: Name of the model that answered, perhaps a fallback.
         cache_reported: Whether the provider reports how many tokens its cache served.
         usage_reported: Whether the provider reports the usage; otherwise it is estimated.
+        reasoning: Fields of the assistant's message that the provider wants back with the tool calls
+            that its reasoning led to.
     """
 
     content: str
@@ -155,6 +157,7 @@ class ModelReply:
     model: str = ""
     cache_reported: bool = True
     usage_reported: bool = True
+    reasoning: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Model(Protocol):

@@ -26,8 +26,9 @@ from bot.llm.base import (
 )
 from bot.llm.bounds import MOST_TEXT
 from bot.llm.instrumented import instrumented
-from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors, price_list_entry
+from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors
 from bot.llm.openai_format import flatten_content, least_of, response_format, tools_json
+from bot.llm.price_table import price_entry
 from bot.llm.profiles import profile_for
 from bot.llm.provider_errors import UNREADABLE_REPLY
 from bot.llm.streamed_reply import StreamedReply, finish_reason, tool_calls
@@ -135,7 +136,7 @@ class LiteLLMModel(Model):
 
     def _look_up(self, litellm: ModuleType) -> None:
         """Read from litellm's tables: price, capabilities, parameters, and missing API keys."""
-        info = price_list_entry(litellm, self._name)
+        info = price_entry(litellm.model_cost, self._name)
         self._priced = info is not None
         if self._profile == profile_for(self._name):
             self._profile = profile_for(self._name, info)

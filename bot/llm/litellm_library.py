@@ -104,16 +104,6 @@ def response_usage(answer: Any) -> Usage:
     return Usage(tokens[0], 0, tokens[1], cost if isinstance(cost, (int, float)) else None, 1)
 
 
-def price_list_entry(litellm: ModuleType, name: str) -> dict[str, Any] | None:
-    """Return a model's entry in litellm's price list; None if it has none."""
-    provider, _, bare = name.partition("/")
-    known: dict[str, dict[str, Any]] = litellm.model_cost
-    if (entry := known.get(name)) is not None:
-        return entry
-    other = known.get(bare)
-    return other if other is not None and other.get("litellm_provider") == provider else None
-
-
 def _too_large(exc: BaseException) -> BaseException | None:
     """Return the ``ResponseTooLarge`` that caused an error, if one did."""
     from bot.core.response_limits import ResponseTooLarge

@@ -1,13 +1,12 @@
-"""List prices of models, from litellm's packaged table."""
+"""List prices of models, from the price table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 
-import anyio
+import anyio.to_thread
 
-from bot.llm.litellm_library import LiteLLMHandle, price_list_entry
+from bot.llm.price_table import read_price_entry
 
 _MILLION = 1_000_000
 
@@ -31,14 +30,7 @@ async def list_price(model: str) -> Price | None:
     """
     if model == "offline" or model.startswith("gguf:"):
         return FREE
-    if find_spec("litellm") is None:
-        return None
-    library = LiteLLMHandle()
-    try:
-        entry = price_list_entry(await library.load(), model) or {}
-    finally:
-        with anyio.CancelScope(shield=True):
-            await library.aclose()
+    entry = await anyio.to_thread.run_sync(read_price_entry, model) or {}
     read, written = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
     if not isinstance(read, (int, float)) or not isinstance(written, (int, float)):
         return None

@@ -57,7 +57,7 @@ def model_error(
     """Return the ``ModelError`` for a provider's exception.
 
     Args:
-        exc: The exception as litellm raised it.
+        exc: The exception as the client raised it.
         name: The model's name, for the text.
         now: The current time, aware; a ``Retry-After`` may be a date.
         secret: An API key that must not be in the text.
@@ -74,6 +74,9 @@ def model_error(
         return ContextOverflow(text)
     if status in {401, 403}:
         return ModelAuthError(text)
+    if status == 400 and "tool_use_failed" in whole:
+        # Groq could not read the call that the model wrote; the next one may be right.
+        return TransientModelError(text)
     if status == 429 and "insufficient_quota" in whole:
         return ModelRejected(text)
     if status is None or status in _RETRYABLE or status >= 500:

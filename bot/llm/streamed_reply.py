@@ -12,6 +12,7 @@ Rule 5: text beyond the limit is cut off; if there are too many tool calls, or t
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,8 @@ from typing import Any
 from bot.core.errors import ModelRejected
 from bot.llm.base import ToolCall
 from bot.llm.bounds import MOST_ARGUMENTS, MOST_CALLS, MOST_TEXT
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(slots=True)
@@ -50,6 +53,7 @@ class StreamedReply:
         self.finish_reason: str | None = None
         self._parts: list[_Part] = []
         self._called = 0
+        self._half = ""
 
     @property
     def is_full(self) -> bool:
@@ -58,7 +62,14 @@ class StreamedReply:
 
     def add_text(self, fragment: str | None) -> bool:
         """Append text up to the limit; return whether any was appended."""
-        fits = (fragment or "")[: MOST_TEXT - len(self.text)]
+        fragment = self._half + (fragment or "")
+        self._half = ""
+        if not fragment.isascii() and _SURROGATE.search(fragment):
+            # Some servers split a character's two escapes; the second one comes with the next part.
+            if "\ud800" <= fragment[-1] <= "\udbff":
+                fragment, self._half = fragment[:-1], fragment[-1]
+            fragment = fragment.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        fits = fragment[: MOST_TEXT - len(self.text)]
         self.text += fits
         return bool(fits)
 

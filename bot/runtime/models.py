@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from bot.core.plugins import Plugin, Plugins
 from bot.llm.base import Model
 from bot.llm.call_slots import CallSlots
+from bot.llm.http.providers import find_server
 from bot.llm.profiles import profile_for
 from bot.llm.retry import FallbackModel, RetryingModel
+
+ModelClient = Literal["http", "litellm"]
+"""What calls models: the clients of ``bot.llm.http``, or litellm."""
 
 OFFLINE = "offline"
 _GGUF = "gguf:"
@@ -29,6 +34,7 @@ class ModelOptions:
         max_tokens: The most tokens of a reply; None leaves it to the provider.
         timeout: Seconds to wait for a provider's first response.
         timeout_total: Seconds after which a model is not retried.
+        client: What calls providers whose protocol is spoken here; litellm calls all others.
         plugins: The plug-ins that may run.
     """
 
@@ -38,6 +44,7 @@ class ModelOptions:
     max_tokens: int | None = None
     timeout: float = 120.0
     timeout_total: float = 180.0
+    client: ModelClient = "http"
     plugins: Plugins = field(default_factory=Plugins)
 
 
@@ -100,6 +107,18 @@ def _adapter(name: str, options: ModelOptions) -> Model:
     plugin = options.plugins.find("models", kind) if may_be_plugin else None
     if plugin is not None:
         return _plugin_model(name, rest, plugin, options)
+    server = find_server(name, options.api_base, options.api_key)
+    if server is not None and options.client == "http":
+        from bot.llm.http.model import HTTPModel
+
+        return HTTPModel(
+            name,
+            server,
+            timeout=options.timeout,
+            profile=profile_for(name),
+            temperature=options.temperature,
+            max_tokens=options.max_tokens,
+        )
     from bot.llm.litellm import LiteLLMModel
 
     return LiteLLMModel(

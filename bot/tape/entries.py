@@ -9,6 +9,7 @@ Rule 4: payload and meta hold JSON values only.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -98,12 +99,22 @@ def message(role: str, content: str, **meta: Any) -> TapeEntry:
     return TapeEntry(0, "message", {"role": role, "content": content}, meta)
 
 
-def tool_call(content: str, calls: list[dict[str, str]], **meta: Any) -> TapeEntry:
+def tool_call(
+    content: str,
+    calls: list[dict[str, str]],
+    *,
+    reasoning: Mapping[str, Any] | None = None,
+    **meta: Any,
+) -> TapeEntry:
     """The model's request to run tools: ``{"content", "calls": [{"id", "name", "arguments"}]}``.
 
-    ``arguments`` is the model's text, valid JSON or not.
+    ``arguments`` is the model's text, valid JSON or not. ``reasoning``, if there is any, has the
+    fields of the message that its provider wants back.
     """
-    return TapeEntry(0, "tool_call", {"content": content, "calls": calls}, meta)
+    payload: dict[str, Any] = {"content": content, "calls": calls}
+    if reasoning:
+        payload["reasoning"] = dict(reasoning)
+    return TapeEntry(0, "tool_call", payload, meta)
 
 
 def tool_result(

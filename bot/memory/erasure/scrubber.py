@@ -171,11 +171,15 @@ class _Scrub:
             scrubbed = {**payload, **{key: self.value(payload[key]) for key in texts}}
             return self.sent_files(scrubbed)
         if entry.kind == "tool_call":
-            return {
+            scrubbed = {
                 **payload,
                 "content": self.value(payload.get("content", "")),
                 "calls": [self.call(one) for one in payload.get("calls") or []],
             }
+            # Some providers sign the model's reasoning: it stays whole or goes.
+            if "reasoning" in payload and self.value(payload["reasoning"]) != payload["reasoning"]:
+                del scrubbed["reasoning"]
+            return scrubbed
         if entry.kind == "anchor":
             return self.anchor(entry)
         return self.event(entry)

@@ -34,7 +34,7 @@ def entry_tokens(entry: TapeEntry) -> int:
     payload = entry.payload
     if entry.kind == "tool_call":
         calls = payload.get("calls")
-        text = f"{payload.get('content')}{calls}"
+        text = f"{payload.get('content')}{calls}{payload.get('reasoning', '')}"
     else:
         text = str(payload.get("content", ""))
     return estimate_tokens(text) + attachment_tokens(entry.meta) + 6

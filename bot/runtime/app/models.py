@@ -197,6 +197,7 @@ def _options(preset: PresetSettings, settings: Settings) -> ModelOptions:
         preset.temperature,
         preset.max_tokens,
         timeout=settings.model_timeout,
+        client=settings.model_client,
         plugins=Plugins(settings.plugins),
     )
 
@@ -211,6 +212,7 @@ def _judge(settings: Settings, presets: ModelPresets, slots: CallSlots) -> Model
         options = ModelOptions(
             *_endpoint(settings, name),
             timeout=settings.model_timeout,
+            client=settings.model_client,
             plugins=Plugins(settings.plugins),
         )
         return build_model(name, options, slots)

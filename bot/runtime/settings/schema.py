@@ -105,6 +105,10 @@ class Settings(ChannelSettings, BaseSettings):
     model_api_key: SecretStr | None = Field(
         None, description="Key for the model; unset: the provider's own variable (OPENAI_API_KEY)."
     )
+    model_client: Literal["http", "litellm"] = Field(
+        "http",
+        description='Client of providers whose protocol is known; "litellm" calls all by litellm.',
+    )
     fallback_models: Annotated[tuple[ModelName, ...], NoDecode] = Field(
         (), description="Models tried in turn when the model fails, separated by commas."
     )

@@ -16,7 +16,8 @@ from bot.agent.views.registry import context_builder
 from bot.bus import Attachment
 from bot.core.errors import ContextOverflow
 from bot.llm.base import CapabilityProfile, ModelRequest
-from bot.llm.litellm import LiteLLMModel
+from bot.llm.http.model import HTTPModel
+from bot.llm.http.providers import find_server
 from bot.tape.service import TapeService
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import (
@@ -27,8 +28,7 @@ from bot.testing.scripted_model import (
     text_reply,
     tool_call_reply,
 )
-from testkit.openai_server import Call as ProviderCall
-from testkit.openai_server import Reply, ScriptedOpenAI
+from testkit.openai_server import Raw, Reply, ScriptedOpenAI
 
 NAMES = ["default", "exact", "with-recall", "summary-first"]
 
@@ -224,29 +224,30 @@ async def test_a_turn_taken_up_by_another_builder_shows_each_call_by_its_own(tmp
     assert letters(made) == letters([first.given[0], second.given[0]])
 
 
-@pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning")
-@pytest.mark.filterwarnings("ignore:Accessing the .* attribute on the instance:DeprecationWarning")
+REASONED = (
+    b'data: {"choices":[{"delta":{"reasoning_content":"I should look."}}]}\n\n'
+    b'data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":'
+    b'{"name":"memory_recall","arguments":"{\\"query\\": \\"Gr\xc3\xbc\xc3\x9fe\\"}"}}]},'
+    b'"finish_reason":"tool_calls"}],'
+    b'"usage":{"prompt_tokens":12,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":9}}}'
+    b"\n\ndata: [DONE]\n\n"
+)
+
+
 async def test_what_arrived_at_a_provider_is_what_is_shown(tmp_path):
-    """Over a socket; of its second answer the provider does not count the tokens."""
-    recall = ProviderCall("memory_recall", '{"query": "Grüße"}')
-    script = [Reply(calls=(recall,), cached_tokens=9), Reply("好", counted=False), Reply("fine")]
+    """Over a socket, reasoning included; of its second answer the provider does not count the tokens."""
+    script = [Raw(REASONED), Reply("好", counted=False), Reply("fine")]
     async with ScriptedOpenAI(script) as server:
-        model = LiteLLMModel(
-            "openai/scripted",
-            api_base=server.base_url,
-            api_key="none",
-            timeout=60.0,
-            profile=CapabilityProfile(),
-        )
+        place = find_server("openai/scripted", server.base_url, "none")
+        assert place is not None
+        model = HTTPModel("openai/scripted", place, timeout=60.0, profile=CapabilityProfile())
         async with session_host(tmp_path, model) as host:
             for text in ("Grüße aus 東京 🦊", "and?"):
-                # litellm takes its time to load.
-                await host.channel.wait_for_answer(await host.channel.send(text), within=60.0)
+                await host.channel.wait_for_answer(await host.channel.send(text))
             made = await shown_again(host)
             tape = TapeService(host.store, "fake:1")
             told = [call.cache_reported async for turn in past_turns(tape) for call in turn.calls]
         await model.aclose()
-    # The library leaves out what is null on its way to the wire.
-    sent = [[{k: v for k, v in one.items() if v is not None} for one in each] for each in made]
-    assert sent == [one["messages"] for one in server.requests]
+    assert made == [one["messages"] for one in server.requests]
+    assert made[1][-2]["reasoning_content"] == "I should look."
     assert told == [True, True, False]

@@ -1,4 +1,4 @@
-"""A provider over a real socket, for tests of LiteLLMModel."""
+"""A provider over a real socket, for tests of the clients that call models."""
 
 from __future__ import annotations
 
@@ -7,29 +7,28 @@ from contextlib import AsyncExitStack
 
 import anyio
 import pytest
-from litellm_rig import KEY, NAME
+from model_rig import KEY, NAME, make_model
 
-from bot.llm.litellm import LiteLLMModel
-from bot.llm.profiles import profile_for
+from bot.llm.base import Model
 from testkit.openai_server import Script, ScriptedOpenAI
 
-Setup = Callable[..., "anyio.abc.Awaitable[tuple[LiteLLMModel, ScriptedOpenAI]]"]
+Setup = Callable[..., "anyio.abc.Awaitable[tuple[Model, ScriptedOpenAI]]"]
+
+
+@pytest.fixture(params=["http", "litellm"])
+def client(request) -> str:
+    """Give the client that calls the provider."""
+    return request.param
 
 
 @pytest.fixture
-async def provider() -> AsyncIterator[Setup]:
+async def provider(client) -> AsyncIterator[Setup]:
     """Give a function that starts a provider with a script and returns a model of it."""
     async with AsyncExitStack() as stack:
 
         async def start(script: Script, key=KEY, name=NAME, timeout=10.0):
             server = await stack.enter_async_context(ScriptedOpenAI(script))
-            model = LiteLLMModel(
-                name,
-                api_base=server.base_url,
-                api_key=key,
-                timeout=timeout,
-                profile=profile_for(name),
-            )
+            model = make_model(client, name, server.base_url, key, timeout)
             stack.push_async_callback(model.aclose)
             return model, server
 

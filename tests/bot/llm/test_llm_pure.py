@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bot.core.errors import ContextOverflow, TransientModelError
 from bot.llm.base import CapabilityProfile
 from bot.llm.call_slots import CallSlots
+from bot.llm.http.model import HTTPModel
 from bot.llm.litellm import LiteLLMModel
 from bot.llm.profiles import profile_for
 from bot.llm.provider_errors import clean_error_text, model_error, retry_after
@@ -138,7 +139,9 @@ def test_the_price_list_corrects_the_window_of_hosted_models_only():
     assert profile_for(local, info) == profile_for(local)
 
 
-async def test_a_fallback_of_another_provider_never_sees_the_key():
+async def test_a_fallback_of_another_provider_never_sees_the_key(monkeypatch):
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
     options, slots = ModelOptions("http://127.0.0.1:9/v1", "mine"), CallSlots(1)
     models = [
         build_model("openai/one", options, slots),
@@ -146,12 +149,25 @@ async def test_a_fallback_of_another_provider_never_sees_the_key():
         build_fallback("anthropic/three", options, slots, of="openai/one"),
     ]
     inner = [each._inner for each in models]
-    assert all(isinstance(each, LiteLLMModel) for each in inner)
-    assert [(each._api_base, each._api_key) for each in inner] == [
+    assert all(isinstance(each, HTTPModel) for each in inner)
+    assert [(each._server.address, each._server.key) for each in inner] == [
         ("http://127.0.0.1:9/v1", "mine"),
         ("http://127.0.0.1:9/v1", "mine"),
-        (None, None),
+        ("https://api.anthropic.com", None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "client", "kind"),
+    [
+        ("openai/one", "http", HTTPModel),
+        ("openai/one", "litellm", LiteLLMModel),
+        ("gemini/one", "http", LiteLLMModel),
+    ],
+)
+def test_litellm_calls_what_is_not_called_over_http(name, client, kind):
+    model = build_model(name, ModelOptions(client=client), CallSlots(1))
+    assert isinstance(model._inner, kind)
 
 
 def test_naming_a_model_loads_nothing_heavy():

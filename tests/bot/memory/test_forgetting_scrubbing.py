@@ -48,6 +48,10 @@ SCRUBBER = Scrubber(TextMatcher({WORD}), kept=("The cat food is on the shelf.",)
             tool_call("", [{"id": "c", "name": "x", "arguments": f"{{broken {WORD}"}]),
             {"calls": [{"id": "c", "name": "x", "arguments": "{}"}]},
         ),
+        (
+            tool_call("", [], reasoning={"thinking_blocks": [{"thinking": f"So {WORD}."}]}),
+            {"content": "", "calls": []},
+        ),
         (tool_result("c", "x", f"[{WORD}]", status="error"), {"content": "[erased]"}),
         (event(LONG_TERM_EVENT, {"content": f"- a\n- {WORD}\n- b"}), {"content": "- a\n- b"}),
         (event(LONG_TERM_EVENT, {"content": f"- {WORD}"}), {"content": ""}),

@@ -1,4 +1,4 @@
-"""LiteLLMModel against a provider over a real socket that fails, falls silent or sends nonsense."""
+"""Models on a provider over a real socket that fails, falls silent or sends nonsense."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import resource
 import anyio
 import pytest
 import stamina
-from litellm_rig import ASK, HELLO, KEY, LITELLM_MARKS, NAME, ask, both
+from model_rig import ASK, HELLO, KEY, MODEL_MARKS, NAME, ask, both, make_model
 from stamina import instrumentation
 
 from bot.core.errors import (
@@ -21,8 +21,6 @@ from bot.core.errors import (
 )
 from bot.llm.bounds import MOST_TEXT
 from bot.llm.call_slots import CallSlots
-from bot.llm.litellm import LiteLLMModel
-from bot.llm.profiles import profile_for
 from bot.llm.retry import FallbackModel, RetryingModel
 from testkit.openai_server import (
     OVERFLOW,
@@ -36,7 +34,7 @@ from testkit.openai_server import (
     Step,
 )
 
-pytestmark = LITELLM_MARKS
+pytestmark = MODEL_MARKS
 
 
 @both
@@ -96,26 +94,25 @@ async def test_a_provider_that_falls_silent_is_not_waited_for(provider, streamed
         await ask(model, streamed)
 
 
-async def test_a_refused_connection_may_pass():
-    model = LiteLLMModel(
-        NAME, api_base="http://127.0.0.1:9/v1", api_key=KEY, timeout=5.0, profile=profile_for(NAME)
-    )
+async def test_a_refused_connection_may_pass(client):
+    model = make_model(client, NAME, "http://127.0.0.1:9/v1", timeout=5.0)
     with anyio.fail_after(30), pytest.raises(TransientModelError) as caught:
         await ask(model, streamed=True)
     assert "ssl" not in str(caught.value)
     await model.aclose()
 
 
-async def test_a_missing_key_is_named_before_anything_is_sent(monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    model = LiteLLMModel(NAME, timeout=5.0, profile=profile_for(NAME))
+async def test_a_missing_key_is_named_before_anything_is_sent(client, monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    model = make_model(client, NAME, key=None)
     with pytest.raises(ModelAuthError, match="set OPENAI_API_KEY"):
         await ask(model, streamed=False)
     await model.aclose()
 
 
 async def test_a_name_without_a_provider_is_explained():
-    model = LiteLLMModel("gpt", api_key=KEY, timeout=5.0, profile=profile_for("gpt"))
+    model = make_model("litellm", "gpt")
     with pytest.raises(ModelRejected, match="write provider/model"):
         await ask(model, streamed=False)
     await model.aclose()

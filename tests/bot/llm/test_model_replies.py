@@ -1,16 +1,16 @@
-"""LiteLLMModel against a provider over a real socket: what goes out, and what comes back."""
+"""Models on a provider over a real socket: what goes out, and what comes back."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
 import pytest
-from litellm_rig import ASK, HELLO, KEY, LITELLM_MARKS, NAME, TOOLS, ask, both
+from model_rig import ASK, HELLO, KEY, MODEL_MARKS, NAME, TOOLS, ask, both
 
 from bot.llm.base import ModelRequest
 from testkit.openai_server import Call, Failure, Reply
 
-pytestmark = LITELLM_MARKS
+pytestmark = MODEL_MARKS
 
 
 async def test_a_plain_answer_comes_with_its_usage(provider):
@@ -127,7 +127,7 @@ async def test_a_tool_that_must_be_called_is_forced_by_name(provider, streamed):
     }
 
 
-async def test_a_choice_that_litellm_does_not_list_for_a_provider_goes_out_all_the_same(provider):
+async def test_a_choice_goes_out_to_a_provider_of_which_little_is_known(provider):
     name = "fireworks_ai/accounts/any/models/model"
     model, server = await provider([Reply("", (Call("memory_save", "{}"),))], name=name)
     forced = ModelRequest(ASK.messages, TOOLS, tool_choice="memory_save")

@@ -1,12 +1,16 @@
-"""What tests of LiteLLMModel ask of a provider, and how."""
+"""What tests of models ask of a provider, and how."""
 
 from __future__ import annotations
 
 import pytest
 
-from bot.llm.base import ModelReply, ModelRequest, ToolSpec
+from bot.llm.base import Model, ModelReply, ModelRequest, ToolSpec
+from bot.llm.http.model import HTTPModel
+from bot.llm.http.providers import find_server
+from bot.llm.litellm import LiteLLMModel
+from bot.llm.profiles import profile_for
 
-LITELLM_MARKS = [
+MODEL_MARKS = [
     # pydantic remarks on a qualifier in litellm's own models, once, whenever it builds them.
     pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
     # litellm reads attributes of pydantic's in a way that pydantic deprecates.
@@ -25,6 +29,22 @@ TOOLS = (
     ToolSpec("tape_search", "Search.", {"type": "object", "properties": {}}),
 )
 HELLO = "Grüße aus 東京, dear reader 🦊."
+
+
+def make_model(
+    client: str,
+    name: str,
+    api_base: str | None = None,
+    key: str | None = KEY,
+    timeout: float = 10.0,
+) -> Model:
+    """Return a model, called over HTTP or through litellm."""
+    profile = profile_for(name)
+    if client == "litellm":
+        return LiteLLMModel(name, api_base=api_base, api_key=key, timeout=timeout, profile=profile)
+    server = find_server(name, api_base, key)
+    assert server is not None
+    return HTTPModel(name, server, timeout=timeout, profile=profile)
 
 
 async def ask(model, streamed: bool, request: ModelRequest = ASK) -> tuple[ModelReply, list[str]]:

@@ -1,0 +1,137 @@
+"""What the readers of all protocols collect from a model server's answer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from bot.llm.base import ModelRequest
+from bot.llm.http.providers import ModelServer
+from bot.llm.streamed_reply import StreamedReply
+
+EventFraming = Literal["sse", "lines"]
+"""Server-sent events, or one JSON object on each line."""
+
+MOST_REASONING = 200_000
+"""Characters of a reply's reasoning; a longer one is not carried to the next call."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedUsage:
+    """The tokens that a server reports.
+
+    Attributes:
+        prompt: Tokens read, cached ones included.
+        completion: Tokens written.
+        cached: Tokens of the prompt that the server's cache served; None if it does not say.
+        stored: Tokens of the prompt that were written to the cache for a price of their own.
+        cost: US dollars, if the server says what the call cost.
+    """
+
+    prompt: int
+    completion: int
+    cached: int | None = None
+    stored: int = 0
+    cost: float | None = None
+
+
+@dataclass(slots=True)
+class Answer:
+    """An answer, as far as it was received.
+
+    Attributes:
+        reply: Text, tool calls and finish reason.
+        usage: What the server reports; None if it reports nothing.
+        ended: Whether the server said that the answer is complete.
+        reasoning: Fields of the assistant's message that the server wants back in the next call.
+    """
+
+    reply: StreamedReply = field(default_factory=StreamedReply)
+    usage: ReportedUsage | None = None
+    ended: bool = False
+    reasoning: dict[str, Any] = field(default_factory=dict)
+
+    def carried(self) -> dict[str, Any]:
+        """Return the reasoning to carry to the next call; empty if it is too long."""
+        size = len(json.dumps(self.reasoning, ensure_ascii=False)) if self.reasoning else 0
+        return dict(self.reasoning) if size <= MOST_REASONING else {}
+
+
+class ServerError(Exception):
+    """A server's error.
+
+    Attributes:
+        status_code: HTTP status, or the one that fits an error within an answer.
+        headers: The response's headers.
+    """
+
+    def __init__(
+        self, text: str, status: int | None, headers: dict[str, str] | None = None
+    ) -> None:
+        super().__init__(text)
+        self.status_code = status
+        self.headers = headers or {}
+
+
+@dataclass(frozen=True, slots=True)
+class CallForm:
+    """In which form a request is sent.
+
+    Attributes:
+        server: Where it is sent.
+        stream: Whether the answer is streamed.
+        tool_choice: What forces a call: the tool's name, any tool, or nothing but the prompt.
+        refused: Fields of requests and messages that this server refuses.
+        needs_reasoning: Whether it demands reasoning with each call of a tool, empty or not.
+        temperature: Sampling temperature; None leaves it to the provider.
+        max_tokens: The most tokens of the reply; None leaves it to the provider.
+        context_tokens: Size of the context window.
+    """
+
+    server: ModelServer
+    stream: bool
+    tool_choice: str = "named"
+    refused: frozenset[str] = frozenset()
+    needs_reasoning: bool = False
+    temperature: float | None = None
+    max_tokens: int | None = None
+    context_tokens: int | None = None
+
+
+class Wire(Protocol):
+    """A protocol of model servers. Reading raises what a malformed answer raises in Python."""
+
+    @property
+    def path(self) -> str:
+        """Path of the endpoint under the server's base URL."""
+        ...
+
+    @property
+    def events(self) -> EventFraming:
+        """How a stream's events are sent."""
+        ...
+
+    def headers(self, key: str | None) -> dict[str, str]:
+        """Return the headers of a request."""
+        ...
+
+    def body(self, request: ModelRequest, form: CallForm) -> dict[str, Any]:
+        """Return a request's JSON."""
+        ...
+
+    def read_whole(self, answer: Answer, body: Any) -> None:
+        """Read an answer that is one JSON object.
+
+        Raises:
+            ServerError: The server reports an error.
+        """
+        ...
+
+    def read_event(self, answer: Answer, event: Any) -> bool:
+        """Read one event of a stream; return whether the text grew.
+
+        Raises:
+            ServerError: The server reports an error.
+        """
+        ...

@@ -1,0 +1,260 @@
+"""Anthropic's messages: https://docs.anthropic.com/en/api/messages.
+
+Rule 1: requests come in OpenAI's format and are converted: system messages go to ``system``, tool
+results become parts of a message of the user, neighbours of one role are joined.
+Rule 2: what is cached ends at a mark: after the tools and the system prompt, and after the last
+message but one.
+Rule 3: a schema of the reply is the schema of a tool that must be called; its input is the text.
+Rule 4: blocks of thinking go back unchanged before the calls that they led to.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bot.llm.base import ModelRequest
+from bot.llm.http.answer import Answer, CallForm, EventFraming, ReportedUsage, ServerError
+from bot.llm.openai_format import least_of, part_text
+
+DEFAULT_MAX_TOKENS = 8_192
+"""The most tokens of a reply if nothing else is set: this protocol demands a number."""
+
+REPLY_TOOL = "reply"
+"""The tool that takes a reply which must be JSON of a schema."""
+
+_VERSION = "2023-06-01"
+_THINKING = "thinking_blocks"
+_EPHEMERAL = {"type": "ephemeral"}
+_PASSED = frozenset({"temperature", "top_p", "top_k", "metadata", "service_tier"})
+_ENDINGS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "pause_turn": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
+_STATUSES = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+
+
+class AnthropicMessages:
+    """The protocol; see ``Wire``."""
+
+    path = "/v1/messages"
+    events: EventFraming = "sse"
+
+    def headers(self, key: str | None) -> dict[str, str]:
+        """Return the headers of a request."""
+        headers = {"anthropic-version": _VERSION}
+        return headers if key is None else {**headers, "x-api-key": key}
+
+    def body(self, request: ModelRequest, form: CallForm) -> dict[str, Any]:
+        """Return a request's JSON."""
+        system, messages = _convert(request.messages)
+        body: dict[str, Any] = {
+            "model": form.server.model,
+            "messages": messages,
+            "max_tokens": least_of(request.max_tokens, form.max_tokens) or DEFAULT_MAX_TOKENS,
+        }
+        if system:
+            body["system"] = system
+        tools = [
+            {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+            for tool in request.tools
+        ]
+        choice = request.tool_choice
+        if request.json_schema is not None:
+            tools.append(
+                {
+                    "name": REPLY_TOOL,
+                    "description": "Gives the reply.",
+                    "input_schema": request.json_schema,
+                }
+            )
+            choice = REPLY_TOOL
+        if tools:
+            body["tools"] = tools
+            body["tool_choice"] = _tool_choice(choice, form.tool_choice)
+        if form.temperature is not None:
+            body["temperature"] = form.temperature
+        body |= {name: value for name, value in request.parameters.items() if name in _PASSED}
+        if stop := request.parameters.get("stop"):
+            body["stop_sequences"] = [stop] if isinstance(stop, str) else list(stop)
+        if form.stream:
+            body["stream"] = True
+        return {name: value for name, value in body.items() if name not in form.refused}
+
+    def read_whole(self, answer: Answer, body: Any) -> None:
+        """Read an answer that is one JSON object."""
+        if body.get("type") == "error":
+            raise _error(body)
+        for index, block in enumerate(body["content"]):
+            _start_block(answer, index, block)
+            if block.get("type") == "tool_use":
+                answer.reply.add_call(index, None, None, block.get("input") or {})
+        _read_usage(answer, body["usage"])
+        _read_ending(answer, body)
+        answer.ended = True
+
+    def read_event(self, answer: Answer, event: Any) -> bool:
+        """Read one event of a stream; return whether the text grew."""
+        kind = event.get("type")
+        if kind == "error":
+            raise _error(event)
+        if kind == "message_start":
+            _read_usage(answer, event["message"].get("usage") or {})
+        elif kind == "content_block_start":
+            return _start_block(answer, event["index"], event["content_block"])
+        elif kind == "content_block_delta":
+            return _extend_block(answer, event["index"], event["delta"])
+        elif kind == "message_delta":
+            _read_ending(answer, event["delta"])
+            _read_usage(answer, event.get("usage") or {})
+        elif kind == "message_stop":
+            answer.ended = True
+        return False
+
+
+def _convert(
+    given: Sequence[Mapping[str, Any]],
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the blocks of the system prompt, and the messages, with marks for the cache."""
+    system: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
+    marked = len(given) - 2
+    for place, message in enumerate(given):
+        if message["role"] == "system":
+            system += _blocks(message.get("content"))
+            continue
+        role = "assistant" if message["role"] == "assistant" else "user"
+        blocks = _message_blocks(message)
+        if place == marked and blocks:
+            blocks[-1] = {**blocks[-1], "cache_control": _EPHEMERAL}
+        if messages and messages[-1]["role"] == role:
+            messages[-1]["content"] += blocks
+        elif blocks:
+            messages.append({"role": role, "content": blocks})
+    if not messages or messages[0]["role"] != "user":
+        # The first message must be of the user.
+        messages.insert(0, {"role": "user", "content": [{"type": "text", "text": "…"}]})
+    if system:
+        system[-1] = {**system[-1], "cache_control": _EPHEMERAL}
+    return system, messages
+
+
+def _message_blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    if message["role"] == "tool":
+        content = _blocks(message.get("content"))
+        return [{"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": content}]
+    blocks = [*(message.get(_THINKING) or ()), *_blocks(message.get("content"))]
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        blocks.append(
+            {
+                "type": "tool_use",
+                "id": call["id"],
+                "name": function["name"],
+                "input": _input(function.get("arguments")),
+            }
+        )
+    return blocks
+
+
+def _input(arguments: str | None) -> dict[str, Any]:
+    """Return a call's arguments; text that is no JSON object, as the value of ``malformed``."""
+    try:
+        read = json.loads(arguments or "{}")
+    except ValueError:
+        read = arguments
+    return read if isinstance(read, dict) else {"malformed": read}
+
+
+def _blocks(content: Any) -> list[dict[str, Any]]:
+    """Return a message's content as blocks; the API refuses empty ones."""
+    if isinstance(content, list):
+        found = [_block(part) for part in content]
+    else:
+        found = [{"type": "text", "text": content or ""}]
+    return [block for block in found if block.get("text", "x").strip()]
+
+
+def _block(part: Mapping[str, Any]) -> dict[str, Any]:
+    if part.get("type") != "image_url":
+        return {"type": "text", "text": part_text(part)}
+    address: str = part["image_url"]["url"]
+    if not address.startswith("data:"):
+        return {"type": "image", "source": {"type": "url", "url": address}}
+    media, _, data = address.removeprefix("data:").partition(",")
+    source = {"type": "base64", "media_type": media.partition(";")[0], "data": data}
+    return {"type": "image", "source": source}
+
+
+def _tool_choice(wanted: str, forcing: str) -> dict[str, Any]:
+    if wanted in {"auto", "none"}:
+        return {"type": wanted}
+    if forcing == "named":
+        return {"type": "tool", "name": wanted}
+    return {"type": "any" if forcing == "required" else "auto"}
+
+
+def _start_block(answer: Answer, index: int, block: Mapping[str, Any]) -> bool:
+    kind = block.get("type")
+    if kind == "text":
+        return answer.reply.add_text(block.get("text"))
+    if kind == "tool_use":
+        # A streamed call begins with an empty input; its text follows.
+        answer.reply.add_call(index, block["id"], block["name"], None)
+    elif kind in {"thinking", "redacted_thinking"}:
+        answer.reasoning.setdefault(_THINKING, []).append(dict(block))
+    return False
+
+
+def _extend_block(answer: Answer, index: int, delta: Mapping[str, Any]) -> bool:
+    kind = delta.get("type")
+    if kind == "text_delta":
+        return answer.reply.add_text(delta["text"])
+    if kind == "input_json_delta":
+        answer.reply.add_call(index, None, None, delta["partial_json"])
+    elif kind in {"thinking_delta", "signature_delta"}:
+        name = kind.removesuffix("_delta")
+        block = answer.reasoning[_THINKING][-1]
+        block[name] = block.get(name, "") + delta[name]
+    return False
+
+
+def _read_ending(answer: Answer, message: Mapping[str, Any]) -> None:
+    if reason := message.get("stop_reason"):
+        answer.reply.set_finish_reason(_ENDINGS.get(reason, reason))
+
+
+def _read_usage(answer: Answer, usage: Mapping[str, Any]) -> None:
+    """Read the counts: those of the prompt come with a stream's start, the others with its end."""
+    before = answer.usage or ReportedUsage(0, 0, 0)
+    if usage.get("input_tokens"):
+        cached = int(usage.get("cache_read_input_tokens") or 0)
+        stored = int(usage.get("cache_creation_input_tokens") or 0)
+        prompt = int(usage["input_tokens"]) + cached + stored
+    else:
+        prompt, cached, stored = before.prompt, before.cached or 0, before.stored
+    completion = int(usage.get("output_tokens") or before.completion)
+    if prompt:
+        answer.usage = ReportedUsage(prompt, completion, cached, stored)
+
+
+def _error(body: Mapping[str, Any]) -> ServerError:
+    error = body.get("error") or {}
+    return ServerError(json.dumps({"error": error}), _STATUSES.get(str(error.get("type"))))

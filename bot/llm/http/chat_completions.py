@@ -1,0 +1,224 @@
+"""OpenAI's chat completions, as OpenAI and the many servers that follow it speak them.
+
+Rule 1: the format is https://platform.openai.com/docs/api-reference/chat; unknown fields are ignored.
+Rule 2: a complete answer has a finish reason or ends with ``[DONE]``; anything else was cut off.
+Rule 3: reasoning comes as ``reasoning_content`` (DeepSeek, vLLM), ``reasoning`` and
+``reasoning_details`` (OpenRouter), or as parts of the content (Mistral); the fields go back with the
+calls that they led to.
+Rule 4: cached tokens stand in ``prompt_tokens_details``, or ``prompt_cache_hit_tokens`` (DeepSeek).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from bot.llm.base import ModelRequest
+from bot.llm.http.answer import Answer, CallForm, EventFraming, ReportedUsage, ServerError
+from bot.llm.openai_format import least_of, response_format, tools_json
+
+_REASONING_TEXTS = ("reasoning_content", "reasoning")
+_REASONING_LISTS = ("reasoning_details",)
+REASONING_FIELDS = frozenset((*_REASONING_TEXTS, *_REASONING_LISTS))
+_FOREIGN = frozenset({"thinking", "thinking_blocks"})
+"""Fields of messages in which other protocols carry reasoning."""
+
+_ENDINGS = {
+    "eos": "stop",
+    "eos_token": "stop",
+    "end_turn": "stop",
+    "max_tokens": "length",
+    "model_length": "length",
+}
+"""Finish reasons that some servers send in place of OpenAI's."""
+
+_FAILED_ENDINGS = frozenset({"error", "insufficient_system_resource"})
+"""Finish reasons of answers that broke off: OpenRouter's, DeepSeek's."""
+
+_STATUS_OF_WORDS = {"overloaded": 503, "rate": 429, "timeout": 504, "unavailable": 503}
+
+
+class ChatCompletions:
+    """The protocol; see ``Wire``."""
+
+    path = "/chat/completions"
+    events: EventFraming = "sse"
+
+    def headers(self, key: str | None) -> dict[str, str]:
+        """Return the headers of a request."""
+        return {} if key is None else {"Authorization": f"Bearer {key}"}
+
+    def body(self, request: ModelRequest, form: CallForm) -> dict[str, Any]:
+        """Return a request's JSON."""
+        body: dict[str, Any] = {
+            "model": form.server.model,
+            "messages": _messages(request, form),
+            **request.parameters,
+        }
+        if request.tools:
+            body["tools"] = tools_json(request.tools)
+            body["tool_choice"] = _tool_choice(request.tool_choice, form.tool_choice)
+        if request.json_schema is not None:
+            body["response_format"] = response_format(request.json_schema)
+        if (most := least_of(request.max_tokens, form.max_tokens)) is not None:
+            # OpenAI's newer models refuse the old name, other servers do not know the new one.
+            new = form.server.official and "api.openai.com" in form.server.address
+            renamed = new or "max_tokens" in form.refused
+            body["max_completion_tokens" if renamed else "max_tokens"] = most
+        if form.temperature is not None:
+            body["temperature"] = form.temperature
+        if form.stream:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        if "openrouter" in form.server.address:
+            body["usage"] = {"include": True}
+        return {name: value for name, value in body.items() if name not in form.refused}
+
+    def read_whole(self, answer: Answer, body: Any) -> None:
+        """Read an answer that is one JSON object."""
+        _raise_error(body)
+        _read_usage(answer, body)
+        choice = body["choices"][0]
+        message = choice["message"]
+        _read_message(answer, message)
+        if not answer.reply.text and isinstance(refusal := message.get("refusal"), str):
+            answer.reply.add_text(refusal)
+        _read_ending(answer, choice)
+        answer.ended = True
+
+    def read_event(self, answer: Answer, event: Any) -> bool:
+        """Read one event of a stream; return whether the text grew."""
+        _raise_error(event)
+        _read_usage(answer, event)
+        choices = event.get("choices")
+        if not choices:
+            return False
+        choice = choices[0]
+        # Some servers end a stream with a whole message in place of a change.
+        delta = choice.get("delta")
+        grew = _read_message(answer, delta) if delta is not None else False
+        _read_ending(answer, choice)
+        return grew
+
+
+def _messages(request: ModelRequest, form: CallForm) -> list[dict[str, Any]]:
+    """Return the messages; a prompt's part that is to be cached is marked for Claude."""
+    foreign = _FOREIGN | form.refused
+    messages = [
+        {name: value for name, value in message.items() if name not in foreign}
+        for message in request.messages
+    ]
+    if form.needs_reasoning:
+        for message in messages:
+            if message.get("tool_calls"):
+                message.setdefault("reasoning_content", "")
+    if "claude" in form.server.model and "openrouter" in form.server.address:
+        for place in {0, len(messages) - 2} & set(range(len(messages))):
+            messages[place] = _marked(messages[place])
+    return messages
+
+
+def _marked(message: dict[str, Any]) -> dict[str, Any]:
+    content = message.get("content")
+    if isinstance(content, str):
+        if not content:
+            return message
+        content = [{"type": "text", "text": content}]
+    if not content:
+        return message
+    *before, last = content
+    return {**message, "content": [*before, {**last, "cache_control": {"type": "ephemeral"}}]}
+
+
+def _tool_choice(wanted: str, forcing: str) -> Any:
+    if wanted in {"auto", "none"}:
+        return wanted
+    if forcing == "named":
+        return {"type": "function", "function": {"name": wanted}}
+    return forcing
+
+
+def _read_message(answer: Answer, message: Mapping[str, Any]) -> bool:
+    """Add a message, or a change of one, to the answer; return whether the text grew."""
+    content = message.get("content")
+    if isinstance(content, list):
+        content = "".join(_text_of(part, answer) for part in content)
+    elif content is not None and not isinstance(content, str):
+        raise TypeError("content is no text")
+    grew = answer.reply.add_text(content)
+    for call in message.get("tool_calls") or ():
+        function = call.get("function") or {}
+        answer.reply.add_call(
+            call.get("index"), call.get("id"), function.get("name"), function.get("arguments")
+        )
+    for name in _REASONING_TEXTS:
+        if isinstance(text := message.get(name), str) and text:
+            answer.reasoning[name] = answer.reasoning.get(name, "") + text
+    for name in _REASONING_LISTS:
+        if isinstance(parts := message.get(name), list) and parts:
+            answer.reasoning.setdefault(name, []).extend(parts)
+    return grew
+
+
+def _text_of(part: Any, answer: Answer) -> str:
+    """Return the text of a part of the content; reasoning is kept apart."""
+    if part.get("type") == "thinking":
+        thought = "".join(str(one.get("text", "")) for one in part.get("thinking") or ())
+        answer.reasoning["reasoning_content"] = (
+            answer.reasoning.get("reasoning_content", "") + thought
+        )
+        return ""
+    return str(part.get("text") or "")
+
+
+def _read_ending(answer: Answer, choice: Mapping[str, Any]) -> None:
+    reason = choice.get("finish_reason")
+    if not reason:
+        return
+    if reason in _FAILED_ENDINGS:
+        raise ServerError("the model's server broke the answer off", 503)
+    answer.reply.set_finish_reason(_ENDINGS.get(reason, reason))
+    answer.ended = True
+
+
+def _read_usage(answer: Answer, body: Mapping[str, Any]) -> None:
+    usage = body.get("usage") or (body.get("x_groq") or {}).get("usage")
+    if not isinstance(usage, dict) or not usage.get("prompt_tokens"):
+        return
+    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
+    if cached is None:
+        cached = usage.get("prompt_cache_hit_tokens", usage.get("cached_tokens"))
+    cost = usage.get("cost")
+    prompt, completion = int(usage["prompt_tokens"]), int(usage.get("completion_tokens") or 0)
+    answer.usage = ReportedUsage(
+        prompt=prompt,
+        # xAI counts the tokens of reasoning only in the total.
+        completion=max(completion, int(usage.get("total_tokens") or 0) - prompt),
+        cached=None if cached is None else int(cached),
+        cost=float(cost) if isinstance(cost, (int, float)) else None,
+    )
+
+
+def _raise_error(body: Mapping[str, Any]) -> None:
+    """Raise the error that an answer with status 200 reports, as OpenRouter's and vLLM's do.
+
+    Raises:
+        ServerError: The answer is an error.
+    """
+    error = body.get("error")
+    if not error and (choices := body.get("choices")):
+        error = choices[0].get("error")
+    if not error:
+        return
+    told = error if isinstance(error, dict) else {"message": str(error)}
+    raise ServerError(json.dumps({"error": told}), _status_of(told))
+
+
+def _status_of(error: Mapping[str, Any]) -> int | None:
+    code = error.get("code")
+    if isinstance(code, str) and code.isdecimal():
+        code = int(code)
+    if isinstance(code, int) and 400 <= code <= 599:
+        return code
+    words = f"{code} {error.get('type')} {error.get('message')}".lower()
+    return next((status for word, status in _STATUS_OF_WORDS.items() if word in words), None)

@@ -1,0 +1,199 @@
+"""Post JSON to a model server, and read its answer within bounds.
+
+Rule 1: bytes are counted as they arrive; more than the limit is never held.
+Rule 2: nothing compressed is accepted, since its size says nothing of its content's.
+Rule 3: bytes that are no UTF-8 are replaced; text that is no JSON is an error of the server's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from bot.llm.bounds import MOST_BYTES, MOST_LINE
+from bot.llm.http.answer import ServerError
+
+if TYPE_CHECKING:
+    import aiohttp
+
+_JSON = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+_LONGEST_ERROR = 100_000
+_CONNECT_SECONDS = 20.0
+_IDLE_SECONDS = 60.0
+
+
+class TooLarge(Exception):
+    """A server sent more than is read; the text says of what."""
+
+
+class Connection:
+    """Connections to one model server; they are kept between calls.
+
+    Args:
+        timeout: Seconds of silence before a call fails.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self._session: aiohttp.ClientSession | None = None
+
+    @asynccontextmanager
+    async def post(
+        self, url: str, headers: Mapping[str, str], body: Any
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send JSON; yield the response before its content is read.
+
+        Raises:
+            ServerError: The server cannot be reached, breaks off, or answers with an error.
+            TimeoutError: It is silent for too long.
+            TooLarge: The error's page is too large, or the answer is compressed.
+        """
+        with _map_errors(url):
+            async with self._opened().post(
+                url,
+                data=json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(),
+                headers={**headers, **_JSON},
+                allow_redirects=False,
+            ) as response:
+                await _check(response)
+                yield response
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        import aiohttp
+
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                timeout=aiohttp.ClientTimeout(
+                    total=None,
+                    sock_connect=min(_CONNECT_SECONDS, self._timeout),
+                    sock_read=self._timeout,
+                ),
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS),
+                auto_decompress=False,
+                trust_env=True,
+            )
+        return self._session
+
+
+@contextmanager
+def _map_errors(url: str) -> Iterator[None]:
+    import aiohttp
+
+    try:
+        yield
+    except aiohttp.ClientConnectorError as exc:
+        why = exc.os_error.strerror or str(exc.os_error)
+        raise ServerError(f"{exc.host}:{exc.port} cannot be reached: {why}", None) from exc
+    except (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, ConnectionError) as exc:
+        raise ServerError("the model's server broke the connection off", None) from exc
+    except aiohttp.InvalidURL as exc:
+        raise ServerError(f"{url} is no address", 400) from exc
+    except TimeoutError:
+        raise
+    except aiohttp.ClientError as exc:
+        raise ServerError(f"the model's server cannot be used: {type(exc).__name__}", None) from exc
+
+
+async def _check(response: aiohttp.ClientResponse) -> None:
+    """Raise the error that a response's head reports."""
+    packed = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if packed not in {"", "identity"}:
+        raise TooLarge(f"an answer packed as {packed[:20]}, which was not asked for")
+    if response.status >= 300:
+        text = (await _read(response)).decode("utf-8", "replace")[:_LONGEST_ERROR]
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        if response.status < 400:
+            text = (
+                f"it redirects to {headers.get('location', 'nowhere')}; that address may be meant"
+            )
+        raise ServerError(text or f"status {response.status}", response.status, headers)
+
+
+async def read_json(response: aiohttp.ClientResponse) -> Any:
+    """Return the JSON of an answer.
+
+    Raises:
+        ValueError: It is no JSON.
+        TooLarge: It is too large.
+    """
+    return json.loads((await _read(response)).decode("utf-8", "replace"))
+
+
+async def read_events(response: aiohttp.ClientResponse) -> AsyncGenerator[Any]:
+    """Yield the JSON of each server-sent event until ``[DONE]``, which is yielded as None.
+
+    A line of data is usually one event; lines that are no JSON by themselves are joined up to the
+    next empty line, as the standard says.
+
+    Raises:
+        ValueError: An event is no JSON.
+        TooLarge: A line or the answer is too large.
+    """
+    kept: list[str] = []
+    async for line in read_lines(response):
+        if not line:
+            if kept:
+                yield json.loads("\n".join(kept))
+                kept.clear()
+            continue
+        name, _, data = line.partition(":")
+        if name != "data":
+            continue
+        data = data.removeprefix(" ")
+        if data.lstrip().startswith(":"):
+            continue  # a gateway's comment within a comment
+        if data.strip() == "[DONE]":
+            yield None
+            return
+        if not kept:
+            try:
+                yield json.loads(data)
+            except ValueError:
+                kept.append(data)
+        else:
+            kept.append(data)
+    if kept:
+        yield json.loads("\n".join(kept))
+
+
+async def read_lines(response: aiohttp.ClientResponse) -> AsyncIterator[str]:
+    """Yield the lines of an answer without their ends.
+
+    Raises:
+        TooLarge: A line or the answer is too large.
+    """
+    rest = bytearray()
+    total = 0
+    async for chunk in response.content.iter_any():
+        total += len(chunk)
+        if total > MOST_BYTES:
+            raise TooLarge(f"an answer of more than {MOST_BYTES // 1_000_000} MB")
+        if b"\n" not in chunk:
+            rest += chunk
+        else:
+            *lines, last = chunk.split(b"\n")
+            lines[0] = bytes(rest) + lines[0]
+            rest = bytearray(last)
+            for line in lines:
+                yield line.decode("utf-8", "replace").rstrip("\r")
+        if len(rest) > MOST_LINE:
+            raise TooLarge(f"a line of more than {MOST_LINE // 1_000_000} MB")
+    if rest:
+        yield rest.decode("utf-8", "replace").rstrip("\r")
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    read = bytearray()
+    async for chunk in response.content.iter_any():
+        read += chunk
+        if len(read) > MOST_BYTES:
+            raise TooLarge(f"an answer of more than {MOST_BYTES // 1_000_000} MB")
+    return bytes(read)

@@ -1,0 +1,95 @@
+"""Prices and limits of models: litellm's table, read as data, without importing litellm.
+
+Rule 1: an entry is found by the whole name, or by the name without its provider, if the entry is
+that provider's.
+Rule 2: above a threshold of prompt tokens, the higher prices hold for all tokens of the call.
+Rule 3: cached tokens whose price is unknown cost as much as others.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+TABLE = "model_prices_and_context_window_backup.json"
+
+_THRESHOLD = re.compile(r"input_cost_per_token_above_(\d{1,6})k_tokens")
+
+
+def read_price_entry(name: str) -> dict[str, Any] | None:
+    """Return a model's entry in the table; None if it has none, or litellm is not installed.
+
+    The whole table is read (3 MB, 50 ms): call this in a thread.
+
+    Args:
+        name: ``provider/model``, as litellm spells it.
+    """
+    package = find_spec("litellm")
+    if package is None or not package.submodule_search_locations:
+        return None
+    path = Path(package.submodule_search_locations[0]) / TABLE
+    try:
+        table: dict[str, dict[str, Any]] = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return price_entry(table, name)
+
+
+def price_entry(table: Mapping[str, dict[str, Any]], name: str) -> dict[str, Any] | None:
+    """Return a model's entry in a table; None if it has none."""
+    provider, _, bare = name.partition("/")
+    if (entry := table.get(name)) is not None:
+        return entry
+    other = table.get(bare)
+    return other if other is not None and other.get("litellm_provider") == provider else None
+
+
+def call_cost(
+    entry: Mapping[str, Any] | None, *, prompt: int, completion: int, cached: int, stored: int = 0
+) -> float | None:
+    """Return the cost of a call in US dollars; None if the prices are unknown.
+
+    Args:
+        entry: The model's entry in the table; None if it has none.
+        prompt: Tokens read, cached and stored ones included.
+        completion: Tokens written.
+        cached: Tokens of the prompt that the cache served.
+        stored: Tokens of the prompt that were written to the cache.
+    """
+    suffix = _suffix(entry, prompt) if entry else ""
+    read, written = (
+        _price(entry, "input_cost_per_token", suffix),
+        _price(entry, "output_cost_per_token", suffix),
+    )
+    if read is None or written is None:
+        return None
+    from_cache = _price(entry, "cache_read_input_token_cost", suffix)
+    to_cache = _price(entry, "cache_creation_input_token_cost", suffix)
+    return (
+        (prompt - cached - stored) * read
+        + cached * (read if from_cache is None else from_cache)
+        + stored * (read if to_cache is None else to_cache)
+        + completion * written
+    )
+
+
+def _suffix(entry: Mapping[str, Any], prompt: int) -> str:
+    passed = [
+        int(found[1])
+        for key in entry
+        if (found := _THRESHOLD.fullmatch(key)) and prompt > int(found[1]) * 1000
+    ]
+    return f"_above_{max(passed)}k_tokens" if passed else ""
+
+
+def _price(entry: Mapping[str, Any] | None, name: str, suffix: str) -> float | None:
+    if entry is None:
+        return None
+    for key in (name + suffix, name):
+        if isinstance(value := entry.get(key), (int, float)):
+            return float(value)
+    return None

@@ -1,0 +1,190 @@
+"""Models on a server that speaks Anthropic's messages, over a real socket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+
+import anyio
+import pytest
+from model_rig import ASK, HELLO, KEY, TOOLS, ask, both, make_model
+
+from bot.core.errors import (
+    ContextOverflow,
+    ModelAuthError,
+    ModelRejected,
+    TransientModelError,
+)
+from bot.llm.base import Model, ModelRequest
+from testkit.anthropic_server import ScriptedAnthropic, Step
+from testkit.openai_server import Call, Failure, Raw, Reply
+
+NAME = "anthropic/claude-sonnet-4-5"
+Setup = Callable[..., "anyio.abc.Awaitable[tuple[Model, ScriptedAnthropic]]"]
+
+
+@pytest.fixture
+async def anthropic() -> AsyncIterator[Setup]:
+    """Give a function that starts a server with a script and returns a model of it."""
+    async with AsyncExitStack() as stack:
+
+        async def start(*script: Step, thinking=False):
+            server = await stack.enter_async_context(ScriptedAnthropic(script, thinking=thinking))
+            model = make_model("http", NAME, server.base_url)
+            stack.push_async_callback(model.aclose)
+            return model, server
+
+        with anyio.fail_after(60):
+            yield start
+
+
+@both
+async def test_an_answer_comes_with_its_usage_and_its_price(anthropic, streamed):
+    step = Reply(HELLO, prompt_tokens=1_000, cached_tokens=600, completion_tokens=50)
+    model, server = await anthropic(step)
+    reply, texts = await ask(model, streamed)
+    assert (reply.content, reply.finish_reason) == (HELLO, "stop")
+    assert not streamed or texts[-1] == HELLO
+    usage = reply.usage
+    assert (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens) == (1_000, 600, 50)
+    assert usage.cost == pytest.approx((400 * 3 + 600 * 0.3 + 50 * 15) / 1e6)
+    assert server.headers[0]["x-api-key"] == KEY
+    assert server.requests[0]["model"] == "claude-sonnet-4-5"
+
+
+@both
+async def test_calls_come_with_their_arguments(anthropic, streamed):
+    calls = (
+        Call("memory_save", '{"fact": "likes tea"}', "toolu_1"),
+        Call("tape_search", "{}", "toolu_2"),
+    )
+    model, server = await anthropic(Reply("Both.", calls))
+    reply, _ = await ask(model, streamed, ModelRequest(ASK.messages, TOOLS))
+    got = [(call.id, call.name, json.loads(call.arguments or "{}")) for call in reply.tool_calls]
+    assert got == [
+        ("toolu_1", "memory_save", {"fact": "likes tea"}),
+        ("toolu_2", "tape_search", {}),
+    ]
+    assert (reply.content, reply.finish_reason) == ("Both.", "tool_calls")
+    assert [tool["name"] for tool in server.requests[0]["tools"]] == ["memory_save", "tape_search"]
+    assert server.requests[0]["tool_choice"] == {"type": "auto"}
+
+
+HISTORY = [
+    {"role": "system", "content": "You remember."},
+    {"role": "user", "content": "[09:00, user] One."},
+    {"role": "user", "content": "[09:01, user] Two."},
+    {
+        "role": "assistant",
+        "content": None,
+        "thinking_blocks": [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}],
+        "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "tape_search", "arguments": "{"}},
+            {"id": "b", "type": "function", "function": {"name": "memory_save", "arguments": "{}"}},
+        ],
+    },
+    {"role": "tool", "tool_call_id": "a", "content": ""},
+    {"role": "tool", "tool_call_id": "b", "content": "saved"},
+    {"role": "user", "content": "[09:02, user] And?"},
+]
+
+
+async def test_a_history_in_openais_form_is_one_that_the_api_takes(anthropic):
+    model, server = await anthropic(Reply("ok"))
+    await ask(model, streamed=True, request=ModelRequest(HISTORY, TOOLS))
+    sent = server.requests[0]
+    assert [message["role"] for message in sent["messages"]] == ["user", "assistant", "user"]
+    thought, first, second = sent["messages"][1]["content"]
+    assert thought["signature"] == "c2ln"
+    assert (first["input"], second["input"]) == ({"malformed": "{"}, {})
+    results = sent["messages"][2]["content"]
+    assert [one.get("tool_use_id") for one in results] == ["a", "b", None]
+
+
+async def test_what_stays_the_same_is_marked_for_the_cache(anthropic):
+    model, server = await anthropic(Reply("ok"))
+    await ask(model, streamed=True, request=ModelRequest(HISTORY, TOOLS))
+    sent = server.requests[0]
+    assert sent["system"][-1]["cache_control"] == {"type": "ephemeral"}
+    marked = [
+        block for message in sent["messages"] for block in message["content"]
+        if "cache_control" in block
+    ]  # fmt: skip
+    assert [block.get("tool_use_id") for block in marked] == ["b"]
+
+
+@both
+async def test_thinking_goes_back_with_the_calls_that_it_led_to(anthropic, streamed):
+    model, _ = await anthropic(Reply("", (Call("tape_search", "{}", "t"),)), thinking=True)
+    reply, _ = await ask(model, streamed, ModelRequest(ASK.messages, TOOLS))
+    thought = {"type": "thinking", "thinking": "Let me see.", "signature": "c2lnbmVk"}
+    assert reply.reasoning == {"thinking_blocks": [thought]}
+
+
+@both
+async def test_a_reply_of_a_schema_is_json(anthropic, streamed):
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    model, server = await anthropic(Reply("", (Call("reply", '{"n": 3}', "t"),)))
+    request = ModelRequest(ASK.messages, json_schema=schema)
+    reply, _ = await ask(model, streamed, request)
+    assert (json.loads(reply.content), reply.tool_calls, reply.finish_reason) == (
+        {"n": 3},
+        (),
+        "stop",
+    )
+    assert server.requests[0]["tool_choice"] == {"type": "tool", "name": "reply"}
+
+
+async def test_images_go_out_as_the_api_wants_them(anthropic):
+    parts = [
+        {"type": "text", "text": "What is this?"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+    ]
+    model, server = await anthropic(Reply("a cat"))
+    request = ModelRequest([{"role": "user", "content": parts}])
+    await ask(model, streamed=False, request=request)
+    _, image = server.requests[0]["messages"][0]["content"]
+    assert image["source"] == {"type": "base64", "media_type": "image/png", "data": "AAAA"}
+
+
+@both
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [
+        (Failure(529, "Overloaded"), TransientModelError),
+        (Failure(500), TransientModelError),
+        (Failure(429, "slow down", retry_after="3"), TransientModelError),
+        (Failure(400, "prompt is too long: 210000 tokens > 200000 maximum"), ContextOverflow),
+        (Failure(401, "invalid x-api-key"), ModelAuthError),
+        (Failure(404, "model: claude-0"), ModelRejected),
+    ],
+    ids=lambda value: str(value.status) if isinstance(value, Failure) else None,
+)
+async def test_each_failure_is_its_own_error(anthropic, streamed, step, error):
+    model, _ = await anthropic(step)
+    with pytest.raises(error) as caught:
+        await ask(model, streamed)
+    assert type(caught.value) is error
+    assert KEY not in str(caught.value)
+
+
+async def test_an_error_within_a_stream_is_not_an_answer(anthropic):
+    overloaded = b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n'
+    model, _ = await anthropic(Raw(overloaded))
+    with pytest.raises(TransientModelError, match="Overloaded"):
+        await ask(model, streamed=True)
+
+
+@pytest.mark.parametrize("step", [Reply(HELLO, hang_up=True), Reply(HELLO, finish_reason="")])
+async def test_a_stream_that_breaks_off_is_not_an_answer(anthropic, step):
+    model, _ = await anthropic(step)
+    with pytest.raises(TransientModelError):
+        await ask(model, streamed=True)
+
+
+@both
+async def test_a_truncated_answer_says_so(anthropic, streamed):
+    model, _ = await anthropic(Reply("Half an ans", finish_reason="length"))
+    reply, _ = await ask(model, streamed)
+    assert (reply.content, reply.finish_reason) == ("Half an ans", "length")
