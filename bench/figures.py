@@ -23,7 +23,7 @@ FIGURES = {
     "traffic": "bytes written and system calls a turn",
     "crowd": "turns a second with a hundred sessions at once",
     "chats": "fifty chats on Telegram and on Discord, one of them flood-limited",
-    "provider": "litellm's share of a turn",
+    "provider": "a call and a turn through tapebot's own client, and through litellm",
     "appends": "durable appends a second",
     "prefix": "the share of each prompt that a cache may serve",
     "start": "from the command to the prompt and to the first reply",

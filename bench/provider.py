@@ -1,4 +1,4 @@
-"""What reaching a provider costs: litellm, its client library, and a plain post of the same body.
+"""What reaching a provider costs: tapebot's client, litellm, and a plain post of the same body.
 
 The scripted server runs in a process of its own, so CPU time is the client's alone.
 """
@@ -20,6 +20,8 @@ from bench.program import Spent, program
 from bench.report import Scale, Table, ms, p50, p95
 from bench.seed import seed_in_view
 from bot.llm.base import Model, ModelRequest
+from bot.llm.http.model import HTTPModel
+from bot.llm.http.providers import find_server
 from bot.llm.litellm import LiteLLMModel
 from bot.llm.openai_format import tools_json
 from bot.llm.profiles import profile_for
@@ -36,12 +38,16 @@ async def measure(scale: Scale) -> list[Table]:
     """Measure single calls of each way, and whole turns with and without."""
     runs = scale.pick(15, 2)
     with model_server() as address:
-        ours = LiteLLMModel(
-            _NAME, api_base=address, api_key=_KEY, timeout=60, profile=profile_for(_NAME)
-        )
+        profile = profile_for(_NAME)
+        server = find_server(_NAME, address, _KEY)
+        assert server is not None
+        ours = HTTPModel(_NAME, server, timeout=60, profile=profile)
+        litellm = LiteLLMModel(_NAME, api_base=address, api_key=_KEY, timeout=60, profile=profile)
         instant = InstantModel()
-        turns, requests = await _turns(scale, instant, "instant", runs)
-        provided, _ = await _turns(scale, instant, "litellm", runs, ours)
+        turns: dict[str, dict[int, list[Spent]]] = {}
+        turns["instant"], requests = await _turns(scale, instant, "instant", runs)
+        turns["ours"], _ = await _turns(scale, instant, "ours", runs, ours)
+        turns["litellm"], _ = await _turns(scale, instant, "litellm", runs, litellm)
         client = openai.AsyncOpenAI(api_key=_KEY, base_url=address, max_retries=0)
         # The default context reads the system's certificates, which plain HTTP never asks for.
         async with (
@@ -50,14 +56,16 @@ async def measure(scale: Scale) -> list[Table]:
             aiohttp.ClientSession() as session,
         ):
             ways: dict[str, Call] = {
-                "litellm, as tapebot calls it": lambda request: ours.complete(request, _ignore),
+                "tapebot's own client": lambda request: ours.complete(request, _ignore),
+                "litellm": lambda request: litellm.complete(request, _ignore),
                 "the OpenAI client library": lambda request: _openai(client, request),
                 "httpx post": lambda request: _httpx(http, address, request),
                 "aiohttp post": lambda request: _aiohttp(session, address, request),
             }
             calls = await _calls(ways, requests, runs)
         await ours.aclose()
-    return [_call_table(calls, runs), _turn_table(turns, provided, calls)]
+        await litellm.aclose()
+    return [_call_table(calls, runs), _turn_table(turns)]
 
 
 async def _turns(
@@ -167,24 +175,18 @@ def _call_table(calls: dict[str, dict[int, list[Spent]]], runs: int) -> Table:
     )
 
 
-def _turn_table(
-    instant: dict[int, list[Spent]],
-    provided: dict[int, list[Spent]],
-    calls: dict[str, dict[int, list[Spent]]],
-) -> Table:
-    ours = calls["litellm, as tapebot calls it"]
+def _turn_table(turns: dict[str, dict[int, list[Spent]]]) -> Table:
     return Table(
         "A whole turn, by messages in view: CPU ms",
-        ("messages", "instant model", "through litellm", "litellm's call alone", "litellm's %"),
+        ("messages", "instant model", "tapebot's own client", "litellm", "litellm × own"),
         [
             (
                 f"{messages:,}",
-                _cpu(instant[messages]),
-                _cpu(provided[messages]),
-                _cpu(ours[messages]),
-                100 * (1 - _cpu(instant[messages]) / _cpu(provided[messages])),
+                _cpu(turns["instant"][messages]),
+                _cpu(turns["ours"][messages]),
+                _cpu(turns["litellm"][messages]),
+                _cpu(turns["litellm"][messages]) / _cpu(turns["ours"][messages]),
             )
             for messages in _MESSAGES
         ],
-        ["litellm's %: what a turn through litellm costs more than with the instant model"],
     )

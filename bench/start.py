@@ -149,8 +149,11 @@ async def measure(scale: Scale) -> list[Table]:
             "a bare interpreter": _bare,
             "prompt, offline responder": lambda: prompt(scale.work, fresh()),
             "first reply, offline responder": lambda: _reply(scale.work, fresh()),
-            "prompt, a model through litellm": lambda: prompt(scale.work, fresh(**provider)),
-            "first reply, through litellm": lambda: _reply(scale.work, fresh(**provider)),
+            "prompt, a model": lambda: prompt(scale.work, fresh(**provider)),
+            "first reply of a model": lambda: _reply(scale.work, fresh(**provider)),
+            "first reply through litellm": lambda: _reply(
+                scale.work, fresh(**provider, TAPEBOT_MODEL_CLIENT="litellm")
+            ),
         }
         taken: dict[str, list[Start]] = {way: [] for way in ways}
         for run in range(-1, runs):

@@ -188,7 +188,7 @@ class LiteLLMModel(Model):
         if self._profile.vision:
             return [dict(message) for message in request.messages]
         # As a fallback, it may get requests made for a model with vision.
-        return flatten_content(request.messages)
+        return [dict(message) for message in flatten_content(request.messages)]
 
     def _tool_choice(self, wanted: str) -> Any:
         if wanted in {"auto", "none"}:

@@ -36,7 +36,7 @@ def flatten_content(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     return [
         {**message, "content": _flat(message["content"])}
         if isinstance(message.get("content"), list)
-        else dict(message)
+        else message
         for message in messages
     ]
 

@@ -2,7 +2,8 @@
 
 Rule 1: due at ``window`` unconsolidated messages, or above a limit of tokens, or when a boundary
     moved unconsolidated messages out of view.
-Rule 2: the newest half stays in view, and always the newest turn.
+Rule 2: the newest quarter stays in view, and always the newest turn: a prompt that begins anew is
+    read at the full price, and each message in view is paid for with each prompt.
 Rule 3: messages of a problem that was left count as out of view, unless they are few.
 Rule 4: a range ends where a user's turn begins, so that no turn is split.
 """
@@ -23,6 +24,8 @@ from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 
 _FEW = 8
+_KEPT = 4
+"""Divisor of the limits, which gives what stays in view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class ConsolidationPolicy:
             and not self._prompt_outgrown(fold)
         ):
             return None
-        last = _half(fold.window, self.window // 2, self.tokens // 2)
+        last = _older_part(fold.window, self.window // _KEPT, self.tokens // _KEPT)
         if (
             last is None
             and fold.boundary is not None
@@ -105,8 +108,14 @@ def _left_behind(fold: SessionFold) -> int | None:
     return first_kept - 1 if first_kept - 1 > window.consolidated_through else None
 
 
-def _half(window: WindowFold, messages: int, tokens: int) -> int | None:
-    """Return the last id of the older half of the view; None if there is no place to cut."""
+def _older_part(window: WindowFold, messages: int, tokens: int) -> int | None:
+    """Return the last id of what is to leave the view; None if there is no place to cut.
+
+    Args:
+        window: The view.
+        messages: The most messages that stay.
+        tokens: The most tokens that stay.
+    """
     left_messages = window.messages - window.resume_plan.messages
     left_tokens = window.tokens - window.resume_plan.tokens
     last = None

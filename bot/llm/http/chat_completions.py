@@ -105,13 +105,16 @@ def _messages(request: ModelRequest, form: CallForm) -> list[dict[str, Any]]:
     """Return the messages; a prompt's part that is to be cached is marked for Claude."""
     foreign = _FOREIGN | form.refused
     messages = [
-        {name: value for name, value in message.items() if name not in foreign}
+        message
+        if foreign.isdisjoint(message)
+        else {name: value for name, value in message.items() if name not in foreign}
         for message in request.messages
     ]
     if form.needs_reasoning:
-        for message in messages:
-            if message.get("tool_calls"):
-                message.setdefault("reasoning_content", "")
+        messages = [
+            {"reasoning_content": "", **message} if message.get("tool_calls") else message
+            for message in messages
+        ]
     if "claude" in form.server.model and "openrouter" in form.server.address:
         for place in {0, len(messages) - 2} & set(range(len(messages))):
             messages[place] = _marked(messages[place])

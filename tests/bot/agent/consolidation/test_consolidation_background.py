@@ -40,7 +40,7 @@ def model_of(*consolidation: ScriptStep) -> ScriptedModel:
     return ScriptedModel(lambda _: text_reply("ok"), consolidation=consolidation)
 
 
-async def test_it_begins_at_so_many_messages_and_keeps_the_newest_half_in_view(tmp_path):
+async def test_it_begins_at_so_many_messages_and_keeps_the_newest_quarter_in_view(tmp_path):
     model = model_of(LEARNED)
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         await talk(host, 4)
@@ -55,10 +55,10 @@ async def test_it_begins_at_so_many_messages_and_keeps_the_newest_half_in_view(t
             and e.payload["role"] == "user"
         ]
         await host.channel.ask("what now?")
-    assert through == [f"I count number {n}." for n in (1, 2, 3)]
+    assert through == [f"I count number {n}." for n in (1, 2, 3, 4)]
     told = str(model.requests_for()[-1].messages[1:])
-    assert "number 3." not in told
-    assert "number 4." in told
+    assert "number 4." not in told
+    assert "number 5." in told
     assert "The user counts number 1." in model.requests_for()[-1].messages[0]["content"]
 
 
@@ -102,14 +102,14 @@ async def test_turns_never_wait_for_it(tmp_path):
         await host.wait_for_event(MEMORY_CONSOLIDATED)
         await host.channel.ask("hm")
     told = str(model.requests_for()[-1].messages[1:])
-    assert all(f"number {n}." in told for n in range(4, 11))
+    assert all(f"number {n}." in told for n in range(5, 11))
 
 
 async def test_ranges_are_consolidated_once_and_without_a_gap(tmp_path):
     model = ScriptedModel(lambda _: text_reply("ok"), consolidation=lambda _: DONE)
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         await talk(host, 30)
-        await host.wait_for_event(HISTORY_EVENT, 8)
+        await host.wait_for_event(HISTORY_EVENT, 7)
         assert await host.channel.ask("/new") == "New session started."
         ranges = [event.data["range"] for event in await host.events(HISTORY_EVENT)]
         first_said = next(e.id for e in await host.tape() if e.kind == "message")
@@ -130,7 +130,7 @@ async def test_history_carries_the_time_of_what_it_covers_not_of_the_summariser(
             await host.channel.ask(f"I count number {number}.")
             host.clock.advance(3_600)
         [history] = await host.wait_for_event(HISTORY_EVENT)
-    assert (history.data["from"], history.data["to"]) == ("2026-02-10 10:00", "2026-02-10 12:00")
+    assert (history.data["from"], history.data["to"]) == ("2026-02-10 10:00", "2026-02-10 13:00")
     assert history.data["entry"] == "[2026-02-10 10:00] Ada counted, without a date."
 
 

@@ -25,11 +25,11 @@ def _talk(turns, words="hello"):
     return [message(role, words) for _ in range(turns) for role in ("user", "assistant")]
 
 
-def test_it_is_due_at_the_window_and_leaves_the_newer_half_in_view():
+def test_it_is_due_at_the_window_and_leaves_the_newest_quarter_in_view():
     assert POLICY.due(_fold(*_talk(4))) is None
     due = POLICY.due(_fold(*_talk(5)))
     assert due is not None
-    assert (due.first, due.last) == (1, 6)
+    assert (due.first, due.last) == (1, 8)
 
 
 def test_few_long_messages_are_due_by_their_tokens():
