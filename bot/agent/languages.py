@@ -99,27 +99,45 @@ class Languages:
             logger.warning("the languages of people cannot be read or written: %s", error)
         return self.choice(identity) or sender.language or self._known(identity)
 
+    async def of_client(self, channel: str, sender: Sender) -> str:
+        """Return the language of who uses a client, perhaps a stranger; nothing is recorded."""
+        identity = f"{channel}:{sender.id}"
+        await self._refresh()
+        return self.choice(identity) or sender.language or self._known(_identity(identity))
+
     async def of(self, identity: str) -> str:
         """Return the language of a person who is told something unasked."""
-        try:
-            await self._tape.refresh()
-        except TapeError as error:
-            logger.warning("the languages of people cannot be read: %s", error)
+        await self._refresh()
         return self._known(_identity(identity))
 
-    async def choose(self, identity: str, language: str) -> None:
-        """Record a person's choice; an empty one withdraws it.
+    async def language_of(self, identity: str) -> str | None:
+        """Return the language that a person chose; None if they chose none.
+
+        Raises:
+            TapeError: The storage failed.
+        """
+        await self._tape.refresh()
+        return self.choice(identity) or None
+
+    async def choose(self, identity: str, language: str | None) -> None:
+        """Record a person's choice; None withdraws it.
 
         Raises:
             TapeWriteError: The storage failed.
         """
         identity = _identity(identity)
         for one in {identity, *(() if language else self._members(identity))}:
-            await self._record(_CHOSEN, one, language)
+            await self._record(_CHOSEN, one, language or "")
 
     def choice(self, identity: str) -> str:
         """Return a person's own choice as last read; empty without one."""
         return self._newest(self._tape.fold.chosen, _identity(identity))
+
+    async def _refresh(self) -> None:
+        try:
+            await self._tape.refresh()
+        except TapeError as error:
+            logger.warning("the languages of people cannot be read: %s", error)
 
     async def _record(self, name: str, identity: str, language: str) -> None:
         def compose() -> tuple[list[TapeEntry], None]:

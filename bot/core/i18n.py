@@ -50,7 +50,9 @@ _current: ContextVar[str] = ContextVar("language", default=_SOURCE)
 
 def _(message: str, /, **values: object) -> str:
     """Return a message in the current language, with its values in place of their names."""
-    return _catalogue(_current.get()).gettext(message).format_map(values)
+    translated = _catalogue(_current.get()).gettext(message)
+    # A message of a plug-in has no values, whatever it contains.
+    return translated.format_map(values) if values else translated
 
 
 def ngettext(singular: str, plural: str, n: int, /, **values: object) -> str:
@@ -61,7 +63,8 @@ def ngettext(singular: str, plural: str, n: int, /, **values: object) -> str:
 
 def pgettext(context: str, message: str, /, **values: object) -> str:
     """Return a message that means different things in different contexts."""
-    return _catalogue(_current.get()).pgettext(context, message).format_map(values)
+    translated = _catalogue(_current.get()).pgettext(context, message)
+    return translated.format_map(values) if values else translated
 
 
 def N_(message: str, /) -> str:  # noqa: N802 - gettext's own name

@@ -31,8 +31,8 @@ _FRAGMENT = re.compile(rf"(?:\0\s+[(\"'`*]*{_WORD})|(?:{_WORD}[,;:.!?'’\")`*]*
 """A word beside a value of an f-string."""
 _SENTENCE = re.compile(r"\s*[A-Z][a-z]+[.!?…]\s*")
 _CODE = re.compile(
-    r"\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|WITH|BEGIN|SET|LISTEN|NOTIFY|TRUNCATE|FROM|WHERE|AND|ORDER|ON CONFLICT)\b"
-    r"|\s*<\??[a-z!/]"
+    r"\s*(?:select\b|insert into |update \S+ |delete from |create (?:table|schema|database) |with \w+ as "
+    r"|set transaction |listen |truncate )|\s*<\??[a-z!/]"
 )
 """SQL or markup."""
 _COMMAND = re.compile(r"/[a-z_]+(?:[ .][a-z\0.]+)*")

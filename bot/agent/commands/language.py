@@ -23,7 +23,7 @@ def language_command(languages: Languages) -> Command:
         if not wanted:
             return _show(languages.choice(identity))
         if wanted == _AUTO:
-            await languages.choose(identity, "")
+            await languages.choose(identity, None)
             return CommandReply(_("From your next message on I follow the language of your app."))
         code = match_language([wanted]) or _named(wanted)
         if code is None:
@@ -36,7 +36,7 @@ def language_command(languages: Languages) -> Command:
         "language",
         N_("show or choose the language that I speak with you"),
         (
-            (N_("CODE"), N_("choose a language, such as `de`")),
+            ("CODE", N_("choose a language, such as `de`")),
             ("auto", N_("follow the language of your app")),
         ),
         run,
