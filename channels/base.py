@@ -62,6 +62,8 @@ class Channel(Protocol):
 class MenuCommand:
     """A slash command as platforms list it.
 
+    Descriptions are messages for translation: ``_(command.summary)``.
+
     Attributes:
         name: The name, without the slash.
         summary: A description of one line.
@@ -99,6 +101,7 @@ class ChannelContext:
         group_policy: How to behave in groups.
         data_dir: The channel's own directory for persistent state; created if missing.
         announce: Shows the operator one line, such as the bot's name or a connection problem.
+        default_language: The installation's language.
         language: Tells the language of a sender.
         on_connected: Called once the platform has accepted the token.
         spool: Stores updates that any of several processes receives until the channel handles them.
@@ -114,6 +117,7 @@ class ChannelContext:
     group_policy: GroupPolicy
     data_dir: Path
     announce: Callable[[str], None]
+    default_language: str = "en"
     language: LanguageOf = client_language
     on_connected: Callable[[], None] = lambda: None
     spool: SharedSpool | None = None

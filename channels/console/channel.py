@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bot.bus import Address, ChannelPort, Sender
-from bot.core.i18n import environment_language, use_language
+from bot.core.i18n import _, environment_language, use_language
 from channels.base import LanguageOf, client_language
 from channels.console.messages import InboundFactory
 from channels.console.piped import PipedConversation
@@ -69,7 +69,7 @@ class ConsoleChannel:
                 author,
                 port,
                 history_file=self._history_file,
-                commands=self._commands,
+                commands=[(name, _(summary)) for name, summary in self._commands],
                 banner=self._banner,
             ).run()
             return

@@ -301,7 +301,12 @@ class GatewayConnection:
             await anyio.sleep(wait)
 
     async def _register(self) -> None:
-        commands = partial(register_commands, self._client, self._context.commands)
+        commands = partial(
+            register_commands,
+            self._client,
+            self._context.commands,
+            self._context.default_language,
+        )
         try:
             await call_with_retries("the list of slash commands", commands)
         except MessengerError as error:

@@ -40,23 +40,51 @@ _SERVER, _DIRECT = 0, 1
 _NAME = re.compile(r"[a-z0-9_-]{1,32}")
 _PLACEHOLDER = re.compile(r"[^a-zA-Z]*+[A-Z][^a-z]*")
 _DISCORDS_OWN = {"application_id", "version"}
+_LOCALES = {
+    "en-GB": "en",
+    "en-US": "en",
+    "de": "de",
+    "fr": "fr",
+    "es-ES": "es",
+    "es-419": "es",
+    "pt-BR": "pt",
+    "it": "it",
+    "ru": "ru",
+    "uk": "uk",
+    "zh-CN": "zh",
+    "zh-TW": "zh",
+    "ja": "ja",
+}
+"""Discord's locales (https://docs.discord.com/developers/reference#locales); Arabic is none."""
 _COMPARED = ("name", "type", "description", "contexts")
 _COMPARED_OPTION = ("name", "type", "description")
 
 
-def command_payload(commands: Sequence[MenuCommand]) -> list[dict[str, Any]]:
-    """Return the payload that registers the commands; names that Discord rejects are left out."""
+def command_payload(commands: Sequence[MenuCommand], language: str = "en") -> list[dict[str, Any]]:
+    """Return the payload that registers the commands; names that Discord rejects are left out.
+
+    Args:
+        commands: The commands.
+        language: The language of descriptions for people for whose locale there is none.
+    """
     listed = []
     for command in commands:
         if not _NAME.fullmatch(command.name):
             logger.warning("/%s is not listed: Discord does not accept its name", command.name)
             continue
-        listed.append(_command(command))
+        listed.append(_command(command, language))
     return listed[:100]
 
 
-async def register_commands(client: discord.Client, commands: Sequence[MenuCommand]) -> bool:
+async def register_commands(
+    client: discord.Client, commands: Sequence[MenuCommand], language: str
+) -> bool:
     """Register the slash commands for all servers and direct messages, if they differ.
+
+    Args:
+        client: The client.
+        commands: The commands.
+        language: The language of descriptions for people for whose locale there is none.
 
     Returns:
         Whether they differed.
@@ -67,7 +95,7 @@ async def register_commands(client: discord.Client, commands: Sequence[MenuComma
     application = client.application_id
     if application is None:
         return False
-    wanted = command_payload(commands)
+    wanted = command_payload(commands, language)
     route = Route("GET", "/applications/{application_id}/commands", application_id=application)
     known = await client.http.request(route, params={"with_localizations": "true"})
     ours = [each for each in known if each.get("type", _CHAT_INPUT) == _CHAT_INPUT]
@@ -112,11 +140,11 @@ def autocomplete_choices(command: MenuCommand | None, begun: str) -> list[app_co
         else:
             continue
         shown = form if value == fixed else value
-        found.append(app_commands.Choice(name=_cut(f"{shown}: {line}"), value=value[:_LONGEST]))
+        found.append(app_commands.Choice(name=_cut(f"{shown}: {_(line)}"), value=value[:_LONGEST]))
     return found[:MAX_CHOICES]
 
 
-def _command(command: MenuCommand) -> dict[str, Any]:
+def _command(command: MenuCommand, language: str) -> dict[str, Any]:
     forms = ", ".join(form for form, _ in command.forms)
     option = {
         "type": _TEXT,
@@ -125,14 +153,26 @@ def _command(command: MenuCommand) -> dict[str, Any]:
         "required": False,
         "autocomplete": True,
     }
+    usual = _description(command, language)
+    described = {
+        locale: text
+        for locale, code in _LOCALES.items()
+        if (text := _description(command, code)) != usual
+    }
     return {
         "type": _CHAT_INPUT,
         "name": command.name,
-        "description": _cut(command.summary or command.name),
+        "description": usual,
+        "description_localizations": described,
         "options": [option] if command.forms else [],
         "contexts": [_SERVER, _DIRECT],
         "integration_types": [0],
     }
+
+
+def _description(command: MenuCommand, language: str) -> str:
+    with use_language(language):
+        return _cut(_(command.summary) if command.summary else command.name)
 
 
 def _unchanged(command: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,7 +189,8 @@ def _facts(command: Mapping[str, Any]) -> Any:
         (*(option.get(key) for key in _COMPARED_OPTION), bool(option.get("autocomplete")))
         for option in command.get("options") or ()
     ]
-    return [*(command.get(key) for key in _COMPARED), options]
+    described = command.get("description_localizations") or {}
+    return [*(command.get(key) for key in _COMPARED), described, options]
 
 
 def _fixed_words(form: str) -> list[str]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import logging
 import re
 from contextlib import AsyncExitStack
-from functools import partial
 from urllib.parse import urlsplit
 
 import anyio
-from aiogram.methods import GetMe, GetMyCommands, SetMyCommands
+from aiogram.methods import DeleteMyCommands, GetMe, GetMyCommands, SetMyCommands
 from aiogram.types import BotCommand
 from anyio.abc import TaskGroup
 
 from bot.bus import ChannelPort, ChannelRefused
-from bot.core.i18n import _
+from bot.core.i18n import LANGUAGES, _, use_language
 from channels.base import ChannelContext, MenuCommand
 from channels.delivery.dispatcher import OutboundDispatcher
 from channels.delivery.messenger import MessageRejected, MessengerError, RateLimited
@@ -49,25 +48,26 @@ _MAX_COMMANDS = 100
 
 
 async def sync_command_menu(
-    api: BotApiClient, commands: tuple[MenuCommand, ...], timing: TelegramTiming
+    api: BotApiClient, commands: tuple[MenuCommand, ...], timing: TelegramTiming, default: str
 ) -> None:
-    """Update the bot's command menu if it differs, retrying; a rejection is only logged."""
-    bot_commands = [
-        BotCommand(command=menu_command.name, description=menu_command.summary[:_LONGEST_SUMMARY])
-        for menu_command in commands
-        if _COMMAND_NAME.fullmatch(menu_command.name) and menu_command.summary
-    ][:_MAX_COMMANDS]
+    """Update the bot's menu of commands where it differs, retrying; a rejection is only logged.
+
+    Args:
+        api: The Bot API client.
+        commands: The commands.
+        timing: Delays between tries.
+        default: The language for people for whose language there is no menu.
+    """
     pause = Backoff(timing)
-    while True:
+    usual = _menu(commands, default)
+    menus: dict[str | None, list[BotCommand]] = {None: usual}
+    for language in LANGUAGES:
+        menu = _menu(commands, language)
+        menus[language] = [] if menu == usual else menu
+    while menus:
+        language, menu = next(iter(menus.items()))
         try:
-            known = [
-                (bot_command.command, bot_command.description)
-                for bot_command in await api(GetMyCommands())
-            ]
-            if known != [
-                (bot_command.command, bot_command.description) for bot_command in bot_commands
-            ]:
-                await api(SetMyCommands(commands=bot_commands))
+            await _sync_menu(api, language, menu)
         except MessageRejected as refused:
             logger.warning("Telegram does not accept the menu of commands: %s", refused)
         except RateLimited as flood:
@@ -76,7 +76,28 @@ async def sync_command_menu(
         except MessengerError:
             await pause.wait()
             continue
+        del menus[language]
+
+
+def _menu(commands: tuple[MenuCommand, ...], language: str) -> list[BotCommand]:
+    with use_language(language):
+        return [
+            BotCommand(command=command.name, description=_(command.summary)[:_LONGEST_SUMMARY])
+            for command in commands
+            if _COMMAND_NAME.fullmatch(command.name) and command.summary
+        ][:_MAX_COMMANDS]
+
+
+async def _sync_menu(api: BotApiClient, language: str | None, menu: list[BotCommand]) -> None:
+    known = await api(GetMyCommands(language_code=language))
+    if [(one.command, one.description) for one in known] == [
+        (one.command, one.description) for one in menu
+    ]:
         return
+    if menu:
+        await api(SetMyCommands(commands=menu, language_code=language))
+    else:
+        await api(DeleteMyCommands(language_code=language))
 
 
 logger = logging.getLogger(__name__)
@@ -216,7 +237,8 @@ class TelegramChannel:
             )
             await intake.resume()
             tasks.start_soon(OutboundDispatcher(port, messenger).run)
-            tasks.start_soon(partial(sync_command_menu, api, self._context.commands, self._timing))
+            default = self._context.default_language
+            tasks.start_soon(sync_command_menu, api, self._context.commands, self._timing, default)
             self._take_updates(api, intake, listener, tasks)
             announce(_("Telegram: connected as @{username}", username=me.username))
             self._context.on_connected()

@@ -173,7 +173,7 @@ def welcome_frame(
         "commands": [
             {
                 "name": menu_command.name,
-                "summary": menu_command.summary,
+                "summary": _(menu_command.summary),
                 "forms": [list(form) for form in menu_command.forms],
             }
             for menu_command in commands
