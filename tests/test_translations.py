@@ -79,7 +79,9 @@ def test_a_translation_has_the_values_and_the_markup_of_its_source(language):
         known = set().union(*map(values_of, sources(message)))
         for told in translations(message):
             # A form for one number may leave the number out, as its source may.
-            missing = values_of(last) - values_of(told) - ({"n!None:"} if message.pluralizable else set())
+            missing = (
+                values_of(last) - values_of(told) - ({"n!None:"} if message.pluralizable else set())
+            )
             if missing or values_of(told) - known or marks_of(told) != marks_of(last):
                 wrong.append((last, told))
     assert not wrong
@@ -129,7 +131,9 @@ def marked() -> frozenset[str | tuple[str, str]]:
             method = {".py": "python", ".html": "jinja2"}.get(path.suffix)
             if path.suffix == ".js" and "vendor" not in path.parts:
                 method = "javascript"
-            if method is None or not re.search(rb"\b(_|N_|n?gettext|pgettext)\(", path.read_bytes()):
+            if method is None or not re.search(
+                rb"\b(_|N_|n?gettext|pgettext)\(", path.read_bytes()
+            ):
                 continue
             with path.open("rb") as file:
                 for _line, message, _comments, _context in extract(method, file, KEYWORDS):

@@ -32,7 +32,9 @@ LEAVE_HINT = N_("Press Ctrl-C again or Ctrl-D to leave")
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TAIL_ROWS = 12
 _REDRAW_SECONDS = 0.05
-_STYLE = Style.from_dict({"prompt": "bold", "partial": "", "status": "ansibrightblack italic"})
+_STYLE = Style.from_dict(
+    {"prompt": "bold", "partial": "", "status": "ansibrightblack italic"}
+)  # for programs
 
 
 class RawModeInput(Vt100Input):

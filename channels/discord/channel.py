@@ -184,7 +184,9 @@ class DiscordChannel:
                 wait = max(wait, IDENTIFY_INTERVAL_SECONDS * random.uniform(1.0, 1.5))  # noqa: S311 - not a secret
             elif started is None and not announced.disconnected:
                 announced.disconnected = True
-                self._context.announce(f"Discord{self._shard.label}: no connection; retrying")
+                self._context.announce(
+                    _("Discord{label}: no connection; retrying", label=self._shard.label)
+                )
             _log_end(error, wait)
             await anyio.sleep(wait)
 
@@ -217,7 +219,9 @@ def _log_end(ended: Exception | None, wait: float) -> None:
         *(OSError, TimeoutError, BusError),
     )
     if ended is None or isinstance(ended, expected):
-        reason = "the gateway closed it" if ended is None else f"{type(ended).__name__}: {ended}"
+        reason = (
+            "the gateway closed it" if ended is None else f"{type(ended).__name__}: {ended}"
+        )  # for the log
         logger.warning(
             "the connection to Discord was lost (%s); next attempt in %.1f s", reason, wait
         )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections import deque
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 
 import anyio
 import discord
 from anyio.abc import TaskGroup
 
-from bot.core.i18n import _
+from bot.core.i18n import _, format_duration
 from channels.base import ChannelContext
 from channels.delivery.messenger import MessengerError
 from channels.discord.client import DiscordClient
@@ -292,10 +293,10 @@ class GatewayConnection:
                 return limit["max_concurrency"]
             self._context.announce(
                 _(
-                    "Discord: only {left} of {limit} connections are left today; it connects again in {duration}. Does another program use the bot's token?",
+                    "Discord: only {left} of {limit} connections are left today; it connects again after {duration}. Does another program use the bot's token?",
                     left=left,
                     limit=limit["total"],
-                    duration=_duration(wait),
+                    duration=format_duration(timedelta(seconds=wait)),
                 )
             )
             await anyio.sleep(wait)
@@ -308,7 +309,7 @@ class GatewayConnection:
             self._context.default_language,
         )
         try:
-            await call_with_retries("the list of slash commands", commands)
+            await call_with_retries("the list of slash commands", commands)  # for the log
         except MessengerError as error:
             logger.warning("the slash commands are not registered: %s", error)
 
@@ -322,7 +323,3 @@ class GatewayConnection:
 
 def _content_allowed(flags: discord.ApplicationFlags) -> bool:
     return flags.gateway_message_content or flags.gateway_message_content_limited
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds / 3600:.1f} h" if seconds > 5400 else f"{seconds / 60:.0f} min"

@@ -117,7 +117,8 @@ class RetryingBusClient:
     async def authorize(self, access_request: AccessRequest) -> AccessDecision:
         """Return the decision about a request, retrying while the bus fails."""
         return await _retry_until_accepted(
-            "the access check", partial(self._access.authorize, access_request)
+            "the access check",
+            partial(self._access.authorize, access_request),  # for the log
         )
 
     async def receive_file(self, file: RemoteFile, notifier: SenderNotifier) -> Attachment:
@@ -157,7 +158,9 @@ class RetryingBusClient:
 
         try:
             await _retry_until_accepted(
-                f"a message for {inbound.session}", publish_if_allowed, notifier
+                f"a message for {inbound.session}",
+                publish_if_allowed,
+                notifier,  # for the log
             )
         except (SessionFull, InvalidInbound) as refusal:
             logger.info("a message for %s was refused: %s", inbound.session, refusal)
@@ -340,12 +343,12 @@ class DiscordIntake:
         decision = await self._bus_client.authorize(access_request)
         if decision.role is None:
             return
-        emoji = event.emoji.name or "an emoji"
+        emoji = event.emoji.name or "an emoji"  # for the model
         inbound = Inbound(
             address=location.address,
             id=f"r{event.message_id}.{event.user_id}.{event.emoji.id or emoji}",
             sender=sender,
-            text=f"(reacted with {emoji} to an earlier message)",
+            text=f"(reacted with {emoji} to an earlier message)",  # for the model
             sent_at=datetime.now(UTC),
             private=location.private,
             role=decision.role,

@@ -287,7 +287,7 @@ class InteractionHandler:
         person = SenderNotifier(partial(self._send_text, location, inbound.id))
         acknowledged = self._deferred.expect_acknowledgement(interaction)
         self._executor.submit(
-            f"greeting {interaction.id}",  # for the log
+            f"greeting {interaction.id}",
             partial(self._acknowledge, interaction, acknowledged),
         )
         async with person.report_failures():

@@ -108,7 +108,9 @@ class MissedMessageReader:
         # Without a read position, only live messages count.
         if self._positions.get(channel_id) is not None:
             try:
-                await call_with_retries("what was missed", partial(self._read_after, channel_id))
+                await call_with_retries(
+                    "what was missed", partial(self._read_after, channel_id)
+                )  # for the log
             except ChannelUnavailable as error:
                 self._positions.unfollow(channel_id)
                 logger.warning("channel %d is no longer followed: %s", channel_id, error)
@@ -139,7 +141,7 @@ class MissedMessageReader:
         except (discord.Forbidden, discord.NotFound) as error:
             raise ChannelUnavailable(str(error)) from error
         if not isinstance(found, discord.abc.Messageable):
-            raise ChannelUnavailable("I cannot write there")
+            raise ChannelUnavailable("I cannot write there")  # for the log
         return found
 
     async def _open(self, channel: discord.abc.GuildChannel | discord.Thread) -> bool:

@@ -61,9 +61,9 @@ async def sync_command_menu(
     pause = Backoff(timing)
     usual = _menu(commands, default)
     menus: dict[str | None, list[BotCommand]] = {None: usual}
-    for language in LANGUAGES:
-        menu = _menu(commands, language)
-        menus[language] = [] if menu == usual else menu
+    for code in LANGUAGES:
+        menu = _menu(commands, code)
+        menus[code] = [] if menu == usual else menu
     while menus:
         language, menu = next(iter(menus.items()))
         try:

@@ -290,11 +290,11 @@ def _keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
 def _left_out(button: Button, known: set[str]) -> str | None:
     """Return why a button cannot be shown; None if it can."""
     if not button.label.strip():
-        return "it has no label"
+        return "it has no label"  # for the log
     if button.command in known:
-        return "another button has the same command"
+        return "another button has the same command"  # for the log
     if not 0 < len(button.command.encode()) <= _LONGEST_DATA:
-        return "Telegram takes commands of 1 to 64 bytes"
+        return "Telegram takes commands of 1 to 64 bytes"  # for the log
     return None
 
 

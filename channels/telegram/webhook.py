@@ -230,14 +230,14 @@ class WebhookListener:
         try:
             raw = json.loads(await request.read())
         except ValueError:
-            return web.Response(status=400, text="not JSON")
+            return web.Response(status=400, text="not JSON")  # for programs
         if read_update_id(raw) is None:
-            return web.Response(status=400, text="not an update")
+            return web.Response(status=400, text="not an update")  # for programs
         try:
             await known[1](raw)
         except BusError as error:
             logger.warning("an update was not accepted: %s", error)
-            return web.Response(status=503, text="not accepted, send it again")
+            return web.Response(status=503, text="not accepted, send it again")  # for programs
         return web.Response()
 
 

@@ -105,7 +105,7 @@ class WebIntake:
             and not frame.files
             and frame_text(frame).startswith("/stop")
         )
-        lane = f"stop {session}" if urgent else f"say {session}"
+        lane = f"stop {session}" if urgent else f"say {session}"  # for the log
         self._executor.submit(lane, partial(self._said, user, frame, accepted, refused))
 
     async def _said(

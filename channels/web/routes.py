@@ -34,8 +34,8 @@ _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 _BOUND = {
     "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "sandbox; default-src 'none'",
-    "Cache-Control": "private, no-store",
+    "Content-Security-Policy": "sandbox; default-src 'none'",  # for programs
+    "Cache-Control": "private, no-store",  # for programs
 }
 MAX_CONCURRENT_DOWNLOADS = 4
 """The most attachments sent to one user at once, since each is held in memory."""
@@ -213,7 +213,9 @@ def _length(request: Request) -> int:
 
 
 def _saved_as(name: str) -> str:
-    return f"attachment; filename*=UTF-8''{quote(name.replace(chr(0), ''), safe='')}"
+    return (
+        f"attachment; filename*=UTF-8''{quote(name.replace(chr(0), ''), safe='')}"  # for programs
+    )
 
 
 def _refusal(status: int, code: str, detail: str) -> JSONResponse:

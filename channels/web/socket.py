@@ -81,15 +81,17 @@ class SocketServer:
         # A close code reaches a page only if the connection was accepted.
         await socket.accept()
         if not is_same_origin(socket):
-            await socket.close(WRONG_ORIGIN, "this page belongs to another site")
+            await socket.close(WRONG_ORIGIN, "this page belongs to another site")  # for programs
             return
         user = await self._context.site.user(socket)
         if user is None:
-            await socket.close(NOT_LOGGED_IN, "you are not logged in")
+            await socket.close(NOT_LOGGED_IN, "you are not logged in")  # for programs
             return
         with self._counted(user.id) as fits:
             if not fits:
-                await socket.close(TOO_MANY, f"{MAX_PAGES_PER_USER} pages are open already")
+                await socket.close(
+                    TOO_MANY, f"{MAX_PAGES_PER_USER} pages are open already"
+                )  # for programs
                 return
             page = PageQueue()
             with (

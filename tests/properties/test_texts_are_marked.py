@@ -9,7 +9,17 @@ from unmarked_texts import unmarked_texts
 
 ROOT = Path(__file__).parent.parent.parent
 
-FOLDERS = ("bot/agent/commands/language.py", "bot/bus", "bot/llm", "bot/runtime", "channels")
+FOLDERS = (
+    "bot/agent/commands/language.py",
+    "bot/bus",
+    "bot/core",
+    "bot/llm",
+    "bot/runtime/app",
+    "bot/runtime/control_socket.py",
+    "bot/runtime/models.py",
+    "bot/runtime/sessions",
+    "channels",
+)
 """Whose texts are marked."""
 
 OTHER_READERS = {
@@ -19,6 +29,16 @@ OTHER_READERS = {
     "bot/bus/postgres/codec.py": "errors of damaged rows, for the log",
     "bot/bus/postgres/held_session.py": "for the log: nobody waits for an answer of a lost session",
     "bot/bus/postgres/queries.py": "SQL",
+    "bot/core/errors.py": "errors of programmers, and for the log",
+    "bot/core/fetch": "what a page could not be read for, which the model reads",
+    "bot/core/http/errors.py": "read by programs",
+    "bot/core/http/server.py": "read by programs",
+    "bot/core/recurrence.py": "errors that the model or a program reads; schedules are told by bot.agent",
+    "bot/core/response_limits.py": "for the log",
+    "bot/core/telemetry": "read by monitoring, and the log",
+    "bot/llm/litellm_library.py": "names of LiteLLM's loggers",
+    "bot/llm/model_checks.py": "questions to a model; what it lacks is marked",
+    "bot/llm/openai_format.py": "read by the model",
     "channels/api": "read by programs",
     "channels/discord/errors.py": "errors of the platform, for the log",
     "channels/discord/message_content.py": "read by the model",

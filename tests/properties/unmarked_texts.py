@@ -2,7 +2,7 @@
 
 A text is a string or f-string of at least two words, or one word that ends as a sentence does. A
 string that people never read is left out by what is done with it: docstrings, logs, patterns, keys,
-comparisons, errors of programmers. Of the others, a comment beside or above it says who
+comparisons, errors of programmers. Of the others, a comment in its statement or above it says who
 reads it, such as ``# for the model``, or its file is in ``OTHER_READERS``.
 """
 
@@ -17,9 +17,9 @@ _READER = re.compile(r"#.* for (?:the model|the log|the tape|programs|programmer
 """A comment that says who reads a text, if people do not."""
 
 _UNREAD_CALLS = frozenset(
-    """logger.* re.compile re.match re.search re.split re.fullmatch re.sub Field TypeVar ArgumentParser.epilog
+    """logger.* log.* re.compile re.match re.search re.split re.fullmatch re.sub Field TypeVar ArgumentParser.epilog
     *.startswith *.endswith *.removeprefix *.removesuffix *.replace *.split *.partition *.strip *.get *.count *.encode
-    *.execute *.fetch *.transact *.strftime *.strptime getattr setattr hasattr cast NewType
+    *.submit *.execute *.fetch *.transact *.strftime *.strptime getattr setattr hasattr cast NewType
     Counter.* Gauge Histogram warnings.warn textwrap.dedent RuntimeError ValueError TypeError KeyError
     AssertionError NotImplementedError LookupError AttributeError StopIteration ImportError OSError""".split()
 )
@@ -35,7 +35,7 @@ _CODE = re.compile(
     r"|set transaction |listen |truncate )|\s*<\??[a-z!/]"
 )
 """SQL or markup."""
-_COMMAND = re.compile(r"/[a-z_]+(?:[ .][a-z\0.]+)*")
+_COMMAND = re.compile(r"(?:/|tapebot )[a-z_]+(?:[ .][a-z\0.]+)*")
 """A command, as buttons send it."""
 
 
@@ -51,35 +51,44 @@ def unmarked_texts(path: Path) -> Iterator[tuple[int, str]]:
     """Yield line and text of what is not marked in a file."""
     source = path.read_text(encoding="utf-8")
     lines = source.splitlines()
-    for node, text, values in _texts(ast.parse(source)):
+    for node, text, values, (first, last) in _texts(ast.parse(source)):
         if not looks_like_words(text, values=values):
             continue
-        first, last = node.lineno, node.end_lineno or node.lineno
-        above = lines[first - 2].strip() if first > 1 else ""
-        beside = lines[first - 1 : last]
-        if above.startswith("#") or above.partition("#")[0].rstrip().endswith("("):
-            beside.append(above)
-        if not any(map(_READER.search, beside)):
-            yield first, text.replace("\0", "{}")
+        around = lines[first - 1 : last]
+        # The comment may also stand alone, above the statement or within it above the text.
+        around += [
+            line for line in lines[max(first - 2, 0) : first - 1] if line.lstrip()[:1] == "#"
+        ]
+        if not any(map(_READER.search, around)):
+            yield node.lineno, text.replace("\0", "{}")
 
 
-def _texts(tree: ast.AST) -> Iterator[tuple[ast.expr, str, bool]]:
-    r"""Yield the strings that a person may read, with ``\0`` for each value of an f-string."""
-    waiting: list[ast.AST] = [tree]
+def _texts(tree: ast.AST) -> Iterator[tuple[ast.expr, str, bool, tuple[int, int]]]:
+    r"""Yield the strings that a person may read, with ``\0`` for each value of an f-string.
+
+    Beside it, whether it is an f-string, and the first and last line of its statement.
+    """
+    waiting: list[tuple[ast.AST, tuple[int, int] | None]] = [(tree, None)]
     while waiting:
-        node = waiting.pop()
+        node, lines = waiting.pop()
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue  # a docstring
+        if isinstance(node, ast.stmt):
+            simple = not hasattr(node, "body")
+            lines = (node.lineno, node.end_lineno or node.lineno) if simple else None
+        if isinstance(node, ast.expr) and lines is None:
+            lines = (node.lineno, node.end_lineno or node.lineno)
         if isinstance(node, ast.Constant):
-            if isinstance(node.value, str):
-                yield node, node.value, False
+            if isinstance(node.value, str) and lines is not None:
+                yield node, node.value, False, lines
         elif isinstance(node, ast.JoinedStr):
             parts = [one.value if isinstance(one, ast.Constant) else "\0" for one in node.values]
-            yield node, "".join(map(str, parts)), True
+            assert lines is not None
+            yield node, "".join(map(str, parts)), True, lines
             values = [one for one in node.values if isinstance(one, ast.FormattedValue)]
-            waiting += [one.value for one in values]
+            waiting += [(one.value, lines) for one in values]
         else:
-            waiting += _read_parts(node)
+            waiting += [(one, lines) for one in _read_parts(node)]
 
 
 def _read_parts(node: ast.AST) -> list[ast.AST]:
@@ -87,12 +96,16 @@ def _read_parts(node: ast.AST) -> list[ast.AST]:
     if isinstance(node, ast.Compare | ast.Subscript | ast.Assert):
         parts = [one for one in ast.iter_child_nodes(node) if not _is_string(one)]
         return [one for one in parts if not isinstance(node, ast.Assert) or one is node.test]
+    if isinstance(node, ast.Set):
+        return [one for one in node.elts if not _is_string(one)]
     if isinstance(node, ast.Dict):
         return list(node.values)
     if isinstance(node, ast.Call):
         name = _called(node.func)
         if name in MARKING:
             return [one.value for one in node.keywords]
+        if isinstance(node.func, ast.Attribute) and _is_string(node.func.value):
+            return list(node.args)  # a method of the string itself, such as "a b c".split()
         if name in _UNREAD_CALLS or f"{name.partition('.')[0]}.*" in _UNREAD_CALLS:
             return []
         if f"*.{name.rpartition('.')[2]}" in _UNREAD_CALLS and "." in name:

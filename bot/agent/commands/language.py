@@ -50,7 +50,10 @@ def _show(chosen: str) -> CommandReply:
         if chosen
         else _("I speak {language} with you, as your app does or as I am set up.", language=name)
     ]
-    lines += [f"- `/language {code}`: {title}" for code, title in LANGUAGES.items()]
+    lines += [
+        f"- `/language {code}`: {title}"  # for programs and people alike
+        for code, title in LANGUAGES.items()
+    ]
     lines.append(_("`/language auto` follows the language of your app."))
     buttons = [Button(title, f"/language {code}") for code, title in LANGUAGES.items()]
     return CommandReply("\n".join(lines), buttons=tuple(buttons))

@@ -317,5 +317,5 @@ def without(
         ),
     )
     if has_owner(access_list, configured) and not has_owner(smaller, configured):
-        return access_list, "last owner"
+        return access_list, "last owner"  # for programs
     return smaller, "unknown" if smaller == access_list else "removed"

@@ -90,7 +90,7 @@ class HeldSessions:
         """Acknowledge a message, and the reports that were settled before."""
         if hold.released or hold.lost:
             self.counts["fenced"] += 1
-            raise SessionLost(f"this worker no longer holds session {hold.session}")
+            raise SessionLost(f"this worker no longer holds session {hold.session}")  # for the log
         settled, hold.settled = hold.settled, []
         try:
             kept = await self._queries.done(hold, [delivery.id, *settled])

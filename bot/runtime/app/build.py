@@ -44,6 +44,7 @@ from bot.bus.media.documents import MAX_CHARACTERS
 from bot.core.clock import Clock, SystemClock
 from bot.core.errors import SettingsError
 from bot.core.files import PRIVATE_FILE, private_directory
+from bot.core.i18n import _
 from bot.core.ids import new_id
 from bot.llm.base import Model
 from bot.memory.gate.write_gate import GateThresholds, WriteGate
@@ -243,7 +244,10 @@ def _lock_home(home: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout as error:
         raise SettingsError(
-            f"TAPEBOT_HOME: another tapebot runs in {home}; give each process its own folder"
+            _(
+                "TAPEBOT_HOME: another tapebot runs in {home}; give each process its own folder",
+                home=home,
+            )
         ) from error
     try:
         yield
@@ -290,7 +294,11 @@ def _home(settings: Settings) -> Path:
         return private_directory(settings.home)
     except OSError as error:
         raise SettingsError(
-            f"TAPEBOT_HOME: {settings.home} cannot be created ({error.strerror})"
+            _(
+                "TAPEBOT_HOME: {home} cannot be created ({strerror})",
+                home=settings.home,
+                strerror=error.strerror,
+            )
         ) from error
 
 
