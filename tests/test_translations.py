@@ -101,8 +101,8 @@ def test_every_message_is_shown_with_whatever_values(language):
             if not message.id:
                 continue
             names = set().union(*(values_of(one) for one in sources(message)))
-            plain = {name.partition("!")[0] for name in names if name.endswith(":")} - {"n"}
-            numeric = {name.partition("!")[0] for name in names if not name.endswith(":")}
+            plain = {name.partition("!")[0] for name in names if name.endswith("!None:")} - {"n"}
+            numeric = {name.partition("!")[0] for name in names if not name.endswith("!None:")}
             for hostile in HOSTILE:
                 values = {**dict.fromkeys(plain, hostile), **dict.fromkeys(numeric, 3)}
                 if not message.pluralizable:

@@ -12,6 +12,7 @@ A constant is marked where it stands, ``NAME = N_("...")``, and translated where
 from __future__ import annotations
 
 import gettext as _gettext
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -41,6 +42,7 @@ DateStyle = Literal["short", "medium", "long", "full"]
 ListStyle = Literal["standard", "or"]
 
 _LONGEST_HEADER = 1_000
+_CODE_SPAN = re.compile(r"`[^`\n]*`")
 
 _SOURCE = "en"
 _DOMAIN = "tapebot"
@@ -50,20 +52,20 @@ _current: ContextVar[str] = ContextVar("language", default=_SOURCE)
 
 def _(message: str, /, **values: object) -> str:
     """Return a message in the current language, with its values in place of their names."""
-    translated = _catalogue(_current.get()).gettext(message)
+    translated = _directed(_catalogue(_current.get()).gettext(message))
     # A message of a plug-in has no values, whatever it contains.
     return translated.format_map(values) if values else translated
 
 
 def ngettext(singular: str, plural: str, n: int, /, **values: object) -> str:
     """Return the form of a message that fits a number, which stands for ``{n}``."""
-    message = _catalogue(_current.get()).ngettext(singular, plural, n)
+    message = _directed(_catalogue(_current.get()).ngettext(singular, plural, n))
     return message.format_map({"n": format_number(n), **values})
 
 
 def pgettext(context: str, message: str, /, **values: object) -> str:
     """Return a message that means different things in different contexts."""
-    translated = _catalogue(_current.get()).pgettext(context, message)
+    translated = _directed(_catalogue(_current.get()).pgettext(context, message))
     return translated.format_map(values) if values else translated
 
 
@@ -203,6 +205,17 @@ def _money_pattern(language: str, digits: int) -> str:
 
     pattern: str = Locale.parse(language).currency_formats["standard"].pattern
     return pattern.replace(".00", "." + "0" * digits if digits else "")
+
+
+def _directed(message: str) -> str:
+    """Return a message whose code is read from left to right in text of the other direction.
+
+    Without the marks an app would show the slash of ``/memory`` on its wrong side. They stand outside
+    of the code, so that nobody copies them.
+    """
+    if _current.get() not in RIGHT_TO_LEFT:
+        return message
+    return _CODE_SPAN.sub("\u200e\\g<0>\u200e", message)
 
 
 @cache
