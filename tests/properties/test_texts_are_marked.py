@@ -23,6 +23,18 @@ FOLDERS = (
 """Whose texts are marked."""
 
 OTHER_READERS = {
+    "bot/agent/client_requests.py": "read by programs",
+    "bot/agent/code": "read by the model",
+    "bot/agent/consolidation": "read by the model",
+    "bot/agent/context.py": "read by the model",
+    "bot/agent/handoff.py": "read by the model",
+    "bot/agent/prompt.py": "read by the model",
+    "bot/agent/request_builder.py": "read by the model",
+    "bot/agent/tools": "descriptions and results of tools, which the model reads",
+    "bot/agent/views": "read by the model",
+    "bot/agent/vision.py": "read by the model",
+    "bot/agent/web": "read by the model",
+    "bot/agent/workspace_files.py": "read by the model",
     "bot/bus/journal.py": "errors of damaged files, for the log",
     "bot/bus/media": "notes on files, which are kept on the tape and read by the model",
     "bot/bus/messages.py": "errors of programmers",
@@ -102,6 +114,9 @@ def test_no_message_is_put_together_before_it_is_marked():
         ('if what == "two words": pass', 0),
         ('note("two words")  # for the model', 0),
         ('button("/memory forget no")', 0),
+        ('reply(f"`/memory accept {number}`")', 0),
+        ('form("set KEY VALUE")', 0),
+        ('reply("So do I")', 1),
         ('"""A docstring of words."""', 0),
     ],
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 MARKING = frozenset({"_", "N_", "ngettext", "pgettext"})
 
-_READER = re.compile(r"#.* for (?:the model|the log|the tape|programs|programmers)\b")
+_READER = re.compile(r"#.* for (?:the model|the log|the tape|the parser|programs|programmers)\b")
 """A comment that says who reads a text, if people do not."""
 
 _UNREAD_CALLS = frozenset(
@@ -35,13 +35,19 @@ _CODE = re.compile(
     r"|set transaction |listen |truncate )|\s*<\??[a-z!/]"
 )
 """SQL or markup."""
-_COMMAND = re.compile(r"(?:/|tapebot )[a-z_]+(?:[ .][a-z\0.]+)*")
+_COMMAND = re.compile(r"(?:/|tapebot )[a-z_]+(?:[ .][a-z0-9\0.]+)*")
 """A command, as buttons send it."""
+
+
+_FORM = re.compile(r"(?:[a-z|]+ )*+[A-Z]+(?: (?:[A-Z]+|\[[A-Z ]+\]))*+(?<![a-z] I)")
+"""Arguments of a command, such as ``set KEY VALUE``."""
+_CODE_SPAN = re.compile(r"`[^`]*+`")
 
 
 def looks_like_words(text: str, *, values: bool = False) -> bool:
     r"""Say whether a string is a text for people; ``\0`` stands for a value in it."""
-    if _CODE.match(text) or _COMMAND.fullmatch(text):
+    text = _CODE_SPAN.sub("", text)
+    if _CODE.match(text) or _COMMAND.fullmatch(text) or _FORM.fullmatch(text):
         return False
     found = _TWO_WORDS.search(text) or _SENTENCE.fullmatch(text)
     return bool(found or (values and _FRAGMENT.search(text)))
