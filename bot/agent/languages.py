@@ -31,13 +31,14 @@ class LanguagesFold:
     """The languages of people. Implements ``SnapshotFold``.
 
     Attributes:
-        chosen: What an identity chose, the newest last.
-        seen: The language of the client that an identity used last, the newest last.
+        chosen: What an identity chose, with a number that is the higher, the newer it is.
+        seen: The language of the client that an identity used last, likewise.
     """
 
     def __init__(self) -> None:
-        self.chosen: dict[str, str] = {}
-        self.seen: dict[str, str] = {}
+        self.chosen: dict[str, tuple[int, str]] = {}
+        self.seen: dict[str, tuple[int, str]] = {}
+        self._newest = 0
 
     def apply(self, entry: TapeEntry) -> None:
         """Apply one entry; a malformed one changes nothing."""
@@ -47,20 +48,30 @@ class LanguagesFold:
             return
         kept.pop(who, None)
         if language in LANGUAGES:
-            kept[who] = language
+            self._newest += 1
+            kept[who] = self._newest, language
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as JSON."""
-        return {"chosen": list(self.chosen.items()), "seen": list(self.seen.items())}
+        return {"chosen": _in_order(self.chosen), "seen": _in_order(self.seen)}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Replace the state by that of a snapshot."""
-        self.chosen = {str(who): str(language) for who, language in state.get("chosen", ())}
-        self.seen = {str(who): str(language) for who, language in state.get("seen", ())}
+        self.chosen = _numbered(state.get("chosen", ()))
+        self.seen = _numbered(state.get("seen", ()))
+        self._newest = max(len(self.chosen), len(self.seen))
 
     def __len__(self) -> int:
         """Return the number of identities."""
         return len(self.chosen) + len(self.seen)
+
+
+def _in_order(kept: dict[str, tuple[int, str]]) -> list[list[str]]:
+    return [[who, language] for who, (_number, language) in kept.items()]
+
+
+def _numbered(pairs: Iterable[Any]) -> dict[str, tuple[int, str]]:
+    return {str(who): (number, str(language)) for number, (who, language) in enumerate(pairs, 1)}
 
 
 class Languages:
@@ -82,6 +93,11 @@ class Languages:
         self._tape = WorkspaceTape(store, LANGUAGES_TAPE, LanguagesFold())
         self._members = members
 
+    @property
+    def fold(self) -> LanguagesFold:
+        """What is known, as far as the tape was read."""
+        return self._tape.fold
+
     async def of_sender(self, channel: str, sender: Sender) -> str:
         """Return the language of who uses a client; remember the client's.
 
@@ -92,7 +108,10 @@ class Languages:
         identity = _identity(f"{channel}:{sender.id}")
         try:
             await self._tape.refresh()
-            if sender.language and self._tape.fold.seen.get(identity) != sender.language:
+            if (
+                sender.language
+                and self._tape.fold.seen.get(identity, (0, ""))[1] != sender.language
+            ):
                 await self._record(_SEEN, identity, sender.language)
         except TapeError as error:
             # In which language a person is answered must not decide whether.
@@ -141,10 +160,9 @@ class Languages:
 
     async def _record(self, name: str, identity: str, language: str) -> None:
         def compose() -> tuple[list[TapeEntry], None]:
-            fold = self._tape.fold
-            known = fold.chosen if name == _CHOSEN else fold.seen
             # A choice that is made again becomes the newest of a person's.
-            if name == _SEEN and known.get(identity, "") == language:
+            known = self._tape.fold.seen.get(identity, (0, ""))[1]
+            if name == _SEEN and known == language:
                 return [], None
             return [event(name, {"who": identity, "language": language})], None
 
@@ -154,10 +172,9 @@ class Languages:
         seen = self._newest(self._tape.fold.seen, identity)
         return self.choice(identity) or seen or self.default
 
-    def _newest(self, kept: dict[str, str], identity: str) -> str:
+    def _newest(self, kept: dict[str, tuple[int, str]], identity: str) -> str:
         people = {identity, *self._members(identity)}
-        theirs = [language for who, language in kept.items() if who in people]
-        return theirs[-1] if theirs else ""
+        return max((kept[who] for who in people if who in kept), default=(0, ""))[1]
 
 
 def _identity(identity: str) -> str:
