@@ -161,7 +161,10 @@ def _discord_channels(settings: DiscordSettings) -> Iterator[ChannelSpec]:
     base = (settings.discord_api_base or _DISCORD_API).rstrip("/")
     token = settings.discord_token.get_secret_value()
     # Discord asks for a User-Agent of this form.
-    headers = {"Authorization": f"Bot {token}", "User-Agent": "DiscordBot (tapebot, 0)"}
+    headers = {
+        "Authorization": f"Bot {token}",
+        "User-Agent": "DiscordBot (tapebot, 0)",
+    }  # for programs
     for shard in range(settings.discord_shards):
         yield ChannelSpec(
             "discord",

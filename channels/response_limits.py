@@ -15,6 +15,7 @@ class PlatformResponseTooLarge(aiohttp.ClientPayloadError):
     """A platform's response exceeded the limit."""
 
     def __init__(self) -> None:
+        # for the log
         super().__init__(f"an answer of more than {MAX_RESPONSE_BYTES // 1_000_000} MB was cut off")
 
 

@@ -15,6 +15,7 @@ from bot.agent.tools.registry import ToolRegistry
 from bot.agent.views.registry import DEFAULT_BUILDER
 from bot.agent.workspace_files import WorkspaceFiles
 from bot.core.clock import Clock
+from bot.core.i18n import _
 from bot.llm.base import Model
 from bot.llm.presets import NO_PRIVATE_MODEL, ModelPresets, NoPrivateModel, RefusingModel
 from bot.memory.session.vector_index import VectorIndex
@@ -124,7 +125,7 @@ class Agent:
     def _chosen(self, chosen: str, *, private: bool) -> Agent:
         if self.presets is None:
             if private:
-                raise NoPrivateModel(NO_PRIVATE_MODEL)
+                raise NoPrivateModel(_(NO_PRIVATE_MODEL))
             return self
         preset = self.presets.select("chat", chosen=chosen, private=private)
         if preset.name == self.presets.default.name:

@@ -22,6 +22,8 @@ from threading import Lock
 import anyio
 import anyio.to_thread
 
+from bot.core.i18n import N_, _
+
 logger = logging.getLogger(__name__)
 
 PRIVATE_FILE = 0o600
@@ -34,10 +36,10 @@ _PAGE = mmap.PAGESIZE
 """Bytes of a memory page: an append shares its first page with the append before it."""
 
 _REASONS = {
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EROFS: "the disk is read-only",
-    errno.EIO: "the disk does not work (input/output error)",
+    errno.ENOSPC: N_("the disk is full"),
+    errno.EDQUOT: N_("the disk quota is used up"),
+    errno.EROFS: N_("the disk is read-only"),
+    errno.EIO: N_("the disk does not work (input/output error)"),
 }
 
 
@@ -45,7 +47,7 @@ def disk_error_text(error: OSError) -> str:
     """Return the reason for people, without the path, which not everybody may see."""
     why, number = error.strerror, error.errno or 0
     if why == os.strerror(number):
-        return _REASONS.get(number, why)
+        return _(_REASONS[number]) if number in _REASONS else why
     # Other storage explains the error in its own words.
     return why or type(error).__name__
 

@@ -13,9 +13,17 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, get_args
 
 from bot.core.errors import PluginUnavailable
+from bot.core.i18n import N_, _
 
 PluginKind = Literal["tools", "channels", "models", "commands"]
 """What a plug-in adds; the entry point group is ``tapebot.`` and this."""
+
+_KIND_TEXTS: dict[PluginKind, str] = {
+    "tools": N_("tool {name} of {package} {version}"),
+    "channels": N_("channel {name} of {package} {version}"),
+    "models": N_("model {name} of {package} {version}"),
+    "commands": N_("command {name} of {package} {version}"),
+}
 
 ALL = "all"
 """Instead of packages' names: every installed plug-in runs."""
@@ -41,7 +49,7 @@ class Plugin:
 
     def __str__(self) -> str:
         """Return its name and its package, for people."""
-        return f"{self.kind.removesuffix('s')} {self.name} of {self.package} {self.version}"
+        return _(_KIND_TEXTS[self.kind], name=self.name, package=self.package, version=self.version)
 
     def load(self) -> Any:
         """Import the package's module, and return the object.
@@ -53,13 +61,19 @@ class Plugin:
             return self.entry_point.load()
         except (Exception, SystemExit) as error:
             # Isolates the program from code that it does not know.
-            raise self.unavailable(f"cannot be loaded ({type(error).__name__}: {error})") from error
+            raise self.unavailable(
+                _("cannot be loaded ({name}: {error})", name=type(error).__name__, error=error)
+            ) from error
 
     def unavailable(self, reason: str) -> PluginUnavailable:
         """Return the error that says why it cannot be used, and what to do."""
         return PluginUnavailable(
-            f"plug-in: {self} {reason}; update or uninstall {self.package}, or name the packages "
-            "that may run in TAPEBOT_PLUGINS"
+            _(
+                "plug-in: {plugin} {reason}; update or uninstall {package}, or name the packages that may run in TAPEBOT_PLUGINS",
+                plugin=self,
+                reason=reason,
+                package=self.package,
+            )
         )
 
 

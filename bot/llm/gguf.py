@@ -27,6 +27,7 @@ from bot.core.errors import (
     ModelUnavailable,
     TransientModelError,
 )
+from bot.core.i18n import _
 from bot.llm.base import CapabilityProfile, Model, ModelReply, ModelRequest, OnText, Usage
 from bot.llm.instrumented import instrumented
 from bot.llm.openai_format import flatten_content, least_of, response_format, tools_json
@@ -154,7 +155,7 @@ class _Run:
         if error:
             raise _model_error(self._name, error)
         if self._answer.finish_reason is None:
-            raise TransientModelError(f"{self._name}: the answer was cut off")
+            raise TransientModelError(_("{name}: the answer was cut off", name=self._name))
         calls = self._answer.calls()
         return ModelReply(
             content=self._answer.text,
@@ -239,13 +240,15 @@ def _load(path: Path, profile: CapabilityProfile) -> _Loaded:
         with path.open("rb") as file:
             magic = file.read(len(_MAGIC))
     except OSError as exc:
-        raise ModelUnavailable(f"cannot read the model {path}: {exc.strerror}") from exc
+        raise ModelUnavailable(
+            _("cannot read the model {path}: {why}", path=path, why=exc.strerror)
+        ) from exc
     if magic != _MAGIC:
-        raise ModelUnavailable(f"{path} is not a GGUF file")
+        raise ModelUnavailable(_("{path} is not a GGUF file", path=path))
     try:
         import xllamacpp
     except ImportError as exc:
-        raise ModelUnavailable("xllamacpp is missing: pip install 'tapebot[local]'") from exc
+        raise ModelUnavailable(_("xllamacpp is missing: pip install 'tapebot[local]'")) from exc
     params = xllamacpp.CommonParams()
     params.model.path = os.fspath(path)
     params.n_ctx = _LARGEST_WINDOW
@@ -261,14 +264,19 @@ def _load(path: Path, profile: CapabilityProfile) -> _Loaded:
         server = xllamacpp.Server(params)
     except (RuntimeError, ValueError) as exc:
         raise ModelUnavailable(
-            f"llama.cpp cannot load {path}: {clean_error_text(str(exc))}"
+            _(
+                "llama.cpp cannot load {path}: {why}",
+                path=path,
+                why=clean_error_text(str(exc)),
+            )
         ) from exc
     return _Loaded(server, _found(profile, _properties(server.listening_address, key)))
 
 
 def _properties(address: str, key: str) -> dict[str, Any]:
     request = urllib.request.Request(  # noqa: S310 - the server's own address on loopback
-        f"{address}/props", headers={"Authorization": f"Bearer {key}"}
+        f"{address}/props",
+        headers={"Authorization": f"Bearer {key}"},  # for programs
     )
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(request, timeout=_PROPS_TIMEOUT) as response:

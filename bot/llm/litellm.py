@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from bot.core.errors import ModelAuthError, ModelError, TransientModelError
+from bot.core.i18n import _
 from bot.llm.base import (
     CapabilityProfile,
     ChatMessage,
@@ -101,7 +102,7 @@ class LiteLLMModel(Model):
         litellm = await self._ready()
         if self._missing_keys and not self._api_base:
             names = " or ".join(self._missing_keys)
-            raise ModelAuthError(f"{self._name}: no API key; set {names}")
+            raise ModelAuthError(_("{name}: no API key; set {names}", name=self._name, names=names))
         while True:
             forced = request.tool_choice not in {"auto", "none"}
             arguments = self._arguments(request)
@@ -121,7 +122,7 @@ class LiteLLMModel(Model):
             yield
         except (AttributeError, LookupError, TypeError, ValueError) as exc:
             logger.warning("%s: an answer that cannot be parsed", self._name, exc_info=exc)
-            raise TransientModelError(f"{self._name}: {UNREADABLE_REPLY}") from exc
+            raise TransientModelError(f"{self._name}: {_(UNREADABLE_REPLY)}") from exc
 
     async def aclose(self) -> None:
         """Close litellm's connections, if nothing else uses them."""
@@ -205,7 +206,9 @@ class LiteLLMModel(Model):
             return await self._stream(litellm, arguments, on_text)
         response = await litellm.acompletion(**arguments)
         if not response.choices:
-            raise TransientModelError(f"{self._name}: the provider sent an empty answer")
+            raise TransientModelError(
+                _("{name}: the provider sent an empty answer", name=self._name)
+            )
         choice = response.choices[0]
         if len(choice.message.content or "") > MOST_TEXT:
             logger.warning("%s: the answer was cut at %d characters", self._name, MOST_TEXT)
@@ -247,7 +250,7 @@ class LiteLLMModel(Model):
         if answer.is_full:
             answer.set_finish_reason("length")
         elif not ended:
-            raise TransientModelError(f"{self._name}: the answer was cut off")
+            raise TransientModelError(_("{name}: the answer was cut off", name=self._name))
         calls = answer.calls()
         return ModelReply(
             content=answer.text,

@@ -18,6 +18,7 @@ from typing import Any
 import anyio.to_thread
 
 from bot.core.errors import ModelRejected, ModelUnavailable
+from bot.core.i18n import _
 from bot.llm.base import Usage
 from bot.llm.bounds import MOST_BYTES, MOST_LINE
 from bot.llm.provider_errors import model_error
@@ -86,7 +87,9 @@ def map_litellm_errors(name: str, secret: str | None) -> Iterator[None]:
         yield
     except foreign as exc:
         if (large := _too_large(exc)) is not None:
-            raise ModelRejected(f"{name}: the model's server sent {large}") from exc
+            raise ModelRejected(
+                _("{name}: the model's server sent {large}", name=name, large=large)
+            ) from exc
         raise model_error(exc, name=name, now=datetime.now(UTC), secret=secret) from exc
 
 
@@ -122,7 +125,7 @@ def _load() -> ModuleType:
     try:
         litellm = importlib.import_module("litellm")
     except ImportError as exc:
-        raise ModelUnavailable("litellm is missing: pip install 'tapebot[models]'") from exc
+        raise ModelUnavailable(_("litellm is missing: pip install 'tapebot[models]'")) from exc
     bound_responses(importlib.import_module("litellm.llms.custom_httpx.aiohttp_transport"))
     settings: Any = litellm
     settings.suppress_debug_info = True

@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 
 from bot.core.errors import ModelError
+from bot.core.i18n import _
 from bot.llm.base import Model, ModelReply, ModelRequest, ToolSpec
 from bot.llm.prices import Price, list_price
 
@@ -110,13 +111,13 @@ async def _checked(
     except ModelError as error:
         why = str(error)
     except TimeoutError:
-        why = f"no answer within {seconds:g} seconds"
+        why = _("no answer within {seconds:g} seconds", seconds=seconds)
     return Check(name, not why, needed, why)
 
 
 async def _answers(model: Model) -> str:
     reply = await _ask(model, "Answer with one word: ready")
-    return "" if reply.content.strip() else "the answer is empty"
+    return "" if reply.content.strip() else _("the answer is empty")
 
 
 async def _streams(model: Model, seen: list[float]) -> str:
@@ -127,7 +128,7 @@ async def _streams(model: Model, seen: list[float]) -> str:
         parts.append(text)
 
     await model.complete(_request("Count from one to five, in words."), on_text)
-    return "" if parts else "no text was streamed"
+    return "" if parts else _("no text was streamed")
 
 
 async def _calls(model: Model, choice: str) -> str:
@@ -135,13 +136,13 @@ async def _calls(model: Model, choice: str) -> str:
     reply = await model.complete(replace(request, tools=(_TOOL,), tool_choice=choice))
     call = next((call for call in reply.tool_calls if call.name == _TOOL.name), None)
     if call is None:
-        return "it did not call the tool"
+        return _("it did not call the tool")
     try:
         numbers = json.loads(call.arguments)
     except ValueError:
-        return "its arguments are not JSON"
+        return _("its arguments are not JSON")
     fits = isinstance(numbers, dict) and sorted(numbers) == ["a", "b"]
-    return "" if fits else "its arguments do not fit the tool"
+    return "" if fits else _("its arguments do not fit the tool")
 
 
 async def _json(model: Model) -> str:
@@ -150,14 +151,14 @@ async def _json(model: Model) -> str:
     try:
         answer = json.loads(reply.content)
     except ValueError:
-        return "the answer is not JSON"
+        return _("the answer is not JSON")
     fits = isinstance(answer, dict) and isinstance(answer.get("city"), str)
-    return "" if fits else "the answer does not fit the schema"
+    return "" if fits else _("the answer does not fit the schema")
 
 
 async def _images(model: Model, seconds: float) -> Check:
     if not model.profile.vision:
-        return Check("images", None, detail="tapebot sends it none")
+        return Check("images", None, detail=_("tapebot sends it none"))
     return await _checked("images", lambda: _sees(model), seconds, needed=True)
 
 
@@ -169,12 +170,12 @@ async def _sees(model: Model) -> str:
     ]
     request = ModelRequest([{"role": "user", "content": content}], max_tokens=_TOKENS)
     reply = await model.complete(request)
-    return "" if "red" in reply.content.lower() else "it did not see a red square"
+    return "" if "red" in reply.content.lower() else _("it did not see a red square")
 
 
 async def _usage(model: Model) -> str:
     reply = await _ask(model, "Answer with one word: ready")
-    return "" if reply.usage_reported else "tokens are estimated"
+    return "" if reply.usage_reported else _("tokens are estimated")
 
 
 async def _ask(model: Model, text: str) -> ModelReply:

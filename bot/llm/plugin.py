@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 
 from bot.core.errors import ModelRejected, ModelUnavailable, PluginUnavailable, TapebotError
+from bot.core.i18n import _
 from bot.core.plugins import Plugin
 from bot.llm.base import CapabilityProfile, Model, ModelReply, ModelRequest, OnText
 
@@ -31,7 +32,7 @@ class PluginModel(Model):
             self._model = create(plugin)
             self._profile = self._model.profile
             if not isinstance(self._profile, CapabilityProfile):
-                raise plugin.unavailable("has no CapabilityProfile")  # noqa: TRY301 (told like others)
+                raise plugin.unavailable(_("has no CapabilityProfile"))  # noqa: TRY301 (told like others)
         except PluginUnavailable as error:
             self._problem = str(error)
         except TapebotError as error:
@@ -39,7 +40,11 @@ class PluginModel(Model):
         except Exception as error:
             # Isolates the program from code that it does not know.
             logger.exception("%s cannot be created", plugin)
-            self._problem = str(plugin.unavailable(f"fails ({type(error).__name__}: {error})"))
+            self._problem = str(
+                plugin.unavailable(
+                    _("fails ({name}: {error})", name=type(error).__name__, error=error)
+                )
+            )
         if self._problem:
             self._model = None
             logger.warning("%s", self._problem)
@@ -70,9 +75,11 @@ class PluginModel(Model):
         except Exception as error:
             # Isolates the session from code that the program does not know.
             logger.exception("%s failed", self._plugin)
-            raise ModelRejected(f"{self._plugin} failed ({type(error).__name__})") from error
+            raise ModelRejected(
+                _("{plugin} failed ({name})", plugin=self._plugin, name=type(error).__name__)
+            ) from error
         if not isinstance(reply, ModelReply):
-            raise ModelRejected(f"{self._plugin} returned no ModelReply")
+            raise ModelRejected(_("{plugin} returned no ModelReply", plugin=self._plugin))
         return reply
 
     async def aclose(self) -> None:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from bot.core.errors import ModelUnavailable
+from bot.core.i18n import N_, _
 from bot.llm.base import CapabilityProfile, Model, ModelReply, ModelRequest, OnText
 
 ModelRole = Literal["chat", "consolidate", "judge", "task"]
 """What a chat model is used for."""
 
-NO_PRIVATE_MODEL = (
+NO_PRIVATE_MODEL = N_(
     "this problem is private, and there is no private model: the owner can add a preset with "
     "private = true, or you switch to another problem with /problem"
 )
@@ -40,13 +41,17 @@ class RefusingModel(Model):
         """Capabilities that ask for little."""
         return CapabilityProfile(can_judge=False)
 
-    async def complete(self, _: ModelRequest, __: OnText | None = None) -> ModelReply:
+    async def complete(
+        self,
+        request: ModelRequest,  # noqa: ARG002 - the protocol's
+        on_text: OnText | None = None,  # noqa: ARG002 - the protocol's
+    ) -> ModelReply:
         """Refuse.
 
         Raises:
             NoPrivateModel: Always.
         """
-        raise NoPrivateModel(NO_PRIVATE_MODEL)
+        raise NoPrivateModel(_(NO_PRIVATE_MODEL))
 
     async def aclose(self) -> None:
         """Do nothing: there are no resources to close."""
@@ -130,4 +135,4 @@ class ModelPresets:
         for preset in wanted:
             if preset is not None and (preset.private or not private):
                 return preset
-        raise NoPrivateModel(NO_PRIVATE_MODEL)
+        raise NoPrivateModel(_(NO_PRIVATE_MODEL))

@@ -22,6 +22,7 @@ from bot.core.errors import (
     ModelRejected,
     TransientModelError,
 )
+from bot.core.i18n import N_, _
 
 _LONGEST = 240
 # Providers' messages for a prompt that is too long.
@@ -43,7 +44,7 @@ _UNREADABLE = re.compile(
     r"|Expecting (?:value|property|',')|json response|provider returned|index out of range|Extra data: line"
     r"|Unterminated string|Received=|Invalid response object",
 )
-UNREADABLE_REPLY = "the model's server sent an answer that cannot be understood"
+UNREADABLE_REPLY = N_("the model's server sent an answer that cannot be understood")
 _PREFIX = re.compile(r"^(?:\s*(?:litellm\.)?\w*(?:Error|Exception)\s*(?::|-)\s*)+")
 _NOISE = re.compile(r"(?:(?<!\s)\s++)?ssl:<[^>]{0,300}>|<[^<>]* object at 0x[0-9a-f]+>")
 _KEY = re.compile(r"\b(?:sk|pk|rk|gsk|xai|hf|AIza)[-_]?[A-Za-z0-9*_-]{6,}|(?<=Bearer )\S+")
@@ -68,7 +69,7 @@ def model_error(
     text = f"{name}: {_in_short(cause) or clean_error_text(whole, secret)}"
     if "LLM Provider NOT provided" in whole:
         return ModelRejected(
-            f"{name}: no such provider; write provider/model, such as openai/gpt-5"
+            _("{name}: no such provider; write provider/model, such as openai/gpt-5", name=name)
         )
     if status not in {401, 403, 429} and _is_overflow(cause, whole):
         return ContextOverflow(text)
@@ -88,11 +89,11 @@ def _in_short(exc: Exception) -> str | None:
     """Return a fixed text for errors whose own text is of no use; None for others."""
     status = getattr(exc, "status_code", None)
     if (status is None or not 400 <= status < 500) and _UNREADABLE.search(str(exc)):
-        return UNREADABLE_REPLY
+        return _(UNREADABLE_REPLY)
     if "timeout" in type(exc).__name__.lower():
-        return "no answer in time"
+        return _("no answer in time")
     if getattr(exc, "status_code", None) in {401, 403}:
-        return "the key was refused; see TAPEBOT_MODEL_API_KEY, or the provider's own variable"
+        return _("the key was refused; see TAPEBOT_MODEL_API_KEY, or the provider's own variable")
     return None
 
 

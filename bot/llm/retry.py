@@ -16,6 +16,7 @@ from bot.core.errors import (
     ModelUnavailable,
     TransientModelError,
 )
+from bot.core.i18n import _
 from bot.llm.base import CapabilityProfile, Model, ModelReply, ModelRequest, OnText
 from bot.llm.call_slots import CallSlots
 
@@ -160,7 +161,7 @@ class FallbackModel(Model):
                 return reply
         first, *others = (failures[place] for place in sorted(failures))
         for failure in others:
-            first.add_note(f"and then: {failure}")
+            first.add_note(_("and then: {failure}", failure=failure))
         raise first
 
     async def warm(self) -> None:

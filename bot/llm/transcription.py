@@ -9,6 +9,7 @@ import anyio
 import stamina
 
 from bot.core.errors import ModelError, TransientModelError
+from bot.core.i18n import _
 from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors, response_usage
 from bot.llm.retry import LONGEST_WAIT
 from bot.llm.spender import report_usage
@@ -86,7 +87,7 @@ class Transcriber:
         )
         with anyio.move_on_at(deadline):
             return await call(backoff, self._once, audio, name)
-        raise TransientModelError(f"{self._name}: no answer in time")
+        raise TransientModelError(_("{name}: no answer in time", name=self._name))
 
     async def aclose(self) -> None:
         """Close litellm's connections, if nothing else uses them."""
@@ -113,5 +114,5 @@ class Transcriber:
             report_usage(usage)
         text = getattr(answer, "text", None)
         if not isinstance(text, str):
-            raise ModelError(f"{self._name}: the provider sent no transcript")
+            raise ModelError(_("{name}: the provider sent no transcript", name=self._name))
         return text

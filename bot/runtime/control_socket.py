@@ -22,6 +22,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from bot.core.errors import TapebotError
 from bot.core.files import PRIVATE_FILE
+from bot.core.i18n import _
 
 logger = logging.getLogger(__name__)
 
@@ -90,16 +91,23 @@ async def call_control(home: Path, request: Mapping[str, Any]) -> dict[str, Any]
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError, _NoSocket):
         return None
     except TimeoutError as error:
-        raise TapebotError(f"the bot that runs in {home} does not answer") from error
+        raise TapebotError(_("the bot that runs in {home} does not answer", home=home)) from error
     except OSError as error:
         raise TapebotError(
-            f"the bot that runs in {home} cannot be reached ({error.strerror}); run this as the "
-            "bot's user"
+            _(
+                "the bot that runs in {home} cannot be reached ({strerror}); run this as the bot's user",
+                home=home,
+                strerror=error.strerror,
+            )
         ) from error
     except (anyio.IncompleteRead, anyio.DelimiterNotFound, anyio.BrokenResourceError) as error:
-        raise TapebotError(f"the bot that runs in {home} did not finish its answer") from error
+        raise TapebotError(
+            _("the bot that runs in {home} did not finish its answer", home=home)
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise TapebotError(f"the bot that runs in {home} has another version") from error
+        raise TapebotError(
+            _("the bot that runs in {home} has another version", home=home)
+        ) from error
 
 
 class _NoSocket(Exception):
@@ -124,7 +132,7 @@ def _reachable(home: Path) -> Iterator[str]:
     try:
         short = Path(f"/proc/self/fd/{folder}")
         if not short.is_dir():
-            raise _NoSocket("the path of the home folder is too long")
+            raise _NoSocket(_("the path of the home folder is too long"))
         yield str(short / SOCKET)
     finally:
         os.close(folder)
@@ -151,9 +159,9 @@ async def _make_room(path: str) -> None:
     except FileNotFoundError:
         return
     except (OSError, TimeoutError) as error:
-        raise _NoSocket(f"the existing socket cannot be tested ({error})") from error
+        raise _NoSocket(_("the existing socket cannot be tested ({error})", error=error)) from error
     else:
-        raise _NoSocket("another process serves it")
+        raise _NoSocket(_("another process serves it"))
 
 
 def _is_socket(path: str) -> bool:
@@ -164,7 +172,7 @@ def _is_socket(path: str) -> bool:
     except OSError as error:
         raise _NoSocket(error.strerror or str(error)) from error
     if not stat.S_ISSOCK(mode):
-        raise _NoSocket("a file of that name is not a socket; move it away")
+        raise _NoSocket(_("a file of that name is not a socket; move it away"))
     return True
 
 
@@ -203,7 +211,7 @@ async def _converse(
                 try:
                     line = await buffered.receive_until(b"\n", _REQUEST)
                 except anyio.DelimiterNotFound:
-                    reply: Mapping[str, Any] = _refusal("the request is too long")
+                    reply: Mapping[str, Any] = _refusal(_("the request is too long"))
                 else:
                     reply = await _reply(line, handlers)
                 await stream.send(_line(reply))
@@ -215,10 +223,10 @@ async def _reply(line: bytes, handlers: Mapping[str, Handler]) -> Mapping[str, A
     try:
         request = _object(line)
     except (ValueError, RecursionError):
-        return _refusal("the request is not a JSON object on one line")
+        return _refusal(_("the request is not a JSON object on one line"))
     handler = handlers.get(str(request.get("do")))
     if handler is None:
-        return _refusal("the running bot does not know this command; it may be another version")
+        return _refusal(_("the running bot does not know this command; it may be another version"))
     try:
         return await handler(request)
     except TapebotError as error:

@@ -92,13 +92,13 @@ class PipedConversation:
     async def _show(self, text: str) -> str | None:
         """Write an answer; return the error if the output is closed."""
         if self._sink is None:
-            return "standard output is closed"
+            return "standard output is closed"  # for the log
         separator = "\n" if self._shown else ""
         shown = f"{separator}{strip_controls(text).rstrip()}\n"
         try:
             await write_all(self._sink, shown.encode())
         except BrokenPipeError:
-            return "standard output was closed by its reader"
+            return "standard output was closed by its reader"  # for the log
         self._shown += 1
         return None
 

@@ -109,7 +109,7 @@ class DisplayedAnswer(Generic[PieceT]):
             return
         if isinstance(piece, OutgoingFile) or isinstance(known, OutgoingFile):
             self._discard_from(index)
-            raise MessageGone("no text becomes a file, and no file a text")
+            raise MessageGone("no text becomes a file, and no file a text")  # for programmers
         try:
             await messenger.edit(self.address, self.message_ids[index], piece, buttons)
         except (MessageGone, MessageRejected) as error:

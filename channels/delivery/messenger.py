@@ -27,7 +27,7 @@ class RateLimited(MessengerError):
     """
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(f"the platform asks to wait {seconds:g} s")
+        super().__init__(f"the platform asks to wait {seconds:g} s")  # for the log
         self.seconds = seconds
 
 

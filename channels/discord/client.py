@@ -131,7 +131,7 @@ class DiscordClient(discord.Client):
         """
         lost = sys.exc_info()[1] if event == "disconnect" else None
         if isinstance(lost, ReconnectWebSocket) and not lost.resume:
-            raise SessionInvalidated("Discord no longer knows the session") from lost
+            raise SessionInvalidated("Discord no longer knows the session") from lost  # for the log
         if self.events is not None and not self.is_closed():
             super().dispatch(event, *args, **kwargs)
 

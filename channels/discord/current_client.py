@@ -75,7 +75,7 @@ class CurrentClient:
             PlatformUnreachable: There is no connection.
         """
         if self._client is None:
-            raise PlatformUnreachable("there is no connection to Discord")
+            raise PlatformUnreachable("there is no connection to Discord")  # for the log
         return self._client
 
     def channel(self, channel_id: int) -> discord.PartialMessageable:

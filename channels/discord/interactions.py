@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,8 @@ from discord import app_commands
 from discord.http import Route
 
 from bot.bus import AccessRequest, Inbound, Role, Sender
-from channels.base import MenuCommand
+from bot.core.i18n import N_, _, match_language, use_language
+from channels.base import LanguageOf, MenuCommand
 from channels.delivery.messenger import MessengerError
 from channels.discord.current_client import CurrentClient
 from channels.discord.deferred_responses import INTERACTION_ID_PREFIX, DeferredResponses
@@ -39,23 +40,51 @@ _SERVER, _DIRECT = 0, 1
 _NAME = re.compile(r"[a-z0-9_-]{1,32}")
 _PLACEHOLDER = re.compile(r"[^a-zA-Z]*+[A-Z][^a-z]*")
 _DISCORDS_OWN = {"application_id", "version"}
+_LOCALES = {
+    "en-GB": "en",
+    "en-US": "en",
+    "de": "de",
+    "fr": "fr",
+    "es-ES": "es",
+    "es-419": "es",
+    "pt-BR": "pt",
+    "it": "it",
+    "ru": "ru",
+    "uk": "uk",
+    "zh-CN": "zh",
+    "zh-TW": "zh",
+    "ja": "ja",
+}
+"""Discord's locales (https://docs.discord.com/developers/reference#locales); Arabic is none."""
 _COMPARED = ("name", "type", "description", "contexts")
 _COMPARED_OPTION = ("name", "type", "description")
 
 
-def command_payload(commands: Sequence[MenuCommand]) -> list[dict[str, Any]]:
-    """Return the payload that registers the commands; names that Discord rejects are left out."""
+def command_payload(commands: Sequence[MenuCommand], language: str = "en") -> list[dict[str, Any]]:
+    """Return the payload that registers the commands; names that Discord rejects are left out.
+
+    Args:
+        commands: The commands.
+        language: The language of descriptions for people for whose locale there is none.
+    """
     listed = []
     for command in commands:
         if not _NAME.fullmatch(command.name):
             logger.warning("/%s is not listed: Discord does not accept its name", command.name)
             continue
-        listed.append(_command(command))
+        listed.append(_command(command, language))
     return listed[:100]
 
 
-async def register_commands(client: discord.Client, commands: Sequence[MenuCommand]) -> bool:
+async def register_commands(
+    client: discord.Client, commands: Sequence[MenuCommand], language: str
+) -> bool:
     """Register the slash commands for all servers and direct messages, if they differ.
+
+    Args:
+        client: The client.
+        commands: The commands.
+        language: The language of descriptions for people for whose locale there is none.
 
     Returns:
         Whether they differed.
@@ -66,7 +95,7 @@ async def register_commands(client: discord.Client, commands: Sequence[MenuComma
     application = client.application_id
     if application is None:
         return False
-    wanted = command_payload(commands)
+    wanted = command_payload(commands, language)
     route = Route("GET", "/applications/{application_id}/commands", application_id=application)
     known = await client.http.request(route, params={"with_localizations": "true"})
     ours = [each for each in known if each.get("type", _CHAT_INPUT) == _CHAT_INPUT]
@@ -111,11 +140,11 @@ def autocomplete_choices(command: MenuCommand | None, begun: str) -> list[app_co
         else:
             continue
         shown = form if value == fixed else value
-        found.append(app_commands.Choice(name=_cut(f"{shown}: {line}"), value=value[:_LONGEST]))
+        found.append(app_commands.Choice(name=_cut(f"{shown}: {_(line)}"), value=value[:_LONGEST]))
     return found[:MAX_CHOICES]
 
 
-def _command(command: MenuCommand) -> dict[str, Any]:
+def _command(command: MenuCommand, language: str) -> dict[str, Any]:
     forms = ", ".join(form for form, _ in command.forms)
     option = {
         "type": _TEXT,
@@ -124,14 +153,26 @@ def _command(command: MenuCommand) -> dict[str, Any]:
         "required": False,
         "autocomplete": True,
     }
+    usual = _description(command, language)
+    described = {
+        locale: text
+        for locale, code in _LOCALES.items()
+        if (text := _description(command, code)) != usual
+    }
     return {
         "type": _CHAT_INPUT,
         "name": command.name,
-        "description": _cut(command.summary or command.name),
+        "description": usual,
+        "description_localizations": described,
         "options": [option] if command.forms else [],
         "contexts": [_SERVER, _DIRECT],
         "integration_types": [0],
     }
+
+
+def _description(command: MenuCommand, language: str) -> str:
+    with use_language(language):
+        return _cut(_(command.summary) if command.summary else command.name)
 
 
 def _unchanged(command: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,7 +189,8 @@ def _facts(command: Mapping[str, Any]) -> Any:
         (*(option.get(key) for key in _COMPARED_OPTION), bool(option.get("autocomplete")))
         for option in command.get("options") or ()
     ]
-    return [*(command.get(key) for key in _COMPARED), options]
+    described = command.get("description_localizations") or {}
+    return [*(command.get(key) for key in _COMPARED), described, options]
 
 
 def _fixed_words(form: str) -> list[str]:
@@ -167,8 +209,8 @@ def _cut(text: str) -> str:
 
 logger = logging.getLogger(__name__)
 
-_STRANGER = "I do not know you. The bot's owner can allow you to use it."
-_NOWHERE = "I cannot be used here."
+_STRANGER = N_("I do not know you. The bot's owner can allow you to use it.")
+_NOWHERE = N_("I cannot be used here.")
 _RESPONSE_SECONDS = 10.0
 
 
@@ -178,6 +220,7 @@ class InteractionHandler:
     Args:
         name: The channel's name.
         commands: The commands, for autocompletion.
+        language: Tells the language of a sender.
         bus_client: Authorizes and publishes.
         executor: Run the work, beyond the connection.
         client: Holds the current client.
@@ -189,6 +232,7 @@ class InteractionHandler:
         name: str,
         commands: tuple[MenuCommand, ...],
         *,
+        language: LanguageOf,
         bus_client: RetryingBusClient,
         executor: KeyedExecutor,
         client: CurrentClient,
@@ -196,6 +240,7 @@ class InteractionHandler:
     ) -> None:
         self._name = name
         self._commands = {command.name: command for command in commands}
+        self._language = language
         self._bus_client = bus_client
         self._executor = executor
         self._client = client
@@ -203,9 +248,9 @@ class InteractionHandler:
 
     def handle(self, interaction: discord.Interaction) -> None:
         """Submit the handling of an interaction without waiting."""
-        own_lane = f"interaction {interaction.id}"
+        own_lane = f"interaction {interaction.id}"  # for the log
         if interaction.type is discord.InteractionType.autocomplete:
-            self._executor.submit(own_lane, partial(self._complete, interaction))
+            self._submit(own_lane, interaction, partial(self._complete, interaction))
             return
         text = _command_of(interaction)
         if text is None:
@@ -213,9 +258,20 @@ class InteractionHandler:
             return
         location = chat_location(self._name, interaction.channel)
         if location is None:
-            self._executor.submit(own_lane, partial(self._refuse, interaction, _NOWHERE))
+            self._submit(own_lane, interaction, partial(self._refuse, interaction, None))
             return
-        self._executor.submit(own_lane, partial(self._answer, interaction, location, text))
+        self._submit(own_lane, interaction, partial(self._answer, interaction, location, text))
+
+    def _submit(
+        self, lane: str, interaction: discord.Interaction, work: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Submit work that speaks the sender's language."""
+
+        async def speak() -> None:
+            with use_language(await self._language(self._name, _sender(interaction))):
+                await work()
+
+        self._executor.submit(lane, speak)
 
     async def _answer(
         self, interaction: discord.Interaction, location: ChatLocation, text: str
@@ -225,13 +281,14 @@ class InteractionHandler:
         )
         decision = await self._bus_client.authorize(access_request)
         if decision.role is None:
-            await self._refuse(interaction, decision.reply or _STRANGER)
+            await self._refuse(interaction, decision.reply or _(_STRANGER))
             return
         inbound = _inbound(interaction, location, text, decision.role)
         person = SenderNotifier(partial(self._send_text, location, inbound.id))
         acknowledged = self._deferred.expect_acknowledgement(interaction)
         self._executor.submit(
-            f"greeting {interaction.id}", partial(self._acknowledge, interaction, acknowledged)
+            f"greeting {interaction.id}",
+            partial(self._acknowledge, interaction, acknowledged),
         )
         async with person.report_failures():
             await self._bus_client.publish(inbound, person, access_request)
@@ -271,7 +328,8 @@ class InteractionHandler:
         except MessengerError as error:
             logger.debug("a completion came too late: %s", error)
 
-    async def _refuse(self, interaction: discord.Interaction, reply: str) -> None:
+    async def _refuse(self, interaction: discord.Interaction, reply: str | None) -> None:
+        reply = reply or _(_NOWHERE)
         try:
             with map_discord_errors(), anyio.fail_after(_RESPONSE_SECONDS):
                 await interaction.response.send_message(
@@ -344,4 +402,5 @@ def _access_request(
 
 
 def _sender(interaction: discord.Interaction) -> Sender:
-    return Sender(str(interaction.user.id), interaction.user.display_name)
+    language = match_language([str(interaction.locale)])
+    return Sender(str(interaction.user.id), interaction.user.display_name, language or "")

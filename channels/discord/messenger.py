@@ -177,7 +177,7 @@ class DiscordMessenger:
     ) -> None:
         """Edit a message of the bot."""
         if not message_id.isdigit():
-            raise MessageGone(f"{message_id!r} is not a Discord message")
+            raise MessageGone(f"{message_id!r} is not a Discord message")  # for the log
         with map_discord_errors(), anyio.fail_after(CALL_SECONDS):
             message = self._client.messageable(address).get_partial_message(int(message_id))
             await message.edit(

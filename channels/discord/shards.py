@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import anyio
 
+from bot.core.i18n import _
 from channels.base import ReserveSlot
 
 
@@ -37,7 +38,11 @@ class Shard:
     @property
     def label(self) -> str:
         """A suffix for the platform's name in announcements; empty for the only shard."""
-        return "" if self.is_only else f", shard {self.number} of {self.count}"
+        return (
+            ""
+            if self.is_only
+            else _(", shard {number} of {count}", number=self.number, count=self.count)
+        )
 
     def owns_guild(self, guild_id: int | None) -> bool:
         """Return whether a server belongs to this shard; None stands for direct messages."""

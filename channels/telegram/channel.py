@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import re
 from contextlib import AsyncExitStack
-from functools import partial
 from urllib.parse import urlsplit
 
 import anyio
-from aiogram.methods import GetMe, GetMyCommands, SetMyCommands
+from aiogram.methods import DeleteMyCommands, GetMe, GetMyCommands, SetMyCommands
 from aiogram.types import BotCommand
 from anyio.abc import TaskGroup
 
 from bot.bus import ChannelPort, ChannelRefused
+from bot.core.i18n import LANGUAGES, _, use_language
 from channels.base import ChannelContext, MenuCommand
 from channels.delivery.dispatcher import OutboundDispatcher
 from channels.delivery.messenger import MessageRejected, MessengerError, RateLimited
@@ -48,25 +48,26 @@ _MAX_COMMANDS = 100
 
 
 async def sync_command_menu(
-    api: BotApiClient, commands: tuple[MenuCommand, ...], timing: TelegramTiming
+    api: BotApiClient, commands: tuple[MenuCommand, ...], timing: TelegramTiming, default: str
 ) -> None:
-    """Update the bot's command menu if it differs, retrying; a rejection is only logged."""
-    bot_commands = [
-        BotCommand(command=menu_command.name, description=menu_command.summary[:_LONGEST_SUMMARY])
-        for menu_command in commands
-        if _COMMAND_NAME.fullmatch(menu_command.name) and menu_command.summary
-    ][:_MAX_COMMANDS]
+    """Update the bot's menu of commands where it differs, retrying; a rejection is only logged.
+
+    Args:
+        api: The Bot API client.
+        commands: The commands.
+        timing: Delays between tries.
+        default: The language for people for whose language there is no menu.
+    """
     pause = Backoff(timing)
-    while True:
+    usual = _menu(commands, default)
+    menus: dict[str | None, list[BotCommand]] = {None: usual}
+    for code in LANGUAGES:
+        menu = _menu(commands, code)
+        menus[code] = [] if menu == usual else menu
+    while menus:
+        language, menu = next(iter(menus.items()))
         try:
-            known = [
-                (bot_command.command, bot_command.description)
-                for bot_command in await api(GetMyCommands())
-            ]
-            if known != [
-                (bot_command.command, bot_command.description) for bot_command in bot_commands
-            ]:
-                await api(SetMyCommands(commands=bot_commands))
+            await _sync_menu(api, language, menu)
         except MessageRejected as refused:
             logger.warning("Telegram does not accept the menu of commands: %s", refused)
         except RateLimited as flood:
@@ -75,7 +76,28 @@ async def sync_command_menu(
         except MessengerError:
             await pause.wait()
             continue
+        del menus[language]
+
+
+def _menu(commands: tuple[MenuCommand, ...], language: str) -> list[BotCommand]:
+    with use_language(language):
+        return [
+            BotCommand(command=command.name, description=_(command.summary)[:_LONGEST_SUMMARY])
+            for command in commands
+            if _COMMAND_NAME.fullmatch(command.name) and command.summary
+        ][:_MAX_COMMANDS]
+
+
+async def _sync_menu(api: BotApiClient, language: str | None, menu: list[BotCommand]) -> None:
+    known = await api(GetMyCommands(language_code=language))
+    if [(one.command, one.description) for one in known] == [
+        (one.command, one.description) for one in menu
+    ]:
         return
+    if menu:
+        await api(SetMyCommands(commands=menu, language_code=language))
+    else:
+        await api(DeleteMyCommands(language_code=language))
 
 
 logger = logging.getLogger(__name__)
@@ -158,7 +180,11 @@ class TelegramChannel:
                     where = urlsplit(self._api_base or _TELEGRAM).hostname
                     logger.warning("Telegram cannot be reached at %s: %s", where, error)
                     self._context.announce(
-                        f"Telegram: no connection to {where}; retrying ({error})"
+                        _(
+                            "Telegram: no connection to {where}; retrying ({error})",
+                            where=where,
+                            error=error,
+                        )
                     )
                 await pause.wait(error.seconds if isinstance(error, RateLimited) else 0)
             else:
@@ -176,9 +202,11 @@ class TelegramChannel:
         kind = self._name.partition("-")[0]
         if groups.keep_context or any(one.startswith(f"{kind}:") for one in groups.always_answer):
             self._context.announce(
-                "Telegram: in groups the bot only gets messages to it. To get all messages, turn "
-                "its privacy mode off (/setprivacy at @BotFather) and add it to the group again, "
-                "or make it an administrator there"
+                _(
+                    "Telegram: in groups the bot only gets messages to it. To get all messages, turn "
+                    "its privacy mode off (/setprivacy at @BotFather) and add it to the group again, "
+                    "or make it an administrator there"
+                )
             )
 
     async def _serve(self, api: BotApiClient, me: BotIdentity, port: ChannelPort) -> None:
@@ -209,9 +237,10 @@ class TelegramChannel:
             )
             await intake.resume()
             tasks.start_soon(OutboundDispatcher(port, messenger).run)
-            tasks.start_soon(partial(sync_command_menu, api, self._context.commands, self._timing))
+            default = self._context.default_language
+            tasks.start_soon(sync_command_menu, api, self._context.commands, self._timing, default)
             self._take_updates(api, intake, listener, tasks)
-            announce(f"Telegram: connected as @{me.username}")
+            announce(_("Telegram: connected as @{username}", username=me.username))
             self._context.on_connected()
             await self._wait_for_rejection(api)
             raise self._unknown_token()
@@ -271,6 +300,9 @@ class TelegramChannel:
 
     def _unknown_token(self) -> ChannelRefused:
         return ChannelRefused(
-            f"Telegram does not accept the token in {TOKEN_SETTING} ({self._name}): it was revoked "
-            "or mistyped. @BotFather shows the right one"
+            _(
+                "Telegram does not accept the token in {token_setting} ({name}): it was revoked or mistyped. @BotFather shows the right one",
+                token_setting=TOKEN_SETTING,
+                name=self._name,
+            )
         )

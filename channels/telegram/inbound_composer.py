@@ -125,7 +125,9 @@ class InboundComposer:
                 await pause.wait(flood.seconds)
             except PlatformUnreachable:
                 await pause.wait()
-        raise FileUnavailable("Telegram could not be reached to fetch it; please send it again")
+        raise FileUnavailable(
+            "Telegram could not be reached to fetch it; please send it again"
+        )  # for the model
 
 
 def _spoken(attachment: Attachment) -> bool:

@@ -253,7 +253,7 @@ def _number(message_id: str) -> int:
     try:
         return int(message_id)
     except ValueError:
-        raise MessageGone(f"{message_id!r} is not a Telegram message") from None
+        raise MessageGone(f"{message_id!r} is not a Telegram message") from None  # for the log
 
 
 def _reply(message_id: str | None) -> ReplyParameters | None:
@@ -290,11 +290,11 @@ def _keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
 def _left_out(button: Button, known: set[str]) -> str | None:
     """Return why a button cannot be shown; None if it can."""
     if not button.label.strip():
-        return "it has no label"
+        return "it has no label"  # for the log
     if button.command in known:
-        return "another button has the same command"
+        return "another button has the same command"  # for the log
     if not 0 < len(button.command.encode()) <= _LONGEST_DATA:
-        return "Telegram takes commands of 1 to 64 bytes"
+        return "Telegram takes commands of 1 to 64 bytes"  # for the log
     return None
 
 

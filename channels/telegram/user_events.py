@@ -320,7 +320,7 @@ def _reaction(update: int, reaction: MessageReactionUpdated, channel: str) -> Us
         private=chat.type == "private",
         message_id=str(reaction.message_id),
         id=f"{reaction.message_id}.r{update}",
-        text=f"(reacted with {' '.join(added)} to an earlier message)",
+        text=f"(reacted with {' '.join(added)} to an earlier message)",  # for the model
         sent_at=reaction.date,
         addressed=False,
     )

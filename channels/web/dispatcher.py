@@ -61,9 +61,13 @@ class WebDispatcher:
                 waits = session in self._partials
                 self._partials[session] = outbound
                 if not waits:
-                    self._executor.submit(f"show {session}", partial(self._partial, session))
+                    self._executor.submit(
+                        f"show {session}", partial(self._partial, session)
+                    )  # for the log
             else:
-                self._executor.submit(f"show {session}", partial(self._show, session, outbound))
+                self._executor.submit(
+                    f"show {session}", partial(self._show, session, outbound)
+                )  # for the log
 
     async def _partial(self, session: str) -> None:
         newest = self._partials.pop(session)

@@ -71,7 +71,7 @@ class NoticeStore:
         try:
             return await anyio.to_thread.run_sync(_add, self._of(session), notice)
         except OSError as exc:
-            raise BusError(f"a notice could not be kept: {exc.strerror}") from exc
+            raise BusError(f"a notice could not be kept: {exc.strerror}") from exc  # for the log
 
     def _of(self, session: str) -> Path:
         return self._folder / sha256(session.encode()).hexdigest()

@@ -15,6 +15,7 @@ from starlette.requests import HTTPConnection
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from bot.bus import WebBackend, WebUser
+from bot.core.i18n import N_, _
 from channels.base import MenuCommand
 from channels.web.conversation import ConversationRegistry, PagePosition, PageQueue, WebConversation
 from channels.web.frames import InvalidFrame, OlderFrame, encode, read_frame, welcome_frame
@@ -35,7 +36,7 @@ SEND_TIMEOUT_SECONDS = 60.0
 """Seconds that sending one frame may take; a page that is gone would block it forever."""
 
 _CLOSE_SECONDS = 2.0
-_LOGGED_OUT = "You are no longer logged in. Log in to continue."
+_LOGGED_OUT = N_("You are no longer logged in. Log in to continue.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +81,17 @@ class SocketServer:
         # A close code reaches a page only if the connection was accepted.
         await socket.accept()
         if not is_same_origin(socket):
-            await socket.close(WRONG_ORIGIN, "this page belongs to another site")
+            await socket.close(WRONG_ORIGIN, "this page belongs to another site")  # for programs
             return
         user = await self._context.site.user(socket)
         if user is None:
-            await socket.close(NOT_LOGGED_IN, "you are not logged in")
+            await socket.close(NOT_LOGGED_IN, "you are not logged in")  # for programs
             return
         with self._counted(user.id) as fits:
             if not fits:
-                await socket.close(TOO_MANY, f"{MAX_PAGES_PER_USER} pages are open already")
+                await socket.close(
+                    TOO_MANY, f"{MAX_PAGES_PER_USER} pages are open already"
+                )  # for programs
                 return
             page = PageQueue()
             with (
@@ -185,7 +188,7 @@ class PageConnection:
             self._user = user
             return True
         with anyio.move_on_after(_CLOSE_SECONDS):
-            await self._socket.send_text(encode({"type": "ended", "text": _LOGGED_OUT}))
+            await self._socket.send_text(encode({"type": "ended", "text": _(_LOGGED_OUT)}))
         return False
 
     async def _listen(self) -> int:

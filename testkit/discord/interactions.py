@@ -96,7 +96,7 @@ class InteractionServer:
             "data": data,
             "channel_id": str(channel.id),
             "channel": channel_json(self.world, channel) | {"permissions": str(ALL_PERMISSIONS)},
-            "locale": "en-US",
+            "locale": who.locale,
             "app_permissions": str(ALL_PERMISSIONS),
             "entitlements": [],
             "authorizing_integration_owners": {"0": str(channel.guild_id or 0)},

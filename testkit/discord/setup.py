@@ -46,9 +46,11 @@ class DiscordSetup:
         """The bot's id, also the application's."""
         return self.world.bot.id
 
-    def user(self, name: str, *, shown: str | None = None, bot: bool = False) -> int:
+    def user(
+        self, name: str, *, shown: str | None = None, bot: bool = False, locale: str = "en-US"
+    ) -> int:
         """Add a user; return the id."""
-        user = DiscordUser(self.world.ids.next(), name, shown, bot)
+        user = DiscordUser(self.world.ids.next(), name, shown, bot, locale=locale)
         self.world.users[user.id] = user
         return user.id
 

@@ -74,6 +74,13 @@ def fault_in_overwrite(standing: Iterable[Any], wanted: Iterable[Any]) -> str | 
     return "You cannot remove this app's Entry Point command" if before - after else None
 
 
+_LOCALES = frozenset(
+    "id da de en-GB en-US es-ES es-419 fr hr it lt hu nl no pl pt-BR ro fi sv-SE vi tr cs el bg ru uk hi th "
+    "zh-CN ja zh-TW ko".split()
+)
+"""https://docs.discord.com/developers/reference#locales"""
+
+
 def fault_in_command(command: Mapping[str, Any]) -> str | None:
     """Return Discord's error about a slash command; None if it is valid."""
     if command.get("type", 1) != 1:
@@ -83,4 +90,9 @@ def fault_in_command(command: Mapping[str, Any]) -> str | None:
         return "Command name is invalid"
     if not 1 <= len(text) <= 100:
         return "description must be between 1 and 100 in length."
+    described = command.get("description_localizations") or {}
+    if unknown := described.keys() - _LOCALES:
+        return f"{min(unknown)} is not a locale"
+    if not all(1 <= len(one) <= 100 for one in described.values()):
+        return "description_localizations must be between 1 and 100 in length."
     return None

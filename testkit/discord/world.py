@@ -43,12 +43,14 @@ class DiscordUser:
         display_name: Display name; None shows the name.
         bot: Whether the user is a bot.
         blocks: Whether direct messages from the bot are refused.
+        locale: The language of the user's client.
     """
 
     id: int
     name: str
     display_name: str | None = None
     bot: bool = False
+    locale: str = field(default="en-US", kw_only=True)
     blocks: bool = False
 
 

@@ -276,9 +276,9 @@ async def test_the_menu_is_set_when_it_differs_and_only_then(rig):
 
     rig.commands = (MenuCommand("memory", "What I know"), MenuCommand("not-one", "No name there"))
     async with rig.running():
-        await rig.telegram.until(lambda books: books.called("setMyCommands"))
+        await rig.telegram.until(lambda books: len(books.called("getMyCommands")) == 12)
     async with rig.running():
-        await rig.telegram.until(lambda books: len(books.called("getMyCommands")) == 2)
+        await rig.telegram.until(lambda books: len(books.called("getMyCommands")) == 24)
         rig.telegram.say(rig.telegram.private(7), 7, "Hello?")
         await rig.arrived(1)
     assert len(rig.telegram.records.called("setMyCommands")) == 1

@@ -19,6 +19,7 @@ from psycopg import AsyncConnection, conninfo, errors
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from bot.core.errors import DatabaseUnavailable, SettingsError
+from bot.core.i18n import _
 
 logger = logging.getLogger(__name__)
 
@@ -198,7 +199,11 @@ class Database:
             raise make(str(error)) from error
         except psycopg.Error as error:
             raise make(
-                f"the database at {self.display_address} refused ({server_message(error)})"
+                _(
+                    "the database at {address} refused ({why})",
+                    address=self.display_address,
+                    why=server_message(error),
+                )
             ) from error
 
     def statistics(self) -> dict[str, int]:
@@ -224,7 +229,7 @@ class Database:
                 with attempt:
                     return await self._attempt(work, seconds)
         except PoolClosed as error:
-            raise DatabaseUnavailable("the database was closed: tapebot is stopping") from error
+            raise DatabaseUnavailable(_("the database was closed: tapebot is stopping")) from error
         except (psycopg.Error, TimeoutError) as error:
             if not is_transient(error):
                 raise
@@ -250,7 +255,11 @@ class Database:
     def _unavailable(self, error: Exception) -> DatabaseUnavailable:
         why = str(error).strip().splitlines()
         return DatabaseUnavailable(
-            f"the database at {self.display_address} cannot be reached ({why[0] if why else 'no answer'})"
+            _(
+                "the database at {address} cannot be reached ({why})",
+                address=self.display_address,
+                why=why[0] if why else _("no answer"),
+            )
         )
 
 
@@ -267,9 +276,11 @@ def connection_parameters(url: str) -> dict[str, Any]:
         given = None
     if given is None or _is_torn(url, given):
         raise SettingsError(
-            "TAPEBOT_DATABASE_URL: given something that is not a PostgreSQL address; allowed: "
-            "postgresql://user:password@host:port/name, where @ : / ? # and % in user and password are "
-            "written as %40 %3A %2F %3F %23 and %25"
+            _(
+                "TAPEBOT_DATABASE_URL: given something that is not a PostgreSQL address; allowed: "
+                "postgresql://user:password@host:port/name, where @ : / ? # and % in user and password are "
+                "written as %40 %3A %2F %3F %23 and %25"
+            )
         )
     ours: dict[str, Any] = {
         "application_name": _NAME,

@@ -17,6 +17,7 @@ from psycopg import errors
 
 from bot.core.database.connections import UNLIMITED, Connection, Database, server_message
 from bot.core.errors import DatabaseOutdated, DatabaseUnavailable
+from bot.core.i18n import _
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ _LOCK = 7_245_861_305
 _LONG = 3600.0
 _OLDEST = 150_000
 
-_WANTS_PGMQ = "-- wants pgmq"
+_WANTS_PGMQ = "-- wants pgmq"  # for programs
 """First line of a migration that needs pgmq."""
 
 _BOOKS = """
@@ -110,13 +111,19 @@ async def migrate(database: Database, upto: int | None = None) -> list[str]:
         return await database.transact(work, seconds=_LONG)
     except errors.InsufficientPrivilege as error:
         raise DatabaseUnavailable(
-            f"the database at {database.display_address} does not let this user create tables: "
-            f"{server_message(error)}"
+            _(
+                "the database at {address} does not let this user create tables: {why}",
+                address=database.display_address,
+                why=server_message(error),
+            )
         ) from error
     except psycopg.Error as error:
         raise DatabaseUnavailable(
-            f"the database at {database.display_address} cannot be set up, and is unchanged: "
-            f"{server_message(error)}"
+            _(
+                "the database at {address} cannot be set up, and is unchanged: {why}",
+                address=database.display_address,
+                why=server_message(error),
+            )
         ) from error
 
 
@@ -137,8 +144,11 @@ async def pending_migrations(database: Database) -> list[str]:
         done = {}
     except psycopg.Error as error:
         raise DatabaseUnavailable(
-            f"the database at {database.display_address} does not let this user read its tables "
-            f"({server_message(error)}): use the user that ran `tapebot db migrate`, or make it their owner"
+            _(
+                "the database at {address} does not let this user read its tables ({why}): use the user that ran `tapebot db migrate`, or make it their owner",
+                address=database.display_address,
+                why=server_message(error),
+            )
         ) from error
     _agree(done)
     return [step.name for step in load_migrations() if step.number not in done]
@@ -153,8 +163,11 @@ async def check_schema_version(database: Database) -> None:
     """
     if waiting := await pending_migrations(database):
         raise DatabaseOutdated(
-            f"the database at {database.display_address} is not set up for this version of tapebot "
-            f"({len(waiting)} steps wait): run `tapebot db migrate`"
+            _(
+                "the database at {address} is not set up for this version of tapebot ({steps} steps wait): run `tapebot db migrate`",
+                address=database.display_address,
+                steps=len(waiting),
+            )
         )
 
 
@@ -165,13 +178,18 @@ async def _see_server(connection: Connection, place: str) -> None:
         DatabaseUnavailable: One of them is not supported.
     """
     if connection.info.server_version < _OLDEST:
-        raise DatabaseUnavailable(f"the server of {place} is older than PostgreSQL 15: upgrade it")
+        raise DatabaseUnavailable(
+            _("the server of {place} is older than PostgreSQL 15: upgrade it", place=place)
+        )
     cursor = await connection.execute("select current_setting('server_encoding')")
     [encoding] = await cursor.fetchone() or [""]
     if encoding != "UTF8":
         raise DatabaseUnavailable(
-            f"the database at {place} has the encoding {encoding}, which cannot store all "
-            "characters: create another one (create database … encoding 'UTF8' template template0)"
+            _(
+                "the database at {place} has the encoding {encoding}, which cannot store all characters: create another one (create database … encoding 'UTF8' template template0)",
+                place=place,
+                encoding=encoding,
+            )
         )
 
 
@@ -194,10 +212,15 @@ def _agree(done: dict[int, str]) -> None:
     known = {step.number: step.digest for step in load_migrations()}
     if newer := sorted(set(done) - set(known)):
         raise DatabaseOutdated(
-            f"the database was set up by a newer version of tapebot (step {newer[-1]}): run that "
-            "version"
+            _(
+                "the database was set up by a newer version of tapebot (step {number}): run that version",
+                number=newer[-1],
+            )
         )
     if changed := [number for number, digest in done.items() if known[number] != digest]:
         raise DatabaseOutdated(
-            f"the database was set up by a different tapebot (step {changed[0]} differs)"
+            _(
+                "the database was set up by a different tapebot (step {number} differs)",
+                number=changed[0],
+            )
         )

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.core.errors import TapebotError
 from bot.core.http.errors import busy
+from bot.core.i18n import _
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ class RequestSlots:
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1013})
             else:
-                told = f"the {self.server} is busy; try again in a second"
+                told = _("the {server} is busy; try again in a second", server=self.server)
                 await busy(told)(scope, receive, send)
             return
         begun = False
@@ -59,7 +60,7 @@ class RequestSlots:
         finally:
             self.slots.release()
         if bounded.cancelled_caught and not begun:
-            told = "the request took too long and was cancelled"
+            told = _("the request took too long and was cancelled")
             await busy(told, code=self.timeout_code)(scope, receive, send)
 
     async def _acquire(self) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bot.core.errors import SettingsError
+from bot.core.i18n import _
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -173,8 +174,10 @@ def enable_metrics() -> CollectorRegistry:
         import prometheus_client
     except ImportError as error:
         raise SettingsError(
-            "TAPEBOT_OPERATE_LISTEN needs packages that are not installed: "
-            "pip install 'tapebot[operate]'"
+            _(
+                "TAPEBOT_OPERATE_LISTEN needs packages that are not installed: "
+                "pip install 'tapebot[operate]'"
+            )
         ) from error
     # ``_created`` series would double the number of series.
     prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]

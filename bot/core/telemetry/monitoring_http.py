@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from bot.core.errors import SettingsError
 from bot.core.http import server as serving
+from bot.core.i18n import _
 from bot.core.telemetry.health import HealthCheckResult
 
 _CONNECTIONS = 100
@@ -70,8 +71,11 @@ def bound_socket(address: str) -> Iterator[socket.socket]:
         bound = serving.bind(address, backlog=_CONNECTIONS)
     except OSError as error:
         raise SettingsError(
-            f"TAPEBOT_OPERATE_LISTEN: cannot listen on {address} ({error.strerror}); stop the "
-            "program that does, or choose another port"
+            _(
+                "TAPEBOT_OPERATE_LISTEN: cannot listen on {address} ({why}); stop the program that does, or choose another port",
+                address=address,
+                why=error.strerror,
+            )
         ) from error
     with bound:
         yield bound

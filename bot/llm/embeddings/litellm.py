@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from bot.core.errors import ModelAuthError, ModelError
+from bot.core.i18n import _
 from bot.llm.base import estimate_tokens
 from bot.llm.embeddings.base import Embedder, Vector
 from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors, response_usage
@@ -80,7 +81,12 @@ class LiteLLMEmbedder(Embedder):
         vectors = list(self._vectors(answer))
         if len(vectors) != len(texts):
             raise ModelError(
-                f"{self._name}: the provider sent {len(vectors)} embeddings for {len(texts)} texts"
+                _(
+                    "{name}: the provider sent {vectors} embeddings for {texts} texts",
+                    name=self._name,
+                    vectors=len(vectors),
+                    texts=len(texts),
+                )
             )
         return vectors
 
@@ -94,7 +100,9 @@ class LiteLLMEmbedder(Embedder):
         missing = litellm.validate_environment(model=self._name)["missing_keys"]
         names = [key for key in missing if key.endswith("_API_KEY")]
         if names and not self._api_base:
-            raise ModelAuthError(f"{self._name}: no API key; set {' or '.join(names)}")
+            raise ModelAuthError(
+                _("{name}: no API key; set {names}", name=self._name, names=" or ".join(names))
+            )
         return _NO_KEY if names else None
 
     def _vectors(self, answer: Any) -> Iterable[Vector]:
@@ -109,9 +117,13 @@ class LiteLLMEmbedder(Embedder):
             try:
                 vector: Vector = np.asarray(other["embedding"], dtype=np.float32)
             except (ValueError, TypeError) as error:
-                raise ModelError(f"{self._name}: the provider sent no embedding") from error
+                raise ModelError(
+                    _("{name}: the provider sent no embedding", name=self._name)
+                ) from error
             length = float(np.linalg.norm(vector))
             if vector.ndim != 1 or not np.isfinite(length) or not length:
-                raise ModelError(f"{self._name}: the provider sent an invalid embedding")
+                raise ModelError(
+                    _("{name}: the provider sent an invalid embedding", name=self._name)
+                )
             self._dimensions = len(vector)
             yield vector / length

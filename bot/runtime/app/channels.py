@@ -16,6 +16,7 @@ import anyio.to_thread
 from bot.bus import API_CHANNEL, WEB_CHANNEL
 from bot.core.errors import ChannelRefused, SettingsError
 from bot.core.files import private_directory
+from bot.core.i18n import _, format_list
 from bot.runtime.app.build import App
 from bot.runtime.app.database_services import DatabaseServices
 from bot.runtime.app.web import build_site
@@ -80,8 +81,11 @@ def configured_channels(app: App, announce: Announce, *, console: bool = True) -
     if not channels:
         first, *others = [PREFIX + platform.setting.upper() for platform in PLATFORMS.values()]
         raise SettingsError(
-            f"{first}: not set. A gateway needs a channel: set it, "
-            f"{' or '.join([*others, 'TAPEBOT_WEB_LISTEN'])}."
+            _(
+                "{first}: not set. A gateway needs a channel: set one of {others}.",
+                first=first,
+                others=format_list([first, *others, "TAPEBOT_WEB_LISTEN"], "or"),
+            )
         )
     return channels
 
@@ -160,7 +164,7 @@ async def _run_shared(
         with anyio.move_on_after(_ANNOUNCE_AFTER_SECONDS):
             await event.wait()
             return
-        announce(f"{lease}: another process holds it; waiting")
+        announce(_("{lease}: another process holds it; waiting", lease=lease))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(announce_waiting)
@@ -207,7 +211,11 @@ async def _load_in_thread(load: Callable[[], T], spec: ChannelSpec) -> T:
     except ModuleNotFoundError as error:
         extra = spec.name.partition("-")[0]
         raise ChannelRefused(
-            f"{error.name} is not installed; install it with: pip install 'tapebot[{extra}]'"
+            _(
+                "{name} is not installed; install it with: pip install 'tapebot[{extra}]'",
+                name=error.name,
+                extra=extra,
+            )
         ) from error
 
 
@@ -226,6 +234,8 @@ def _context(app: App, spec: ChannelSpec, announce: Announce) -> ChannelContext:
         if spec.name == CONSOLE
         else private_directory(settings.home / "channels" / spec.name),
         announce=announce,
+        default_language=app.settings.language,
+        language=app.services.languages.of_client,
         on_connected=partial(_announce_claim_code, app, spec.name.partition("-")[0], announce),
     )
     if (shared := app.database_services) is None:
@@ -246,8 +256,11 @@ def _announce_claim_code(app: App, platform: str, announce: Announce) -> None:
     if (code := app.access_control.claim_code_for(platform)) is not None:
         title = PLATFORMS[platform].title if platform in PLATFORMS else platform
         announce(
-            f"{title}: this bot has no owner yet. To own it, send it in a "
-            f"private chat: /claim {code}"
+            _(
+                "{title}: this bot has no owner yet. To own it, send it in a private chat: /claim {code}",
+                title=title,
+                code=code,
+            )
         )
 
 
@@ -273,15 +286,19 @@ def _create_console_channel(app: App, context: ChannelContext) -> Channel:
     from channels.console import ConsoleChannel
 
     name = (
-        "offline responder (no language model)" if app.model.name == "offline" else app.model.name
+        _("offline responder (no language model)")
+        if app.model.name == "offline"
+        else app.model.name
     )
-    banner = (
-        f"tapebot, {name}.\nEverything said is kept in {app.settings.home}.\n"
-        "Type a message, or /help. Ctrl-D leaves."
+    banner = _(
+        "tapebot, {name}.\nEverything said is kept in {home}.\nType a message, or /help. Ctrl-D leaves.",
+        name=name,
+        home=app.settings.home,
     )
     return ConsoleChannel(
         history_file=context.data_dir / "history",
         user_name=app.settings.console_name,
+        language=context.language,
         commands=[
             (f"/{menu_command.name}", menu_command.summary) for menu_command in context.commands
         ],

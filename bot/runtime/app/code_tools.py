@@ -9,6 +9,7 @@ from bot.agent.tools.code import python_tool
 from bot.agent.tools.registry import Tool
 from bot.bus.media.blobs import Blobs
 from bot.core.errors import SettingsError
+from bot.core.i18n import _
 from bot.runtime.settings import Settings
 
 
@@ -23,7 +24,10 @@ def make_code_tools(settings: Settings, blobs: Blobs) -> list[Tool[Any]]:
     if missing := missing_libraries():
         if settings.code == "on":
             raise SettingsError(
-                f"TAPEBOT_CODE: needs {', '.join(missing)}: pip install 'tapebot[code]'"
+                _(
+                    "TAPEBOT_CODE: needs {missing}: pip install 'tapebot[code]'",
+                    missing=", ".join(missing),
+                )
             )
         return []
     return [python_tool(PythonSandbox(settings.home / "sandbox"), blobs)]

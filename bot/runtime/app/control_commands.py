@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from bot.core.errors import TapeError
+from bot.core.i18n import _, ngettext
 from bot.runtime.app.build import App
 from bot.runtime.control_socket import Handler
 from bot.runtime.sessions.session_reset import reset_session
@@ -60,7 +61,9 @@ async def _search(store: TapeStore, request: Mapping[str, Any]) -> Mapping[str, 
     )
     hits = [hit_record(replace(hit, entry=_shown(hit.entry))) for hit in await store.search(query)]
     if len(json.dumps(hits)) > _LARGEST_ANSWER:
-        raise TapeError(f"{len(hits)} hits are too many for one answer; ask for fewer")
+        raise TapeError(
+            _("{number} hits are too many for one answer; ask for fewer", number=len(hits))
+        )
     return {"ok": True, "hits": hits}
 
 
@@ -74,7 +77,14 @@ def _cut(value: Any) -> Any:
     """Return a JSON value with its long texts cut."""
     if isinstance(value, str):
         more = len(value) - _LONGEST_TEXT
-        return f"{value[:_LONGEST_TEXT]} … ({more} more characters)" if more > 0 else value
+        if more <= 0:
+            return value
+        return ngettext(
+            "{text} … ({n} more character)",
+            "{text} … ({n} more characters)",
+            more,
+            text=value[:_LONGEST_TEXT],
+        )
     if isinstance(value, dict):
         return {key: _cut(one) for key, one in value.items()}
     return [_cut(one) for one in value] if isinstance(value, list) else value

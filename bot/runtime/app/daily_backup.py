@@ -13,6 +13,7 @@ import anyio.to_thread
 
 from bot.core.clock import Clock
 from bot.core.errors import BackupFailed, SettingsError
+from bot.core.i18n import _
 from bot.core.recurrence import Cron, next_occurrence
 from bot.runtime.settings import Settings
 from bot.transfer.backup import BackupResult, backup_time, create_backup, newest_backup
@@ -126,8 +127,12 @@ def check_in_files(settings: Settings) -> None:
     """
     if settings.database_url is not None:
         raise SettingsError(
-            "TAPEBOT_DATABASE_URL: the data is in PostgreSQL; back it up with pg_basebackup, as "
-            "deploy/RUNBOOK.md tells"
+            _(
+                "TAPEBOT_DATABASE_URL: the data is in PostgreSQL; back it up with pg_basebackup, as "
+                "deploy/RUNBOOK.md tells"
+            )
         )
     if settings.tape_store != "file":
-        raise SettingsError("TAPEBOT_TAPE_STORE: make the backup where the files of the tapes are")
+        raise SettingsError(
+            _("TAPEBOT_TAPE_STORE: make the backup where the files of the tapes are")
+        )

@@ -23,6 +23,7 @@ import anyio.to_thread
 from bot.bus.media.blobs import READ_ONLY, FolderBlobs
 from bot.core.errors import TapebotError, TapeWriteError
 from bot.core.files import disk_error_text, sync_directory
+from bot.core.i18n import _
 from bot.memory.records.files import FILES_PREFIX, KeptFile
 from bot.memory.session.file_folder import FileFolders, listing
 from bot.runtime.sessions.erasure import DerivedFiles
@@ -101,8 +102,10 @@ class FolderMirror:
                     await self.update(tape, {})
             except OSError as error:
                 raise TapeWriteError(
-                    f"nothing was erased: a copy of a file cannot be removed ({disk_error_text(error)}). "
-                    "Fix that, then try again"
+                    _(
+                        "nothing was erased: a copy of a file cannot be removed ({why}). Fix that, then try again",
+                        why=disk_error_text(error),
+                    )
                 ) from error
             try:
                 yield

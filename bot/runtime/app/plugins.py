@@ -19,6 +19,7 @@ from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.bus import ChannelPort, ChannelRefused
 from bot.core.errors import PluginUnavailable, TapebotError
+from bot.core.i18n import N_, _
 from bot.core.plugins import Plugin, PluginKind, Plugins
 from bot.runtime.models import RESERVED_MODELS
 from channels.base import Channel, ChannelContext, ChannelSpec
@@ -34,7 +35,7 @@ RESERVED_NAMESPACES = frozenset(
 """First parts of the names of the program's own tools."""
 
 RESERVED_COMMANDS = frozenset(
-    "approvals approve claim deny exit export files forget link login mcp pair quit skills unlink why".split()
+    "approvals approve claim deny exit export files forget language link login mcp pair quit skills unlink why".split()
 )
 """Commands that the program has only with some settings, or that a platform's adapter answers."""
 
@@ -49,10 +50,10 @@ RESERVED_CHANNELS = frozenset(
 tapes that are no conversations."""
 
 _NAMES: dict[PluginKind, tuple[re.Pattern[str], str]] = {
-    "tools": (re.compile(r"[a-z][a-z0-9]*(?:\.[a-z][a-z0-9_]*)+"), "a name such as dice.roll"),
-    "commands": (re.compile(r"[a-z][a-z0-9_]{0,31}"), "up to 32 small letters, digits and _"),
-    "channels": (re.compile(r"[a-z][a-z0-9_]{0,31}"), "up to 32 small letters, digits and _"),
-    "models": (re.compile(r"[a-z][a-z0-9_]{0,31}"), "up to 32 small letters, digits and _"),
+    "tools": (re.compile(r"[a-z][a-z0-9]*(?:\.[a-z][a-z0-9_]*)+"), N_("a name such as dice.roll")),
+    "commands": (re.compile(r"[a-z][a-z0-9_]{0,31}"), N_("up to 32 small letters, digits and _")),
+    "channels": (re.compile(r"[a-z][a-z0-9_]{0,31}"), N_("up to 32 small letters, digits and _")),
+    "models": (re.compile(r"[a-z][a-z0-9_]{0,31}"), N_("up to 32 small letters, digits and _")),
 }
 _LONGEST_TOOL_NAME = 64
 _LONGEST_DESCRIPTION = 1_000
@@ -72,7 +73,10 @@ class PluginLoader:
     def __init__(self, plugins: Plugins) -> None:
         self._plugins = plugins
         self.problems = [
-            f"plug-in: TAPEBOT_PLUGINS names {package}, which is not installed or has no plug-in"
+            _(
+                "plug-in: TAPEBOT_PLUGINS names {package}, which is not installed or has no plug-in",
+                package=package,
+            )
             for package in plugins.missing()
         ]
 
@@ -157,7 +161,7 @@ def check_name(plugin: Plugin, taken: dict[str, str]) -> None:
     pattern, form = _NAMES[plugin.kind]
     name = plugin.name
     if len(name) > _LONGEST_TOOL_NAME or not pattern.fullmatch(name):
-        raise plugin.unavailable(f"is left out: its name must be {form}")
+        raise plugin.unavailable(_("is left out: its name must be {form}", form=_(form)))
     own = {
         "tools": name.partition(".")[0] in RESERVED_NAMESPACES,
         "commands": name in RESERVED_COMMANDS,
@@ -166,7 +170,7 @@ def check_name(plugin: Plugin, taken: dict[str, str]) -> None:
     }
     holder = "tapebot" if own[plugin.kind] else taken.get(_wire_name(plugin))
     if holder is not None:
-        raise plugin.unavailable(f"is left out: the name is taken by {holder}")
+        raise plugin.unavailable(_("is left out: the name is taken by {holder}", holder=holder))
 
 
 def _wire_name(plugin: Plugin) -> str:
@@ -180,7 +184,10 @@ def _expect(plugin: Plugin, kind: type[T]) -> T:
         raise plugin.unavailable(f"is a {type(found).__name__}, not a {kind.__name__}")
     if getattr(found, "name", None) != plugin.name:
         raise plugin.unavailable(
-            f"calls itself {getattr(found, 'name', '')!r}: both names must be the same"
+            _(
+                "calls itself {name!r}: both names must be the same",
+                name=getattr(found, "name", ""),
+            )
         )
     return found
 
@@ -191,9 +198,11 @@ def _tool(plugin: Plugin) -> Tool[Any]:
         tool.spec()
     except Exception as error:
         # Isolates the program from a schema that pydantic cannot make.
-        raise plugin.unavailable(f"has arguments without a JSON Schema ({error})") from error
+        raise plugin.unavailable(
+            _("has arguments without a JSON Schema ({error})", error=error)
+        ) from error
     if not 0 < len(tool.description) <= _LONGEST_DESCRIPTION:
-        raise plugin.unavailable("needs a description of one short sentence")
+        raise plugin.unavailable(_("needs a description of one short sentence"))
 
     async def run(arguments: Any, context: ToolContext) -> ToolOutcome:
         try:
@@ -203,8 +212,16 @@ def _tool(plugin: Plugin) -> Tool[Any]:
         except Exception as error:
             # Isolates the turn from code that the program does not know.
             logger.exception("%s failed", plugin)
-            unknown = "; it is not known what it did" if tool.effect == "acts" else ""
-            raise TapebotError(f"{plugin} failed ({type(error).__name__}){unknown}") from error
+            name = type(error).__name__
+            if tool.effect == "acts":
+                told = _(
+                    "{plugin} failed ({name}); it is not known what it did",
+                    plugin=plugin,
+                    name=name,
+                )
+            else:
+                told = _("{plugin} failed ({name})", plugin=plugin, name=name)
+            raise TapebotError(told) from error
 
     return replace(tool, run=run)
 
@@ -213,9 +230,9 @@ def _command(plugin: Plugin) -> Command:
     command = _expect(plugin, Command)
     run = command.run
     if run is None:
-        raise plugin.unavailable("has no function that runs it")
+        raise plugin.unavailable(_("has no function that runs it"))
     if not _SUMMARY.fullmatch(command.summary):
-        raise plugin.unavailable("needs a summary of one line, up to 100 characters")
+        raise plugin.unavailable(_("needs a summary of one line, up to 100 characters"))
 
     async def isolated(arguments: str, context: CommandContext) -> CommandReply:
         try:
@@ -225,7 +242,9 @@ def _command(plugin: Plugin) -> Command:
         except Exception as error:
             # Isolates the session from code that the program does not know.
             logger.exception("%s failed", plugin)
-            raise TapebotError(f"{plugin} failed ({type(error).__name__})") from error
+            raise TapebotError(
+                _("{plugin} failed ({name})", plugin=plugin, name=type(error).__name__)
+            ) from error
 
     return replace(command, run=isolated)
 
@@ -235,22 +254,24 @@ def _channels(plugin: Plugin) -> list[ChannelSpec]:
     try:
         specs = list(configured())
     except TapebotError as error:
-        raise plugin.unavailable(f"is left out: {error}") from error
+        raise plugin.unavailable(_("is left out: {error}", error=error)) from error
     except Exception as error:
         # Isolates the program from code that it does not know.
-        raise plugin.unavailable(f"is left out ({type(error).__name__}: {error})") from error
+        raise plugin.unavailable(
+            _("is left out ({name}: {error})", name=type(error).__name__, error=error)
+        ) from error
     for spec in specs:
         if not isinstance(spec, ChannelSpec) or spec.name.partition("-")[0] != plugin.name:
-            raise plugin.unavailable("must return ChannelSpec objects of its own name")
+            raise plugin.unavailable(_("must return ChannelSpec objects of its own name"))
         if spec.receive is not None:
-            raise plugin.unavailable("must not set ChannelSpec.receive")
+            raise plugin.unavailable(_("must not set ChannelSpec.receive"))
     return [replace(spec, create=partial(_create_channel, plugin, spec)) for spec in specs]
 
 
 def _model_factory(plugin: Plugin) -> object:
     factory = plugin.load()
     if not callable(factory):
-        raise plugin.unavailable("is not a function of a name and ModelOptions")
+        raise plugin.unavailable(_("is not a function of a name and ModelOptions"))
     return factory
 
 
@@ -297,4 +318,6 @@ def _refused(plugin: Plugin, error: Exception) -> ChannelRefused:
     if isinstance(found, ChannelRefused):
         return found
     logger.error("%s failed", plugin, exc_info=error)
-    return ChannelRefused(f"{plugin} failed ({type(error).__name__}); the log says more")
+    return ChannelRefused(
+        _("{plugin} failed ({name}); the log says more", plugin=plugin, name=type(error).__name__)
+    )

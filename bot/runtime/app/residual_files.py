@@ -19,6 +19,7 @@ from bot.bus import WEB_CHANNEL, Bus
 from bot.bus.media.blobs import Blobs
 from bot.core.errors import TapeWriteError
 from bot.core.files import sync_directory
+from bot.core.i18n import _
 from bot.runtime.app.text_search import WordMatcher, file_contains
 from bot.transfer.home_snapshot import CHECK_FOLDER
 from channels.console.history import erase_history_entries
@@ -101,7 +102,7 @@ class ResidualFiles:
 def _refused(refusals: Collection[OSError]) -> TapeWriteError:
     told = "; ".join(f"{error.filename or 'a file'} ({error.strerror})" for error in refusals)
     return TapeWriteError(
-        f"erased, except where the storage failed: {told}. Fix that, then erase again"
+        _("erased, except where the storage failed: {told}. Fix that, then erase again", told=told)
     )
 
 

@@ -14,6 +14,7 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from bot.bus import Address, Answer
 from bot.core.errors import BusError, ModelError, SettingsError, TapebotError
+from bot.core.i18n import _
 from bot.core.ids import new_id
 from bot.core.telemetry.monitoring import MonitoringServer
 from bot.core.telemetry.otlp import export_traces
@@ -60,8 +61,10 @@ async def serve(settings: Settings, role: ProcessRole = "both") -> None:
     """
     if role != "both" and settings.database_url is None:
         raise SettingsError(
-            f"TAPEBOT_DATABASE_URL: not set, but a separate {role} needs it; "
-            "allowed: postgresql://user:password@host:port/name"
+            _(
+                "TAPEBOT_DATABASE_URL: not set, but a separate {role} needs it; allowed: postgresql://user:password@host:port/name",
+                role=role,
+            )
         )
     watchdog = Watchdog(settings.home)
     try:
@@ -124,7 +127,7 @@ async def _run(
                 monitoring.set_unready(None)
             if role == "worker":
                 app.extensions.plugins.announce_problems(announce)
-                announce("worker: ready")
+                announce(_("worker: ready"))
                 await anyio.sleep_forever()
             await run_channels(app, channels, announce)
         if role == "worker":
@@ -172,12 +175,12 @@ def _start_backups(app: App, tasks: TaskGroup) -> None:
             from bot.runtime.app.daily_backup import DailyBackup, check_in_files, configured_key
         except ImportError as error:
             raise SettingsError(
-                f"TAPEBOT_BACKUP_TO: needs {error.name}: pip install 'tapebot[backup]'"
+                _("TAPEBOT_BACKUP_TO: needs {name}: pip install 'tapebot[backup]'", name=error.name)
             ) from error
         check_in_files(app.settings)
         if configured_key(app.settings) is None:
             raise SettingsError(
-                "TAPEBOT_BACKUP_TO: needs TAPEBOT_BACKUP_PASSPHRASE or TAPEBOT_BACKUP_RECIPIENTS"
+                _("TAPEBOT_BACKUP_TO: needs TAPEBOT_BACKUP_PASSPHRASE or TAPEBOT_BACKUP_RECIPIENTS")
             )
         clock = app.services.agent.clock
         tasks.start_soon(DailyBackup(app.settings, app.settings.backup_to, clock).run)
@@ -279,7 +282,7 @@ async def _stop_on_signal(
         async for received in signals:
             logger.info("stopping on %s", received.name)
             if monitoring is not None:
-                monitoring.set_unready("it is stopping")
+                monitoring.set_unready("it is stopping")  # for programs
             scope.cancel()
 
 

@@ -15,6 +15,7 @@ from bot.agent.commands.registry import Command
 from bot.bus import AccessDecision, AccessRequest
 from bot.core.clock import Clock
 from bot.core.errors import TapebotError
+from bot.core.i18n import N_, _
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.runtime.settings import Settings
 from bot.tape.store import TapeStore
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_NOT_SERVED = (
+_NOT_SERVED = N_(
     "this program does not serve the site. It does so at a terminal, with a platform, or if "
     "TAPEBOT_WEB_LISTEN is set to a free port. To switch it on, the operator sets "
     "TAPEBOT_WEB_LISTEN=127.0.0.1:8020 (or another free port) and restarts the bot"
 )
-_SWITCHED_OFF = (
+_SWITCHED_OFF = N_(
     "the site is switched off (TAPEBOT_WEB_LISTEN=off). To switch it on, the operator sets "
     "TAPEBOT_WEB_LISTEN=127.0.0.1:8020 and restarts the bot"
 )
@@ -102,7 +103,7 @@ class WebSetup:
 
     def handlers(self) -> Mapping[str, Handler]:
         """Return the control socket's handlers for ``tapebot web``."""
-        asked = ("web link", "web token", "web tokens", "web revoke")
+        asked = ("web link", "web token", "web tokens", "web revoke")  # for programs
         return {what: partial(self._answer, what) for what in asked}
 
     async def authorize(self, access_request: AccessRequest) -> AccessDecision:
@@ -134,15 +135,15 @@ class WebSetup:
             TapebotError: The site is not served, or a package is missing.
         """
         if self.settings.web_base is None:
-            raise TapebotError(_SWITCHED_OFF)
+            raise TapebotError(_(_SWITCHED_OFF))
         if not (self.served or elsewhere):
-            raise TapebotError(_NOT_SERVED)
+            raise TapebotError(_(_NOT_SERVED))
         try:
             # If another process serves the site, the first login loads the libraries here.
             return await anyio.to_thread.run_sync(lambda: self.logins)
         except ModuleNotFoundError as error:
             raise TapebotError(
-                f"the site needs {error.name}: pip install 'tapebot[web]'"
+                _("the site needs {name}: pip install 'tapebot[web]'", name=error.name)
             ) from error
 
 
@@ -181,21 +182,28 @@ def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
 
     async def ready() -> None:
         web.served = True
-        announce(f"Web: {base} {await _login_hint(app, terminal=terminal)}")
+        announce(await _greeting(app, base, terminal=terminal))
 
     return WebSite(context, listen, ready)
 
 
-async def _login_hint(app: App, *, terminal: bool) -> str:
+async def _greeting(app: App, base: str, *, terminal: bool) -> str:
     """Return how to log in; a login link is shown only at the terminal, never in a log."""
+    if not terminal and app.database_services is not None:
+        return _("Web: {base} (`/login` in a private chat with the bot gives a code)", base=base)
     if not terminal:
-        here = (
-            "" if app.database_services is not None else "; `tapebot web link` here prints a link"
+        return _(
+            "Web: {base} (`/login` in a private chat with the bot gives a code; `tapebot web link` "
+            "here prints a link)",
+            base=base,
         )
-        return f"(`/login` in a private chat with the bot gives a code{here})"
     try:
         link = await app.web.logins.create_login_link("local", app.settings.console_name)
     except TapebotError as error:
         logger.warning("no login link: %s", error)
-        return "(send /login here for a code)"
-    return f"has the chat and the inspector. This link logs you in once: `{link}`"
+        return _("Web: {base} (send /login here for a code)", base=base)
+    return _(
+        "Web: {base} has the chat and the inspector. This link logs you in once: `{link}`",
+        base=base,
+        link=link,
+    )

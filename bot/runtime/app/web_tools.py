@@ -15,6 +15,7 @@ from bot.bus.media.blobs import Blobs
 from bot.core.clock import Clock
 from bot.core.errors import SettingsError
 from bot.core.fetch.fetched_file import FetchedFile
+from bot.core.i18n import _
 from bot.runtime.settings import Settings
 
 if TYPE_CHECKING:
@@ -49,10 +50,10 @@ def search_engine(settings: Settings) -> SearchEngine | None:
     _need("TAPEBOT_WEB_SEARCH", "httpx")
     if name == "searxng":
         if url is None:
-            raise SettingsError("TAPEBOT_WEB_SEARCH_URL: searxng needs your server's address")
+            raise SettingsError(_("TAPEBOT_WEB_SEARCH_URL: searxng needs your server's address"))
         return searxng(url)
     if key is None:
-        raise SettingsError(f"TAPEBOT_WEB_SEARCH_KEY: {name} needs your key")
+        raise SettingsError(_("TAPEBOT_WEB_SEARCH_KEY: {name} needs your key", name=name))
     return (brave if name == "brave" else tavily)(key.get_secret_value(), url)
 
 
@@ -95,5 +96,9 @@ def _missing(*packages: str) -> list[str]:
 def _need(setting: str, *packages: str) -> None:
     if missing := _missing(*packages):
         raise SettingsError(
-            f"{setting}: needs {', '.join(missing)}: pip install 'tapebot[web-tools]'"
+            _(
+                "{setting}: needs {missing}: pip install 'tapebot[web-tools]'",
+                setting=setting,
+                missing=", ".join(missing),
+            )
         )
