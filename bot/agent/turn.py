@@ -33,6 +33,7 @@ from bot.core.errors import (
 )
 from bot.core.i18n import N_, _
 from bot.core.ids import new_id
+from bot.core.reasons import Reason, reason_of
 from bot.core.telemetry.metrics import TURN_SECONDS, count_error
 from bot.core.telemetry.tracing import current_traceparent, find_traceparent, save_traceparent, span
 from bot.llm.base import ModelReply, Usage
@@ -316,7 +317,7 @@ class Turn:
                 return reply
             if last:
                 break
-        raise TransientModelError("the model gave an empty answer, twice")
+        raise TransientModelError(Reason("empty_answer"))
 
     async def next_partial(self) -> str:
         """Wait until the streamed answer has grown; return its text so far."""
@@ -504,8 +505,9 @@ def _apology(error: ModelError) -> str:
             "one.",
             reason=error,
         )
+    reason = reason_of(error)
     if isinstance(error, NoPrivateModel):
-        return _("I sent your message nowhere: {reason}. Your message is kept.", reason=error)
+        return _("I sent your message nowhere: {reason}. Your message is kept.", reason=reason)
     if isinstance(error, ContextOverflow):
         return _(
             "This is too long for the model, even without older messages. Your message is kept; please "
@@ -514,7 +516,7 @@ def _apology(error: ModelError) -> str:
     return _(
         "I could not get an answer from the model: {reason}. Your message is kept, and I will see it "
         "with your next one.",
-        reason=error,
+        reason=reason,
     )
 
 

@@ -149,6 +149,8 @@ REASONS = {
     "holds_memory": N_(
         "it holds what memory or the tape says ({detail!r}), and you did not say that here"
     ),
+    # Models.
+    "empty_answer": N_("the model gave an empty answer, twice"),
     # What is in view from outside.
     "source_earlier": N_("what {tool} found in earlier text ({entry})"),
     "source_result": N_("the result of {tool} ({entry})"),
