@@ -15,6 +15,7 @@ from starlette.requests import HTTPConnection
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from bot.bus import WebBackend, WebUser
+from bot.core.i18n import N_, _
 from channels.base import MenuCommand
 from channels.web.conversation import ConversationRegistry, PagePosition, PageQueue, WebConversation
 from channels.web.frames import InvalidFrame, OlderFrame, encode, read_frame, welcome_frame
@@ -35,7 +36,7 @@ SEND_TIMEOUT_SECONDS = 60.0
 """Seconds that sending one frame may take; a page that is gone would block it forever."""
 
 _CLOSE_SECONDS = 2.0
-_LOGGED_OUT = "You are no longer logged in. Log in to continue."
+_LOGGED_OUT = N_("You are no longer logged in. Log in to continue.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +186,7 @@ class PageConnection:
             self._user = user
             return True
         with anyio.move_on_after(_CLOSE_SECONDS):
-            await self._socket.send_text(encode({"type": "ended", "text": _LOGGED_OUT}))
+            await self._socket.send_text(encode({"type": "ended", "text": _(_LOGGED_OUT)}))
         return False
 
     async def _listen(self) -> int:
