@@ -257,7 +257,8 @@ def _argument_lines(call: PendingCall) -> list[tuple[str, str]]:
         line = f"- {plain_text(str(name))}: `{plain_text(text)}`"
         room -= len(line)
         if room < 0:
-            lines.append((f"- … {_('(more than fits here; `/tape` has all of it)')}", ""))
+            more = _("(more than fits here; `/tape` has all of it)")
+            lines.append((f"- … {more}", ""))
             break
         lines.append((line, str(name)))
     return lines

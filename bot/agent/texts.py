@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, date, datetime, tzinfo
-from functools import reduce
 
 from bot.core.i18n import _, current_language, format_date, format_datetime, pgettext, use_language
 
@@ -36,19 +35,27 @@ def readers_language() -> Iterator[None]:
 
 def joined(items: Iterable[str]) -> str:
     """Return items as a list on one line."""
-    from babel.lists import format_list
-
-    return format_list(list(items), style="unit", locale=current_language())
+    return _chained(
+        pgettext("items of a list", "{first}, {second}", first="{first}", second="{second}"), items
+    )
 
 
 def joined_clauses(clauses: Iterable[str]) -> str:
     """Return clauses as parts of one sentence."""
-    found = list(clauses)
-    return reduce(_beside, found) if found else ""
+    return _chained(
+        pgettext("clauses of a sentence", "{first}; {second}", first="{first}", second="{second}"),
+        clauses,
+    )
 
 
-def _beside(first: str, second: str) -> str:
-    return pgettext("two clauses of one sentence", "{first}; {second}", first=first, second=second)
+def _chained(pattern: str, parts: Iterable[str]) -> str:
+    between = pattern.removeprefix("{first}").removesuffix("{second}")
+    return between.join(parts)
+
+
+def bold(text: str) -> str:
+    """Return a text in bold letters, as Markdown."""
+    return f"**{text}**"
 
 
 def known_text(text: str) -> str:

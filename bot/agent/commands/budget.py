@@ -114,7 +114,7 @@ def _everybody(spending: Spending) -> CommandReply:
     for by in BREAKDOWNS:
         lines += ["", _(_BY[by])]
         rows = breakdown(fold, by, day)
-        lines += [f"- {_row(by, row)}" for row in rows[:_MOST_ROWS]] or [f"- {_('nothing yet')}"]
+        lines += [f"- {_row(by, row)}" for row in rows[:_MOST_ROWS]] or ["- " + _("nothing yet")]
         if len(rows) > _MOST_ROWS:
             more = ngettext(
                 "… and {n} more; the site shows all",
@@ -124,7 +124,7 @@ def _everybody(spending: Spending) -> CommandReply:
             lines.append(f"- {more}")
     lines += ["", _("Limits:"), *(f"- {limit_text(one)}" for one in fold.limits.values())]
     if not fold.limits:
-        lines.append(f"- {_('none; `/budget set everyone 5$ day` sets one')}")
+        lines.append("- " + _("none; `/budget set everyone 5$ day` sets one"))
     buttons = [
         Button(
             _("Remove {limit}", limit=limit_text(one))[:60],
@@ -235,7 +235,7 @@ def _unknown_scope(word: str) -> str:
         "I do not know {word}. Say `everyone`, `each`, `here`, a person such as `telegram:42`, or "
         "`role:NAME` with one of: {names}.",
         word=f"`{word[:60]}`",
-        names=joined(ROLES),
+        names=joined(f"`{role}`" for role in ROLES),
     )
 
 

@@ -77,7 +77,7 @@ def link_commands(send: Send) -> list[Command]:
         agreed = arguments.lower().endswith(" yes")
         code = arguments[: -len(" yes")] if agreed else arguments
         if not is_code(code, PAIRING_CODE_LENGTH):
-            return CommandReply(f"{_('That is not a code.')}\n\n{link.usage}")
+            return CommandReply("\n\n".join([_("That is not a code."), link.usage]))
         if agreed:
             return await _claim(code, context, send)
         # The code is looked up only after consent, so that this step does not reveal whether it

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bot.agent.commands.parser import closest_name
 from bot.agent.commands.registry import Command, CommandContext, CommandReply, did_you_mean
-from bot.agent.texts import joined
+from bot.agent.texts import bold, joined
 from bot.bus import Button
 from bot.core.i18n import N_, _, format_money, format_number
 from bot.llm.presets import ModelPresets, Preset
@@ -38,7 +38,7 @@ async def _show(presets: ModelPresets, context: CommandContext) -> CommandReply:
     if len(usable) == 1:
         return CommandReply(_(_ONE_ONLY, line=await _line(usable[0])))
     chosen = _chosen(presets, context)
-    lines = [f"**{_('Models')}**"]
+    lines = [bold(_("Models"))]
     for preset in usable:
         name = f"**{preset.name}**"
         if preset is chosen:

@@ -34,7 +34,7 @@ def pair_command(access_control: AccessControl) -> Command:
         if form == "remove":
             return await _remove(access_control, rest)
         if not is_code(arguments, PAIRING_CODE_LENGTH):
-            return CommandReply(f"{_('That is not a code.')}\n\n{command.usage}")
+            return CommandReply("\n\n".join([_("That is not a code."), command.usage]))
         paired = await access_control.approve(arguments)
         return CommandReply(_(NO_SUCH_CODE) if paired is None else approved_text(paired))
 

@@ -19,7 +19,7 @@ from bot.agent.commands.memory.permissions import OWNER_ONLY_TEXT
 from bot.agent.commands.pagination import paginate, split_page_number, usable_buttons
 from bot.agent.commands.parser import split_form, split_word
 from bot.agent.commands.registry import Command, CommandContext, CommandReply, idempotency_key
-from bot.agent.texts import joined, local_time
+from bot.agent.texts import bold, joined, local_time
 from bot.bus import Button
 from bot.core.clock import format_time
 from bot.core.i18n import N_, _, ngettext
@@ -44,7 +44,7 @@ _HINT = N_("`/reference KEY` shows a whole value, `/reference versions KEY` its 
 
 async def _list(page: int, context: CommandContext) -> CommandReply:
     parts = list(_lists(context))
-    nothing = f"**{_('Reference')}**\n{_(_NOTHING)}"
+    nothing = "\n".join([bold(_("Reference")), _(_NOTHING)])
     text = "\n\n".join([*parts, _(_HINT)]) if parts else nothing
     shown, buttons = paginate(text, page, "/reference page")
     return CommandReply(shown, buttons=buttons)
@@ -57,9 +57,9 @@ def _lists(context: CommandContext) -> Iterator[str]:
         current_references(memory.workspace.compartments),
     )
     if own:
-        yield "\n".join([f"**{_('Reference')}**", *map(_line, own)])
+        yield "\n".join([bold(_("Reference")), *map(_line, own)])
     if everybodys:
-        yield "\n".join([f"**{_('Shared with everyone')}**", *map(_line, everybodys)])
+        yield "\n".join([bold(_("Shared with everyone")), *map(_line, everybodys)])
 
 
 def _line(reference: SharedReference) -> str:
@@ -149,7 +149,7 @@ def _elsewhere(written: WriteResult, *, shared: bool = False) -> str:
         if shared
         else _("Not set: {reason}.", reason=reason)
     )
-    return f"{told} {_('It is on record.')}" if decision.approved else told
+    return " ".join([told, _("It is on record.")]) if decision.approved else told
 
 
 async def _versions(arguments: str, context: CommandContext) -> CommandReply:

@@ -14,7 +14,7 @@ from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.agent.commands.remind import cancel_button, confirmation, set_schedule
 from bot.agent.schedules.history import read_firings
 from bot.agent.schedules.wording import day_and_time, escape_markdown, listed, numbered, when_text
-from bot.agent.texts import capitalized, joined
+from bot.agent.texts import bold, capitalized, joined
 from bot.bus import Button
 from bot.core.errors import ScheduleRefused
 from bot.core.i18n import N_, _, ngettext
@@ -42,7 +42,7 @@ async def _list(page: int, context: CommandContext) -> CommandReply:
         return CommandReply("\n\n".join([_(_NOTHING), *_quiet_note(context)]))
     waiting = sorted(schedules.live.values(), key=lambda one: (one.next is None, one.next or now))
     lines = "\n".join(listed(one, now, schedules.quiet) for one in waiting)
-    head = f"**{_('Schedules')}**"
+    head = bold(_("Schedules"))
     text = "\n\n".join([f"{head}\n{lines}", *_quiet_note(context), _(_HINT)])
     shown, turning = paginate(text, page, "/schedules page")
     mine = [one for one in waiting if _may_change(one, context)]
@@ -106,7 +106,8 @@ async def _done(rest: str, context: CommandContext) -> CommandReply:
     schedule = _own(split_word(rest)[0], context)
     if schedule.recurs and schedule.ended is None:
         when = when_text(schedule, context.schedules.now(), context.fold.schedules.quiet)
-        return CommandReply(f"✔ {_text(schedule)}\n{_('{when}.', when=capitalized(when))}")
+        told = _("{when}.", when=capitalized(when))
+        return CommandReply(f"✔ {_text(schedule)}\n{told}")
     ended = await context.schedules.end(schedule, "done")
     return CommandReply(f"✔ {_text(schedule)}", extra_entries=[ended])
 
@@ -160,7 +161,7 @@ async def _history(rest: str, context: CommandContext) -> CommandReply:
     if not lines:
         return CommandReply(_("Nothing has been due here yet."))
     shown, buttons = paginate(
-        "\n".join([f"**{_('What was due, newest first')}**", *lines]),
+        "\n".join([bold(_("What was due, newest first")), *lines]),
         parse_page_number(rest.removeprefix("page ").strip()),
         "/schedules history page",
     )

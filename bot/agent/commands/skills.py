@@ -105,7 +105,7 @@ async def _answer(
             return await _show(skills, name, page)
         case [name, file]:
             return await _show_file(skills, _newest(await skills.state(), name), file, page)
-    return CommandReply(f"{_('I know these forms:')}\n\n{_forms_text()}")
+    return CommandReply("\n\n".join([_("I know these forms:"), _forms_text()]))
 
 
 def _forms_text() -> str:

@@ -154,7 +154,8 @@ def _with_meant(text: str, firing: Firing, now: datetime) -> str:
         return f"{text} {kept}"
     if firing.status == "sent":
         at = format_time(firing.instant.astimezone(schedule.zone))
-        return f"{text} {_('(for {time})', time=at)}"
+        meant = _("(for {time})", time=at)
+        return f"{text} {meant}"
     when = day_and_time(firing.instant, schedule.zone, now)
     if firing.was_off:
         late = _("I was off at the time: this was for {when}.", when=when)

@@ -108,7 +108,7 @@ def _weekdays(numbers: list[int]) -> str:
 def _describe_cron(expression: str) -> str:
     """Return a cron expression in words; times of given days as the other rules write them."""
     parsed = CronSim(expression, _SOME_YEAR)
-    _minute, _hour, day, month, weekday = parsed.parts
+    _second, _minute, _hour, day, month, weekday = parsed.parts
     if len(parsed.minutes) == len(parsed.hours) == 1:
         at = _time_of(datetime.combine(_SOME_YEAR, time(min(parsed.hours), min(parsed.minutes))))
         if day == month == "*" and (text := _describe_weekdays(parsed, weekday, at)):

@@ -260,7 +260,8 @@ def describe_call_event(entry: TapeEntry) -> str | None:
     if entry.name == TOOL_STARTED:
         return _("Call {number} runs", number=number)
     if entry.name == TOOL_RESULT:
-        return f"{_('Call {number}', number=number)} → {data.get('status')}: {data.get('content')}"
+        call = _("Call {number}", number=number)
+        return f"{call} → {data.get('status')}: {data.get('content')}"
     return None
 
 

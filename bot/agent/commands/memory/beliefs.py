@@ -22,7 +22,7 @@ from bot.agent.commands.memory.pending import drop_facts as drop_pending
 from bot.agent.commands.memory.why import evidence_line, why_fact
 from bot.agent.commands.pagination import paginate, parse_page_number, split_page_number
 from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
-from bot.agent.texts import joined, joined_clauses, local_time
+from bot.agent.texts import bold, joined, joined_clauses, local_time
 from bot.core.clock import format_time
 from bot.core.i18n import N_, _
 from bot.core.reasons import parse_reason
@@ -59,7 +59,7 @@ async def beliefs(page: str, context: CommandContext) -> CommandReply:
     ]
     if not found:
         return CommandReply(_(_NOTHING))
-    lines = [f"**{_('Beliefs')}**", *(_line(belief, context) for belief in found)]
+    lines = [bold(_("Beliefs")), *(_line(belief, context) for belief in found)]
     parts = ["\n".join(lines), _(_HINT)]
     text, buttons = paginate("\n\n".join(parts), parse_page_number(page), "/memory beliefs")
     return CommandReply(text, buttons=buttons)
@@ -156,7 +156,7 @@ def _decision(entry: TapeEntry, context: CommandContext) -> str:
     more = signals_text(went_by) if isinstance(went_by, dict) else ""
     when = local_time(entry.meta.get("ts"), context.zone.timezone)
     who = author_name(by) if by in AUTHOR_NAMES else _("a person asked")
-    reason = f"{parse_reason(found.get('reason')) or _('approved')}"
+    reason = f"{parse_reason(found.get('reason'))}" or _("approved")
     told = joined_clauses([reason, more]) if more else reason
     return _("Decision of {time} ({author}): {reason}.", time=when, author=who, reason=told)
 

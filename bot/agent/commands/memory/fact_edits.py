@@ -124,7 +124,8 @@ def _edited(outcome: BatchOutcome, old: Fact, *, shared: bool) -> str:
     line = fact_line(new, shared=shared)
     if new.admitted != outcome.entry:
         return _("I have that already: {fact}", fact=line)
-    return f"{_('Changed: {fact}', fact=fact_line(old, shared=shared))}\n→ {line}"
+    changed = _("Changed: {fact}", fact=fact_line(old, shared=shared))
+    return f"{changed}\n→ {line}"
 
 
 def _attributed(line: str, fact: Fact) -> str:

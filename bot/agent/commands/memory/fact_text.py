@@ -65,7 +65,7 @@ def fact_line(fact: Fact, *, shared: bool = False) -> str:
 
 def unverified_mark(fact: Fact) -> str:
     """Return a mark for a fact that awaits a judge; empty for others."""
-    return f" {_('(not verified yet)')}" if fact.unverified else ""
+    return " " + _("(not verified yet)") if fact.unverified else ""
 
 
 def escape_markdown(text: str) -> str:

@@ -14,7 +14,7 @@ from bot.agent.commands.memory.fact_text import (
 from bot.agent.commands.pagination import paginate, parse_page_number
 from bot.agent.commands.problem_label import problem_labeller
 from bot.agent.commands.registry import CommandContext, CommandReply
-from bot.agent.texts import plain_day
+from bot.agent.texts import bold, plain_day
 from bot.core.i18n import N_, _, ngettext
 from bot.memory.records.event_names import (
     HISTORY_EVENT,
@@ -42,18 +42,19 @@ async def summary(page: str, context: CommandContext) -> CommandReply:
 def _parts(context: CommandContext) -> Iterator[str]:
     memory, zone = context.memory, context.zone
     own, shared = memory.facts(), memory.workspace.active()
-    yield f"**{_('What I remember')}** ({fact_count_text(len(own))})"
+    yield bold(_("What I remember")) + f" ({fact_count_text(len(own))})"
     subjects = group_by_subject(own)
     for subject, facts in subjects.items():
-        heading = f"**{subject or _('other')}**\n" if len(subjects) > 1 or subject else ""
+        heading = bold(subject or _("other")) + "\n" if len(subjects) > 1 or subject else ""
         yield heading + _lines(facts, context)
     if not own:
         yield _(_NOTHING)
     if shared:
-        yield f"**{_('Shared with everyone')}**\n" + _lines(shared, context, shared=True)
+        yield bold(_("Shared with everyone")) + "\n" + _lines(shared, context, shared=True)
     dailies = zone.read().dailies
     for note in dailies[-_NOTES:][::-1]:
-        yield f"**{_('Notes of {day}', day=plain_day(note.date))}**\n{note.content}"
+        head = bold(_("Notes of {day}", day=plain_day(note.date)))
+        yield f"{head}\n{note.content}"
     if len(dailies) > _NOTES:
         left = len(dailies) - _NOTES
         yield ngettext("and notes of {n} earlier day", "and notes of {n} earlier days", left)

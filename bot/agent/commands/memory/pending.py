@@ -138,7 +138,8 @@ def _decided(decided: ProposalDecision) -> str:
     accepted = _("Accepted: {fact}", fact=fact_line(fact))
     if decided.ended is None:
         return accepted
-    return f"{accepted} {_('(instead of {fact})', fact=fact_line(decided.ended))}"
+    instead = _("(instead of {fact})", fact=fact_line(decided.ended))
+    return f"{accepted} {instead}"
 
 
 async def pause(arguments: str, context: CommandContext) -> CommandReply:  # noqa: ARG001 - a form

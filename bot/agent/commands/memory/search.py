@@ -8,7 +8,7 @@ from bot.agent.commands.memory.fact_text import fact_line, validity_text
 from bot.agent.commands.pagination import paginate, split_page_number, usable_buttons
 from bot.agent.commands.problem_label import problem_labeller
 from bot.agent.commands.registry import CommandContext, CommandReply
-from bot.agent.texts import plain_day
+from bot.agent.texts import bold, plain_day
 from bot.agent.tools.tape import render_hits, search_tape_entries
 from bot.core.i18n import N_, _, format_number
 from bot.memory.gate.memory_validation import memory_lines
@@ -38,18 +38,18 @@ async def search(arguments: str, context: CommandContext) -> CommandReply:
         )
     parts = []
     if facts := _facts(words, context):
-        parts.append("\n".join([f"**{_('Remembered')}**", *facts]))
+        parts.append("\n".join([bold(_("Remembered")), *facts]))
     if notes := _notes(words, context):
-        parts.append("\n".join([f"**{_('Daily notes')}**", *notes]))
+        parts.append("\n".join([bold(_("Daily notes")), *notes]))
     kinds = frozenset({"message", "event"})
     hits = await search_tape_entries(context.tape, SearchQuery(words, kinds=kinds, limit=_SAID))
     if hits:
         told = render_hits(hits, context.zone.timezone, problem_labeller(context.fold))
-        parts.append(f"**{_('Said here')}**\n{told}")
+        parts.append("\n".join([bold(_("Said here")), told]))
     if context.files is not None:
         sections = await context.files.search(context.memory, words, _IN_FILES)
         if sections:
-            parts.append("\n".join([f"**{_('In files')}**", *map(file_line, sections)]))
+            parts.append("\n".join([bold(_("In files")), *map(file_line, sections)]))
     if not parts:
         return CommandReply(_("Nothing found in memory or in this chat."))
     shown = words if len(words) <= _LONGEST_SHOWN else f"{words[:_LONGEST_SHOWN]}…"

@@ -109,7 +109,7 @@ def _told(outcome: BatchOutcome, lost: Iterable[Fact]) -> str:
         )
         for fact in lost
     ]
-    return f"{_('Undone:')}\n{bullet_list(lines)}" if lines else _("Undone.")
+    return "\n".join([_("Undone:"), bullet_list(lines)]) if lines else _("Undone.")
 
 
 def _taken_back(decided: ProposalDecision) -> str:

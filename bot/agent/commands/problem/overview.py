@@ -13,7 +13,7 @@ from bot.agent.commands.pagination import (
 )
 from bot.agent.commands.problem.transitions import find_problem, formatted_name
 from bot.agent.commands.registry import CommandContext, CommandReply
-from bot.agent.texts import joined
+from bot.agent.texts import bold, joined
 from bot.bus import Button
 from bot.core.clock import format_time
 from bot.core.i18n import N_, _, ngettext
@@ -49,7 +49,7 @@ async def list_problems(arguments: str, context: CommandContext) -> CommandReply
     command = f"/problem list{' done' * ended}"
     shown, at = paginate_items(found, parse_page_number(page), _A_PAGE, command)
     lines = [_line(problem, context) for problem in shown]
-    head = f"**{_('Done') if ended else _('Problems')}**"
+    head = bold(_("Done") if ended else _("Problems"))
     text = "\n\n".join(part for part in (head, "\n".join(lines), at.note, _(_HINT)) if part)
     buttons = [] if ended else _buttons(shown)[: _MOST_BUTTONS - len(at.buttons)]
     return CommandReply(text, buttons=(*buttons, *at.buttons))
@@ -117,7 +117,7 @@ async def show(arguments: str, context: CommandContext) -> CommandReply:
     summary = await bus.working_sets.export_summary(problem.problem_id)
     told = _("It has no notes.")
     if summary:
-        told = f"{_('Summary:')}\n{escape_markdown(summary)}"
+        told = "\n".join([_("Summary:"), escape_markdown(summary)])
     text = f"{formatted_name(problem)} ({_state(problem)}). {told}"
     if problem.state == "completed":
         return CommandReply(text)
@@ -130,12 +130,12 @@ def _notes(problem: Problem) -> Iterator[str]:
     if working is None or working.empty:
         summary = problem.summary
         if summary:
-            yield f"{_('Earlier summary:')}\n{escape_markdown(summary)}"
+            yield "\n".join([_("Earlier summary:"), escape_markdown(summary)])
         else:
             yield _("There are no notes yet.")
         yield _(
             "`/problem note KIND TEXT` adds a note; kinds: {kinds}.",
-            kinds=joined(NOTE_KINDS),
+            kinds=joined(f"`{kind}`" for kind in NOTE_KINDS),
         )
         return
     for kind in NOTE_KINDS:
