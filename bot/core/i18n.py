@@ -12,7 +12,8 @@ A constant is marked where it stands, ``NAME = N_("...")``, and translated where
 from __future__ import annotations
 
 import gettext as _gettext
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -97,8 +98,20 @@ def match_language(preferred: Iterable[str]) -> str | None:
     return None
 
 
+def environment_language(environment: Mapping[str, str]) -> str:
+    """Return the language of a terminal by its variables; empty if none is spoken.
+
+    As for other programs, the first variable that is set counts.
+    """
+    names = ("LC_ALL", "LC_MESSAGES", "LANG")
+    locale = next((environment[name] for name in names if environment.get(name)), "")
+    return match_language([locale.partition(".")[0].partition("@")[0]]) or ""
+
+
 def format_number(number: float) -> str:
     """Return a number as the current language writes it."""
+    if _current.get() == _SOURCE and isinstance(number, int):
+        return f"{number:,}"
     from babel.numbers import format_decimal
 
     return format_decimal(number, locale=_current.get())
@@ -109,3 +122,14 @@ def _catalogue(language: str) -> _gettext.NullTranslations:
     if language == _SOURCE:
         return _gettext.NullTranslations()
     return _gettext.translation(_DOMAIN, _FOLDER, [language], fallback=True)
+
+
+def translate_libraries(language: str) -> None:
+    """Have libraries that use the process's ``gettext`` domain, such as ``argparse``, speak a language.
+
+    Their messages are in the same catalogue.
+    """
+    if language != _SOURCE:
+        _gettext.bindtextdomain(_DOMAIN, _FOLDER)
+        _gettext.textdomain(_DOMAIN)
+        os.environ["LANGUAGE"] = language
