@@ -68,7 +68,7 @@ def import_assistant(
 
 async def _run(settings: Settings, started: AssistantImport, dry_run: bool) -> int:
     """Run an import; return the number of refused conversations."""
-    refused = told = 0
+    refused = count = 0
     async with open_tape_store(settings, read_only=dry_run) as store:
         writer = ImportWriter(store, SystemClock(), settings.retention_days, None, dry_run)
         results = started.run(writer)
@@ -76,8 +76,8 @@ async def _run(settings: Settings, started: AssistantImport, dry_run: bool) -> i
             async for result in results:
                 refused += result.status == "refused"
                 if result.status in ("changed", "refused"):
-                    told += 1
-                    _print_result(result, told)
+                    count += 1
+                    _print_result(result, count)
                 if started.conversations % _PROGRESS == 0:
                     told = ngettext("{n} conversation", "{n} conversations", started.conversations)
                     print(f"... {told}", file=sys.stderr, flush=True)

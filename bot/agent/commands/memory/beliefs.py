@@ -21,6 +21,7 @@ from bot.agent.commands.memory.why import evidence_line, why_fact
 from bot.agent.commands.pagination import paginate, parse_page_number, split_page_number
 from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
 from bot.core.clock import format_time
+from bot.core.reasons import reason_text
 from bot.memory.gate.belief_updates import is_current
 from bot.memory.records.compartment_records import EpisodeEntry, SynthesizedPattern
 from bot.memory.records.episodes import entry_of
@@ -72,7 +73,7 @@ def _standing(belief: SynthesizedPattern, context: CommandContext) -> str:
 
 def _reason(belief: SynthesizedPattern, context: CommandContext) -> str:
     """Return the reason for a belief's status; entries of this chat without the tape's name."""
-    return escape_markdown(belief.reason.replace(f"{context.tape.name}#", "#"))
+    return escape_markdown(reason_text(belief.reason).replace(f"{context.tape.name}#", "#"))
 
 
 async def why(arguments: str, context: CommandContext) -> CommandReply:
@@ -131,7 +132,7 @@ def _decision(entry: TapeEntry, context: CommandContext) -> str:
     more = signals_text(went_by) if isinstance(went_by, dict) else ""
     when = format_timestamp(entry.meta.get("ts"), context.zone.timezone)
     who = AUTHOR_NAMES.get(by, "a person asked")
-    reason = str(found.get("reason") or "approved")
+    reason = reason_text(found.get("reason") or {"code": "approved"})
     return f"Decision of {when} ({who}): {reason}{f'; {more}' if more else ''}."
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime, tzinfo
 from typing import Any
 
+from bot.core.reasons import reason_text
 from bot.memory.records.fact import Fact
 from bot.memory.records.proposals import ProposalDecision
 from bot.memory.records.transcript import format_timestamp
@@ -113,7 +114,7 @@ def signals_text(found: Mapping[str, Any], *, erased: bool = False) -> str:
     if isinstance(radius, str):
         whom = "everyone" if radius == "severe" else "only this memory"
         parts.append(f"a mistake would affect {whom}")
-    if isinstance(judged := found.get("judge"), str):
+    if judged := reason_text(found.get("judge")):
         parts.append(judged)
     return ", ".join(parts)
 

@@ -22,6 +22,7 @@ from bot.agent.commands.registry import (
     person_batch,
 )
 from bot.bus import Button
+from bot.core.reasons import reason_text
 from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.imports import assistant_of
 from bot.memory.records.proposals import (
@@ -126,7 +127,8 @@ async def _decide(op: ProposalOperation, arguments: str, context: CommandContext
 def _decided(decided: ProposalDecision) -> str:
     fact = decided.fact
     if decided.verdict != "approved" or fact is None:
-        return f"{decided.reason[:1].upper()}{decided.reason[1:]}"
+        why = reason_text(decided.reason)
+        return f"{why[:1].upper()}{why[1:]}"
     if fact.status == "dropped":
         return f"Dropped: {fact_line(fact)}"
     closed = decided.ended

@@ -13,6 +13,7 @@ from bot.agent.commands.memory.fact_text import bullet_list, fact_count_text, fa
 from bot.agent.commands.parser import split_form
 from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
 from bot.bus import Button
+from bot.core.reasons import reason_text
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_undo import inverse_proposals, undone_batch_id
 from bot.memory.records.proposals import BatchOutcome, ProposalBatch, ProposalDecision
@@ -109,7 +110,7 @@ def _told(outcome: BatchOutcome, lost: Iterable[Fact]) -> str:
 def _taken_back(decided: ProposalDecision) -> str:
     fact = decided.fact
     if fact is None:
-        return decided.reason
+        return reason_text(decided.reason)
     if decided.proposal.op == "retire":
         return f"removed: {fact_line(fact)}"
     if decided.proposal.op == "weaken":

@@ -25,6 +25,7 @@ from bot.agent.commands.memory.permissions import is_other_person
 from bot.agent.commands.message_links import message_url
 from bot.agent.commands.pagination import paginate, split_page_number
 from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.core.reasons import reason_text
 from bot.memory.gate.fact_similarity import fact_comparison_key
 from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.proposals import find_fact_decision
@@ -96,7 +97,7 @@ class _Told:
         decided = find_fact_decision(entry, self._fact.id) if entry is not None else None
         if entry is None or decided is None:
             return ""
-        return f"Judged {self._dated(entry)}: {decided.reason.removesuffix('.')}."
+        return f"Judged {self._dated(entry)}: {reason_text(decided.reason).removesuffix('.')}."
 
     def _may_see(self) -> bool:
         asker = self._context.author
@@ -139,7 +140,7 @@ class _Told:
             return "all memory was cleared"
         decided = find_fact_decision(entry, self._fact.id)
         reason = decided.reason if decided is not None else self._fact.status
-        return "" if reason == "ended" else reason
+        return "" if reason == "ended" else reason_text(reason)
 
     def _dated(self, entry: TapeEntry) -> str:
         when = format_timestamp(entry.meta.get("ts"), self._timezone)
