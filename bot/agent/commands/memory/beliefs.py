@@ -25,7 +25,7 @@ from bot.agent.commands.registry import CommandContext, CommandReply, idempotenc
 from bot.agent.texts import bold, joined, joined_clauses, local_time
 from bot.core.clock import format_time
 from bot.core.i18n import N_, _
-from bot.core.reasons import parse_reason
+from bot.core.reasons import reason_text
 from bot.memory.gate.belief_updates import is_current
 from bot.memory.records.compartment_records import EpisodeEntry, SynthesizedPattern
 from bot.memory.records.episodes import entry_of
@@ -156,7 +156,7 @@ def _decision(entry: TapeEntry, context: CommandContext) -> str:
     more = signals_text(went_by) if isinstance(went_by, dict) else ""
     when = local_time(entry.meta.get("ts"), context.zone.timezone)
     who = author_name(by) if by in AUTHOR_NAMES else _("a person asked")
-    reason = f"{parse_reason(found.get('reason'))}" or _("approved")
+    reason = reason_text(found.get("reason") or {"code": "approved"})
     told = joined_clauses([reason, more]) if more else reason
     return _("Decision of {time} ({author}): {reason}.", time=when, author=who, reason=told)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from bot.agent.texts import decimal_text, joined, joined_clauses, local_time
 from bot.core.i18n import N_, _, ngettext
+from bot.core.reasons import reason_text
 from bot.memory.records.fact import Fact
 from bot.memory.records.proposals import ProposalDecision
 
@@ -161,8 +162,8 @@ def signals_text(found: Mapping[str, Any], *, erased: bool = False) -> str:
         parts.append(_("a mistake would affect everyone"))
     elif isinstance(radius, str):
         parts.append(_("a mistake would affect only this memory"))
-    if isinstance(judged := found.get("judge"), str):
-        parts.append(f"{judged}")
+    if judged := reason_text(found.get("judge")):
+        parts.append(judged)
     return joined(parts)
 
 
