@@ -65,7 +65,7 @@ def parse_header(text: str, folder: str | None = None) -> SkillHeader:
         _tools(fields, problems),
     )
     if problems:
-        raise SkillRefused(_("SKILL.md: {problems}", names=joined_clauses(problems)))
+        raise SkillRefused(_("SKILL.md: {problems}", problems=joined_clauses(problems)))
     return header
 
 

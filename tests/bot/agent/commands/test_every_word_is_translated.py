@@ -76,13 +76,10 @@ COMMANDS = (
     /memory clear
     /memory forget
     /memory forget 99
-    /memory forget nowhere
-    /memory forget letters
     /memory forget w1
     /problem
     /problem nothing
     /problem new
-    /problem new Taxes
     /problem new Taxes
     /problem
     /problem show
@@ -111,7 +108,6 @@ COMMANDS = (
     /reference set
     /reference set deadline Friday
     /reference set deadline Friday noon
-    /reference deadline
     /reference versions deadline
     /reference versions nowhere
     /reference rollback deadline
