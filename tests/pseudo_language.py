@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+import pytest
 from babel.messages.catalog import Catalog
 from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
 from babel.messages.mofile import write_mo
+
+from bot.core import i18n
 
 LANGUAGE = "ja"
 """The language in whose place it stands: CLDR writes no dates or lists of it in Latin letters."""
@@ -29,8 +32,8 @@ def pseudo(message: str) -> str:
     return "".join(part if at % 2 else part.translate(_FULLWIDTH) for at, part in enumerate(parts))
 
 
-def write_catalogue(folder: Path) -> None:
-    """Write the compiled catalogue of all messages of the program below a folder."""
+def write_catalogue(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write the compiled catalogue of all messages below a folder, and have the program read it."""
     catalogue = Catalog(locale=LANGUAGE)
     for message, context in _messages():
         made = tuple(map(pseudo, message)) if isinstance(message, tuple) else pseudo(message)
@@ -40,6 +43,8 @@ def write_catalogue(folder: Path) -> None:
     target.parent.mkdir(parents=True)
     with target.open("wb") as file:
         write_mo(file, catalogue)
+    monkeypatch.setattr(i18n, "_FOLDER", folder)
+    monkeypatch.setattr(i18n, "_catalogue", cache(i18n._catalogue.__wrapped__))
 
 
 @cache
@@ -49,7 +54,7 @@ def _messages() -> tuple[tuple[str | tuple[str, ...], str | None], ...]:
     return tuple((message, context) for _, _, message, _, context in found)
 
 
-def untranslated_words(text: str, said: Iterator[str] | tuple[str, ...] = ()) -> list[str]:
+def untranslated_words(text: str, said: Sequence[str] = ()) -> list[str]:
     """Return the words of a reply that are English: neither code nor what people said.
 
     Args:

@@ -1,11 +1,7 @@
 """Every word that a command says is in the language of whoever gave it."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-import pytest
-
-from bot.core import i18n
 from bot.testing.fake_channel import ADA
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel
@@ -203,19 +199,10 @@ COMMANDS = (
 ).splitlines()
 
 
-@pytest.fixture
-def pseudo_language(tmp_path_factory, monkeypatch) -> Iterator[None]:
-    """Have the catalogue of the pseudo-language stand for a language's own."""
-    folder = tmp_path_factory.mktemp("locale")
-    write_catalogue(folder)
-    monkeypatch.setattr(i18n, "_FOLDER", folder)
-    i18n._catalogue.cache_clear()
-    yield
-    i18n._catalogue.cache_clear()
-
-
-@pytest.mark.usefixtures("pseudo_language")
-async def test_every_word_that_a_command_says_is_in_the_chosen_language(tmp_path):
+async def test_every_word_that_a_command_says_is_in_the_chosen_language(
+    tmp_path, tmp_path_factory, monkeypatch
+):
+    write_catalogue(tmp_path_factory.mktemp("locale"), monkeypatch)
     english = []
     async with session_host(tmp_path, ScriptedModel([]), metered=True, files_mb=1) as host:
         for line in COMMANDS:
