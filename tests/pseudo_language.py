@@ -54,6 +54,11 @@ def _messages() -> tuple[tuple[str | tuple[str, ...], str | None], ...]:
     return tuple((message, context) for _, _, message, _, context in found)
 
 
+def is_fullwidth(letter: str) -> bool:
+    """Return whether a letter is one of the pseudo-language."""
+    return ord(letter) in _FULLWIDTH.values()
+
+
 def untranslated_words(text: str, said: Sequence[str] = ()) -> list[str]:
     """Return the words of a reply that are English: neither code nor what people said.
 

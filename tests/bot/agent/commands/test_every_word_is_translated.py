@@ -2,12 +2,16 @@
 
 from dataclasses import replace
 
+from acting import fetching_tool, obeying, writing_tool
+
+from bot.bus import Sender
 from bot.testing.fake_channel import ADA
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel
-from tests.pseudo_language import LANGUAGE, untranslated_words, write_catalogue
+from tests.pseudo_language import LANGUAGE, is_fullwidth, untranslated_words, write_catalogue
 
 READER = replace(ADA, language=LANGUAGE)
+BOB = Sender("9", "Bob", language=LANGUAGE)
 SAID = (
     *(
         "I prefer green tea",
@@ -217,3 +221,45 @@ async def test_every_word_that_a_command_says_is_in_the_chosen_language(
                 if (words := untranslated_words(text, said))
             ]
     assert not english, "\n".join(english)
+
+
+async def test_a_call_is_asked_about_in_the_persons_language_and_told_to_the_model_in_english(
+    tmp_path, tmp_path_factory, monkeypatch
+):
+    write_catalogue(tmp_path_factory.mktemp("locale"), monkeypatch)
+    model = ScriptedModel(obeying(("page_read", "x"), ("memory_save", "x")))
+    tools = [writing_tool(tmp_path / "acts.txt"), fetching_tool("write tea")]
+    english = []
+    async with session_host(tmp_path, model, tools=tools) as host:
+        for command in ("write tea", "/approvals", "/why 1", "/deny 1", "/deny 1", "/why 1"):
+            reply = await host.channel.ask(command, sender=READER)
+            labels = [one.label for one in host.channel.answers[-1].buttons]
+            said = ("I see.", "line", "tea")
+            english += [
+                f"{command}: {text}" for text in (reply, *labels) if untranslated_words(text, said)
+            ]
+    assert not english, "\n".join(english)
+    read = str(model.requests)
+    assert "Not run yet: call 1 waits for the user's yes" in read
+    assert not any(map(is_fullwidth, read))
+
+
+async def test_who_may_not_do_something_is_told_so_in_their_language(
+    tmp_path, tmp_path_factory, monkeypatch
+):
+    write_catalogue(tmp_path_factory.mktemp("locale"), monkeypatch)
+    async with session_host(tmp_path, ScriptedModel([]), metered=True) as host:
+        await host.channel.ask("/memory add I prefer green tea", sender=READER)
+        for command in (
+            *("/memory clear", "/memory export", "/memory edit 1 Friday", "/memory share 1"),
+            *(
+                "/problem new Taxes",
+                "/schedules quiet off",
+                "/budget all",
+                "/budget set each 1$ day",
+            ),
+            *("/skills", "/reference share x", "/reference set deadline Friday"),
+        ):
+            sent = await host.channel.send(command, sender=BOB, private=False, role="member")
+            reply = await host.channel.wait_for_answer(sent)
+            assert not untranslated_words(reply, (*SAID, "Bob")), reply
