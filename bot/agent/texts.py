@@ -35,15 +35,13 @@ def readers_language() -> Iterator[None]:
 
 def joined(items: Iterable[str]) -> str:
     """Return items as a list on one line."""
-    return _chained(
-        pgettext("items of a list", "{first}, {second}", first="{first}", second="{second}"), items
-    )
+    return _chained(pgettext("items of a list", "{first}, {second}"), items)
 
 
 def joined_clauses(clauses: Iterable[str]) -> str:
     """Return clauses as parts of one sentence."""
     return _chained(
-        pgettext("clauses of a sentence", "{first}; {second}", first="{first}", second="{second}"),
+        pgettext("clauses of a sentence", "{first}; {second}"),
         clauses,
     )
 
@@ -60,8 +58,8 @@ def bold(text: str) -> str:
 
 def known_text(text: str) -> str:
     """Return a text that was recorded, such as a note on a file: translated if it is the program's own."""
-    # What is in braces would be taken for the name of a value.
-    return _(text.replace("{", "{{").replace("}", "}}")) if text else ""
+    # The catalogue's header is the translation of an empty message.
+    return _(text) if text else ""
 
 
 def capitalized(text: str) -> str:
