@@ -8,7 +8,7 @@ from bot.bus import Sender
 from bot.testing.fake_channel import ADA
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel
-from tests.pseudo_language import LANGUAGE, is_fullwidth, untranslated_words, write_catalogue
+from tests.fullwidth_language import LANGUAGE, is_fullwidth, untranslated_words, write_catalogue
 
 READER = replace(ADA, language=LANGUAGE)
 BOB = Sender("9", "Bob", language=LANGUAGE)

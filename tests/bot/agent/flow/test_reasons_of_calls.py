@@ -11,7 +11,7 @@ from bot.core.i18n import use_language
 from bot.core.reasons import Reason
 from bot.memory.records.argument_labels import ArgumentLabel, Origin
 from bot.memory.records.pending_calls import PendingCall, parse_pending, pending_entry
-from tests.pseudo_language import LANGUAGE, untranslated_words, write_catalogue
+from tests.fullwidth_language import LANGUAGE, untranslated_words, write_catalogue
 
 LABEL = ArgumentLabel("to", "recipient", Origin.OUTSIDE, entry=7)
 CALL = PendingCall(
