@@ -12,6 +12,7 @@ A constant is marked where it stands, ``NAME = N_("...")``, and translated where
 from __future__ import annotations
 
 import gettext as _gettext
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -223,3 +224,14 @@ def _catalogue(language: str) -> _gettext.NullTranslations:
     if language == _SOURCE:
         return _gettext.NullTranslations()
     return _gettext.translation(_DOMAIN, _FOLDER, [language], fallback=True)
+
+
+def translate_libraries(language: str) -> None:
+    """Have libraries that use the process's ``gettext`` domain, such as ``argparse``, speak a language.
+
+    Their messages are in the same catalogue.
+    """
+    if language != _SOURCE:
+        _gettext.bindtextdomain(_DOMAIN, _FOLDER)
+        _gettext.textdomain(_DOMAIN)
+        os.environ["LANGUAGE"] = language

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
-from bot.agent.spending.texts import ROLES
+from bot.agent.spending.texts import role_text
 from bot.inspector.dependencies import Member, WebContextDep
 from bot.inspector.pages.statistics import count, dollars
 from bot.inspector.plots import Plot, Series
@@ -65,7 +65,7 @@ def money(amount: SpentAmount) -> str:
 
 
 def _role(name: str) -> str:
-    return ROLES.get(name, name)
+    return role_text(name).strip("`")
 
 
 def _plots(days: Sequence[SpentDay]) -> list[Plot]:

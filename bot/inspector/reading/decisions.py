@@ -12,6 +12,7 @@ from pydantic import Field
 from bot.agent.commands.memory.fact_text import AUTHOR_NAMES
 from bot.agent.commands.message_links import message_url
 from bot.core.errors import TapeNotFound
+from bot.core.reasons import reason_text
 from bot.inspector.reading import ReadModel
 from bot.memory.records.fact import Evidence, EvidenceOrigin, Fact
 from bot.memory.records.fact_fold import FACTS_EVENT
@@ -209,7 +210,9 @@ async def reasons_of(scope: TapeService, facts: Sequence[Fact]) -> dict[int, str
         entry = await _record(scope, at)
         for decided in parse_outcome(entry).decisions if entry is not None else ():
             concerned = (decided.fact, decided.ended)
-            told |= {(at, fact.id): decided.reason for fact in concerned if fact is not None}
+            told |= {
+                (at, fact.id): reason_text(decided.reason) for fact in concerned if fact is not None
+            }
     keys = {fact.id: (fact.admitted, fact.id) for fact in facts}
     return {number: told[key] for number, key in keys.items() if key in told}
 
@@ -272,7 +275,7 @@ def _view(
         asker=who,
         operation=decided.proposal.op,
         verdict=decided.verdict,
-        reason=decided.reason,
+        reason=reason_text(decided.reason),
         signals=signals(decided.signals),
         went=_went(decided, fact),
         text=decided.proposal.text,
@@ -297,6 +300,7 @@ def signals(found: Mapping[str, Any]) -> list[Signal]:
 
 
 def _signal(name: str, value: object) -> Signal:
+    value = reason_text(value) if name == "judge" else value
     meaning = _MEANINGS.get(name, {}).get(value, "") if isinstance(value, str) else ""
     if name == "source_quality" and isinstance(value, int | float):
         meaning = "a person's own words support it" if value >= 0.9 else "its source is weak"

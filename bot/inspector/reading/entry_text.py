@@ -13,6 +13,7 @@ from typing import Any
 from bot.agent.schedules.wording import event_text
 from bot.agent.subtask import TASK_RUN
 from bot.core.clock import format_time
+from bot.core.reasons import reason_text
 from bot.inspector.reading.categories import category
 from bot.memory.erasure.erasure_plan import FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT
 from bot.memory.records.attachments import attachments_in
@@ -155,7 +156,11 @@ def decisions(entry: TapeEntry) -> list[str]:
         return []
     return [
         f"{one.get('op')}: {one.get('text') or ERASED} - {one.get('verdict')}"
-        + (f" ({one['reason']})" if one.get("reason") not in (None, "", one.get("verdict")) else "")
+        + (
+            f" ({why})"
+            if (why := reason_text(one.get("reason"))) not in ("", one.get("verdict"))
+            else ""
+        )
         for one in _listed(entry.data.get("ops"))
     ]
 
