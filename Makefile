@@ -77,7 +77,7 @@ attacks: $(VENV)/.dev ## Run AgentDojo, and write its table into docs/security.m
 
 CATALOGUES := bot/core/locale
 translations: $(VENV)/.dev ## Extract the messages, update the languages' catalogues and compile them
-	@$(BIN)/pybabel --quiet extract -F pyproject.toml -k _ -k N_ --no-location --sort-output --project tapebot \
+	@$(BIN)/pybabel --quiet extract -F pyproject.toml -k _ -k N_ -k html_ -k nhtml_:1,2 --no-location --sort-output --project tapebot \
 	  -o $(CATALOGUES)/tapebot.pot bot channels
 	@$(BIN)/pybabel --quiet update -D tapebot -i $(CATALOGUES)/tapebot.pot -d $(CATALOGUES) \
 	  --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from bot.bus import Button, WebUser
+from bot.core.i18n import _
 from channels.base import MenuCommand
 from channels.text import clean_text
 
@@ -169,8 +170,8 @@ def welcome_frame(
         "commands": [
             {
                 "name": menu_command.name,
-                "summary": menu_command.summary,
-                "forms": [list(form) for form in menu_command.forms],
+                "summary": _(menu_command.summary),
+                "forms": [[form, _(line)] for form, line in menu_command.forms],
             }
             for menu_command in commands
         ],

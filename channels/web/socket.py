@@ -15,6 +15,7 @@ from starlette.requests import HTTPConnection
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from bot.bus import WebBackend, WebUser
+from bot.core.i18n import N_, _
 from channels.base import MenuCommand
 from channels.web.conversation import ConversationRegistry, PagePosition, PageQueue, WebConversation
 from channels.web.frames import InvalidFrame, OlderFrame, encode, read_frame, welcome_frame
@@ -35,7 +36,7 @@ SEND_TIMEOUT_SECONDS = 60.0
 """Seconds that sending one frame may take; a page that is gone would block it forever."""
 
 _CLOSE_SECONDS = 2.0
-_LOGGED_OUT = "You are no longer logged in. Log in to continue."
+_LOGGED_OUT = N_("You are no longer logged in. Log in to continue.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +85,14 @@ class SocketServer:
             return
         user = await self._context.site.user(socket)
         if user is None:
-            await socket.close(NOT_LOGGED_IN, "you are not logged in")
+            await socket.close(NOT_LOGGED_IN, _close_reason(_("you are not logged in")))
             return
         with self._counted(user.id) as fits:
             if not fits:
-                await socket.close(TOO_MANY, f"{MAX_PAGES_PER_USER} pages are open already")
+                await socket.close(
+                    TOO_MANY,
+                    _close_reason(_("{number} pages are open already", number=MAX_PAGES_PER_USER)),
+                )
                 return
             page = PageQueue()
             with (
@@ -185,7 +189,7 @@ class PageConnection:
             self._user = user
             return True
         with anyio.move_on_after(_CLOSE_SECONDS):
-            await self._socket.send_text(encode({"type": "ended", "text": _LOGGED_OUT}))
+            await self._socket.send_text(encode({"type": "ended", "text": _(_LOGGED_OUT)}))
         return False
 
     async def _listen(self) -> int:
@@ -230,6 +234,11 @@ def is_same_origin(connection: HTTPConnection) -> bool:
     except ValueError:
         return False
     return place.lower() == connection.headers.get("host", "").lower()
+
+
+def _close_reason(text: str) -> str:
+    """Return a text that fits into a close frame, which holds 123 bytes of it."""
+    return text.encode()[:123].decode(errors="ignore")
 
 
 async def _close(socket: WebSocket, code: int) -> None:
