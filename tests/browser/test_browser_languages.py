@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from bracketed_language import UNMARKED, speak
 from browser_checks import WITHIN, OpenPage, Watch, check_page, settled, shot
 from playwright.async_api import Browser, Locator, Page, expect
-from pseudo_language import UNMARKED, speak
 from sampling import some
 from web_rig import Rig
 

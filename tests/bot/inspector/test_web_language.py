@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 import pytest
+from bracketed_language import marked, speak
 from fastapi import APIRouter
-from pseudo_language import marked, speak
 from web_rig import Rig, open_web
 
 from bot.core.errors import TapeError
