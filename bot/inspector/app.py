@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from functools import cache
+import logging
+from functools import cache, partial
 from importlib.metadata import version
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from pydantic import BaseModel, Field
+from starlette.requests import HTTPConnection
 
+from bot.bus import WEB_CHANNEL
+from bot.core.errors import TapebotError
 from bot.core.http.errors import add_error_handlers
-from bot.inspector.access.middleware import SecurityMiddleware
+from bot.core.http.tokens import bearer_token
+from bot.inspector.access.middleware import CLIENTS, SecurityMiddleware
 from bot.inspector.api import commands
 from bot.inspector.api import conversations as conversations_api
 from bot.inspector.api import mcp as mcp_api
@@ -18,10 +23,13 @@ from bot.inspector.api import memory as memory_api
 from bot.inspector.api import spending as spending_api
 from bot.inspector.dependencies import Member, WebContext
 from bot.inspector.errors import AsciiJSONResponse, error_response, http_error
-from bot.inspector.pages import budget, conversations, login, mcp, memory, statistics
+from bot.inspector.language import LanguageMiddleware, accepted_language
+from bot.inspector.pages import budget, conversations, language, login, mcp, memory, statistics
 from bot.inspector.parameters import API
 from bot.inspector.rendering import STATIC
 from bot.inspector.server import CachedStaticFiles
+
+logger = logging.getLogger(__name__)
 
 _ABOUT = """\
 Conversations and memory of tapebot. Every route takes the cookie of a login, or a
@@ -86,8 +94,26 @@ def build_app(web: WebContext, chat: APIRouter) -> FastAPI:
     app.router.routes.extend(_routes().routes)
     app.include_router(chat, include_in_schema=False)
     app.mount("/static", CachedStaticFiles(directory=STATIC), name="static")
+    app.add_middleware(LanguageMiddleware, decide=partial(_language, web))
     app.add_middleware(SecurityMiddleware, url=web.url)
     return app
+
+
+async def _language(web: WebContext, connection: HTTPConnection) -> str:
+    """Return the language of a request or WebSocket; programs read English."""
+    if connection.scope["path"].startswith(CLIENTS) or bearer_token(connection.headers) is not None:
+        return "en"
+    asked = accepted_language(connection.headers.get("accept-language", "")) or web.language
+    secret = web.logins.origin.login_cookie(connection)
+    if web.languages is None or secret is None:
+        return asked
+    try:
+        login = await web.logins.login_store.login(secret)
+        chosen = login and await web.languages.language_of(f"{WEB_CHANNEL}:{login.visitor}")
+    except TapebotError as error:
+        logger.warning("the language that a person chose cannot be read: %s", error)
+        return asked
+    return chosen or asked
 
 
 @cache
@@ -96,7 +122,7 @@ def _routes() -> APIRouter:
     every = APIRouter(default_response_class=AsciiJSONResponse)
     for part in (conversations_api, memory_api, spending_api, mcp_api, commands):
         every.include_router(part.router, responses=ERROR_RESPONSES)
-    for page in (login, conversations, memory, statistics, budget, mcp):
+    for page in (login, language, conversations, memory, statistics, budget, mcp):
         every.include_router(page.router)
     every.include_router(_document())
     return every

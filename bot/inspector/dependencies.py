@@ -13,6 +13,8 @@ from bot.agent.agent import Agent
 from bot.agent.commands.registry import CommandRegistry
 from bot.bus import RemoteCommands, Transcript, WebUser
 from bot.core.errors import HttpError
+from bot.core.i18n import _
+from bot.inspector.language import LanguageChoices
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.tape.store import TapeStore
 
@@ -39,6 +41,8 @@ class WebContext:
         view_tokens: The most tokens in a turn's view.
         url: The site's public URL, without a trailing slash.
         mcp: The MCP servers; None if none is configured.
+        language: The language of those who state none.
+        languages: The languages that people chose; None where they cannot choose.
     """
 
     store: TapeStore
@@ -54,6 +58,8 @@ class WebContext:
     view_tokens: int
     url: str
     mcp: McpClient | None = None
+    language: str = "en"
+    languages: LanguageChoices | None = None
 
 
 def _web(request: Request) -> WebContext:
@@ -83,7 +89,7 @@ async def require_owner(visitor: Annotated[WebUser, Depends(require_member)]) ->
         HttpError: 403 if they do not.
     """
     if visitor.role != "owner":
-        raise HttpError(403, "owners_only", "only an owner of the bot may see this")
+        raise HttpError(403, "owners_only", _("only an owner of the bot may see this"))
     return visitor
 
 

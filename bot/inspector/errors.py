@@ -20,6 +20,7 @@ from bot.core.errors import (
     VersionConflict,
 )
 from bot.core.http.errors import error_body
+from bot.core.i18n import _
 
 _STATUSES: tuple[tuple[type[TapebotError], int, str], ...] = (
     (TapeNotFound, 404, "not_found"),
@@ -29,6 +30,9 @@ _STATUSES: tuple[tuple[type[TapebotError], int, str], ...] = (
     (VersionConflict, 409, "conflict"),
     (SessionFull, 429, "full"),
 )
+
+
+_NO_TAPE = "there is no tape "
 
 
 class AsciiJSONResponse(JSONResponse):
@@ -43,8 +47,16 @@ def http_error(error: TapebotError) -> HttpError:
     """Return the HTTP error of an error of the program."""
     for kind, status, code in _STATUSES:
         if isinstance(error, kind):
-            return HttpError(status, code, str(error))
+            return HttpError(status, code, _detail(error))
     return HttpError(503, "unavailable", str(error))
+
+
+def _detail(error: TapebotError) -> str:
+    """Return an error's text; stores, which may be on other machines, tell of a missing tape in English."""
+    text = str(error)
+    if isinstance(error, TapeNotFound) and text.startswith(_NO_TAPE):
+        return _("there is no tape {tape}", tape=text.removeprefix(_NO_TAPE))
+    return text
 
 
 def _openai_body(refusal: HttpError) -> dict[str, Any]:

@@ -17,6 +17,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markdown_it import MarkdownIt
 
 from bot.bus import WebUser
+from bot.core.i18n import N_, _, current_language, format_number, ngettext, pgettext
+from bot.inspector import labels
+from bot.inspector.language import (
+    direction,
+    fixed,
+    html_,
+    money,
+    nhtml_,
+    script_address,
+)
 
 STATIC = Path(__file__).parent / "static"
 
@@ -103,7 +113,22 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["asset"] = asset
+    environment.globals |= {
+        "asset": asset,
+        "labels": labels,
+        "_": _,
+        "N_": N_,
+        "ngettext": ngettext,
+        "pgettext": pgettext,
+        "html_": html_,
+        "nhtml_": nhtml_,
+        "language": current_language,
+        "direction": direction,
+        "script_address": script_address,
+        "format_number": format_number,
+        "fixed": fixed,
+        "money": money,
+    }
     return environment
 
 

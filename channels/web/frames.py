@@ -174,7 +174,7 @@ def welcome_frame(
             {
                 "name": menu_command.name,
                 "summary": _(menu_command.summary),
-                "forms": [list(form) for form in menu_command.forms],
+                "forms": [[form, _(line)] for form, line in menu_command.forms],
             }
             for menu_command in commands
         ],

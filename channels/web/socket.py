@@ -85,13 +85,14 @@ class SocketServer:
             return
         user = await self._context.site.user(socket)
         if user is None:
-            await socket.close(NOT_LOGGED_IN, "you are not logged in")  # for programs
+            await socket.close(NOT_LOGGED_IN, _close_reason(_("you are not logged in")))
             return
         with self._counted(user.id) as fits:
             if not fits:
                 await socket.close(
-                    TOO_MANY, f"{MAX_PAGES_PER_USER} pages are open already"
-                )  # for programs
+                    TOO_MANY,
+                    _close_reason(_("{number} pages are open already", number=MAX_PAGES_PER_USER)),
+                )
                 return
             page = PageQueue()
             with (
@@ -233,6 +234,11 @@ def is_same_origin(connection: HTTPConnection) -> bool:
     except ValueError:
         return False
     return place.lower() == connection.headers.get("host", "").lower()
+
+
+def _close_reason(text: str) -> str:
+    """Return a text that fits into a close frame, which holds 123 bytes of it."""
+    return text.encode()[:123].decode(errors="ignore")
 
 
 async def _close(socket: WebSocket, code: int) -> None:

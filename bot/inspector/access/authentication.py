@@ -16,7 +16,7 @@ from bot.bus import AccessRequest, Authorizer, Role, Sender, WebUser
 from bot.core.clock import Clock
 from bot.core.errors import HttpError, TapebotError
 from bot.core.http.tokens import bearer_token
-from bot.core.i18n import accepted_languages
+from bot.core.i18n import N_, _, accepted_languages
 from bot.inspector.access.identities import LOCAL, channel_address
 from bot.inspector.access.login_fold import Login
 from bot.inspector.access.login_store import LoginStore
@@ -32,9 +32,13 @@ logger = logging.getLogger(__name__)
 
 _DAY = timedelta(days=1)
 
-_NOBODY = "you are not logged in; log in at /login, or send a token: Authorization: Bearer TOKEN"
-_WRONG_TOKEN = "this token is not valid; tapebot web tokens lists the valid ones"  # noqa: S105 (text)
-_FORGED = "this request does not come from a page of this site; open the page again and retry there"
+_NOBODY = N_(
+    "you are not logged in; log in at /login, or send a token: Authorization: Bearer TOKEN"
+)
+_WRONG_TOKEN = N_("this token is not valid; tapebot web tokens lists the valid ones")
+_FORGED = N_(
+    "this request does not come from a page of this site; open the page again and retry there"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +93,13 @@ class Authenticator:
         if caller is None:
             by_token = bearer_token(connection.headers) is not None
             headers = {"WWW-Authenticate": "Bearer"}
-            raise HttpError(401, "not_logged_in", _WRONG_TOKEN if by_token else _NOBODY, headers)
+            raise HttpError(401, "not_logged_in", _(_WRONG_TOKEN if by_token else _NOBODY), headers)
         if await self._forged(connection, caller):
-            raise HttpError(403, "forged", _FORGED)
+            raise HttpError(403, "forged", _(_FORGED))
         changes = connection.scope.get("method", "GET") not in SAFE_METHODS
         wait = self._rates.take(caller.visitor.id, self._clock.monotonic(), changes=changes)
         if wait:
-            raise too_many("too many requests within a minute", wait)
+            raise too_many(_("too many requests within a minute"), wait)
         connection.state.csrf = caller.csrf or ""
         return caller.visitor
 
@@ -164,4 +168,9 @@ def too_many(text: str, wait: float) -> HttpError:
     """Return a 429 error with ``Retry-After``; ``wait`` is in seconds."""
     seconds = max(1, ceil(wait))
     headers = {"Retry-After": str(seconds)}
-    return HttpError(429, "too_many", f"{text}; try again in {seconds} s", headers)
+    return HttpError(
+        429,
+        "too_many",
+        _("{reason}; try again in {seconds} s", reason=text, seconds=seconds),
+        headers,
+    )

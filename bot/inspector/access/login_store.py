@@ -16,6 +16,7 @@ from bot.bus.access.access_list import safe_name
 from bot.core.clock import Clock
 from bot.core.errors import HttpError, TapeNotFound
 from bot.core.http.tokens import new_token, token_digest
+from bot.core.i18n import _
 from bot.inspector.access.login_fold import (
     LOGIN_ENDED,
     LOGIN_OFFERED,
@@ -170,17 +171,21 @@ class LoginStore:
         """
         name = name.strip()
         if not _TOKEN_NAME.fullmatch(name):
-            raise HttpError(422, "wrong_name", "a token's name is 1 to 64 letters and digits")
+            raise HttpError(422, "wrong_name", _("a token's name is 1 to 64 letters and digits"))
         secret = new_token(_TOKEN)
         told = {"name": name, "digest": token_digest(secret), "as": visitor}
 
         def compose() -> tuple[list[TapeEntry], None]:
             if name in self.fold.tokens:
-                detail = f"there is already a token {name}; end it, or choose another name"
+                detail = _(
+                    "there is already a token {name}; end it, or choose another name", name=name
+                )
                 raise HttpError(422, "taken", detail)
             if len(self.fold.tokens) >= MOST_TOKENS:
                 raise HttpError(
-                    409, "full", f"there are {MOST_TOKENS} tokens already; end some first"
+                    409,
+                    "full",
+                    _("there are {number} tokens already; end some first", number=MOST_TOKENS),
                 )
             return [login_entry(TOKEN_MADE, self._clock.now(), **told)], None
 

@@ -20,6 +20,7 @@ from bot.bus.access.codes import CLAIM_CODE_LENGTH, is_code, new_code
 from bot.core.clock import Clock
 from bot.core.errors import HttpError, TapebotError
 from bot.core.http.tokens import new_token, token_digest
+from bot.core.i18n import N_, _
 from bot.inspector.access.authentication import Authenticator, too_many
 from bot.inspector.access.identities import channel_address, visitor_id
 from bot.inspector.access.login_fold import OneTimeLogin
@@ -32,12 +33,12 @@ from bot.tape.store import TapeStore
 
 logger = logging.getLogger(__name__)
 
-INVALID_LOGIN = (
+INVALID_LOGIN = N_(
     "This link or code is no longer valid: each works once and expires after ten minutes. For a "
     "new one, send /login to the bot in a private chat, or run tapebot web link on the bot's "
     "machine."
 )
-NOT_ALLOWED = "You may no longer use this bot. Ask one of its owners for access."
+NOT_ALLOWED = N_("You may no longer use this bot. Ask one of its owners for access.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +142,11 @@ class LoginService:
             return opened
         wait = self._wrong.wait(self._clock.monotonic())
         if wait:
-            raise too_many("too many wrong codes; the right code still works", wait)
+            raise too_many(_("too many wrong codes; the right code still works"), wait)
         self._wrong.note(self._clock.monotonic())
         logger.info("a wrong code was entered at the site's login")
         await self._clock.sleep(1)
-        raise HttpError(403, "login_gone", INVALID_LOGIN)
+        raise HttpError(403, "login_gone", _(INVALID_LOGIN))
 
     async def log_in_with_link(self, secret: str) -> NewLogin:
         """Redeem the secret of a login link.
@@ -155,7 +156,7 @@ class LoginService:
         """
         opened = await self._redeem(secret)
         if opened is None:
-            raise HttpError(403, "login_gone", INVALID_LOGIN)
+            raise HttpError(403, "login_gone", _(INVALID_LOGIN))
         return opened
 
     async def _redeem(self, secret: str) -> NewLogin | None:
@@ -182,7 +183,7 @@ class LoginService:
         """Create a login; return None if the one-time login was used meanwhile."""
         role = await self.authenticator.role(visitor, name)
         if role is None:
-            raise HttpError(403, "stranger", NOT_ALLOWED)
+            raise HttpError(403, "stranger", _(NOT_ALLOWED))
         secret = await self.login_store.create_login(visitor, name, offer)
         if secret is None:
             return None

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from bot.core.errors import HttpError
 from bot.core.http.errors import refusal
 from bot.core.http.limits import RequestSlots
+from bot.core.i18n import N_, _, use_language
 from bot.inspector.access.origin import SiteOrigin
 from bot.inspector.errors import error_response
 
@@ -33,7 +34,7 @@ _ALWAYS = {
 }
 _HSTS = "max-age=31536000"
 _STATIC = "/static/"
-_BROKEN = "Something went wrong; the log has details."
+_BROKEN = N_("Something went wrong; the log has details.")
 
 REQUESTS = 64
 SOCKETS = 128
@@ -97,7 +98,9 @@ class SecurityMiddleware:
         except Exception:
             # The framework's own error response lacks our headers and a readable text.
             if scope["type"] == "http" and not begun:
-                response = error_response(Request(scope), HttpError(500, "broken", _BROKEN))
+                # It left the part of the application that knows the language.
+                with use_language(scope.get("state", {}).get("language", "en")):
+                    response = error_response(Request(scope), HttpError(500, "broken", _(_BROKEN)))
                 await response(scope, receive, send)
             raise
 

@@ -14,6 +14,7 @@ from pydantic import Field
 from bot.agent.commands.parser import parse_command
 from bot.bus import WEB_CHANNEL, Address, InvalidInbound, OutgoingFile, WebUser
 from bot.core.errors import HttpError, TapeNotFound
+from bot.core.i18n import _
 from bot.inspector.access.identities import CONSOLE
 from bot.inspector.dependencies import Member, Owner, WebContext, WebContextDep
 from bot.inspector.parameters import API
@@ -101,8 +102,8 @@ async def commands(web: WebContextDep, visitor: Member) -> CommandList:
     listed = [
         CommandInfo(
             name=other.name,
-            summary=other.summary,
-            forms=[Form(form=form, summary=line) for form, line in other.forms],
+            summary=_(other.summary),
+            forms=[Form(form=form, summary=_(line)) for form, line in other.forms],
             owner_only=other.owner_only,
         )
         for other in web.commands.visible_commands()
@@ -121,14 +122,21 @@ async def command(web: WebContextDep, visitor: Member, given: CommandRequest) ->
     """
     address = await _place(web, visitor, given.session)
     if parse_command(given.text) is None:
-        raise HttpError(422, "no_command", "only commands are accepted here, such as /memory")
+        raise HttpError(
+            422,
+            "no_command",
+            _("only commands are accepted here, such as {command}", command="/memory"),
+        )
     private = await is_private(web.store, address)
     try:
         answer = await web.remote_commands.run(
             address, visitor, given.text, private=private, pressed=given.pressed, within=WITHIN
         )
     except TimeoutError as exc:
-        detail = f"no answer within {WITHIN:g} s; the command continues, check the tape later"
+        detail = _(
+            "no answer within {seconds} s; the command continues, check the tape later",
+            seconds=f"{WITHIN:g}",
+        )
         raise HttpError(504, "timeout", detail) from exc
     return CommandAnswer(
         id=answer.id,
@@ -159,7 +167,7 @@ async def file(
     files = await transcript.files(session, answer)
     outgoing_file: OutgoingFile | None = files[number] if number < len(files) else None
     if outgoing_file is None or not await anyio.Path(outgoing_file.path).is_file():
-        raise HttpError(404, "not_found", "there is no such file, or it no longer exists")
+        raise HttpError(404, "not_found", _("there is no such file, or it no longer exists"))
     name = quote(outgoing_file.name.replace("\x00", ""), safe="")
     headers = {
         "Content-Disposition": f"attachment; filename*=UTF-8''{name}",
@@ -203,11 +211,17 @@ async def _place(web: WebContext, visitor: WebUser, session: str) -> Address:
     except InvalidInbound as error:
         raise HttpError(422, "invalid_request", str(error)) from error
     if address.session != session:
-        raise HttpError(422, "invalid_request", f"{session} is not a conversation")
+        raise HttpError(
+            422, "invalid_request", _("{session} is not a conversation", session=session)
+        )
     if visitor.role != "owner" and address != visitor.address:
-        raise HttpError(403, "owners_only", "only an owner may give commands in this conversation")
+        raise HttpError(
+            403, "owners_only", _("only an owner may give commands in this conversation")
+        )
     if not is_conversation(session):
-        raise HttpError(422, "invalid_request", f"{session} is a memory, not a conversation")
+        raise HttpError(
+            422, "invalid_request", _("{session} is a memory, not a conversation", session=session)
+        )
     if address != visitor.address:
         # A command must not create a conversation that does not exist.
         await web.store.version(session)

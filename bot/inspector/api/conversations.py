@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from bot.agent.turn_history import past_turn
 from bot.core.errors import HttpError
 from bot.core.http.limits import run_until_disconnect
+from bot.core.i18n import _
 from bot.inspector.dependencies import WebContextDep, require_owner
 from bot.inspector.parameters import (
     API,
@@ -68,7 +69,7 @@ async def session(directory_dep: DirectoryDep, tape: TapeName) -> SessionModel:
     """Return the state of one conversation."""
     session_model = await directory_dep.get(tape) if is_conversation(tape) else None
     if session_model is None:
-        raise HttpError(404, "not_found", f"there is no conversation {tape!r}")
+        raise HttpError(404, "not_found", _("there is no conversation {tape}", tape=repr(tape)))
     return session_model
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from bot.agent.spending.texts import role_text
+from bot.core.i18n import _, pgettext
 from bot.inspector.dependencies import Member, WebContextDep
+from bot.inspector.language import short_day
 from bot.inspector.pages.statistics import count, dollars
 from bot.inspector.plots import Plot, Series
 from bot.inspector.reading.spending import (
@@ -26,7 +27,6 @@ router = APIRouter(include_in_schema=False)
 
 _DAYS = 30
 _SERIES = 6
-_OTHERS = "others"
 
 Whose = Annotated[Literal["own", "all"], Query(description="Whose spending.")]
 
@@ -38,11 +38,12 @@ async def budget(
     """Render one's own spending; for owners also everybody's."""
     if whose == "all" and visitor.role == "owner":
         found: SpendingView = (whole := await workspace_spending(web, _DAYS))
+        roles = [row.model_copy(update={"name": _role(row.name)}) for row in whole.roles]
         tables = [
-            ("Person", whole.people, "nobody in particular"),
-            ("Conversation", whole.chats, "outside of conversations"),
-            ("Use", [row.model_copy(update={"name": _role(row.name)}) for row in whole.roles], ""),
-            ("Model", whole.models, ""),
+            (_("By person"), _("Person"), whole.people, _("nobody in particular")),
+            (_("By conversation"), _("Conversation"), whole.chats, _("outside of conversations")),
+            (_("By use"), pgettext("model", "Use"), roles, ""),
+            (_("By model"), _("Model"), whole.models, ""),
         ]
     else:
         whose, tables = "own", []
@@ -69,22 +70,22 @@ def _role(name: str) -> str:
 
 
 def _plots(days: Sequence[SpentDay]) -> list[Plot]:
-    labels = [f"{date.fromisoformat(day.day):%b} {int(day.day[8:])}" for day in days]
+    labels = [short_day(day.day) for day in days]
     spent = sum(one.cost + one.assumed for day in days for one in day.roles.values())
     tokens = sum(one.tokens for day in days for one in day.roles.values())
     return [
         Plot(
             "spent",
-            "Cost by use",
-            f"{dollars(spent)} in these days, assumed prices included.",
+            _("Cost by use"),
+            _("{amount} in these days, assumed prices included.", amount=dollars(spent)),
             labels,
             _series(days, tokens=False),
             dollars,
         ),
         Plot(
             "spent-tokens",
-            "Tokens by use",
-            f"{count(tokens)} tokens in these days.",
+            _("Tokens by use"),
+            _("{number} tokens in these days.", number=count(tokens)),
             labels,
             _series(days, tokens=True),
             count,
@@ -110,7 +111,7 @@ def _series(days: Sequence[SpentDay], *, tokens: bool) -> tuple[Series, ...]:
             sum(value(amount) for role, amount in day.roles.items() if role not in named)
             for day in days
         ]
-        made.append(Series(_OTHERS, rest))
+        made.append(Series(_("others"), rest))
     return tuple(made)
 
 

@@ -14,6 +14,7 @@ from fastapi.responses import HTMLResponse
 from bot.agent.turn_history import past_turn
 from bot.core.errors import TapeNotFound
 from bot.inspector.dependencies import Member, Owner, WebContext, WebContextDep
+from bot.inspector.labels import categories
 from bot.inspector.parameters import (
     Before,
     Channel,
@@ -37,31 +38,6 @@ from bot.tape.service import TapeService
 
 router = APIRouter(include_in_schema=False)
 
-SESSION_STATES = {
-    "answering": ("answering", "info"),
-    "undelivered": ("answer not delivered", "warn"),
-    "unconsolidated": ("consolidation failed", "bad"),
-    "damaged": ("cannot be read", "bad"),
-}
-"""The label of a conversation's state, and the kind of its badge."""
-
-CATEGORY_LABELS: dict[Category, tuple[str, str]] = {
-    "message": ("message", ""),
-    "answer": ("answer", "ok"),
-    "tool": ("tool", ""),
-    "anchor": ("anchor", "info"),
-    "zone": ("memory", "info"),
-    "consolidation": ("consolidation", "ok"),
-    "gate": ("decision", "warn"),
-    "command": ("command", ""),
-    "delivery": ("delivery", ""),
-    "turn": ("turn", ""),
-    "schedule": ("schedule", "info"),
-    "system": ("system", ""),
-    "other": ("other", ""),
-}
-"""A category's label, and the kind of its badge."""
-
 _SHOWN = 60
 """Rows in the page as served, before any script runs."""
 
@@ -70,12 +46,6 @@ _LONGEST_LOOK = 1.0
 """Seconds that a page searches for entries that are not in the index."""
 
 _TURNS = 50
-TURN_STATUSES = {
-    "ok": ("answered", "ok"),
-    "error": ("failed", "bad"),
-    "open": ("not ended", "info"),
-    "stopped": ("stopped", "warn"),
-}
 
 
 @router.get("/", response_class=HTMLResponse)
@@ -106,7 +76,6 @@ async def sessions(
         "sessions.html",
         visitor,
         listing=listing,
-        states=SESSION_STATES,
         words=words,
         channel=channel,
         first=f"/sessions?{urlencode(asked)}" if cursor else "",
@@ -162,7 +131,7 @@ async def timeline(
         tape=tape,
         title=await web.store.get_title(tape) or tape,
         version=version,
-        labels=CATEGORY_LABELS,
+        categories=categories(),
         given=given,
         searching=searching,
         **shown,
@@ -243,7 +212,6 @@ async def turns(
         tape=tape,
         turns=turns_model.turns,
         waiting=turns_model.waiting,
-        statuses=TURN_STATUSES,
         first=f"/turns?{urlencode({'tape': tape})}" if before is not None else "",
         older=older,
     )
@@ -283,7 +251,6 @@ async def turn(
         view=view,
         before=before,
         behind=behind,
-        statuses=TURN_STATUSES,
         text_of=text_of,
         images_of=images_of,
     )

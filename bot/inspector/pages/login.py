@@ -12,8 +12,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from bot.bus import WebUser
+from bot.bus import WEB_CHANNEL, WebUser
 from bot.core.errors import HttpError
+from bot.core.i18n import LANGUAGES, N_, _
 from bot.inspector.access.logins import NewLogin
 from bot.inspector.access.origin import fields, local_path
 from bot.inspector.dependencies import Member, Owner, WebContext, WebContextDep
@@ -21,7 +22,7 @@ from bot.inspector.rendering import render_page
 
 router = APIRouter(include_in_schema=False)
 
-_ELSEWHERE = (
+_ELSEWHERE = N_(
     "This form was sent from another site. Open this page again, and send the form from here."
 )
 
@@ -129,7 +130,7 @@ async def _entered(
         HttpError: 403 if the form came from another site, or the login failed.
     """
     if not web.logins.origin.is_same_origin(request):
-        raise HttpError(403, "forged", _ELSEWHERE)
+        raise HttpError(403, "forged", _(_ELSEWHERE))
     opened = await enter()
     await web.logins.close(request)
     response = RedirectResponse(local_path(then), 303)
@@ -163,6 +164,9 @@ async def _account(
     problem: str = "",
     status: int = 200,
 ) -> Response:
+    chosen = None
+    if web.languages is not None:
+        chosen = await web.languages.language_of(f"{WEB_CHANNEL}:{visitor.id}")
     return render_page(
         request,
         "login_account.html",
@@ -173,4 +177,6 @@ async def _account(
         tokens=await web.logins.login_store.tokens() if visitor.role == "owner" else [],
         token=token,
         problem=problem,
+        languages=LANGUAGES if web.languages is not None else None,
+        chosen=chosen,
     )

@@ -9,6 +9,7 @@ from bot.agent.foreign_text import code
 from bot.agent.right_scopes import EVERYBODY, chat_scope, person_scope
 from bot.bus import WEB_CHANNEL, WebUser
 from bot.core.errors import HttpError, McpUnavailable
+from bot.core.i18n import _
 from bot.inspector.dependencies import Owner, WebContextDep
 from bot.inspector.parameters import McpServerName, McpToolName
 from bot.inspector.reading.mcp import McpRight, McpTool, read_server, read_servers, read_tool
@@ -65,13 +66,20 @@ async def callback_page(request: Request, web: WebContextDep, visitor: Owner) ->
     make a browser finish a login with it.
     """
     if web.mcp is None:
-        raise HttpError(404, "not_found", "no MCP server is configured")
+        raise HttpError(404, "not_found", _("no MCP server is configured"))
     try:
         told = logged_in_text(await web.mcp.logins.finish(str(request.url)))
     except McpUnavailable as error:
-        told = f"You are not logged in: {code(str(error))}. `/mcp login SERVER` begins anew."
+        told = _(
+            "You are not logged in: {reason}. {command} begins anew.",
+            reason=code(str(error)),
+            command="`/mcp login SERVER`",
+        )
         if not web.mcp.running:
-            told = "Copy this page's address, and send it in the chat: `/mcp login SERVER ADDRESS`."
+            told = _(
+                "Copy this page's address, and send it in the chat: {command}.",
+                command="`/mcp login SERVER ADDRESS`",
+            )
     return render_page(request, "mcp_login.html", visitor, told_html=render_markdown(told))
 
 
@@ -80,14 +88,14 @@ def _places(found: McpTool, visitor: WebUser) -> list[tuple[str, str, McpRight |
     rights = {one.scope: one for one in found.rights}
     identity = f"{WEB_CHANNEL}:{visitor.id}"
     known = {
-        EVERYBODY: "Everybody, in all chats",
-        person_scope(identity): "You, in every chat that answers you alone",
-        chat_scope(visitor.address.session): "Your chat on this site",
+        EVERYBODY: _("Everybody, in all chats"),
+        person_scope(identity): _("You, in every chat that answers you alone"),
+        chat_scope(visitor.address.session): _("Your chat on this site"),
     }
     known |= {scope: _name(scope) for scope in rights if scope not in known}
     return [(scope, name, rights.get(scope)) for scope, name in known.items()]
 
 
 def _name(scope: str) -> str:
-    kind, _, name = scope.partition(":")
-    return f"The chat {name}" if kind == "chat" else name
+    kind, _colon, name = scope.partition(":")
+    return _("The chat {name}", name=name) if kind == "chat" else name

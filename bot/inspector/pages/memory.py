@@ -8,10 +8,13 @@ from itertools import groupby
 from typing import Annotated
 from urllib.parse import urlencode
 
+from babel.lists import format_list
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
+from bot.core.i18n import _, current_language
 from bot.inspector.dependencies import Owner, WebContextDep
+from bot.inspector.labels import fact_filters
 from bot.inspector.parameters import (
     LARGEST_VERSION,
     BeforeVersion,
@@ -54,14 +57,6 @@ _AROUND = 3
 """Unchanged lines shown beside a change."""
 
 
-FACT_STATUSES = (
-    ("active", "Believed"),
-    ("pending", "Waiting"),
-    ("ended", "No longer valid"),
-    ("all", "All"),
-)
-
-
 @dataclass(frozen=True, slots=True)
 class DiffRow:
     """A line of a diff, or the number of unchanged lines that are left out."""
@@ -99,7 +94,7 @@ async def memory_page(
         found=found,
         groups=_by_subject(found.facts),
         wanted=fact_query,
-        statuses=FACT_STATUSES,
+        statuses=fact_filters(),
         shared=[loaded_memory.view(fact, shared=True) for fact in shared],
         quarantine=await quarantine(web, loaded_memory, waiting, _WAITING),
         waiting_at=waiting,
@@ -127,11 +122,12 @@ def _by_subject(facts: Iterable[FactView]) -> list[tuple[str, list[FactView]]]:
 def _whose(kind: str, scope: str, identities: list[str]) -> str:
     """Describe in words whose memory a scope is."""
     if kind == "workspace":
-        return "everyone who uses the bot"
+        return _("everyone who uses the bot")
     if kind == "session":
-        return "this conversation alone"
+        return _("this conversation alone")
     known = identities or [scope.removeprefix(PERSON_SCOPE_PREFIX)]
-    return f"{' and '.join(known)}, in all their private chats"
+    people = format_list(known, locale=current_language())
+    return _("{people}, in all their private chats", people=people)
 
 
 @router.get("/fact")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from datetime import date
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
+from bot.core.i18n import _, pgettext
 from bot.inspector.dependencies import Owner, WebContextDep
+from bot.inspector.language import money, rounded, short_day
 from bot.inspector.parameters import Days
 from bot.inspector.plots import Format, Plot, Series
 from bot.inspector.reading.sessions import is_conversation
@@ -28,7 +29,6 @@ router = APIRouter(include_in_schema=False)
 
 SPANS = (7, 30, 90, 365)
 _MODELS = 5
-_OTHERS = "others"
 _OFFERED = 200
 
 OptionalTape = Annotated[str, Query(max_length=600)]
@@ -79,9 +79,7 @@ def _totals(days: Sequence[DayModel]) -> dict[str, float | None]:
 
 
 def _plots(statistics_model: StatisticsModel) -> list[Plot]:
-    labels = [
-        f"{date.fromisoformat(day.day):%b} {int(day.day[8:])}" for day in statistics_model.days
-    ]
+    labels = [short_day(day.day) for day in statistics_model.days]
     return [
         _tokens(statistics_model.days, labels),
         _cost(statistics_model.days, labels),
@@ -94,11 +92,15 @@ def _plots(statistics_model: StatisticsModel) -> list[Plot]:
             count,
         ),
         _level(
-            "zone", "Memory zones", labels, [day.zone_bytes for day in statistics_model.days], size
+            "zone",
+            _("Memory zones"),
+            labels,
+            [day.zone_bytes for day in statistics_model.days],
+            size,
         ),
         _level(
             "entries",
-            "Entries of tapes",
+            _("Entries of tapes"),
             labels,
             [day.entries for day in statistics_model.days],
             count,
@@ -108,7 +110,7 @@ def _plots(statistics_model: StatisticsModel) -> list[Plot]:
 
 def _facts_title(statistics_model: StatisticsModel) -> str:
     shared = statistics_model.facts_of != statistics_model.tape
-    return "Active facts of this person, from all their chats" if shared else "Active facts"
+    return _("Active facts of this person, from all their chats") if shared else _("Active facts")
 
 
 def _tokens(days: Sequence[DayModel], labels: Sequence[str]) -> Plot:
@@ -116,14 +118,27 @@ def _tokens(days: Sequence[DayModel], labels: Sequence[str]) -> Plot:
     prompt = [sum(model_usage.prompt_tokens for model_usage in day.usage) for day in days]
     written = [sum(model_usage.completion_tokens for model_usage in day.usage) for day in days]
     fresh = [max(0, whole - part) for whole, part in zip(prompt, cached, strict=True)]
-    from_cache = f", {count(sum(cached))} of them from the provider's cache" if any(cached) else ""
-    in_cache = (Series("prompt, from the provider's cache", cached),) if any(cached) else ()
+    read, out = count(sum(prompt)), count(sum(written))
+    if any(cached):
+        summary = _(
+            "{prompt} prompt tokens, {cached} of them from the provider's cache, and {written} tokens written.",
+            prompt=read, cached=count(sum(cached)), written=out,
+        )  # fmt: skip
+    else:
+        summary = _(
+            "{prompt} prompt tokens, and {written} tokens written.", prompt=read, written=out
+        )
+    in_cache = (Series(_("prompt, from the provider's cache"), cached),) if any(cached) else ()
     return Plot(
         "tokens",
-        "Tokens",
-        f"{count(sum(prompt))} prompt tokens{from_cache}, and {count(sum(written))} tokens written.",
+        _("Tokens"),
+        summary,
         labels,
-        (*in_cache, Series("prompt", fresh), Series("written", written)),
+        (
+            *in_cache,
+            Series(pgettext("tokens", "prompt"), fresh),
+            Series(pgettext("tokens", "written"), written),
+        ),
         count,
         whole=True,
     )
@@ -137,27 +152,30 @@ def _cost(days: Sequence[DayModel], labels: Sequence[str]) -> Plot:
     others = spent.keys() - set(named)
     series = [Series(model, [_cost_of(day.usage, {model}) for day in days]) for model in named]
     if others:
-        series.append(Series(_OTHERS, [_cost_of(day.usage, others) for day in days]))
+        series.append(Series(_("others"), [_cost_of(day.usage, others) for day in days]))
     whole = sum(value or 0 for other in series for value in other.values)
-    summary = f"{dollars(whole)} in total, as far as prices are known, by model."
-    return Plot("cost", "Cost by model", summary, labels, tuple(series), dollars)
+    summary = _("{amount} in total, as far as prices are known, by model.", amount=dollars(whole))
+    return Plot("cost", _("Cost by model"), summary, labels, tuple(series), dollars)
 
 
 def _latency(days: Sequence[DayModel], labels: Sequence[str]) -> Plot:
     series = (
-        Series("half of the turns", [_seconds(day.p50_ms) for day in days]),
-        Series("95 % of the turns", [_seconds(day.p95_ms) for day in days]),
-        Series("half of the waiting times", [_seconds(day.waited_p50_ms) for day in days]),
+        Series(_("half of the turns"), [_seconds(day.p50_ms) for day in days]),
+        Series(_("95 % of the turns"), [_seconds(day.p95_ms) for day in days]),
+        Series(_("half of the waiting times"), [_seconds(day.waited_p50_ms) for day in days]),
     )
     highest = max((value or 0 for value in series[1].values), default=0)
-    summary = f"Longest duration of these shares of turns, in seconds; on the slowest day, 95 % took at most {seconds(highest)}."
-    return Plot("latency", "Duration of turns", summary, labels, series, seconds, stacked=False)
+    summary = _(
+        "Longest duration of these shares of turns, in seconds; on the slowest day, 95 % took at most {duration}.",
+        duration=seconds(highest),
+    )
+    return Plot("latency", _("Duration of turns"), summary, labels, series, seconds, stacked=False)
 
 
 def _level(
     key: str, title: str, labels: Sequence[str], values: Sequence[int], shown: Format
 ) -> Plot:
-    summary = f"From {shown(values[0])} to {shown(values[-1])}."
+    summary = _("From {first} to {last}.", first=shown(values[0]), last=shown(values[-1]))
     series = (Series(title, values),)
     return Plot(key, title, summary, labels, series, shown, stacked=False, whole=True)
 
@@ -179,22 +197,24 @@ def count(value: float) -> str:
     """Format a number with at most three digits and a suffix for thousands or more."""
     for limit, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= limit:
-            return f"{value / limit:.3g}{sign}"
-    return f"{value:.3g}"
+            return f"{rounded(value / limit)}{sign}"
+    return rounded(value)
 
 
 def size(value: float) -> str:
     """Format a number of bytes."""
-    return f"{value / 1000:.3g} kB" if value >= 1000 else f"{value:.3g} B"
+    if value >= 1000:
+        return _("{number} kB", number=rounded(value / 1000))
+    return pgettext("bytes", "{number} B", number=rounded(value))
 
 
 def dollars(value: float) -> str:
     """Format a price in US dollars."""
     # Small prices get two significant digits, and at least cents.
     digits = 2 if value >= 1 or value <= 0 else max(2, 1 - math.floor(math.log10(value)))
-    return f"${value:.{digits}f}"
+    return money(value, digits)
 
 
 def seconds(value: float) -> str:
     """Format a duration."""
-    return f"{value:.3g} s"
+    return pgettext("seconds", "{number} s", number=rounded(value))

@@ -11,6 +11,7 @@ from pydantic import Field
 from bot.bus import WebUser
 from bot.core.clock import format_time
 from bot.core.errors import TapeNotFound
+from bot.core.i18n import _
 from bot.core.reasons import reason_text
 from bot.inspector.dependencies import WebContext
 from bot.inspector.reading import ReadModel
@@ -138,7 +139,7 @@ async def why_believed(web: WebContext, visitor: WebUser, tape: str, name: str) 
     memory = await load_memory(web, visitor, tape)
     pattern = memory.facts.compartments.patterns.get(name)
     if pattern is None or not _has_words(pattern):
-        raise TapeNotFound(f"there is no belief {name[:20]} in {tape}")
+        raise TapeNotFound(_("there is no belief {name} in {tape}", name=name[:20], tape=tape))
     store = _beliefs(web, memory)
     entry = await store.find_decision_entry(name)
     data = entry.data if entry is not None else {}

@@ -12,6 +12,7 @@ from pydantic import Field
 from bot.agent.commands.memory.fact_text import AUTHOR_NAMES
 from bot.agent.commands.message_links import message_url
 from bot.core.errors import TapeNotFound
+from bot.core.i18n import N_, _
 from bot.core.reasons import reason_text
 from bot.inspector.reading import ReadModel
 from bot.memory.records.fact import Evidence, EvidenceOrigin, Fact
@@ -35,30 +36,30 @@ _LATELY = 25
 """The most records that are read for recent rejections."""
 
 _LABELS: Mapping[str, str] = {
-    "source_quality": "Source quality",
-    "conflict_level": "Conflict",
-    "blast_radius": "Reach of a mistake",
-    "alignment_score": "Alignment with priorities",
-    "progress_delta": "New information",
-    "judge": "Judge",
+    "source_quality": N_("Source quality"),
+    "conflict_level": N_("Conflict"),
+    "blast_radius": N_("Reach of a mistake"),
+    "alignment_score": N_("Alignment with priorities"),
+    "progress_delta": N_("New information"),
+    "judge": N_("Judge"),
 }
 _SCALES: Mapping[str, str] = {
-    "alignment_score": "how well it serves the priorities: 1 fully or none set, 0 not at all",
-    "progress_delta": "how much of it was not known before: 1 all, 0 nothing",
+    "alignment_score": N_("how well it serves the priorities: 1 fully or none set, 0 not at all"),
+    "progress_delta": N_("how much of it was not known before: 1 all, 0 nothing"),
 }
 """What the numbers of a signal mean."""
 
 _MEANINGS: Mapping[str, Mapping[str, str]] = {
     "conflict_level": {
-        "none": "nothing contradicts it",
-        "low": "a weaker source contradicts it",
-        "medium": "another source contradicts it",
-        "high": "an equally good source contradicts it",
+        "none": N_("nothing contradicts it"),
+        "low": N_("a weaker source contradicts it"),
+        "medium": N_("another source contradicts it"),
+        "high": N_("an equally good source contradicts it"),
     },
     "blast_radius": {
-        "minimal": "would affect only this memory",
-        "moderate": "would affect a person in all their chats",
-        "severe": "would affect everyone",
+        "minimal": N_("would affect only this memory"),
+        "moderate": N_("would affect a person in all their chats"),
+        "severe": N_("would affect everyone"),
     },
 }
 
@@ -169,7 +170,9 @@ async def decisions_on(scope: TapeService, fact: Fact) -> list[DecisionView]:
         admitted = await _record(scope, fact.admitted)
         if admitted is not None:
             first = _of(admitted, fact.id)
-            decision_views += [_view(scope.name, admitted, decided, fact) for decided, _ in first]
+            decision_views += [
+                _view(scope.name, admitted, decided, fact) for decided, _raw in first
+            ]
     return decision_views
 
 
@@ -224,7 +227,7 @@ async def _record(scope: TapeService, entry: int) -> TapeEntry | None:
 
 async def _back(scope: TapeService, at: int, steps: int) -> AsyncGenerator[TapeEntry, None]:
     """Yield up to ``steps`` records of a scope, newest first, starting at an entry."""
-    for _ in range(steps):
+    for _step in range(steps):
         entries = await scope.read_entries(at, at) if at else []
         if not entries:
             return
@@ -271,7 +274,7 @@ def _view(
         tape=scope,
         entry=entry.id,
         at=str(entry.meta.get("ts") or ""),
-        author=AUTHOR_NAMES.get(author, "a person"),
+        author=_(AUTHOR_NAMES[author]) if author in AUTHOR_NAMES else _("a person"),
         asker=who,
         operation=decided.proposal.op,
         verdict=decided.verdict,
@@ -303,7 +306,13 @@ def _signal(name: str, value: object) -> Signal:
     value = reason_text(value) if name == "judge" else value
     meaning = _MEANINGS.get(name, {}).get(value, "") if isinstance(value, str) else ""
     if name == "source_quality" and isinstance(value, int | float):
-        meaning = "a person's own words support it" if value >= 0.9 else "its source is weak"
+        own = N_("a person's own words support it")
+        meaning = own if value >= 0.9 else N_("its source is weak")
     meaning = meaning or _SCALES.get(name, "")
     plain = value if isinstance(value, str | bool | int | float | None) else str(value)
-    return Signal(name=name, label=_LABELS.get(name, name), value=plain, meaning=meaning)
+    return Signal(
+        name=name,
+        label=_(_LABELS[name]) if name in _LABELS else name,
+        value=plain,
+        meaning=_(meaning) if meaning else "",
+    )

@@ -16,6 +16,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from bot.core.i18n import _
 from bot.inspector.reading import ReadModel
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
 
@@ -67,11 +68,11 @@ def zone_part_diffs(old: MemorySnapshot, new: MemorySnapshot) -> list[ZonePartDi
     after = {daily_note.date: daily_note.content for daily_note in new.dailies}
     days = sorted({*before, *after}, reverse=True)
     texts = [
-        ("long_term", "Long-term memory", old.long_term, new.long_term),
-        *((f"notes:{day}", f"Notes of {day}", before.get(day, ""), after.get(day, ""))
+        ("long_term", _("Long-term memory"), old.long_term, new.long_term),
+        *((f"notes:{day}", _("Notes of {day}", day=day), before.get(day, ""), after.get(day, ""))
           for day in days),
-        ("shared", "Shared with everyone", old.shared, new.shared),
-        ("reference", "Reference and beliefs", old.reference, new.reference),
+        ("shared", _("Shared with everyone"), old.shared, new.shared),
+        ("reference", _("Reference and beliefs"), old.reference, new.reference),
     ]  # fmt: skip
     return [_part(name, title, one, other) for name, title, one, other in texts if one or other]
 

@@ -13,6 +13,7 @@ import anyio
 from pydantic import Field
 
 from bot.core.errors import TapeNotFound
+from bot.core.i18n import _
 from bot.inspector.dependencies import WebContext
 from bot.inspector.reading import ReadModel
 from bot.inspector.reading.categories import Category, author_name, category, turn_id
@@ -224,8 +225,11 @@ async def entry_detail(web: WebContext, tape: str, number: int) -> EntryDetail:
     read = await web.store.read(tape, number, number)
     if not read:
         raise TapeNotFound(
-            f"tape {tape} has no entry {number}: a reset removed it, it is damaged, or it never "
-            "existed"
+            _(
+                "tape {tape} has no entry {number}: a reset removed it, it is damaged, or it never existed",
+                tape=tape,
+                number=number,
+            )
         )
     [entry] = read
     words = full_text(entry)

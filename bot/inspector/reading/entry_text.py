@@ -1,4 +1,4 @@
-"""Describe tape entries in plain text. Pure.
+"""Describe tape entries in plain text, in the current language. Pure.
 
 Rule 1: text from a tape stays text: no function here returns HTML or Markdown.
 Rule 2: a damaged entry is described as far as it can be read, and never raises.
@@ -13,8 +13,12 @@ from typing import Any
 from bot.agent.schedules.wording import event_text
 from bot.agent.subtask import TASK_RUN
 from bot.core.clock import format_time
+from bot.core.i18n import N_, _, ngettext, pgettext
 from bot.core.reasons import reason_text
+from bot.inspector import labels
+from bot.inspector.language import fixed, money
 from bot.inspector.reading.categories import category
+from bot.llm.base import Usage
 from bot.memory.erasure.erasure_plan import FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.compartments import BUS_EVENT
@@ -63,31 +67,39 @@ from bot.tape.store import HEADER_EVENT, REPAIR_EVENT
 LONGEST = 300
 """Characters of a one-line description."""
 
-ERASED = "[erased]"
+ERASED = N_("[erased]")
 
 _PARTS = {
-    LONG_TERM_EVENT: "Long-term memory",
-    SHARED_EVENT: "Shared with everyone",
-    REFERENCE_EVENT: "Reference",
+    LONG_TERM_EVENT: N_("Long-term memory"),
+    SHARED_EVENT: N_("Shared with everyone"),
+    REFERENCE_EVENT: N_("Reference"),
 }
 _NAMED = {
-    SESSION_START: "The conversation starts",
-    SESSION_NEW: "A new session starts",
-    SESSION_FORK: "A copy of another conversation starts",
-    CONTEXT_OVERFLOW: "The context was full and starts again",
+    SESSION_START: N_("The conversation starts"),
+    SESSION_NEW: N_("A new session starts"),
+    SESSION_FORK: N_("A copy of another conversation starts"),
+    CONTEXT_OVERFLOW: N_("The context was full and starts again"),
 }
 _PLAIN = {
-    HEADER_EVENT: "A part of the tape starts",
-    SESSION_MARK_EVENT: "A marker for opening the tape quickly",
-    REPAIR_EVENT: "The tape was repaired",
-    FORGOTTEN_EVENT: "Something was erased on request",
-    FORGET_REQUESTED_EVENT: "A request to forget something",
-    TASK_RUN: "A sub-task ran",
-    BUS_EVENT: "Memory bus",
-    EPISODE_EVENT: "Episode",
+    HEADER_EVENT: N_("A part of the tape starts"),
+    SESSION_MARK_EVENT: N_("A marker for opening the tape quickly"),
+    REPAIR_EVENT: N_("The tape was repaired"),
+    FORGOTTEN_EVENT: N_("Something was erased on request"),
+    FORGET_REQUESTED_EVENT: N_("A request to forget something"),
+    TASK_RUN: N_("A sub-task ran"),
+    BUS_EVENT: N_("Memory bus"),
+    EPISODE_EVENT: N_("Episode"),
 }
-_STEPS = {"tool_calls": "calls tools", "answer": "answers", "joined": "more messages arrived"}
-_STATES = {"ok": "answered", "command": "a command was answered", "reminder": "reminded"}
+_STEPS = {
+    "tool_calls": N_("calls tools"),
+    "answer": N_("answers"),
+    "joined": N_("more messages arrived"),
+}
+_STATES = {
+    "ok": N_("answered"),
+    "command": N_("a command was answered"),
+    "reminder": N_("reminded"),
+}
 _HIDDEN = frozenset({"pointers", "state", "previous"})
 """Keys of an event's data that are for programs only."""
 
@@ -105,13 +117,14 @@ def describe(entry: TapeEntry) -> str:
         return _message(entry)
     if entry.kind == "tool_call":
         calls = [f"{call.get('name')}({call.get('arguments')})" for call in entry.calls]
-        return f"calls {'; '.join(calls)}" if calls else "calls nothing"
+        return _("calls {tools}", tools="; ".join(calls)) if calls else _("calls nothing")
     if entry.kind == "tool_result":
         payload = entry.payload
-        text = ERASED if is_erased(entry) else payload.get("content")
+        text = _(ERASED) if is_erased(entry) else payload.get("content")
         return f"{payload.get('name')} → {payload.get('status')}: {text}"
     if entry.kind == "system":
-        return f"System prompt, {len(str(entry.payload.get('content') or '')):,} characters"
+        length = len(str(entry.payload.get("content") or ""))
+        return ngettext("System prompt, {n} character", "System prompt, {n} characters", length)
     return _anchor(entry) if entry.kind == "anchor" else _event(entry)
 
 
@@ -140,6 +153,8 @@ def full_text(entry: TapeEntry) -> str:
             strip_control_characters(line) for line in (describe(entry), *decisions(entry))
         )
     content = entry.data.get("content")
+    if isinstance(content, str) and content and (heading := _heading(entry.name or "", entry.data)):
+        return strip_control_characters(f"{heading}\n{content}")
     if isinstance(content, str) and content:
         return strip_control_characters(f"{describe(entry).partition(': ')[0]}\n{content}")
     return strip_control_characters(describe(entry))
@@ -155,7 +170,7 @@ def decisions(entry: TapeEntry) -> list[str]:
     if entry.name != FACTS_EVENT:
         return []
     return [
-        f"{one.get('op')}: {one.get('text') or ERASED} - {one.get('verdict')}"
+        f"{one.get('op')}: {one.get('text') or _(ERASED)} - {one.get('verdict')}"
         + (
             f" ({why})"
             if (why := reason_text(one.get("reason"))) not in ("", one.get("verdict"))
@@ -185,32 +200,42 @@ def _message(entry: TapeEntry) -> str:
     files = [entry_attachment.name for entry_attachment in attachments_in(entry.meta)]
     behind = f" [{', '.join(files)}]" if files else ""
     if is_erased(entry):
-        return f"{ERASED}{behind}"
-    overheard = " (overheard)" if entry.meta.get("overheard") is True else ""
-    return (
-        f"{message_content(entry)}{behind}{overheard}"
-        if message_content(entry) or behind
-        else "(no text)"
-    )
+        return f"{_(ERASED)}{behind}"
+    text = f"{message_content(entry)}{behind}"
+    if not text:
+        return _("(no text)")
+    return _("{text} (overheard)", text=text) if entry.meta.get("overheard") is True else text
 
 
 def _anchor(entry: TapeEntry) -> str:
     state = entry.data
     if entry.name == MEMORY_OPEN:
-        return f"Memory, version {state.get('version')}" + (
-            ", cleared" if state.get("cleared") else ""
-        )
+        if state.get("cleared"):
+            return _("Memory, version {number}, cleared", number=state.get("version"))
+        return _("Memory, version {number}", number=state.get("version"))
     if entry.name == MEMORY_SEAL:
-        return f"Memory, version {state.get('version')}, ends here"
+        return _("Memory, version {number}, ends here", number=state.get("version"))
     if entry.name == MEMORY_CONSOLIDATED:
-        return (
-            f"Consolidated through entry {state.get('through')}: {state.get('messages')} messages"
-            + (f", memory version {state['version']}" if "version" in state else "")
-        )
+        return _consolidated(state)
     title = next((str(state[key]) for key in ("title", "name", "summary") if state.get(key)), "")
-    points = f" (points at entry {entry.target_id})" if entry.target_id else ""
-    name = _NAMED.get(entry.name or "", entry.name)
-    return f"{name}{points}{': ' + title if title else ''}"
+    name = _(_NAMED[entry.name]) if entry.name in _NAMED else str(entry.name)
+    if entry.target_id:
+        name = _("{name} (points at entry {entry})", name=name, entry=entry.target_id)
+    return _("{name}: {text}", name=name, text=title) if title else name
+
+
+def _consolidated(state: dict[str, Any]) -> str:
+    through, messages = state.get("through"), state.get("messages")
+    if "version" in state:
+        return _(
+            "Consolidated through entry {entry}: {messages} messages, memory version {number}",
+            entry=through,
+            messages=messages,
+            number=state["version"],
+        )
+    return _(
+        "Consolidated through entry {entry}: {messages} messages", entry=through, messages=messages
+    )
 
 
 def _event(entry: TapeEntry) -> str:
@@ -218,15 +243,16 @@ def _event(entry: TapeEntry) -> str:
     if name == COMMAND:
         return f"/{data.get('name')} {data.get('arguments') or ''}".rstrip()
     if name == REPLY:
-        return str(data.get("text") or ERASED)
+        return str(data.get("text") or _(ERASED))
     if name in SCHEDULE_EVENTS:
         return event_text(entry)
     if name == FACTS_EVENT:
         return _decided(data)
     if name == MODEL_CHOSEN:
-        return f"Model chosen: {data.get('preset') or 'the default'}"
+        preset = data.get("preset")
+        return _("Model chosen: {name}", name=preset) if preset else _("Model chosen: the default")
     if name == PAUSED_EVENT:
-        return "Learning is paused" if data.get("paused") is True else "Learning is resumed"
+        return _("Learning is paused") if data.get("paused") is True else _("Learning is resumed")
     if name == DELIVERY:
         return _delivery(data)
     if (told := describe_call_event(entry)) is not None:
@@ -236,20 +262,28 @@ def _event(entry: TapeEntry) -> str:
     return _memory(name, data)
 
 
-def _memory(name: str, data: dict[str, Any]) -> str:
-    if name in _PARTS:
-        return f"{_PARTS[name]}: {data.get('content')}"
+def _heading(name: str, data: dict[str, Any]) -> str:
+    """Return what an event's content is; empty for events without such content."""
     if name == DAILY_EVENT:
-        return f"Note of {data.get('date')}: {data.get('content')}"
+        return _("Note of {day}", day=data.get("date"))
+    return _(_PARTS[name]) if name in _PARTS else ""
+
+
+def _memory(name: str, data: dict[str, Any]) -> str:
+    if heading := _heading(name, data):
+        return _("{name}: {text}", name=heading, text=data.get("content"))
     if name == HISTORY_EVENT:
-        return f"Summary: {data.get('entry') or ''}"
+        return _("Summary: {text}", text=data.get("entry") or "")
     if name == CONSOLIDATION_FAILED_EVENT:
-        return f"Consolidation failed: {data.get('error') or data.get('reason')}"
+        return _("Consolidation failed: {error}", error=data.get("error") or data.get("reason"))
     if name == MEMORY_UNDONE_EVENT:
-        return f"A change of memory was undone: from version {data.get('from')}"
+        return _("A change of memory was undone: from version {number}", number=data.get("from"))
     if name == SCOPE_EVENT:
-        return f"Facts learned here belong to {data.get('home') or 'this conversation'}"
-    known = _PLAIN.get(name, name or "event")
+        home = data.get("home")
+        if home:
+            return _("Facts learned here belong to {scope}", scope=home)
+        return _("Facts learned here belong to this conversation")
+    known = _(_PLAIN[name]) if name in _PLAIN else name or pgettext("entry", "event")
     rest = {key: value for key, value in data.items() if key not in _HIDDEN}
     told = (
         json.dumps(rest, ensure_ascii=False)
@@ -261,37 +295,49 @@ def _memory(name: str, data: dict[str, Any]) -> str:
 
 def _turn(name: str, data: dict[str, Any]) -> str:
     if name == TURN_START:
-        return "A turn starts"
+        return _("A turn starts")
     if name == TURN_RESUME:
-        return "The turn continues after a restart"
+        return _("The turn continues after a restart")
     status = str(data.get("status"))
     if name == LOOP_STEP:
-        usage = parse_usage(data.get("spent"))
-        tokens = (
-            f", {usage.prompt_tokens + usage.completion_tokens:,} tokens" if usage.calls else ""
-        )
-        model = f" by {data['model']}" if data.get("model") else ""
-        return f"Step {data.get('step', '?')}{model}: {_STEPS.get(status, status)}{tokens}"
-    usage = parse_usage(data.get("usage"))
-    parts = [f"The turn ends: {_STATES.get(status, status)}"]
+        return _step(data, _(_STEPS[status]) if status in _STEPS else status)
+    told = _(_STATES[status]) if status in _STATES else status
+    parts = [_("The turn ends: {result}", result=told)]
     milliseconds = data.get("ms")
     if isinstance(milliseconds, (int, float)):
-        parts.append(f"{milliseconds / 1000:.1f} s")
+        parts.append(pgettext("seconds", "{number} s", number=fixed(milliseconds / 1000, 1)))
+    usage = parse_usage(data.get("usage"))
     if usage.calls:
-        parts.append(f"{usage.prompt_tokens + usage.completion_tokens:,} tokens")
+        parts.append(_tokens(usage))
     if usage.cost:
-        parts.append(f"${usage.cost:.4f}")
+        parts.append(money(usage.cost, 4))
     if data.get("error"):
         parts.append(str(data["error"]))
     return ", ".join(parts)
 
 
+def _step(data: dict[str, Any], did: str) -> str:
+    number = data.get("step", "?")
+    if data.get("model"):
+        told = _(
+            "Step {number} by {model}: {result}", number=number, model=data["model"], result=did
+        )
+    else:
+        told = _("Step {number}: {result}", number=number, result=did)
+    usage = parse_usage(data.get("spent"))
+    return f"{told}, {_tokens(usage)}" if usage.calls else told
+
+
+def _tokens(usage: Usage) -> str:
+    return ngettext("{n} token", "{n} tokens", usage.prompt_tokens + usage.completion_tokens)
+
+
 def _delivery(data: dict[str, Any]) -> str:
     if data.get("final") is False:
-        return "A part of the answer was shown"
+        return _("A part of the answer was shown")
     if data.get("delivered") is False:
-        return f"The answer was not delivered: {data.get('error')}"
-    return "The answer was delivered"
+        return _("The answer was not delivered: {error}", error=data.get("error"))
+    return _("The answer was delivered")
 
 
 def _decided(data: dict[str, Any]) -> str:
@@ -300,12 +346,21 @@ def _decided(data: dict[str, Any]) -> str:
     for operation in operations:
         verdict = str(operation.get("verdict"))
         counts[verdict] = counts.get(verdict, 0) + 1
-    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    told = ", ".join(f"{count} {_verdict(name)}" for name, count in counts.items())
+    told = told or _("nothing changed")
     first = str(operations[0].get("text") or "") if operations else ""
-    author = f" by {data['author']}" if data.get("author") else ""
-    return (
-        f"Decision on memory{author}: {told or 'nothing changed'}{' - ' + first if first else ''}"
-    )
+    if data.get("author"):
+        line = _("Decision on memory by {author}: {result}", author=data["author"], result=told)
+    else:
+        line = _("Decision on memory: {result}", result=told)
+    return f"{line} - {first}" if first else line
+
+
+def _verdict(name: str) -> str:
+    try:
+        return labels.verdict(name)[0]
+    except KeyError:
+        return name
 
 
 def _listed(value: object) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from pydantic import Field
 from bot.agent.commands.memory.fact_text import age_text, confidence_text
 from bot.bus import WebUser
 from bot.core.errors import HttpError, TapeNotFound
+from bot.core.i18n import _
 from bot.inspector.dependencies import WebContext
 from bot.inspector.parameters import Cursor
 from bot.inspector.reading import ReadModel
@@ -219,7 +220,13 @@ async def fact_detail(web: WebContext, loaded_memory: LoadedMemory, number: str)
     if fact is None:
         where = WORKSPACE_SCOPE if shared else loaded_memory.scope_tape.name
         raise HttpError(
-            404, "not_found", f"there is no fact {number} in {where}; /memory lists the facts"
+            404,
+            "not_found",
+            _(
+                "there is no fact {number} in {where}; /memory lists the facts",
+                number=number,
+                where=where,
+            ),
         )
     scope = TapeService(web.store, WORKSPACE_SCOPE) if shared else loaded_memory.scope_tape
     before = fold.history(fact)[1:] if fact.text else []
@@ -264,7 +271,7 @@ async def load_memory(web: WebContext, visitor: WebUser, tape: str) -> LoadedMem
     if not (
         is_conversation(tape) or tape == WORKSPACE_SCOPE or tape.startswith(PERSON_SCOPE_PREFIX)
     ):
-        raise TapeNotFound(f"{tape} is internal and has no facts")
+        raise TapeNotFound(_("{tape} is internal and has no facts", tape=tape))
     workspace = web.scopes.workspace()
     await workspace.open()
     conversation: SessionFold | None = None

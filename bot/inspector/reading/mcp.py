@@ -8,6 +8,7 @@ import anyio.to_thread
 from pydantic import Field
 
 from bot.core.errors import HttpError
+from bot.core.i18n import _
 from bot.inspector.dependencies import WebContext
 from bot.inspector.reading import ReadModel
 from bot.inspector.reading.diffs import DiffLine, diff_lines
@@ -131,7 +132,9 @@ async def read_tool(web: WebContext, server: str, name: str) -> McpTool:
     mcp = _mcp(web)
     definition = _connection(mcp, server).definitions.get(name)
     if definition is None:
-        raise HttpError(404, "not_found", f"{server} has no tool {name[:64]}")
+        raise HttpError(
+            404, "not_found", _("{server} has no tool {tool}", server=server, tool=name[:64])
+        )
     rights = [one for one in await mcp.rights.all() if (one.server, one.tool) == (server, name)]
     changes = [
         McpRightChange(
@@ -155,14 +158,16 @@ async def read_tool(web: WebContext, server: str, name: str) -> McpTool:
 
 def _mcp(web: WebContext) -> McpClient:
     if web.mcp is None:
-        raise HttpError(404, "not_found", "no MCP server is configured")
+        raise HttpError(404, "not_found", _("no MCP server is configured"))
     return web.mcp
 
 
 def _connection(mcp: McpClient, name: str) -> ServerConnection:
     connection = mcp.connections.get(name)
     if connection is None:
-        raise HttpError(404, "not_found", f"no MCP server {name[:40]} is configured")
+        raise HttpError(
+            404, "not_found", _("no MCP server {server} is configured", server=name[:40])
+        )
     return connection
 
 

@@ -16,6 +16,7 @@ from pydantic import Field
 from bot.bus import WebUser
 from bot.core.clock import format_time
 from bot.core.errors import HttpError
+from bot.core.i18n import _
 from bot.core.reasons import reason_text
 from bot.inspector.dependencies import WebContext
 from bot.inspector.reading import ReadModel
@@ -162,7 +163,11 @@ async def working_sets_in(
     now, found = web.agent.clock.now(), {}
     for problem in problems:
         if fold.compartments.problem(problem) is None:
-            raise HttpError(404, "not_found", f"there is no problem {problem[:40]!r} in {tape}")
+            raise HttpError(
+                404,
+                "not_found",
+                _("there is no problem {problem} in {tape}", problem=repr(problem[:40]), tape=tape),
+            )
         working = fold.compartments.working_set(problem, now)
         if working is None:
             found[problem] = _nothing(problem)
@@ -177,7 +182,7 @@ async def _asked(web: WebContext, visitor: WebUser, tape: str) -> SessionFold:
 
 def _conversation(memory: LoadedMemory) -> SessionFold:
     if memory.conversation is None:
-        text = f"{memory.tape} is not a conversation; only conversations have problems"
+        text = _("{tape} is not a conversation; only conversations have problems", tape=memory.tape)
         raise HttpError(422, "invalid_request", text)
     return memory.conversation
 
@@ -279,7 +284,7 @@ async def _reasons(tape: TapeService, facts: FactFold, texts: set[str]) -> dict[
     """
     found: dict[str, str] = {}
     at = facts.last_entry_id
-    for _ in range(_BACK):
+    for _step in range(_BACK):
         read = await tape.read_entries(at, at + 1) if at else []
         if not read or read[0].id != at or len(found) == len(texts):
             break

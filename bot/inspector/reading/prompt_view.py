@@ -22,6 +22,7 @@ from bot.agent.request_reconstruction import (
 from bot.agent.tools.registry import Availability
 from bot.agent.turn_history import ModelCall, PastTurn
 from bot.core.errors import SettingsError
+from bot.core.i18n import N_, _
 from bot.inspector.reading import ReadModel
 from bot.inspector.reading.turns import CallModel, TurnModel, turn_model
 from bot.llm.base import ChatMessage, estimate_tokens
@@ -32,19 +33,19 @@ _BLOCKS = ("file", "skills", "memory", "records", "handoff")
 _OPENING = re.compile(rf"^<({'|'.join(_BLOCKS)})(?: [^>\n]*)?>\n", re.MULTILINE)
 _CLOSING = {key: re.compile(rf"\n</{key}>$", re.MULTILINE) for key in _BLOCKS}
 _TITLES = {
-    "identity": "Identity and contract",
-    "file": "Workspace files",
-    "skills": "Skills",
-    "memory": "Memory block",
-    "records": "Earlier summaries",
-    "handoff": "Boundary state",
-    "tools": "Tools",
-    "history": "History",
-    "newest": "Newest message",
-    "steps": "Steps of this turn",
-    "tail": "Tail of this step",
+    "identity": N_("Identity and contract"),
+    "file": N_("Workspace files"),
+    "skills": N_("Skills"),
+    "memory": N_("Memory block"),
+    "records": N_("Earlier summaries"),
+    "handoff": N_("Boundary state"),
+    "tools": N_("Tools"),
+    "history": N_("History"),
+    "newest": N_("Newest message"),
+    "steps": N_("Steps of this turn"),
+    "tail": N_("Tail of this step"),
 }
-_TOOLS = "The current tools: the tape does not record their descriptions."
+_TOOLS = N_("The current tools: the tape does not record their descriptions.")
 
 
 Content = str | list[dict[str, Any]] | None
@@ -114,7 +115,7 @@ async def prompt_view(
     """
     call = turn.call(step)
     if call is None:
-        told = f"There is no step {step} with an answer in this turn."
+        told = _("There is no step {step} with an answer in this turn.", step=step)
         return _view(tape, turn, None, why=no_calls_reason(turn) if not turn.calls else told)
     try:
         reconstructed_request = await reconstruct_request(tape, turn, call, agent.timezone)
@@ -219,7 +220,7 @@ def parts_of(
 
 def _part(key: str, tokens: int, text: str = "", note: str = "") -> PromptPartModel:
     return PromptPartModel(
-        key=key, title=_TITLES[key], tokens=tokens, messages=(), note=note, text=text
+        key=key, title=_(_TITLES[key]), tokens=tokens, messages=(), note=note, text=text
     )
 
 
@@ -276,4 +277,4 @@ def _tools(agent: Agent, model_name: str) -> PromptPartModel | None:
         ensure_ascii=False,
     )
     names = "\n".join(f"{tool_spec.name}: {tool_spec.description}" for tool_spec in offered)
-    return _part("tools", estimate_tokens(told), names, _TOOLS)
+    return _part("tools", estimate_tokens(told), names, _(_TOOLS))

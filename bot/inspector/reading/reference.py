@@ -15,6 +15,7 @@ from pydantic import Field
 from bot.bus import WebUser
 from bot.core.clock import format_time
 from bot.core.errors import TapeNotFound
+from bot.core.i18n import _
 from bot.core.reasons import reason_text
 from bot.inspector.dependencies import WebContext
 from bot.inspector.reading import ReadModel
@@ -153,7 +154,9 @@ async def versions_of(
         store = SharedReferenceStore(scope, web.agent.clock)
         numbers = await store.list_versions(key)
     if not numbers:
-        raise TapeNotFound(f"there has never been a value {key[:80]!r} in {tape}")
+        raise TapeNotFound(
+            _("there has never been a value {key} in {tape}", key=repr(key[:80]), tape=tape)
+        )
     wanted = [number for number in numbers if before is None or number < before][-limit - 1 :]
     # One version more than the page, to compare its oldest one with.
     found = [await store.get(key, number) for number in wanted]

@@ -19,6 +19,7 @@ from bot.agent.spending.spending import Spending
 from bot.agent.spending.texts import limit_text, use_text
 from bot.bus import WEB_CHANNEL, WebUser
 from bot.core.errors import HttpError
+from bot.core.i18n import _
 from bot.inspector.dependencies import WebContext
 from bot.inspector.reading import ReadModel
 from bot.llm.spender import Spender
@@ -119,7 +120,7 @@ async def workspace_spending(web: WebContext, days: int) -> WorkspaceSpending:
 async def _fresh(web: WebContext) -> Spending:
     spending = web.agent.spending
     if spending is None:
-        raise HttpError(404, "not_counted", "spending is not counted here")
+        raise HttpError(404, "not_counted", _("spending is not counted here"))
     await web.scopes.identity_linker.open()
     await spending.refresh()
     return spending

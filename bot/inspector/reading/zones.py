@@ -14,6 +14,7 @@ import anyio.to_thread
 from pydantic import Field
 
 from bot.core.errors import HttpError
+from bot.core.i18n import N_, _
 from bot.inspector.dependencies import WebContext
 from bot.inspector.reading import ReadModel
 from bot.inspector.reading.diffs import ZonePartDiff, zone_part_diffs
@@ -41,15 +42,15 @@ Cause = Literal[
     "first", "consolidation", "undo", "clear", "command", "said", "tool", "moved", "update"
 ]
 CAUSES: dict[Cause, str] = {
-    "first": "the first version",
-    "consolidation": "a consolidation",
-    "undo": "an undo",
-    "clear": "memory was cleared",
-    "command": "a command",
-    "said": "a message",
-    "tool": "the assistant, by a tool",
-    "moved": "it belongs to another person's memory from now on",
-    "update": "updated to the current facts",
+    "first": N_("the first version"),
+    "consolidation": N_("a consolidation"),
+    "undo": N_("an undo"),
+    "clear": N_("memory was cleared"),
+    "command": N_("a command"),
+    "said": N_("a message"),
+    "tool": N_("the assistant, by a tool"),
+    "moved": N_("it belongs to another person's memory from now on"),
+    "update": N_("updated to the current facts"),
 }
 
 
@@ -221,7 +222,11 @@ async def zone_diff(
         if version == 0:
             return MemorySnapshot()
         if version not in found:
-            detail = f"{tape} has no version {version} of its memory zone; /zones lists them"
+            detail = _(
+                "{tape} has no version {version} of its memory zone; /zones lists them",
+                tape=tape,
+                version=version,
+            )
             raise HttpError(404, "not_found", detail)
         return await read_zone(web.store, tape, found[version])
 
@@ -259,7 +264,9 @@ def _cause(
     elif name == SCOPE_EVENT:
         cause = "moved"
     elif behind and behind[0].kind == "tool_result":
-        return "tool", f"{CAUSES['tool']}: {behind[0].payload.get('name')}"
+        return "tool", _(
+            "{cause}: {detail}", cause=_(CAUSES["tool"]), detail=behind[0].payload.get("name")
+        )
     elif _ends_command(behind):
         cause = "command"
     elif version == 1:
@@ -267,7 +274,8 @@ def _cause(
     elif _was_heard(before):
         cause = "said"
     command = _command(before) if _ends_command(behind) else ""
-    return cause, f"{CAUSES[cause]}: {command}" if command else CAUSES[cause]
+    told = _(CAUSES[cause])
+    return cause, _("{cause}: {detail}", cause=told, detail=command) if command else told
 
 
 def _was_heard(before: list[TapeEntry]) -> bool:

@@ -1,5 +1,6 @@
 // The box that messages are written in: keys, drafts, files that are dropped or pasted.
 
+import { _, number } from "./language.js";
 import { toast } from "./site.js";
 import { Kept } from "./chat-outbox.js";
 
@@ -46,7 +47,7 @@ export class Composer {
     this.send.setAttribute("aria-disabled", String(isEmpty || this.isEnded === true));
     if (this.files.isFailed || isEmpty) this.isWanted = false;
     this.send.setAttribute("aria-busy", String(this.isWanted));
-    this.pending.textContent = this.isWanted ? "This will be sent when the files are uploaded." : "";
+    this.pending.textContent = this.isWanted ? _("This will be sent when the files are uploaded.") : "";
     if (this.isWanted && !this.files.isPending) this.submit();
   }
 
@@ -56,12 +57,12 @@ export class Composer {
     this.isWanted = false;
     if (this.isEnded || (!text && !this.files.items.length)) return;
     if (length > MOST) {
-      const count = new Intl.NumberFormat().format(length);
-      toast(`This message has ${count} characters; at most ${MOST} are allowed. Send it in parts, or as a file.`, "bad");
+      const values = { count: number(length), most: number(MOST) };
+      toast(_("This message has {count} characters; at most {most} are allowed. Send it in parts, or as a file.", values), "bad");
       return;
     }
     if (this.files.isFailed) {
-      toast("A file was not uploaded: try again, or remove it.", "bad");
+      toast(_("A file was not uploaded: try again, or remove it."), "bad");
       return;
     }
     if (this.files.refresh() || this.files.isPending) {

@@ -1,5 +1,6 @@
 // Files on their way with a message: chosen, dropped or pasted; sent to the bot at once, a few at a time.
 
+import { _, number } from "./language.js";
 import { csrf, el, toast } from "./site.js";
 import { bytes } from "./chat-row.js";
 
@@ -36,18 +37,22 @@ export class Files {
   }
 
   refusal(file) {
-    if (this.items.length >= MOST) return `“${file.name}” was not added: a message can have at most ${MOST} files.`;
-    if (this.most && file.size > this.most) {
-      return `“${file.name}” is too large (${bytes(file.size)}); the limit is ${bytes(this.most)}.`;
+    const { name } = file;
+    if (this.items.length >= MOST) {
+      return _("“{name}” was not added: a message can have at most {most} files.", { name, most: number(MOST) });
     }
-    return file.size ? null : `“${file.name}” is empty, or a folder.`;
+    if (this.most && file.size > this.most) {
+      const sizes = { size: bytes(file.size), limit: bytes(this.most) };
+      return _("“{name}” is too large ({size}); the limit is {limit}.", { name, ...sizes });
+    }
+    return file.size ? null : _("“{name}” is empty, or a folder.", { name });
   }
 
   take(file) {
     const item = { file, state: "waiting", id: null, at: 0, request: null };
     const isImage = /^image\/(png|jpeg|gif|webp)$/.test(file.type);
     item.preview = isImage ? URL.createObjectURL(file) : null;
-    item.bar = el("progress", { max: "1", value: "0", "aria-label": `Sending ${file.name}` });
+    item.bar = el("progress", { max: "1", value: "0", "aria-label": _("Sending {name}", { name: file.name }) });
     item.note = el("span", { class: "muted" }, bytes(file.size));
     item.element = el(
       "li",
@@ -56,7 +61,7 @@ export class Files {
       el("span", { class: "chat-file-name" }, el("bdi", {}, file.name), item.note, item.bar),
       el(
         "button",
-        { class: "button quiet", type: "button", "aria-label": `Remove ${file.name}`, onclick: () => this.remove(item) },
+        { class: "button quiet", type: "button", "aria-label": _("Remove {name}", { name: file.name }), onclick: () => this.remove(item) },
         "✕",
       ),
     );
@@ -98,9 +103,9 @@ export class Files {
     });
     request.addEventListener("load", () => {
       if (request.status < 300 && request.response?.id) this.done(item, request.response);
-      else this.fail(item, request.response?.detail ?? `the bot answered with the error ${request.status}`);
+      else this.fail(item, request.response?.detail ?? _("the bot answered with the error {status}", { status: request.status }));
     });
-    request.addEventListener("error", () => this.fail(item, "the bot cannot be reached"));
+    request.addEventListener("error", () => this.fail(item, _("the bot cannot be reached")));
     request.send(item.file);
   }
 
@@ -116,12 +121,12 @@ export class Files {
   fail(item, why) {
     item.state = "failed";
     item.bar.hidden = true;
-    const again = el("button", { class: "button quiet", type: "button" }, "Try again");
+    const again = el("button", { class: "button quiet", type: "button" }, _("Try again"));
     again.addEventListener("click", () => {
       this.retry(item);
       this.left();
     });
-    item.note.replaceChildren(`Not sent: ${why}. `, again);
+    item.note.replaceChildren(_("Not sent: {reason}.", { reason: why }), " ", again);
     this.next();
     this.changed();
   }

@@ -1,5 +1,6 @@
 // One message as an element. What is in it may be hostile: text is text, and the only HTML is our server's.
 
+import { _, locale } from "./language.js";
 import { el, rendered, toast, when } from "./site.js";
 
 const CLOCK = { hour: "2-digit", minute: "2-digit" };
@@ -45,15 +46,15 @@ export function mark(row, state, refused, did) {
   const made = el("p", { class: "chat-sending" }, state);
   if (refused) {
     made.append(
-      el("button", { class: "button quiet", type: "button", onclick: () => did.again(id) }, "Send again"),
-      el("button", { class: "button quiet", type: "button", onclick: () => did.back(id) }, "Edit"),
+      el("button", { class: "button quiet", type: "button", onclick: () => did.again(id) }, _("Send again")),
+      el("button", { class: "button quiet", type: "button", onclick: () => did.back(id) }, _("Edit")),
     );
   }
   row.append(made);
 }
 
 function header(line, me) {
-  const who = { bot: "tapebot", notice: "Notice" }[line.author] ?? (!line.name || line.name === me ? "You" : line.name);
+  const who = { bot: "tapebot", notice: _("Notice") }[line.author] ?? (!line.name || line.name === me ? _("You") : line.name);
   return el(
     "header",
     { class: "chat-head" },
@@ -69,14 +70,14 @@ function body(line) {
   const text = rendered(line.html);
   text.dir = "auto";
   for (const pre of text.querySelectorAll("pre")) {
-    const copy = el("button", { class: "button quiet chat-copy", type: "button" }, "Copy");
+    const copy = el("button", { class: "button quiet chat-copy", type: "button" }, _("Copy"));
     copy.addEventListener("click", () => copied(pre.textContent, copy));
     const place = el("div", { class: "chat-code" });
     pre.replaceWith(place);
     place.append(pre, copy);
   }
   for (const table of text.querySelectorAll("table")) {
-    const place = el("div", { class: "chat-table", tabindex: "0", role: "region", "aria-label": "Table" });
+    const place = el("div", { class: "chat-table", tabindex: "0", role: "region", "aria-label": _("Table") });
     table.replaceWith(place);
     place.append(table);
   }
@@ -86,17 +87,17 @@ function body(line) {
 async function copied(text, button) {
   try {
     await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
-    setTimeout(() => (button.textContent = "Copy"), 2000);
+    button.textContent = _("Copied");
+    setTimeout(() => (button.textContent = _("Copy")), 2000);
   } catch {
-    toast("The browser does not allow copying; select the text and copy it.", "bad");
+    toast(_("The browser does not allow copying; select the text and copy it."), "bad");
   }
 }
 
 function attachments(list = []) {
   if (!list.length) return null;
   const shown = list.map((one) => el("li", {}, attachment(one)));
-  return el("ul", { class: "chat-attachments", "aria-label": "Files" }, shown);
+  return el("ul", { class: "chat-attachments", "aria-label": _("Files") }, shown);
 }
 
 function attachment({ kind, name, url, note }) {
@@ -109,7 +110,7 @@ function attachment({ kind, name, url, note }) {
     const label = el("bdi", {}, name || kind);
     parts.push(address ? el("a", { href: address, download: name }, label) : label);
   }
-  if (note) parts.push(el("span", { class: "muted" }, ` ${note}`));
+  if (note) parts.push(el("span", { class: "muted" }, " ", el("bdi", {}, note)));
   return parts;
 }
 
@@ -121,7 +122,7 @@ function files(list = []) {
     const link = address ? el("a", { href: address, download: name }, label) : label;
     return el("li", {}, link, size ? el("span", { class: "muted" }, ` ${bytes(size)}`) : null);
   });
-  return el("ul", { class: "chat-downloads", "aria-label": "Files" }, shown);
+  return el("ul", { class: "chat-downloads", "aria-label": _("Files") }, shown);
 }
 
 function buttons(line, did) {
@@ -130,7 +131,7 @@ function buttons(line, did) {
     const onclick = (event) => did.press(line, command, event.currentTarget);
     return el("button", { class: "button", type: "button", title: command, onclick }, label);
   });
-  return el("div", { class: "chat-buttons", role: "group", "aria-label": "Answers to choose" }, made);
+  return el("div", { class: "chat-buttons", role: "group", "aria-label": _("Answers to choose") }, made);
 }
 
 /** An address on this site, or of what this tab holds; nothing else is ever loaded or linked. */
@@ -146,5 +147,5 @@ export function bytes(size) {
   const [unit, by, digits] = size < 1000 ? ["byte", 1, 0] : size < 1e6 ? ["kilobyte", 1e3, 0] : ["megabyte", 1e6, 1];
   const unitDisplay = by === 1 ? "long" : "short"; // "70 bytes", not "70 byte".
   const style = { style: "unit", unit, unitDisplay, maximumFractionDigits: digits };
-  return new Intl.NumberFormat(undefined, style).format(size / by);
+  return new Intl.NumberFormat(locale, style).format(size / by);
 }

@@ -1,5 +1,6 @@
 // What is told beside the conversation: how the connection stands, what the bot does, and what was not seen.
 
+import { _, ngettext } from "./language.js";
 import { el } from "./site.js";
 
 const SOON = 800; // Milliseconds that a connection may take before anything is said of it.
@@ -19,17 +20,17 @@ export class State {
   /** Tell how the connection stands, and how many messages wait for it. */
   connection(state, text, waiting) {
     clearTimeout(this.timer);
-    const kept = waiting ? ` ${waiting === 1 ? "1 message waits" : `${waiting} messages wait`} to be sent.` : "";
+    const kept = waiting ? " " + ngettext("{n} message waits to be sent.", "{n} messages wait to be sent.", waiting) : "";
     this.line.classList.toggle("bad", state === "ended");
     if (state !== "open") this.act("idle");
     if (state === "open") this.line.replaceChildren();
     else if (state === "opening" && !this.line.textContent) {
-      this.timer = setTimeout(() => this.line.replaceChildren(`Connecting…${kept}`), SOON);
-    } else if (state === "opening" || state === "waiting") this.line.replaceChildren(`${text || "Reconnecting…"}${kept}`);
-    else if (state === "offline") this.line.replaceChildren(`You are offline.${kept}`);
+      this.timer = setTimeout(() => this.line.replaceChildren(_("Connecting…") + kept), SOON);
+    } else if (state === "opening" || state === "waiting") this.line.replaceChildren((text || _("Reconnecting…")) + kept);
+    else if (state === "offline") this.line.replaceChildren(_("You are offline.") + kept);
     else if (state === "ended") {
-      const link = el("a", { href: "/login?next=/" }, "Log in again");
-      this.line.replaceChildren(`${text || "Your login has ended."}${kept} `, link);
+      const link = el("a", { href: "/login?next=/" }, _("Log in again"));
+      this.line.replaceChildren((text || _("Your login has ended.")) + kept, " ", link);
     }
   }
 
@@ -37,13 +38,13 @@ export class State {
   act(what, detail = "") {
     this.isIdle = what === "idle";
     if (this.isIdle) this.isWriting = false;
-    if (what === "tool") this.show(`Using ${detail.replaceAll("_", " ") || "a tool"}…`);
-    else this.show(what === "waiting" ? "Waiting: many chats ask the model at once…" : "Thinking…");
+    if (what === "tool") this.show(detail ? _("Using {tool}…", { tool: detail.replaceAll("_", " ") }) : _("Using a tool…"));
+    else this.show(what === "waiting" ? _("Waiting: many chats ask the model at once…") : _("Thinking…"));
   }
 
   writing(isWriting) {
     this.isWriting = isWriting;
-    this.show("Writing…");
+    this.show(_("Writing…"));
   }
 
   show(text) {

@@ -1,6 +1,8 @@
 // The chat's socket: opened again whenever it ends, until the login does.
 // States: "opening", "open", "waiting" (a pause before the next try), "offline", "ended" (for good).
 
+import { _ } from "./language.js";
+
 const FIRST = 500; // Milliseconds before the second try; each pause is twice the one before.
 const LONGEST = 30_000;
 const OPENING = 20_000; // Milliseconds that a socket may take to open,
@@ -92,9 +94,9 @@ export class Wire {
   async closed(event) {
     const opening = this.state === "opening";
     if (event.code === NOBODY) return this.end(event.reason);
-    if (event.code === ELSEWHERE) return this.end("This page was opened at a different address than the bot's.");
+    if (event.code === ELSEWHERE) return this.end(_("This page was opened at a different address than the bot's."));
     if (event.code === TOO_MANY) this.tries = 6; // Each try would be refused for as long as they are open.
-    this.lost("waiting", event.code === TOO_MANY ? event.reason || "You have too many chats open." : "");
+    this.lost("waiting", event.code === TOO_MANY ? event.reason || _("You have too many chats open.") : "");
     // A refusal before the socket opened looks like any failure; ask who we are.
     if (opening && (await isNobody())) this.end("");
     return undefined;

@@ -1,5 +1,6 @@
 // The chat's page: what is written goes out, what is said comes in. The parts are in chat-*.js.
 
+import { _ } from "./language.js";
 import { toast } from "./site.js";
 import { Completion } from "./chat-commands.js";
 import { Composer } from "./chat-composer.js";
@@ -144,8 +145,8 @@ function show(item) {
 }
 
 function marked(item) {
-  const waiting = wire.state === "open" ? "Sending…" : "Not sent yet.";
-  log.mark(item.id, item.refused ? `Not sent: ${item.refused}` : waiting, Boolean(item.refused));
+  const waiting = wire.state === "open" ? _("Sending…") : _("Not sent yet.");
+  log.mark(item.id, item.refused ? _("Not sent: {reason}", { reason: item.refused }) : waiting, Boolean(item.refused));
 }
 
 /** Send what was refused once more: as another message, since the bot has an answer to this one. */

@@ -2,6 +2,7 @@
 // Rule 1: what is shown is what the page itself would show: it is asked for, and its list is put in the old one's place.
 // Rule 2: what comes late is dropped: the list fits what stands in the form now.
 
+import { _ } from "./language.js";
 import { localTimes, toast } from "./site.js";
 
 const PAUSE = 200; // Milliseconds without a key until the list is asked for.
@@ -37,7 +38,7 @@ async function refresh() {
     localTimes(list);
     history.replaceState(null, "", address);
   } catch (error) {
-    if (error.name !== "AbortError") toast("The bot cannot be reached. Is it running?", "bad");
+    if (error.name !== "AbortError") toast(_("The bot cannot be reached. Is it running?"), "bad");
   } finally {
     if (mine === asked) list.removeAttribute("aria-busy");
   }

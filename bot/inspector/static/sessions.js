@@ -1,4 +1,5 @@
 // Conversations that were not read yet: asks until they are, then shows them in their order.
+import { _, ngettext } from "./language.js";
 import { allRead, api } from "./site.js";
 
 const PAUSE = 500; // Milliseconds after an answer that knew of no more,
@@ -19,9 +20,13 @@ async function read() {
     }
     vain = 0;
     left = answer.unread;
-    note.textContent = `${left.toLocaleString()} are still being read and are listed last.`;
+    note.textContent = ngettext(
+      "{n} is still being read and is listed last.",
+      "{n} are still being read and are listed last.",
+      left,
+    );
   }
-  allRead(note, "All are read.", "Show them in order");
+  allRead(note, _("All are read."), _("Show them in order"));
 }
 
 if (note) read().catch(() => {});

@@ -2,7 +2,9 @@
 // Rule 1: what comes from a tape is text (textContent); the only HTML is what our server's markdown() made.
 // Rule 2: this file may be loaded twice, with and without a version in its address: it starts once.
 
-const FAILED = "The bot cannot be reached. Is it running?";
+import { _, locale } from "./language.js";
+
+const FAILED = _("The bot cannot be reached. Is it running?");
 const SHOWN_FOR = 7000; // Milliseconds that a toast stays.
 const SAFE = new Set(["http:", "https:", "mailto:", "blob:"]);
 
@@ -55,11 +57,11 @@ async function told(url, request) {
   }
   if (response.status === 401) {
     location.assign(`/login?${new URLSearchParams({ next: location.pathname + location.search })}`);
-    throw new ApiError(401, "login", "You are no longer logged in.");
+    throw new ApiError(401, "login", _("You are no longer logged in."));
   }
   const json = await response.json().catch(() => null);
   if (response.ok && json !== null) return json;
-  const detail = json?.detail ?? `The bot answered with the error ${response.status}.`;
+  const detail = json?.detail ?? _("The bot answered with the error {status}.", { status: response.status });
   throw new ApiError(response.status, json?.error ?? "unknown", capital(String(detail)));
 }
 
@@ -130,7 +132,7 @@ function raise(place) {
 /** A time as people here tell it: `when("2026-11-22T10:00:00Z")`. */
 export function when(iso, options = { dateStyle: "medium", timeStyle: "short" }) {
   const moment = new Date(iso);
-  return Number.isNaN(moment.valueOf()) ? String(iso) : new Intl.DateTimeFormat(undefined, options).format(moment);
+  return Number.isNaN(moment.valueOf()) ? String(iso) : new Intl.DateTimeFormat(locale, options).format(moment);
 }
 
 /** Show the times below an element (`<time datetime data-local>`) in this browser's zone. */
@@ -142,7 +144,7 @@ export function localTimes(root = document) {
   }
   // In a list to choose from there is only text.
   for (const one of root.querySelectorAll("option[data-at]")) {
-    one.textContent = one.dataset.label + when(one.dataset.at, { dateStyle: "short", timeStyle: "short" });
+    one.textContent = `${one.dataset.label}, ${when(one.dataset.at, { dateStyle: "short", timeStyle: "short" })}`;
   }
 }
 
@@ -156,7 +158,7 @@ export function allRead(note, told, label) {
 function scrollable(root = document) {
   for (const one of root.querySelectorAll(":is(.table-wrap, .words):not([tabindex])")) {
     if (one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight) continue;
-    const name = one.querySelector("caption")?.textContent.trim() || (one.matches(".words") ? "Words" : "Table");
+    const name = one.querySelector("caption")?.textContent.trim() || (one.matches(".words") ? _("Words") : _("Table"));
     one.setAttribute("tabindex", "0");
     // Of many texts not each is a landmark.
     one.setAttribute("role", one.matches(".words") ? "group" : "region");
@@ -170,7 +172,7 @@ function scrollable(root = document) {
  */
 export function sheet(title, body, { buttons = [], onclose = null, back = document.activeElement } = {}) {
   const heading = el("h2", { id: `sheet-${Math.random().toString(36).slice(2)}` }, title);
-  const close = el("button", { class: "button quiet", type: "button", "aria-label": "Close" }, "✕");
+  const close = el("button", { class: "button quiet", type: "button", "aria-label": _("Close") }, "✕");
   const made = el(
     "dialog",
     { class: "sheet", "aria-labelledby": heading.id },
@@ -200,33 +202,33 @@ export function sheet(title, body, { buttons = [], onclose = null, back = docume
 export function ask(question, given = "") {
   return new Promise((resolve) => {
     let answer = null;
-    const field = el("textarea", { id: "asked", rows: "3", autofocus: true, required: true, value: given });
+    const field = el("textarea", { id: "asked", rows: "3", dir: "auto", autofocus: true, required: true, value: given });
     const form = el(
       "form",
       { id: "asking", method: "dialog", class: "stack tight" },
       el("label", { for: "asked" }, question),
       field,
-      el("p", { class: "muted small" }, "Enter sends, Shift+Enter starts a new line."),
+      el("p", { class: "muted small" }, _("Enter sends, Shift+Enter starts a new line.")),
     );
-    const send = el("button", { class: "button primary", form: "asking" }, "Send");
+    const send = el("button", { class: "button primary", form: "asking" }, _("Send"));
     form.addEventListener("submit", () => (answer = field.value.trim() || null));
     field.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
       event.preventDefault();
       form.requestSubmit();
     });
-    sheet("One more thing", form, { buttons: [send], onclose: () => resolve(answer) });
+    sheet(_("One more thing"), form, { buttons: [send], onclose: () => resolve(answer) });
     field.focus();
     field.select();
   });
 }
 
 /** Ask whether to go on; a promise of true or false. */
-export function confirmed(question, label = "Continue") {
+export function confirmed(question, label = _("Continue")) {
   return new Promise((resolve) => {
     let answer = false;
     const yes = el("button", { class: "button danger", type: "button" }, label);
-    const made = sheet("Are you sure?", el("p", {}, question), { buttons: [yes], onclose: () => resolve(answer) });
+    const made = sheet(_("Are you sure?"), el("p", {}, question), { buttons: [yes], onclose: () => resolve(answer) });
     yes.addEventListener("click", () => {
       answer = true;
       made.close();
@@ -257,9 +259,9 @@ export async function command(session, text, { pressed = null, back = document.a
   const files = answer.files.map((one) => el("li", {}, el("a", { href: one.url, download: one.name }, one.name)));
   const body = el(
     "div",
-    { class: "stack", lang: "" },
-    answer.html ? rendered(answer.html) : el("p", {}, "Done."),
-    files.length ? el("ul", { "aria-label": "Files" }, files) : null,
+    { class: "stack", lang: "", dir: "auto" },
+    answer.html ? rendered(answer.html) : el("p", {}, _("Done.")),
+    files.length ? el("ul", { "aria-label": _("Files") }, files) : null,
   );
   sheet(text.split(/\s+/).slice(0, 2).join(" "), body, {
     buttons,
@@ -300,7 +302,7 @@ export async function busy(button, doing) {
     await doing();
     return true;
   } catch (error) {
-    toast(error instanceof ApiError ? error.message : `That did not work: ${error.message}`, "bad");
+    toast(error instanceof ApiError ? error.message : _("That did not work: {reason}", { reason: error.message }), "bad");
     if (!(error instanceof ApiError)) console.warn(error);
     return false;
   } finally {

@@ -1,4 +1,5 @@
 // Tapes that were not read yet: asks until they are, then shows the figures of all.
+import { _, number } from "./language.js";
 import { allRead, api } from "./site.js";
 
 const PAUSE = 150; // Milliseconds between two requests, so that others are answered, too.
@@ -9,10 +10,11 @@ async function read() {
   for (;;) {
     const answer = await api("/statistics", { days, tape });
     if (answer.complete) break;
-    note.textContent = `${answer.read.toLocaleString()} of ${answer.tapes.toLocaleString()} tapes are read …`;
+    const values = { number: number(answer.read), total: number(answer.tapes) };
+    note.textContent = _("{number} of {total} tapes are read …", values);
     await new Promise((done) => setTimeout(done, PAUSE));
   }
-  allRead(note, "All tapes are read.", "Show the figures of all");
+  allRead(note, _("All tapes are read."), _("Show the figures of all"));
 }
 
 if (note) read().catch(() => {});

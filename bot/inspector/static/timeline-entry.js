@@ -1,7 +1,8 @@
 // One entry, with all that is known of it, in a dialog.
+import { _ } from "./language.js";
 import { api, el, rendered, sheet, when } from "./site.js";
 
-const STATUSES = { pending: "pending", superseded: "replaced", retired: "ended" };
+const STATUSES = { pending: _("pending"), superseded: _("replaced"), retired: _("ended") };
 
 /** The address of an entry in its timeline. */
 export function place(tape, entry) {
@@ -17,7 +18,7 @@ export async function show(tape, id, labels, { go, back }) {
   } catch (error) {
     if (error.status !== 404) throw error;
     missing = true;
-    body = el("p", {}, "There is no entry with this id: a reset removed it, or its line is damaged.");
+    body = el("p", {}, _("There is no entry with this id: a reset removed it, or its line is damaged."));
   }
   const turn = (label, by) => {
     const made = el("button", { type: "button", class: "button" }, label);
@@ -27,38 +28,40 @@ export async function show(tape, id, labels, { go, back }) {
     });
     return made;
   };
-  const buttons = missing ? [] : [turn("Previous", -1), turn("Next", 1)];
-  const dialog = sheet(`Entry ${id}`, el("div", { class: "stack tl-entry" }, body), { buttons, back });
+  const buttons = missing ? [] : [turn(_("Previous"), -1), turn(_("Next"), 1)];
+  const dialog = sheet(_("Entry {number}", { number: id }), el("div", { class: "stack tl-entry" }, body), { buttons, back });
   return dialog;
 }
 
 function told(one, tape, labels) {
   const [label, kind] = labels[one.category];
   const facts = [
-    ["What", el("span", { class: `badge ${kind}` }, label), ` ${one.kind}${one.name ? ` ${one.name}` : ""}`],
-    one.time && ["When", el("time", { datetime: one.time, title: one.time }, when(one.time))],
-    one.who && ["Who", one.who],
+    [_("What"), el("span", { class: `badge ${kind}` }, label), " ", el("span", { class: "mono" }, `${one.kind} ${one.name ?? ""}`.trim())],
+    one.time && [_("When"), el("time", { datetime: one.time, title: one.time }, when(one.time))],
+    one.who && [_("Who"), el("bdi", {}, one.who)],
     one.turn && [
-      "Turn",
-      el("a", { href: `/turn?${new URLSearchParams({ tape, turn: one.turn, near: one.id })}` }, "What the model saw"),
+      _("Turn"),
+      el("a", { href: `/turn?${new URLSearchParams({ tape, turn: one.turn, near: one.id })}` }, _("What the model saw")),
     ],
-    one.problem !== "general" && ["Problem", one.problem],
+    one.problem !== "general" && [_("Problem"), one.problem],
   ].filter(Boolean);
   return [
     el("dl", { class: "kv" }, facts.map(([name, ...value]) => [el("dt", {}, name), el("dd", {}, value)])),
-    one.erased ? el("p", { class: "note" }, "Its text was erased on request.") : null,
-    one.html === null ? el("p", { class: "prewrap", dir: "auto" }, one.full || "(no words)") : rendered(one.html),
-    listed("Evidence", one.evidence, (at) =>
-      el("a", { href: place(at.tape, at.entry) }, at.tape === tape ? `entry ${at.entry}` : `${at.tape}, entry ${at.entry}`),
+    one.erased ? el("p", { class: "note" }, _("Its text was erased on request.")) : null,
+    one.html === null ? el("p", { class: "prewrap", dir: "auto" }, one.full || _("(no words)")) : rendered(one.html),
+    listed(_("Evidence"), one.evidence, (at) =>
+      el("a", { href: place(at.tape, at.entry) }, at.tape === tape
+        ? _("entry {entry}", { entry: at.entry })
+        : _("{tape}, entry {entry}", at)),
     ),
-    listed("Facts from this entry", one.facts, (fact) => [
-      el("a", { href: `/fact?${new URLSearchParams({ tape: fact.tape, number: fact.number })}` }, fact.text),
+    listed(_("Facts from this entry"), one.facts, (fact) => [
+      el("a", { href: `/fact?${new URLSearchParams({ tape: fact.tape, number: fact.number })}`, dir: "auto" }, fact.text),
       fact.status === "active" ? null : [" ", el("span", { class: "badge" }, STATUSES[fact.status] ?? fact.status)],
     ]),
     el(
       "details",
       {},
-      el("summary", {}, "Raw entry"),
+      el("summary", {}, _("Raw entry")),
       el("pre", { class: "raw" }, JSON.stringify({ id: one.id, kind: one.kind, payload: one.payload, meta: one.meta }, null, 2)),
     ),
   ];

@@ -2,6 +2,7 @@
 // Rule 1: what comes from a tape is text.
 // Rule 2: a place is an index among ids (`top`); where there are more rows than a browser can scroll over, what is
 //   scrolled by a little moves rows by as much, and the bar shows about where one is.
+import { _, ngettext, number } from "./language.js";
 import { api, busy, el, toast, when } from "./site.js";
 import { place, show } from "./timeline-entry.js";
 import { Entries } from "./timeline-entries.js";
@@ -157,10 +158,10 @@ class Timeline {
 
   made(id, known) {
     const props = { class: "tl-row", role: "row", id: `entry-${id}`, "aria-rowindex": id, dataset: { id } };
-    const number = el("span", { class: "tl-id mono", role: "rowheader" }, `#${id}`);
+    const name = el("span", { class: "tl-id mono", role: "rowheader" }, `#${id}`);
     if (!known) {
-      const text = known === null ? "No entry: removed by a reset, or damaged." : "…";
-      const row = el("div", { ...props, "aria-busy": String(known === undefined) }, number, el("span", { class: "tl-text", role: "gridcell" }, text));
+      const text = known === null ? _("No entry: removed by a reset, or damaged.") : "…";
+      const row = el("div", { ...props, "aria-busy": String(known === undefined) }, name, el("span", { class: "tl-text", role: "gridcell" }, text));
       row.classList.add("gap");
       return row;
     }
@@ -168,11 +169,11 @@ class Timeline {
     const row = el(
       "div",
       { ...props, "aria-busy": "false" },
-      number,
+      name,
       el("span", { class: "tl-time", role: "gridcell" }, known.time ? el("time", { datetime: known.time, title: known.time }, when(known.time, this.clock)) : null),
       el("span", { class: "tl-kind", role: "gridcell" }, el("span", { class: `badge ${kind}` }, label)),
-      el("span", { class: "tl-who", role: "gridcell" }, known.who),
-      el("span", { class: "tl-text", role: "gridcell", dir: "auto" }, el("a", { href: place(this.tape, id), tabindex: "-1" }, known.text || "(nothing)")),
+      el("span", { class: "tl-who", role: "gridcell", dir: "auto" }, known.who),
+      el("span", { class: "tl-text", role: "gridcell", dir: "auto" }, el("a", { href: place(this.tape, id), tabindex: "-1" }, known.text || _("(nothing)"))),
     );
     row.dataset.category = known.category;
     row.classList.toggle("boundary", known.boundary);
@@ -273,13 +274,13 @@ function pause(milliseconds) {
 function tellCount(timeline, seen) {
   const { version } = timeline.entries;
   const fresh = version - timeline.heard;
-  document.getElementById("count").textContent = `${version.toLocaleString()} entries`;
+  document.getElementById("count").textContent = ngettext("{n} entry", "{n} entries", version);
   document.getElementById("to").max = version;
   const button = document.getElementById("newest");
   if (seen) timeline.heard = version;
-  button.textContent = seen || !fresh ? "Newest" : `${fresh.toLocaleString()} new`;
+  button.textContent = seen || !fresh ? _("Newest") : _("{number} new", { number: number(fresh) });
   button.classList.toggle("primary", !seen && fresh > 0);
-  document.getElementById("live").textContent = seen || !fresh ? "" : `${fresh} new entries`;
+  document.getElementById("live").textContent = seen || !fresh ? "" : ngettext("{n} new entry", "{n} new entries", fresh);
 }
 
 async function chapters(timeline) {
@@ -287,7 +288,7 @@ async function chapters(timeline) {
   const list = document.getElementById("chapters");
   const marks = answer.anchors.map((one) => {
     const link = el("a", { href: place(timeline.tape, one.entry), class: one.boundary ? "boundary" : "" },
-      one.title || one.name, el("small", {}, `${one.title ? `${one.name}, ` : ""}#${one.entry}, ${when(one.time)}`));
+      el("bdi", {}, one.title || one.name), el("small", { translate: "no" }, `${one.title ? `${one.name}, ` : ""}#${one.entry}, ${when(one.time)}`));
     link.addEventListener("click", (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
@@ -296,8 +297,8 @@ async function chapters(timeline) {
     });
     return el("li", {}, link);
   });
-  list.replaceChildren(...(marks.length ? marks.reverse() : [el("li", { class: "muted" }, "None yet")]));
-  if (answer.total > marks.length) list.append(el("li", { class: "muted small" }, `The newest ${marks.length} of ${answer.total}.`));
+  list.replaceChildren(...(marks.length ? marks.reverse() : [el("li", { class: "muted" }, _("None yet"))]));
+  if (answer.total > marks.length) list.append(el("li", { class: "muted small" }, _("The newest {number} of {total}.", { number: number(marks.length), total: number(answer.total) })));
 }
 
 function begin(view) {

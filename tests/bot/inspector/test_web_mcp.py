@@ -81,7 +81,7 @@ async def test_what_changed_is_shown_and_no_button_of_before_allows_it(rig):
     assert change is not None
     await until(lambda: "away" in rig.host.mcp.definition("files", "echo").description)
     page = await rig.page("/mcp/tool", **WHERE)
-    assert "What changed since you allowed it: everybody" in page
+    assert "What changed since you allowed it: <bdi>everybody</bdi>" in page
     assert "<del>" in page
     assert "changed `echo` since it was shown" in await press(rig, before[0])
     [right] = [one for one in (await rig.get("/mcp"))["rights"] if one["tool"] == "echo"]

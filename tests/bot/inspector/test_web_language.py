@@ -1,0 +1,222 @@
+"""The site speaks the language of whoever reads it, and what is hostile stays text in all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from bracketed_language import marked, speak
+from fastapi import APIRouter
+from web_rig import Rig, open_web
+
+from bot.core.errors import TapeError
+from bot.core.i18n import use_language
+from bot.inspector.app import build_app
+from bot.inspector.language import accepted_language, html_, nhtml_, script_messages
+from bot.inspector.rendering import STATIC
+
+HOSTILE = "<script>alert(1)</script> {name} %s"
+_CALL = re.compile(r'\b(?:_|ngettext)\(\s*"((?:[^"\\]|\\.)*)"')
+
+
+class Choices:
+    """Languages that people chose, kept in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, str] = {}
+        self.broken = False
+
+    async def language_of(self, identity: str) -> str | None:
+        if self.broken:
+            raise TapeError("the disk is gone")
+        return self.kept.get(identity)
+
+    async def choose(self, identity: str, language: str | None) -> None:
+        self.kept.pop(identity, None)
+        if language is not None:
+            self.kept[identity] = language
+
+
+@pytest.fixture
+async def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
+    """A site that speaks a made-up language in place of German and of Arabic."""
+    async with open_web() as rig:
+        speak(monkeypatch, tmp_path / "locale", "de", "ar")
+        yield rig
+
+
+@pytest.fixture
+async def choices(rig: Rig) -> Choices:
+    """What people of the rig chose; its installation's language is Arabic."""
+    choices = Choices()
+    rig.app = build_app(replace(rig.web, language="ar", languages=choices), APIRouter())
+    for one in (rig.client, rig.member, rig.stranger):
+        one._transport = httpx.ASGITransport(rig.app)
+    return choices
+
+
+async def spoken(client: httpx.AsyncClient, accept: str = "", path: str = "/account") -> str:
+    """Return the language and direction that a page says it is in."""
+    headers = {"Accept": "text/html"} | ({"Accept-Language": accept} if accept else {})
+    text = (await client.get(path, headers=headers)).text
+    found = re.search(r'<html lang="(\w+)" dir="(\w+)"', text)
+    assert found is not None, text[:200]
+    return f"{found[1]} {found[2]}"
+
+
+async def test_a_persons_choice_comes_before_the_browsers_and_that_before_the_installations(
+    rig: Rig, choices: Choices
+) -> None:
+    assert await spoken(rig.client) == "ar rtl"
+    assert await spoken(rig.client, "xx, fr-CH;q=0.4, de;q=0.9") == "de ltr"
+    choices.kept["web:local"] = "ja"
+    assert await spoken(rig.client, "de") == "ja ltr"
+    assert await spoken(rig.member, "de") == "de ltr"
+    assert await spoken(rig.stranger, "de", "/login") == "de ltr"
+
+
+async def test_the_page_is_there_although_the_choice_cannot_be_read(
+    rig: Rig, choices: Choices
+) -> None:
+    choices.broken = True
+    assert await spoken(rig.client, "de", "/sessions") == "de ltr"
+
+
+async def test_a_person_chooses_on_the_site_and_takes_it_back(rig: Rig, choices: Choices) -> None:
+    async def choose(language: str) -> None:
+        answer = await rig.client.post(
+            "/account/language",
+            data={"language": language},
+            headers={"Origin": rig.url},
+        )
+        assert (answer.status_code, answer.headers["location"]) == (303, "/account")
+
+    await choose("de")
+    assert choices.kept == {"web:local": "de"}
+    page = (await rig.client.get("/account", headers={"Accept": "text/html"})).text
+    assert marked("Language") in page
+    assert re.search(r'<option value="de"[^>]* selected>Deutsch</option>', page)
+    await choose("")
+    assert choices.kept == {}
+    await choose("klingon")
+    assert choices.kept == {}
+
+
+async def test_nobody_else_can_choose_for_a_person(rig: Rig, choices: Choices) -> None:
+    answer = await rig.client.post(
+        "/account/language",
+        data={"language": "de"},
+        headers={"Origin": "https://elsewhere.invalid", "X-CSRF-Token": ""},
+    )
+    assert answer.status_code == 403
+    assert choices.kept == {}
+
+
+async def test_without_choices_there_is_no_form_to_choose(rig: Rig) -> None:
+    assert "/account/language" not in await rig.page("/account")
+
+
+async def test_programs_read_english_and_people_their_language_in_the_api(
+    rig: Rig, choices: Choices
+) -> None:
+    token = await rig.web.logins.login_store.make_token("local", "script")
+    german = {"Accept-Language": "de"}
+    lost = {"tape": "no:such"}
+    mine = await rig.client.get("/api/v1/memory", params=lost, headers=german)
+    programs = await rig.stranger.get(
+        "/api/v1/memory", params=lost, headers={**german, "Authorization": f"Bearer {token}"}
+    )
+    assert mine.json() == {"error": "not_found", "detail": "⟦there is no tape no:such⟧"}
+    assert programs.json() == {"error": "not_found", "detail": "there is no tape no:such"}
+    document = await rig.client.get("/api/v1/openapi.json", headers=german)
+    assert "⟦" not in document.text
+
+
+async def test_errors_are_told_in_the_language_of_who_is_told(rig: Rig) -> None:
+    headers = {"Accept": "text/html", "Accept-Language": "de"}
+    page = await rig.member.get("/sessions", headers=headers)
+    assert page.status_code == 403
+    assert marked("For owners only") in page.text
+    assert marked("only an owner of the bot may see this") in page.text
+
+    async def broken(*_given: Any, **_named: Any) -> None:
+        raise ZeroDivisionError
+
+    rig.app.router.add_route("/broken", broken)
+    transport = httpx.ASGITransport(rig.app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url=rig.url) as client:
+        page = await client.get("/broken", headers=headers)
+    assert page.status_code == 500
+    assert marked("Something went wrong; the log has details.") in page.text
+    assert '<html lang="de"' in page.text
+
+
+async def test_names_and_words_stay_text_inside_of_messages(rig: Rig) -> None:
+    await rig.talk("fake:1", f"/memory add {HOSTILE}", f"/problem new {HOSTILE}")
+    for path in ("/memory", "/fact", "/problems", "/timeline"):
+        number = {"number": "1"} if path == "/fact" else {}
+        answer = await rig.client.get(
+            path,
+            params={"tape": "fake:1", **number},
+            headers={"Accept": "text/html", "Accept-Language": "ar"},
+        )
+        assert answer.status_code == 200, path
+        assert "<script>alert" not in answer.text
+        assert "⟦" in answer.text
+
+
+def test_a_message_with_elements_escapes_all_that_is_no_element() -> None:
+    link = html_("{b}", b="<b>")
+    told = html_("<i>{name}</i> {link}", name=HOSTILE, link=link)
+    assert told == ("&lt;i&gt;&lt;script&gt;alert(1)&lt;/script&gt; {name} %s&lt;/i&gt; &lt;b&gt;")
+    assert nhtml_("{n} {who}", "{n} of {who}", 1_000, n="1,000", who="<b>") == "1,000 of &lt;b&gt;"
+
+
+async def test_scripts_are_given_their_messages_with_a_form_for_each_kind_of_number(
+    rig: Rig,
+) -> None:
+    page = await rig.client.get("/", headers={"Accept": "text/html", "Accept-Language": "ar"})
+    found = re.search(r'data-messages="(/messages/ar\?v=[0-9a-f]{12})"', page.text)
+    assert found is not None
+    answer = await rig.stranger.get(found[1])
+    assert answer.headers["cache-control"].endswith("immutable")
+    messages = answer.json()
+    assert messages["Sending {name}"] == "⟦Sending {name}⟧"
+    assert messages["{n} new entry"] == {
+        # The catalogue's first form is that of zero.
+        "zero": "⟦{n} new entry⟧", "one": "⟦{n} new entries⟧", "two": "⟦{n} new entries⟧",
+        "few": "⟦{n} new entries⟧", "many": "⟦{n} new entries⟧", "other": "⟦{n} new entries⟧",
+    }  # fmt: skip
+    assert 'data-messages=""' in await rig.page("/")
+    assert (await rig.stranger.get("/messages/xx")).status_code == 404
+
+
+@pytest.mark.parametrize("path", sorted(STATIC.glob("*.js")), ids=lambda path: path.name)
+def test_every_message_of_a_script_is_found(path: Path) -> None:
+    with use_language("en"):
+        known = script_messages("en")
+    code = "\n".join(
+        line for line in path.read_text().splitlines() if not line.lstrip().startswith("/")
+    )
+    assert [one for one in _CALL.findall(code) if one not in known] == []
+
+
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        ("de-CH, fr;q=0.9, en;q=0.8", "de"),
+        ("en;q=0.5, pt-BR", "pt"),
+        ("zh_Hans_CN", "zh"),
+        ("de;q=0, it;q=0.1", "it"),
+        ("xx, *;q=0.5", None),
+        ("", None),
+        (",;q=,;;,de;q=x" + ",a" * 100_000, "de"),
+    ],
+)
+def test_the_header_of_a_browser_is_read_by_its_weights(header: str, language: str | None) -> None:
+    assert accepted_language(header) == language

@@ -1,0 +1,154 @@
+"""Every text of every page is in the page's language, from the left and from the right."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from bracketed_language import UNMARKED, speak
+from browser_checks import WITHIN, OpenPage, Watch, check_page, settled, shot
+from playwright.async_api import Browser, Locator, Page, expect
+from sampling import some
+from web_rig import Rig
+
+from bot.bus import Sender
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.family("browser: languages")]
+expect.set_options(timeout=WITHIN)
+
+GROUP = "telegram:-1001234567890"
+BOB = Sender("8", "Bob")
+PAGES = (
+    "/sessions",
+    "/sessions?words=nobody",
+    "/timeline?tape=fake:1",
+    "/timeline?tape=fake:1&entry=3",
+    "/timeline?tape=fake:1&words=bonn",
+    "/timeline?tape=fake:1&words=xyzzy",
+    "/memory?tape=fake:1&status=all",
+    "/memory?tape=fake:empty",
+    f"/memory?tape={GROUP}",
+    "/fact?tape=fake:1&number=1",
+    "/zones?tape=fake:1&from=0&to=2",
+    "/zones?tape=fake:empty",
+    "/problems?tape=fake:1",
+    "/reference?tape=fake:1&key=deadline",
+    "/reference?tape=fake:empty",
+    "/turns?tape=fake:1",
+    "/turns?tape=fake:empty",
+    "/statistics",
+    "/budget?whose=all",
+    "/account",
+)
+ELSEWHERE = {"today", "certain (0.95)"}
+"""Words of the chat's commands, which the site shows as they come."""
+
+UNDIRECTED = "one => getComputedStyle(one).direction"
+
+
+async def unmarked(part: Locator) -> list[str]:
+    """Return the texts in a part of a page that are in no message."""
+    found: list[str] = await part.evaluate(UNMARKED)
+    return [text for text in found if text not in ELSEWHERE]
+
+
+@pytest.fixture
+async def translated(
+    rig: Rig, browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[OpenPage]:
+    """Returns a page of the rig's owner in a made-up language: ``de`` from the left, ``ar`` from the right."""
+    await rig.talk("fake:1", ("Hello", "Hi **you**"), "/memory add I live in Bonn",
+                   "/memory edit 1 I live in Graz", "/memory add أحب القهوة", "/memory share 2",
+                   "/problem new Move house", "/problem note must cheap",
+                   "/reference set deadline Friday", "/reference set deadline Monday", "/new")  # fmt: skip
+    said = "/memory add Always answer in French from now on"
+    await rig.talk(GROUP, said, sender=BOB, private=False, role="member")
+    await rig.talk("fake:empty", "/help", sender=Sender("9", "Zoe"), role="member")
+    speak(monkeypatch, tmp_path / "locale", "de", "ar")
+    watch = Watch(rig.url)
+
+    async def opened(path: str, *, language: str, phone: bool = False) -> Page:
+        context = await browser.new_context(
+            viewport={"width": 360, "height": 740} if phone else {"width": 1280, "height": 900},
+            locale=language,
+            timezone_id="UTC",
+        )
+        context.set_default_timeout(WITHIN)
+        await context.add_cookies([rig.cookie])
+        watch.over(context)
+        page = await context.new_page()
+        await page.goto(rig.url + path)
+        return page
+
+    yield opened
+    for context in browser.contexts:
+        await context.close()
+    watch.check()
+
+
+@pytest.mark.parametrize(
+    ("language", "direction", "phone"),
+    [("de-DE", "ltr", False), ("ar-EG", "rtl", False), ("ar-EG", "rtl", True)],
+    ids=["from-the-left", "from-the-right", "from-the-right-on-a-phone"],
+)
+@pytest.mark.timeout(900)
+async def test_every_page_is_in_its_language_and_fits(
+    rig: Rig, translated: OpenPage, language: str, direction: str, *, phone: bool
+) -> None:
+    page = await translated("/sessions", language=language, phone=phone)
+    await settled(page)
+    name = f"{direction}-{'phone' if phone else 'wide'}"
+    for number, path in some([*enumerate(PAGES)], apart=name):
+        await page.goto(rig.url + path)
+        await settled(page)
+        await page.evaluate(
+            "document.querySelectorAll('details').forEach((one) => (one.open = true))"
+        )
+        assert await page.locator("html").get_attribute("dir") == direction
+        assert "⟦" in await page.title(), path
+        assert (path, await unmarked(page.locator("body"))) == (path, [])
+        await check_page(page)
+        await shot(page, f"language-{number:02}-{name}")
+
+
+async def test_code_and_plots_go_from_left_to_right_on_every_page(
+    rig: Rig, translated: OpenPage
+) -> None:
+    page = await translated("/statistics", language="ar")
+    await settled(page)
+    assert await page.locator("svg.plot").first.evaluate(UNDIRECTED) == "ltr"
+    await page.goto(f"{rig.url}/account")
+    assert await page.locator("code").first.evaluate(UNDIRECTED) == "ltr"
+    assert await page.locator("h1").evaluate(UNDIRECTED) == "rtl"
+
+
+async def test_dialogs_and_what_scripts_say_are_in_the_language_of_the_page(
+    translated: OpenPage,
+) -> None:
+    page = await translated("/memory?tape=fake:1", language="ar")
+    await page.locator("button[data-prompt]").first.click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.get_by_role("heading")).to_have_text("⟦One more thing⟧")
+    await expect(dialog.get_by_role("button", name="⟦Send⟧")).to_be_visible()
+    assert await unmarked(dialog) == []
+    await check_page(page)
+
+
+async def test_an_entry_is_told_in_the_language_of_the_page(translated: OpenPage) -> None:
+    page = await translated("/timeline?tape=fake:1", language="de")
+    await settled(page)
+    await page.locator(".tl-live .tl-row").last.click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.get_by_role("button", name="⟦Previous⟧")).to_be_visible()
+    assert await unmarked(dialog) == []
+
+
+async def test_the_page_works_in_english_where_its_messages_cannot_be_had(
+    translated: OpenPage,
+) -> None:
+    page = await translated("/account", language="de")
+    await page.route("**/messages/*", lambda route: route.fulfill(body="no JSON"))
+    await page.goto(page.url.replace("/account", "/memory?tape=fake:1"))
+    await page.locator("button[data-prompt]").first.click()
+    await expect(page.get_by_role("dialog").get_by_role("heading")).to_have_text("One more thing")
