@@ -22,6 +22,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from bot.core.errors import TapebotError
 from bot.core.files import PRIVATE_FILE
+from bot.core.i18n import _
 
 logger = logging.getLogger(__name__)
 
@@ -90,16 +91,24 @@ async def call_control(home: Path, request: Mapping[str, Any]) -> dict[str, Any]
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError, _NoSocket):
         return None
     except TimeoutError as error:
-        raise TapebotError(f"the bot that runs in {home} does not answer") from error
+        raise TapebotError(_("the bot that runs in {home} does not answer", home=home)) from error
     except OSError as error:
         raise TapebotError(
-            f"the bot that runs in {home} cannot be reached ({error.strerror}); run this as the "
-            "bot's user"
+            _(
+                "the bot that runs in {home} cannot be reached ({strerror}); run this as the bot's "
+                "user",
+                home=home,
+                strerror=error.strerror,
+            )
         ) from error
     except (anyio.IncompleteRead, anyio.DelimiterNotFound, anyio.BrokenResourceError) as error:
-        raise TapebotError(f"the bot that runs in {home} did not finish its answer") from error
+        raise TapebotError(
+            _("the bot that runs in {home} did not finish its answer", home=home)
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise TapebotError(f"the bot that runs in {home} has another version") from error
+        raise TapebotError(
+            _("the bot that runs in {home} has another version", home=home)
+        ) from error
 
 
 class _NoSocket(Exception):
@@ -203,7 +212,7 @@ async def _converse(
                 try:
                     line = await buffered.receive_until(b"\n", _REQUEST)
                 except anyio.DelimiterNotFound:
-                    reply: Mapping[str, Any] = _refusal("the request is too long")
+                    reply: Mapping[str, Any] = _refusal(_("the request is too long"))
                 else:
                     reply = await _reply(line, handlers)
                 await stream.send(_line(reply))
@@ -215,10 +224,10 @@ async def _reply(line: bytes, handlers: Mapping[str, Handler]) -> Mapping[str, A
     try:
         request = _object(line)
     except (ValueError, RecursionError):
-        return _refusal("the request is not a JSON object on one line")
+        return _refusal(_("the request is not a JSON object on one line"))
     handler = handlers.get(str(request.get("do")))
     if handler is None:
-        return _refusal("the running bot does not know this command; it may be another version")
+        return _refusal(_("the running bot does not know this command; it may be another version"))
     try:
         return await handler(request)
     except TapebotError as error:

@@ -25,7 +25,7 @@ from typing import Any, Literal
 from bot.bus import Address
 from bot.core.clock import Clock, format_time
 from bot.core.errors import TapeNotFound
-from bot.core.i18n import N_
+from bot.core.i18n import N_, _
 from bot.memory.records.conversation_entries import entry_tokens
 from bot.memory.records.evidence import cite
 from bot.memory.records.fact import MAX_FACT_TEXT
@@ -214,12 +214,12 @@ class ImportWriter:
     async def _land(self, parcel: _SessionImport) -> ImportResult:
         imported_session, digest = parcel.one, parcel.digest()
         if not (imported_session.entries or imported_session.history or parcel.memory):
-            return ImportResult(imported_session.session, "known", "it is empty; nothing to do")
+            return ImportResult(imported_session.session, "known", _("it is empty; nothing to do"))
         if (known := await self._import_on(imported_session.session)) is not None:
             if known.data.get("digest") == digest:
                 await self._learn(parcel, known)
                 return ImportResult(
-                    imported_session.session, "known", "already imported; nothing to do"
+                    imported_session.session, "known", _("already imported; nothing to do")
                 )
             return _differs(parcel, known)
         entries = await self._newest(imported_session.session)
@@ -228,7 +228,7 @@ class ImportWriter:
             zone.apply(entry)
         empty = not zone.snapshot.long_term and not zone.snapshot.dailies
         if not empty or any(entry.name not in _BOOKKEEPING for entry in entries):
-            text = "already has a conversation; left unchanged"
+            text = _("already has a conversation; left unchanged")
             return ImportResult(imported_session.session, "refused", text)
         if not self.dry_run:
             await self.store.create_tape(imported_session.session)
@@ -321,11 +321,13 @@ def _differs(parcel: _SessionImport, known: TapeEntry) -> ImportResult:
     if not parcel.person or before.get("for") != parcel.person:
         whose = f" for {before['for']}" if before.get("for") else ""
         text = f"already has a different or shorter import from {before.get('from')}{whose}"
-        return ImportResult(session, "refused", f"{text}; left unchanged")
-    text = (
-        f"had {before.get('messages')} messages when it was imported and has {parcel.messages} now"
+        return ImportResult(session, "refused", _("{text}; left unchanged", text=text))
+    text = _(
+        "had {before} messages when it was imported and has {messages} now",
+        before=before.get("messages"),
+        messages=parcel.messages,
     )
-    return ImportResult(session, "changed", f"{text}; left unchanged")
+    return ImportResult(session, "changed", _("{text}; left unchanged", text=text))
 
 
 def _boundary(parcel: _SessionImport, first: int, last: int, spoken: int) -> TapeEntry:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.core.errors import SettingsError
+from bot.core.i18n import _
 from bot.core.ids import new_id
 from bot.runtime.settings import Settings
 
@@ -77,13 +78,16 @@ async def open_database(
     """
     if settings.database_url is None:
         raise SettingsError(
-            "TAPEBOT_DATABASE_URL: not set; allowed: postgresql://user:password@host:port/name"
+            _("TAPEBOT_DATABASE_URL: not set; allowed: postgresql://user:password@host:port/name")
         )
     try:
         from bot.core.database.connections import RETRY_SECONDS, Database
     except ImportError as error:
         raise SettingsError(
-            f"TAPEBOT_DATABASE_URL: needs {error.name or 'psycopg'}: pip install 'tapebot[postgres]'"
+            _(
+                "TAPEBOT_DATABASE_URL: needs {name}: pip install 'tapebot[postgres]'",
+                name=error.name or "psycopg",
+            )
         ) from error
     seconds = RETRY_SECONDS if retry_seconds is None else retry_seconds
     database = Database(settings.database_url.get_secret_value(), retry_seconds=seconds)

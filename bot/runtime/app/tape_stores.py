@@ -14,6 +14,7 @@ import anyio
 from bot.core.addresses import web_address
 from bot.core.clock import Clock
 from bot.core.errors import SettingsError
+from bot.core.i18n import _
 from bot.runtime.app.database_services import DatabaseServices, open_database_services
 from bot.runtime.settings import Settings
 from bot.tape.store import TapeStore
@@ -104,26 +105,33 @@ def _remote(settings: Settings) -> TapeStore:
     try:
         address = web_address(settings.tape_store)
     except ValueError as error:
-        raise SettingsError(f"TAPEBOT_TAPE_STORE: allowed: {error}.") from error
+        raise SettingsError(_("TAPEBOT_TAPE_STORE: allowed: {error}.", error=error)) from error
     if "@" in urlsplit(address).netloc:
         # Error texts contain the address, and are shown in chats.
-        raise SettingsError("TAPEBOT_TAPE_STORE: allowed: an address without user and password.")
+        raise SettingsError(_("TAPEBOT_TAPE_STORE: allowed: an address without user and password."))
     if settings.tape_store_token is None:
         raise SettingsError(
-            "TAPEBOT_TAPE_STORE_TOKEN: not set, but a tape server requires a token; "
-            "`tapebot tape-server token add` creates one there"
+            _(
+                "TAPEBOT_TAPE_STORE_TOKEN: not set, but a tape server requires a token; `tapebot "
+                "tape-server token add` creates one there"
+            )
         )
     token = settings.tape_store_token.get_secret_value().strip()
     if not re.fullmatch(r"[!-~]+", token):
         raise SettingsError(
-            "TAPEBOT_TAPE_STORE_TOKEN: given a secret; allowed: a token as "
-            "`tapebot tape-server token add` prints it."
+            _(
+                "TAPEBOT_TAPE_STORE_TOKEN: given a secret; allowed: a token as `tapebot tape-server "
+                "token add` prints it."
+            )
         )
     try:
         from bot.tape.stores.remote import RemoteTapeStore
     except ModuleNotFoundError as error:
         raise SettingsError(
-            f"TAPEBOT_TAPE_STORE: a tape server needs {error.name}: pip install 'tapebot[remote]'"
+            _(
+                "TAPEBOT_TAPE_STORE: a tape server needs {name}: pip install 'tapebot[remote]'",
+                name=error.name,
+            )
         ) from error
     return RemoteTapeStore(address, token)
 
@@ -132,10 +140,16 @@ def _installed(name: str) -> StoreFactory:
     offered = {point.name: point for point in entry_points(group=GROUP)}
     if name not in offered:
         known = ", ".join(["file", "memory", "http(s)://...", *sorted(offered)])
-        raise SettingsError(f"TAPEBOT_TAPE_STORE: given {name!r}; allowed: {known}.")
+        raise SettingsError(
+            _("TAPEBOT_TAPE_STORE: given {name!r}; allowed: {known}.", name=name, known=known)
+        )
     try:
         return cast(StoreFactory, offered[name].load())
     except (ImportError, AttributeError) as error:
         raise SettingsError(
-            f"TAPEBOT_TAPE_STORE: the store {name} cannot be loaded: {error}"
+            _(
+                "TAPEBOT_TAPE_STORE: the store {name} cannot be loaded: {error}",
+                name=name,
+                error=error,
+            )
         ) from error
