@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
@@ -46,6 +47,7 @@ def unmarked(text: str) -> str:
     return text
 
 
+@cache
 def _catalogue() -> Catalog:
     catalogue = Catalog(locale="de")
     source = Path(bot.__file__).parent
