@@ -25,7 +25,7 @@ from typing import Any, Literal
 from bot.bus import Address
 from bot.core.clock import Clock, format_time
 from bot.core.errors import TapeNotFound
-from bot.core.i18n import N_, _
+from bot.core.i18n import N_, _, ngettext
 from bot.memory.records.conversation_entries import entry_tokens
 from bot.memory.records.evidence import cite
 from bot.memory.records.fact import MAX_FACT_TEXT
@@ -319,8 +319,16 @@ def _differs(parcel: _SessionImport, known: TapeEntry) -> ImportResult:
     """Return the outcome for a session that was imported in another form before."""
     session, before = parcel.one.session, known.data
     if not parcel.person or before.get("for") != parcel.person:
-        whose = f" for {before['for']}" if before.get("for") else ""
-        text = f"already has a different or shorter import from {before.get('from')}{whose}"
+        bot, person = before.get("from"), before.get("for")
+        text = (
+            _(
+                "already has a different or shorter import from {bot} for {person}",
+                bot=bot,
+                person=person,
+            )
+            if person
+            else _("already has a different or shorter import from {bot}", bot=bot)
+        )
         return ImportResult(session, "refused", _("{text}; left unchanged", text=text))
     text = _(
         "had {before} messages when it was imported and has {messages} now",
@@ -380,17 +388,19 @@ def _settled(imported_session: ImportedSession, first: int, zone: MemorySnapshot
 
 def _told(parcel: _SessionImport) -> str:
     imported_session, memory = parcel.one, parcel.memory
-    said = [f"{parcel.messages} messages"] if imported_session.entries else []
-    history = len(memory.history) + len(imported_session.history)
-    said += ["memory"] if memory.long_term else []
-    said += [f"{history} history events"] if history else []
-    said += [f"{len(memory.notes)} daily notes"] if memory.notes else []
-    source = (
-        f" (was {imported_session.key})"
-        if imported_session.key not in ("", imported_session.session)
-        else ""
-    )
-    return ", ".join(said) + source
+    said = []
+    if imported_session.entries:
+        said.append(ngettext("{n} message", "{n} messages", parcel.messages))
+    if memory.long_term:
+        said.append(_("memory"))
+    if history := len(memory.history) + len(imported_session.history):
+        said.append(ngettext("{n} history event", "{n} history events", history))
+    if memory.notes:
+        said.append(ngettext("{n} daily note", "{n} daily notes", len(memory.notes)))
+    text = ", ".join(said)
+    if imported_session.key in ("", imported_session.session):
+        return text
+    return _("{text} (was {key})", text=text, key=imported_session.key)
 
 
 def _summary(parcel: _SessionImport) -> str:

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from bot.bus.access.access_list import AccessList
 from bot.core.errors import TapeLocked, TapeWriteError
-from bot.core.i18n import _, format_number
+from bot.core.i18n import _, format_number, ngettext
 from bot.tape.batches import read_line_batches
 from bot.transfer.storage import BusState, HomeStorage, Updates, read_tape_metadata
 from bot.transfer.tape_verification import TapeComparison, compare_tape
@@ -152,8 +152,14 @@ class _Copy:
         )
         for tape in self._tapes:
             tape_metadata = await read_tape_metadata(self._source.tapes, tape)
-            segments = _many(len(tape_metadata.segments), "sealed segment")
-            texts.append(f"{tape}: up to entry {tape_metadata.version:,}, {segments}")
+            told = ngettext(
+                "{tape}: up to entry {version}, {n} sealed segment",
+                "{tape}: up to entry {version}, {n} sealed segments",
+                len(tape_metadata.segments),
+                tape=tape,
+                version=format_number(tape_metadata.version),
+            )
+            texts.append(told)
         texts += [record.describe(value) for record, value in self._rest]
         for text in texts:
             self._say("would move", text)
@@ -246,7 +252,11 @@ def _compare_access_lists(
 
 def _people(access_list: AccessList) -> str:
     people, chats = len(access_list.people), len(access_list.chats)
-    return f"the access list: {_many(people, 'person', 'people')}, {_many(chats, 'chat')}"
+    return _(
+        "the access list: {people}, {chats}",
+        people=ngettext("{n} person", "{n} people", people),
+        chats=ngettext("{n} chat", "{n} chats", chats),
+    )
 
 
 def _compare_updates(ours: Updates, theirs: Updates) -> tuple[Updates | None, list[str]]:
@@ -294,17 +304,25 @@ async def _names(home: HomeStorage) -> set[str]:
 
 
 def _unlike(what: str, why: str = "") -> TapeWriteError:
-    return TapeWriteError(f"{what} was copied, and does not read back the same{why}")
+    text = _("{what} was copied, and does not read back the same", what=what)
+    return TapeWriteError(f"{text}{why}")
 
 
 def _described(tape: str, compared: TapeComparison) -> str:
-    return f"{tape}: {_many(compared.entries, 'entry', 'entries')}, SHA-256 {compared.digest}"
+    return ngettext(
+        "{tape}: {n} entry, SHA-256 {digest}",
+        "{tape}: {n} entries, SHA-256 {digest}",
+        compared.entries,
+        tape=tape,
+        digest=compared.digest,
+    )
 
 
 def _counts(state: BusState) -> str:
-    messages = _many(len(state.messages), "message")
-    return f"{messages} in progress or waiting, {_many(len(state.seen), 'id')} of earlier ones"
-
-
-def _many(count: int, one: str, more: str | None = None) -> str:
-    return f"{count:,} {one if count == 1 else more or one + 's'}"
+    messages = ngettext(
+        "{n} message in progress or waiting",
+        "{n} messages in progress or waiting",
+        len(state.messages),
+    )
+    ids = ngettext("{n} id of earlier ones", "{n} ids of earlier ones", len(state.seen))
+    return f"{messages}, {ids}"

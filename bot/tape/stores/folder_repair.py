@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bot.core.errors import TapeNotFound
 from bot.core.files import PRIVATE_FILE, sync_directory, write_synced
-from bot.core.i18n import _, format_number
+from bot.core.i18n import _, format_number, ngettext
 from bot.tape.codec import CANCEL, decode_line
 from bot.tape.line_repair import repair_lines
 from bot.tape.store import Segment
@@ -142,8 +142,9 @@ def _repair_lines(path: Path, mode: int, *, dry_run: bool) -> list[DamagedFile]:
 def _lines(numbers: Sequence[int]) -> str:
     """Format line numbers for display."""
     listed = ", ".join(map(str, numbers[:_LISTED]))
-    more = f" and {len(numbers) - _LISTED} more" if len(numbers) > _LISTED else ""
-    return f"line{'s' if len(numbers) > 1 else ''} {listed}{more}"
+    if len(numbers) > _LISTED:
+        listed = _("{listed} and {more} more", listed=listed, more=len(numbers) - _LISTED)
+    return ngettext("line {listed}", "lines {listed}", len(numbers), listed=listed)
 
 
 def _repair_segment(folder: TapeFolder, segment: Segment, *, dry_run: bool) -> DamagedFile | None:
