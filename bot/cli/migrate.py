@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from bot.cli.tape import printable
 from bot.core.errors import SettingsError, TapeLocked, TapeNotFound
-from bot.core.i18n import _, ngettext
+from bot.core.i18n import N_, _, ngettext
 from bot.runtime.app.database_services import open_database_services
 from bot.runtime.settings import Settings
 from bot.transfer.file_storage import FileHomeStorage
@@ -21,6 +21,15 @@ from bot.transfer.migration import MigrationResult, migrate_home
 
 if TYPE_CHECKING:
     from bot.transfer.database_storage import DatabaseHomeStorage
+
+_WORDS = {
+    "there": N_("there"),
+    "would move": N_("would move"),
+    "moved": N_("moved"),
+    "differs": N_("differs"),
+    "note": N_("note"),
+}
+"""What happened to an item, as a person reads it."""
 
 
 def migrate(settings: Settings, source: str, target: str, *, dry_run: bool = False) -> int:
@@ -157,7 +166,7 @@ async def _alone(files: FileHomeStorage, database: DatabaseHomeStorage) -> Async
 
 
 def _say(word: str, text: str) -> None:
-    print(f"{word}\t{printable(text)}", flush=True)
+    print(f"{_(_WORDS.get(word, word))}\t{printable(text)}", flush=True)
 
 
 def _note(text: str) -> None:

@@ -235,6 +235,8 @@ def parse_reason(record: object) -> str:
         return record if isinstance(record, str) else ""
     values = {name: _parsed(value) for name, value in record.items() if isinstance(name, str)}
     code = str(values.pop("code", ""))
+    if code == "several" and not isinstance(values.get("reasons"), list):
+        return code
     try:
         return Reason(code, **values)
     except (KeyError, ValueError, TypeError, AttributeError, IndexError):

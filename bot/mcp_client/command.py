@@ -18,6 +18,7 @@ from bot.agent.right_scopes import (
 )
 from bot.agent.tools.registry import Audience
 from bot.bus import Button
+from bot.core.i18n import N_, _, ngettext
 from bot.mcp_client.client import MOST_OFFERED, McpClient, RightState
 from bot.mcp_client.connection import ServerConnection
 from bot.mcp_client.definitions import ToolDefinition, difference
@@ -25,21 +26,24 @@ from bot.mcp_client.login_command import log_in
 from bot.mcp_client.rights import DECISIONS, MOST_RIGHTS, Decision, Right
 
 _FORMS = (
-    ("SERVER", "list a server's tools"),
-    ("SERVER TOOL", "show a tool, and what changed since you allowed it"),
+    ("SERVER", N_("list a server's tools")),
+    ("SERVER TOOL", N_("show a tool, and what changed since you allowed it")),
     ("login SERVER", "log in at a server in a browser"),
     (
         "allow SERVER TOOL always|ask|once|reads|never [here|me|everybody]",
-        "let me use it: without asking, after a yes to each call, one time, as one that only reads, or not",
+        N_(
+            "let me use it: without asking, after a yes to each call, one time, as one that only "
+            "reads, or not"
+        ),
     ),
 )
 _SEEN = 12
 """Digits of a definition's digest in a button."""
 
-_USAGE = (
-    "For example: `/mcp allow SERVER TOOL ask here`. The word after the tool is `always`, `ask`, `once`, "
-    "`reads` or `never`; the next one is `here` (if there is none), `me`, `everybody`, or a chat as "
-    "`chat:telegram:42`."
+_USAGE = N_(
+    "For example: `/mcp allow SERVER TOOL ask here`. The word after the tool is "
+    "`always`, `ask`, `once`, `reads` or `never`; the next one is `here` (if there is "
+    "none), `me`, `everybody`, or a chat as `chat:telegram:42`."
 )
 
 
@@ -72,7 +76,7 @@ def mcp_command(client: McpClient) -> Command:
 
     return Command(
         "mcp",
-        "show MCP servers and the tools of theirs that I may use",
+        N_("show MCP servers and the tools of theirs that I may use"),
         _FORMS,
         run,
         owner_only=True,
@@ -95,32 +99,36 @@ async def _overview(client: McpClient) -> str:
     rights = await client.rights.all()
     lines = [_server_line(connection) for connection in client.connections.values()]
     told = [_right_line(client, right) for right in rights]
-    lines += ["", "You allowed:", *told] if told else ["", "You allowed none of their tools yet."]
+    lines += (
+        ["", _("You allowed:"), *told] if told else ["", _("You allowed none of their tools yet.")]
+    )
     return "\n".join(lines)
 
 
 def _server_line(connection: ServerConnection) -> str:
     count = len(connection.definitions)
-    known = "no tools" if count == 0 else f"{count} tool{'s' if count > 1 else ''}"
+    known = ngettext("{n} tool", "{n} tools", count) if count else _("no tools")
     if connection.connected:
-        return f"- `{connection.name}`: {known}; `/mcp {connection.name}` lists them"
+        return _("- `{name}`: {tools}; `/mcp {name}` lists them", name=connection.name, tools=known)
     return f"- {_not_there(connection)}"
 
 
 def _not_there(connection: ServerConnection) -> str:
-    return f"`{connection.name}`: not there now ({code(connection.why)})"
+    return _("`{name}`: not there now ({why})", name=connection.name, why=code(connection.why))
 
 
 def _right_line(client: McpClient, right: Right) -> str:
-    line = (
-        f"- `{right.server}` `{right.tool}`: {DECISIONS[right.decision]}, {scope_text(right.scope)}"
-    )
+    line = f"- `{right.server}` `{right.tool}`: {_(DECISIONS[right.decision])}, {scope_text(right.scope)}"
     states: dict[RightState, str] = {
         "counts": "",
-        "used up": "; used up",
-        "suspended": f"; suspended, its description changed: `/mcp {right.server} {right.tool}` shows it",
-        "not configured": "; this server is not configured any more",
-        "no such tool": "; the server does not have it now",
+        "used up": _("; used up"),
+        "suspended": _(
+            "; suspended, its description changed: `/mcp {server} {tool}` shows it",
+            server=right.server,
+            tool=right.tool,
+        ),
+        "not configured": _("; this server is not configured any more"),
+        "no such tool": _("; the server does not have it now"),
     }
     return line + states[client.state(right)]
 
@@ -137,7 +145,10 @@ async def _tools(client: McpClient, connection: ServerConnection) -> str:
     for definition in connection.definitions.values():
         mark = " (allowed)" if definition.name in allowed else ""
         lines.append(f"- `{definition.name}`{mark}: {code(definition.description, 120)}")
-    lines += ["", f"The words are the server's own. `/mcp {connection.name} TOOL` shows a tool."]
+    lines += [
+        "",
+        _("The words are the server's own. `/mcp {name} TOOL` shows a tool.", name=connection.name),
+    ]
     return "\n".join(lines)
 
 
@@ -154,14 +165,14 @@ async def _tool(
         lines.append(_right_line(client, right))
         if client.state(right) == "suspended" and right.text:
             changed = difference(right.text, definition.text()).replace("```", "'''")
-            lines.append(f"What changed since:\n```\n{changed}\n```")
+            lines.append(_("What changed since:\n```\n{changed}\n```", changed=changed))
     command = f"/mcp {connection.name} {definition.name}"
     allow = f"/mcp allow {connection.name} {definition.name}"
     text, buttons = paginate("\n".join(lines), page, f"{command} page")
     choices = (
-        _allow_button("Allow, ask each time", f"{allow} ask", definition),
-        _allow_button("Allow always", f"{allow} always", definition),
-        _allow_button("It only reads", f"{allow} reads", definition),
+        _allow_button(_("Allow, ask each time"), f"{allow} ask", definition),
+        _allow_button(_("Allow always"), f"{allow} always", definition),
+        _allow_button(_("It only reads"), f"{allow} reads", definition),
         Button("Never", f"{allow} never"),
     )
     return CommandReply(text, buttons=usable_buttons((*buttons, *choices)))
@@ -175,11 +186,17 @@ def _allow_button(label: str, command: str, definition: ToolDefinition) -> Butto
 
 def _definition_lines(connection: ServerConnection, definition: ToolDefinition) -> list[str]:
     return [
-        f"`{definition.name}` of the MCP server `{connection.name}`, in its own words:",
+        _(
+            "`{name}` of the MCP server `{server}`, in its own words:",
+            name=definition.name,
+            server=connection.name,
+        ),
         code(definition.description, 900),
-        f"- arguments: {code(line)}" if (line := definition.argument_line()) else "- no arguments",
+        _("- arguments: {names}", names=code(line))
+        if (line := definition.argument_line())
+        else _("- no arguments"),
         *(
-            [f"- it says that it {', '.join(definition.hints)}; I cannot check that"]
+            [_("- it says that it {hints}; I cannot check that", hints=", ".join(definition.hints))]
             if definition.hints
             else []
         ),
@@ -190,11 +207,11 @@ async def _allow(client: McpClient, words: list[str], context: CommandContext) -
     # A button says which definition was shown: another one may be there by now.
     seen = words.pop()[1:] if len(words) > 3 and words[-1].startswith("=") else ""
     if not 3 <= len(words) <= 4 or words[2] not in get_args(Decision):
-        return CommandReply(_USAGE)
+        return CommandReply(_(_USAGE))
     server, tool, decision = words[0], words[1], cast("Decision", words[2])
     scope = _scope(words[3] if len(words) > 3 else "here", context)
     if scope is None:
-        return CommandReply(_USAGE)
+        return CommandReply(_(_USAGE))
     if decision == "never":
         right = Right(server[:20], tool[:64], scope, decision)
         return await _decided(client, right, None, context)
@@ -206,7 +223,12 @@ async def _allow(client: McpClient, words: list[str], context: CommandContext) -
         return CommandReply(_no_tool(connection, tool))
     if not definition.digest.startswith(seen):
         return CommandReply(
-            f"`{server}` changed `{tool}` since it was shown: `/mcp {server} {tool}` shows it as it is now."
+            _(
+                "`{server}` changed `{tool}` since it was shown: `/mcp {server} {tool}` shows it as "
+                "it is now.",
+                server=server,
+                tool=tool,
+            )
         )
     text, by, chat = definition.text(), decider(context), context.tape.name
     right = Right(server, tool, scope, decision, definition.digest, text, by, chat)
@@ -228,11 +250,26 @@ async def _decided(
 ) -> CommandReply:
     """Record a decision, and return what it means."""
     if not await client.rights.decide(right):
-        return CommandReply(f"There are {MOST_RIGHTS} rights already: set others to `never` first.")
+        return CommandReply(
+            _(
+                "There are {limit} rights already: set others to `never` first.",
+                limit=MOST_RIGHTS,
+            )
+        )
     if definition is None:
-        return CommandReply(f"I do not use {code(right.tool)} {scope_text(right.scope)}.")
+        return CommandReply(
+            _(
+                "I do not use {tool} {scope}.",
+                tool=code(right.tool),
+                scope=scope_text(right.scope),
+            )
+        )
     lines = [
-        f"Allowed: {DECISIONS[right.decision]}, {scope_text(right.scope)}.",
+        _(
+            "Allowed: {decision}, {scope}.",
+            decision=_(DECISIONS[right.decision]),
+            scope=scope_text(right.scope),
+        ),
         *await _unusable_here(client, right, context),
         *_definition_lines(client.connections[right.server], definition),
     ]
@@ -245,23 +282,34 @@ async def _unusable_here(client: McpClient, right: Right, context: CommandContex
     if f"mcp.{right.server}.{right.tool}" in {tool.name for tool in offered}:
         return []
     return [
-        "In this chat I cannot use it now: a narrower right says never, the server is not there, or "
-        f"more tools are allowed than the {MOST_OFFERED} that fit."
+        _(
+            "In this chat I cannot use it now: a narrower right says never, the server is not "
+            "there, or more tools are allowed than the {limit} that fit.",
+            limit=MOST_OFFERED,
+        )
     ]
 
 
 def _no_server(client: McpClient, name: str) -> str:
     close = closest_name(name.lower()[:40], client.connections)
-    hint = f" Did you mean `{close}`?" if close else ""
-    return f"No MCP server {code(name, 40)} is configured.{hint} `/mcp` lists them."
+    hint = " " + _("Did you mean `{name}`?", name=close) if close else ""
+    return _(
+        "No MCP server {name} is configured.{hint} `/mcp` lists them.",
+        name=code(name, 40),
+        hint=hint,
+    )
 
 
 def _no_tool(connection: ServerConnection, name: str) -> str:
     if not connection.connected and not connection.definitions:
-        return f"{_not_there(connection)}; try again when `/mcp` lists its tools."
+        return _(
+            "{not_there}; try again when `/mcp` lists its tools.", not_there=_not_there(connection)
+        )
     close = closest_name(name[:64], connection.definitions)
-    hint = f" Did you mean `{close}`?" if close else ""
-    return (
-        f"`{connection.name}` has no tool {code(name, 64)}.{hint} `/mcp {connection.name}` lists "
-        "them."
+    hint = " " + _("Did you mean `{name}`?", name=close) if close else ""
+    return _(
+        "`{server}` has no tool {tool}.{hint} `/mcp {server}` lists them.",
+        server=connection.name,
+        tool=code(name, 64),
+        hint=hint,
     )

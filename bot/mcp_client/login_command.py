@@ -7,13 +7,14 @@ from urllib.parse import urlsplit
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.agent.foreign_text import code, one_line
 from bot.core.errors import McpUnavailable
+from bot.core.i18n import N_, _
 from bot.mcp_client.client import McpClient
 from bot.mcp_client.connection import ServerConnection
 
-_PRIVATE = "Send this in a private chat: who sees the link could log in as somebody else."
-_NO_LOGIN = (
-    "`{server}` has no login in a browser: it is a program, or has `headers` or a login of its own "
-    "in `tapebot.toml`."
+_PRIVATE = N_("Send this in a private chat: who sees the link could log in as somebody else.")
+_NO_LOGIN = N_(
+    "`{server}` has no login in a browser: it is a program, or has `headers` or a login "
+    "of its own in `tapebot.toml`."
 )
 
 
@@ -29,9 +30,9 @@ async def log_in(
         context: The owner's chat.
     """
     if not context.author.private:
-        return CommandReply(_PRIVATE)
+        return CommandReply(_(_PRIVATE))
     if connection.login is None:
-        return CommandReply(_NO_LOGIN.format(server=connection.name))
+        return CommandReply(_(_NO_LOGIN, server=connection.name))
     try:
         if not address:
             link = await client.logins.begin(connection.login)
@@ -39,22 +40,31 @@ async def log_in(
         await client.logins.finish(address, connection.name)
     except McpUnavailable as error:
         return CommandReply(
-            f"You are not logged in at `{connection.name}`: {code(str(error))}. "
-            f"`/mcp login {connection.name}` begins anew."
+            _(
+                "You are not logged in at `{name}`: {error}. `/mcp login {name}` begins anew.",
+                name=connection.name,
+                error=code(str(error)),
+            )
         )
     return CommandReply(logged_in_text(connection.name))
 
 
 def logged_in_text(server: str) -> str:
     """Return what a person is told after a login."""
-    return f"You are logged in at `{server}`. I connect to it now; `/mcp {server}` lists its tools."
+    return _(
+        "You are logged in at `{server}`. I connect to it now; `/mcp {server}` lists its tools.",
+        server=server,
+    )
 
 
 def _link_text(connection: ServerConnection, link: str) -> str:
     assert connection.login is not None
     host = one_line(urlsplit(link).netloc.rpartition("@")[2], 200)
-    return (
-        f"Log in at `{host}` within ten minutes:\n\n<{link}>\n\n"
-        "Then your browser opens an address of mine, and that is all. If it shows an error there "
-        f"instead, copy that address from its address bar: `/mcp login {connection.name} ADDRESS`."
+    return _(
+        "Log in at `{host}` within ten minutes:\n\n<{link}>\n\nThen your browser opens an "
+        "address of mine, and that is all. If it shows an error there instead, copy that "
+        "address from its address bar: `/mcp login {name} ADDRESS`.",
+        host=host,
+        link=link,
+        name=connection.name,
     )

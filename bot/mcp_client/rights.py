@@ -14,6 +14,7 @@ from typing import Any, Literal, cast, get_args
 
 from bot.agent.right_scopes import EVERYBODY, narrowest_right
 from bot.agent.tools.registry import Audience, Permission
+from bot.core.i18n import N_
 from bot.mcp_client.definitions import ToolDefinition
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.scope.workspace_tape import WorkspaceTape
@@ -32,10 +33,10 @@ _TOLD = "mcp.told"
 _STRICTNESS = ("never", "ask", "once", "always", "reads")
 
 DECISIONS: dict[Decision, str] = {
-    "always": "without asking for what is in your own words",
-    "ask": "after a yes to each call",
-    "once": "one time",
-    "reads": "without asking, as a tool that only reads",
+    "always": N_("without asking for what is in your own words"),
+    "ask": N_("after a yes to each call"),
+    "once": N_("one time"),
+    "reads": N_("without asking, as a tool that only reads"),
     "never": "never",
 }
 """How a tool may be used, by the word for it."""

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, ConfigDict, Field, SecretStr, StringConstra
 from pydantic.dataclasses import dataclass
 
 from bot.core.addresses import web_address
+from bot.core.i18n import _
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,19}")
 _HEADER = StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")
@@ -38,9 +39,9 @@ class McpOAuth:
     def __post_init__(self) -> None:
         """Check that it is one kind of login."""
         if not self.browser and (self.client_id is None or self.client_secret is None):
-            raise ValueError("client_id and client_secret, or browser = true")
+            raise ValueError(_("client_id and client_secret, or browser = true"))
         if self.browser and self.scope is not None:
-            raise ValueError("scope only without browser")
+            raise ValueError(_("scope only without browser"))
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
@@ -69,11 +70,11 @@ class McpServer:
     def __post_init__(self) -> None:
         """Check that it is one kind of server."""
         if (self.command is None) == (self.url is None):
-            raise ValueError("either command or url")
+            raise ValueError(_("either command or url"))
         if self.url is None and (self.headers or self.oauth):
-            raise ValueError("headers and oauth only with url")
+            raise ValueError(_("headers and oauth only with url"))
         if self.command is None and (self.args or self.env):
-            raise ValueError("args and env only with command")
+            raise ValueError(_("args and env only with command"))
 
     @property
     def has_browser_login(self) -> bool:
@@ -91,7 +92,10 @@ def server_name(name: str) -> str:
     """
     if not _NAME.fullmatch(name) or name in _RESERVED:
         raise ValueError(
-            "names of servers with at most 20 lower-case letters, digits and hyphens, and not "
-            f"{' or '.join(sorted(_RESERVED))}"
+            _(
+                "names of servers with at most 20 lower-case letters, digits and hyphens, and not "
+                "{sorted}",
+                sorted=" or ".join(sorted(_RESERVED)),
+            )
         )
     return name

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bot.core.errors import InvalidSearch
+from bot.core.i18n import _
 from bot.tape.entries import ENTRY_KINDS, TapeEntry
 
 MAX_HITS = 1_000
@@ -82,32 +83,45 @@ class SearchQuery:
         """
         for moment in (self.since, self.until):
             if moment is not None and moment.tzinfo is None:
-                raise InvalidSearch("a time in a search needs its zone")
+                raise InvalidSearch(_("a time in a search needs its zone"))
         if unknown := set(self.kinds or ()) - ENTRY_KINDS:
-            raise InvalidSearch(f"no kind of entry: {', '.join(sorted(unknown))}")
+            raise InvalidSearch(_("no kind of entry: {sorted}", sorted=", ".join(sorted(unknown))))
         if len(self.text) > MAX_QUERY_LENGTH:
-            raise InvalidSearch(f"a search takes at most {MAX_QUERY_LENGTH} characters")
+            raise InvalidSearch(
+                _(
+                    "a search takes at most {MAX_QUERY_LENGTH} characters",
+                    MAX_QUERY_LENGTH=MAX_QUERY_LENGTH,
+                )
+            )
         if not 1 <= self.limit <= MAX_HITS:
-            raise InvalidSearch(f"a search gives 1 to {MAX_HITS} hits")
+            raise InvalidSearch(_("a search gives 1 to {MAX_HITS} hits", MAX_HITS=MAX_HITS))
         if not 0 <= self.neighbours <= MAX_NEIGHBOURS:
-            raise InvalidSearch(f"a hit comes with 0 to {MAX_NEIGHBOURS} neighbours on each side")
+            raise InvalidSearch(
+                _(
+                    "a hit comes with 0 to {MAX_NEIGHBOURS} neighbours on each side",
+                    MAX_NEIGHBOURS=MAX_NEIGHBOURS,
+                )
+            )
         by_anchor = self.after_anchor is not None or self.before_anchor is not None
         if by_anchor and (self.tapes is None or len(self.tapes) != 1):
-            raise InvalidSearch("a search by anchors needs exactly one tape")
+            raise InvalidSearch(_("a search by anchors needs exactly one tape"))
         self._check_near()
 
     def _check_near(self) -> None:
         if self.near is not None:
             if self.tapes is None or len(self.tapes) != 1:
-                raise InvalidSearch("a search by meaning needs exactly one tape")
+                raise InvalidSearch(_("a search by meaning needs exactly one tape"))
             if len(self.near) > MAX_SEMANTIC_MATCHES:
                 raise InvalidSearch(
-                    f"a search takes at most {MAX_SEMANTIC_MATCHES} messages that are near"
+                    _(
+                        "a search takes at most {MAX_SEMANTIC_MATCHES} messages that are near",
+                        MAX_SEMANTIC_MATCHES=MAX_SEMANTIC_MATCHES,
+                    )
                 )
             if not all(0 < entry < 2**63 for entry in self.near):
-                raise InvalidSearch("an entry's id is a number above 0")
+                raise InvalidSearch(_("an entry's id is a number above 0"))
             if not all(0 <= worth <= 10 for worth in self.near.values()):
-                raise InvalidSearch("how near a message is lies between 0 and 10")
+                raise InvalidSearch(_("how near a message is lies between 0 and 10"))
 
 
 async def resolve_query_anchors(
@@ -124,7 +138,7 @@ async def resolve_query_anchors(
     """
     if not query.tapes:
         return query
-    [tape, *_] = query.tapes
+    [tape, *_unused] = query.tapes
     first, last = query.first, query.last
     if query.after_anchor is not None:
         first = max(first or 1, await resolve(tape, query.after_anchor) + 1)

@@ -11,6 +11,7 @@ import anyio
 import anyio.lowlevel
 
 from bot.core.errors import TapeExists, TapeNotFound, VersionConflict
+from bot.core.i18n import _
 from bot.tape.entries import (
     MEMORY_OPEN,
     MEMORY_SEAL,
@@ -176,7 +177,7 @@ class TapeService:
 
     async def archive(self, carry: Sequence[TapeEntry] = ()) -> Segment:
         """Seal the live part and continue with a header and ``carry``."""
-        return await self.archive_composed(lambda _: carry)
+        return await self.archive_composed(lambda _unused: carry)
 
     async def archive_composed(self, compose: ComposeEntries) -> Segment:
         """Seal the live part and continue with a header and the entries that ``compose`` returns.
@@ -315,12 +316,12 @@ class TapeService:
             "keep_from": keep_from,
         }
         # The child continues with the parent's problem at that point.
-        [begun, *_] = await child._back_to(lambda entry: entry.is_boundary)
+        [begun, *_unused] = await child._back_to(lambda entry: entry.is_boundary)
         meta = {key: begun.meta[key] for key in ("problem",) if key in begun.meta}
         try:
             await child.append_many([*zone, anchor(SESSION_FORK, state, **meta)], expect=last)
         except VersionConflict as error:
-            raise TapeExists(f"there is a tape {new_name} already") from error
+            raise TapeExists(_("there is a tape {new_name} already", new_name=new_name)) from error
         return child
 
     async def _is_mere_copy(self, child: TapeService, start: int) -> bool:
@@ -378,7 +379,7 @@ class TapeService:
         """
         entries = await self._back_to(lambda entry: entry.kind == "anchor" and entry.name == name)
         if not entries or entries[0].kind != "anchor" or entries[0].name != name:
-            raise TapeNotFound(f"tape {self.name} has no anchor {name}")
+            raise TapeNotFound(_("tape {name} has no anchor {name2}", name=self.name, name2=name))
         return _of_kinds(entries[1:], kinds)
 
     async def between_anchors(
@@ -400,7 +401,9 @@ class TapeService:
             else:
                 entries.append(entry)
         missing = end if after is None else start
-        raise TapeNotFound(f"tape {self.name} has no anchor {missing}")
+        raise TapeNotFound(
+            _("tape {name} has no anchor {missing}", name=self.name, missing=missing)
+        )
 
     async def info(self) -> TapeInfo:
         """Return a snapshot of the tape."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from bot.core.errors import InvalidEntry, TapeNotFound
+from bot.core.i18n import _
 from bot.tape.chain import ChainLink
 from bot.tape.entries import NON_BOUNDARY_ANCHORS, SESSION_FORK, TapeEntry, anchor, event
 from bot.tape.search import Hit, SearchQuery
@@ -294,7 +295,7 @@ class TapeStore(Protocol):
         """
         target = await self.version(tape) if entry_id is None else entry_id
         if not await self.read(tape, target, target):
-            raise TapeNotFound(f"tape {tape} has no entry {target}")
+            raise TapeNotFound(_("tape {tape} has no entry {target}", tape=tape, target=target))
         entry = await self.append(tape, named_anchor_entry(name, target, state))
         return Anchor(tape, name, entry.id, target, entry.data, str(entry.meta.get("ts", "")))
 
@@ -401,7 +402,7 @@ def named_anchor_entry(name: str, entry_id: int, state: dict[str, Any] | None) -
         InvalidEntry: The name is empty or reserved for memory.
     """
     if not name.strip() or name in NON_BOUNDARY_ANCHORS:
-        raise InvalidEntry(f"no name for an anchor: {name!r}; choose another")
+        raise InvalidEntry(_("no name for an anchor: {name!r}; choose another", name=name))
     entry = anchor(name, state)
     return replace(entry, payload={**entry.payload, "entry": entry_id})
 
@@ -423,5 +424,5 @@ def find_last_anchor(tape: str, name: str, anchors: Iterable[Anchor]) -> Anchor:
     """
     found = [other for other in anchors if other.name == name]
     if not found:
-        raise TapeNotFound(f"tape {tape} has no anchor {name}")
+        raise TapeNotFound(_("tape {tape} has no anchor {name}", tape=tape, name=name))
     return found[-1]

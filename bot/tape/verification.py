@@ -16,6 +16,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
+from bot.core.i18n import _
 from bot.tape.chain import CHAIN_START
 from bot.tape.codec import CANCEL, TapeLine, decode_line, split_joined
 from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry
@@ -123,13 +124,13 @@ class TapeVerifier:
         if known is None or known[0] < (self._last or 0):
             return
         if known[0] > (self._last or 0) + self._damaged:
-            self._wrong(f"entries up to {known[0]} were recorded, but are missing")
+            self._wrong(_("entries up to {known} were recorded, but are missing", known=known[0]))
         elif (
             known[1] not in (CHAIN_START, self._chain)
             and self._chain is not None
             and not self._damaged
         ):
-            self._wrong(f"entry {known[0]} is not the one that was recorded")
+            self._wrong(_("entry {known} is not the one that was recorded", known=known[0]))
 
     def check_line(self, offset: int, raw: bytes) -> None:
         """Check the next line of the part; it may be two lines joined by a damaged newline."""
@@ -137,7 +138,7 @@ class TapeVerifier:
         self._where = f"line {self._number} (byte {offset:,})"
         data, *others = split_joined(raw)
         if others:
-            self._wrong("another byte replaced a newline; nothing is lost")
+            self._wrong(_("another byte replaced a newline; nothing is lost"))
         for each in (data, *others):
             self._line(each)
 
@@ -179,23 +180,33 @@ class TapeVerifier:
         self._where = f"after line {self._number}"
         if self._part.ids is not None:
             if cut:
-                self._wrong("the last line is not terminated")
+                self._wrong(_("the last line is not terminated"))
             if self._group and self._group[-1][1].more > self._damaged:
                 first, last = self._group[0][1].entry.id, _end(self._group[-1][1])
-                self._wrong(f"the append of entries {first} to {last} is incomplete")
+                self._wrong(
+                    _(
+                        "the append of entries {first} to {last} is incomplete",
+                        first=first,
+                        last=last,
+                    )
+                )
             self._complete()
             last = (self._last or self._part.ids[0] - 1) + self._damaged
             if last < self._part.ids[1]:
-                self._wrong(f"entries {last + 1} to {self._part.ids[1]} are missing")
+                self._wrong(
+                    _("entries {next} to {end} are missing", next=last + 1, end=self._part.ids[1])
+                )
         elif self._last is None:
-            self._wrong("none of its lines can be read")
+            self._wrong(_("none of its lines can be read"))
         self._before = self._part
 
     def finish(self) -> None:
         """Finish the tape: check the open memory zone and the anchors' targets."""
         if self._zone is not None:
-            file, where, opened, _ = self._zone
-            self._report(file, where, f"the memory zone of entry {opened} has no seal")
+            file, where, opened, _unused = self._zone
+            self._report(
+                file, where, _("the memory zone of entry {opened} has no seal", opened=opened)
+            )
         for file, where, entry in self._targets:
             target = entry.payload.get("entry")
             if entry.target_id is not None and entry.target_id < self._copied_from:
@@ -214,15 +225,19 @@ class TapeVerifier:
         """Check the first readable line of a part."""
         first = self._part.ids[0] if self._part.ids else entry.id
         if entry.id > first + self._damaged:
-            self._wrong(f"entries {first} to {entry.id - 1} are missing")
+            self._wrong(_("entries {first} to {last} are missing", first=first, last=entry.id - 1))
         if self._ids.ends and entry.id <= self._ids.ends[-1]:
-            self._wrong(f"entry {entry.id} comes after entry {self._ids.ends[-1]}")
+            self._wrong(
+                _("entry {id} comes after entry {ends}", id=entry.id, ends=self._ids.ends[-1])
+            )
         if entry.name != HEADER_EVENT:
             if not self._damaged:
-                self._wrong("it does not begin with a header")
+                self._wrong(_("it does not begin with a header"))
             return
         if self._tape is not None and entry.data.get("session") != self._tape:
-            self._wrong(f"its header names another session: {entry.data.get('session')!r}")
+            self._wrong(
+                _("its header names another session: {get!r}", get=entry.data.get("session"))
+            )
         previous, parent = entry.data.get("previous"), entry.data.get("parent")
         if isinstance(parent, dict) and isinstance(parent.get("first"), int):
             self._copied_from = parent["first"]
@@ -233,10 +248,18 @@ class TapeVerifier:
 
     def _continues(self, first: int, previous: str) -> None:
         if self._before is None or self._before.name != previous:
-            self._wrong(f"it continues the segment {previous}, which is missing")
+            self._wrong(
+                _("it continues the segment {previous}, which is missing", previous=previous)
+            )
         elif self._before.ids is not None and first != self._before.ids[1] + 1:
             last = self._before.ids[1]
-            self._wrong(f"it continues with entry {first}, but the segment before ends with {last}")
+            self._wrong(
+                _(
+                    "it continues with entry {first}, but the segment before ends with {last}",
+                    first=first,
+                    last=last,
+                )
+            )
 
     def _follows(self, line: TapeLine) -> None:
         """Check a line's id and append against the lines before it."""
@@ -251,21 +274,27 @@ class TapeVerifier:
                 return
             if end > last + self._damaged:
                 self._wrong(
-                    f"the append of entries {first} to {end} is incomplete: {last + 1} to {end} "
-                    "are missing"
+                    _(
+                        "the append of entries {first} to {end} is incomplete: {next} to {end} are missing",
+                        first=first,
+                        end=end,
+                        next=last + 1,
+                    )
                 )
                 if number == end + 1:
                     return
         if number <= last:
             again = number in self._ids or any(
-                tape_line.entry.id == number for _, tape_line in self._group
+                tape_line.entry.id == number for _unused, tape_line in self._group
             )
             self._wrong(f"entry {number} is {'duplicated' if again else 'out of order'}")
         elif number > (missing := last + 1 + self._damaged):
             if self._is_seam(line.entry):
                 self._dropped.append(range(missing, number))
             else:
-                self._wrong(f"entries {missing} to {number - 1} are missing")
+                self._wrong(
+                    _("entries {missing} to {last} are missing", missing=missing, last=number - 1)
+                )
 
     def _is_seam(self, entry: TapeEntry) -> bool:
         """Return whether a copied part of the parent starts here, after a reset."""
@@ -285,7 +314,7 @@ class TapeVerifier:
         link = line.link
         if link is None:
             if self._chained:
-                self._wrong(f"entry {line.entry.id} has no digest")
+                self._wrong(_("entry {id} has no digest", id=line.entry.id))
             self.unchained += 1
             self._chain = None
             return
@@ -301,8 +330,11 @@ class TapeVerifier:
             and not begins
         ):
             self._wrong(
-                f"entry {line.entry.id} does not follow the line before it: lines between them "
-                "were removed or replaced"
+                _(
+                    "entry {id} does not follow the line before it: lines between them were removed or "
+                    "replaced",
+                    id=line.entry.id,
+                )
             )
         self._chain = link.value
 
@@ -315,8 +347,10 @@ class TapeVerifier:
             self._targets.append((self._part.name, where, entry))
         elif entry.name == MEMORY_OPEN:
             if self._zone is not None:
-                file, there, opened, _ = self._zone
-                self._report(file, there, f"the memory zone of entry {opened} has no seal")
+                file, there, opened, _unused = self._zone
+                self._report(
+                    file, there, _("the memory zone of entry {opened} has no seal", opened=opened)
+                )
             self._zone = (self._part.name, where, entry.id, _version(entry))
         elif entry.name == MEMORY_SEAL:
             self._sealed(where, entry)
@@ -330,7 +364,7 @@ class TapeVerifier:
                 self._report(
                     self._part.name,
                     where,
-                    f"entry {entry.id} seals a memory zone that was not opened",
+                    _("entry {id} seals a memory zone that was not opened", id=entry.id),
                 )
             return
         if opened[3] != version:

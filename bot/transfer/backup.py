@@ -35,6 +35,7 @@ from bot.core.files import (
     sync_directory,
     write_synced,
 )
+from bot.core.i18n import _
 from bot.tape.stores.folder_verification import VerificationReport, verify_folder
 from bot.transfer.backup_archive import read_archive, write_archive
 from bot.transfer.backup_encryption import (
@@ -113,16 +114,16 @@ def create_backup(
         OSError: A disk refused; nothing of this backup remains.
     """
     if not (home / "tapes").is_dir():
-        raise BackupFailed(f"{home} holds no tapes; nothing to back up")
+        raise BackupFailed(_("{home} holds no tapes; nothing to back up", home=home))
     if to.resolve().is_relative_to(home.resolve()):
         raise BackupFailed(
-            f"{to} is in the home folder: choose a folder elsewhere, or another disk"
+            _("{to} is in the home folder: choose a folder elsewhere, or another disk", to=to)
         )
     with _locked(to):
         name = now.strftime(_TIME)
         made, part = to / name, to / f"{name}{_PART}"
         if made.exists():
-            raise BackupFailed(f"{made} exists already")
+            raise BackupFailed(_("{made} exists already", made=made))
         try:
             part.mkdir(mode=PRIVATE_DIRECTORY)
             snapshot = _write(home, part, key, now, beat)
@@ -169,7 +170,10 @@ def restore_backup(
     """
     if home.exists() and any(home.iterdir()):
         raise BackupFailed(
-            f"{home} is not empty: move it away, or set another TAPEBOT_HOME. Nothing was restored"
+            _(
+                "{home} is not empty: move it away, or set another TAPEBOT_HOME. Nothing was restored",
+                home=home,
+            )
         )
     private_directory(home.parent)
     fresh = home.with_name(f"{home.name}.restoring")
@@ -205,11 +209,15 @@ def open_identity(
         OSError: A file cannot be read.
     """
     if not (backup / STATE).is_file():
-        raise BackupFailed(f"{backup} is no backup: it has no {STATE}")
+        raise BackupFailed(
+            _("{backup} is no backup: it has no {STATE}", backup=backup, STATE=STATE)
+        )
     if identity_file is not None:
         return parse_identity(identity_file.read_text("utf-8", "replace"))
     if not (backup / KEY).is_file():
-        raise BackupFailed("this backup is for the owner of a key: give its file with --identity")
+        raise BackupFailed(
+            _("this backup is for the owner of a key: give its file with --identity")
+        )
     return unlock((backup / KEY).read_bytes(), passphrase())
 
 
@@ -225,7 +233,7 @@ def _locked(to: Path) -> Iterator[None]:
         with FileLock(to / ".lock", timeout=0, mode=PRIVATE_FILE, thread_local=False):
             yield
     except Timeout as error:
-        raise BackupFailed(f"another backup to {to} is being made") from error
+        raise BackupFailed(_("another backup to {to} is being made", to=to)) from error
 
 
 # Writing.
@@ -261,7 +269,10 @@ def _write_state(
             left -= 1
             if not left:
                 raise BackupFailed(
-                    f"{error}, again and again; try at a quieter time, or stop tapebot"
+                    _(
+                        "{error}, again and again; try at a quieter time, or stop tapebot",
+                        error=error,
+                    )
                 ) from error
         else:
             return snapshot

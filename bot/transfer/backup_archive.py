@@ -23,6 +23,7 @@ from pyrage import x25519
 
 from bot.core.errors import BackupFailed
 from bot.core.files import PRIVATE_FILE, private_directory
+from bot.core.i18n import _
 from bot.transfer.backup_encryption import BackupKey, decrypt, encrypt
 from bot.transfer.home_snapshot import HomeSnapshot, SnapshotChanged, SnapshotFile
 
@@ -188,7 +189,7 @@ def read_archive(
     with path.open("rb") as source:
         decrypt(source, lambda plain: _extract(into, _Beating(plain, beat), found), identity)
     if not found:
-        raise BackupFailed(f"{path.name} has no end: the backup is incomplete")
+        raise BackupFailed(_("{name} has no end: the backup is incomplete", name=path.name))
     return found[0]
 
 
@@ -200,7 +201,7 @@ def _extract(into: Path | None, plain: BufferedIOBase, found: list[ArchiveConten
             for info in archive:
                 source = archive.extractfile(info) if info.isreg() else None
                 if source is None:
-                    raise BackupFailed(f"{info.name[:100]!r} in the backup is no file")
+                    raise BackupFailed(_("{name!r} in the backup is no file", name=info.name[:100]))
                 if info.name == _MANIFEST:
                     manifest = source.read()
                     continue
@@ -209,7 +210,7 @@ def _extract(into: Path | None, plain: BufferedIOBase, found: list[ArchiveConten
     except (tarfile.TarError, EOFError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise BackupFailed(f"the backup is damaged ({error})") from error
+        raise BackupFailed(_("the backup is damaged ({error})", error=error)) from error
     found.append(_compared(manifest, digests, size))
 
 
@@ -218,14 +219,19 @@ def _compared(manifest: bytes, digests: dict[str, str], size: int) -> ArchiveCon
         told = json.loads(manifest)
         form, files, taken = told["format"], told["files"], str(told["taken"])
     except (ValueError, KeyError, TypeError) as error:
-        raise BackupFailed("the backup has no list of its files: it is incomplete") from error
+        raise BackupFailed(_("the backup has no list of its files: it is incomplete")) from error
     if form != _FORMAT:
         raise BackupFailed(
-            f"the backup has the format {form!r}: a newer tapebot made it; update first"
+            _(
+                "the backup has the format {form!r}: a newer tapebot made it; update first",
+                form=form,
+            )
         )
     if files != digests:
         differ = sorted(files.items() ^ digests.items())
-        raise BackupFailed(f"{differ[0][0]} in the backup differs from what was saved")
+        raise BackupFailed(
+            _("{differ} in the backup differs from what was saved", differ=differ[0][0])
+        )
     return ArchiveContents(taken, len(digests), size)
 
 
@@ -249,5 +255,5 @@ def _copy(source: IO[bytes], info: tarfile.TarInfo, into: Path | None) -> str:
 def _inside(folder: Path, name: str) -> Path:
     path = Path(name)
     if path.is_absolute() or ".." in path.parts or "\0" in name or not path.parts:
-        raise BackupFailed(f"{name[:100]!r} in the backup is no path below the home")
+        raise BackupFailed(_("{name!r} in the backup is no path below the home", name=name[:100]))
     return folder / path

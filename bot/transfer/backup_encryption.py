@@ -16,6 +16,7 @@ import pyrage
 from pyrage import x25519
 
 from bot.core.errors import BackupFailed, SettingsError
+from bot.core.i18n import _
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,10 @@ def recipient_key(recipients: Sequence[str]) -> BackupKey:
             keys.append(x25519.Recipient.from_str(text))
         except pyrage.RecipientError as error:
             raise SettingsError(
-                f"{text[:20]!r} is not a public key of age; allowed: age1..., as `age-keygen` prints it"
+                _(
+                    "{text!r} is not a public key of age; allowed: age1..., as `age-keygen` prints it",
+                    text=text[:20],
+                )
             ) from error
     identity = x25519.Identity.generate()
     return BackupKey(identity, (*keys, identity.to_public()))
@@ -70,7 +74,9 @@ def unlock(locked: bytes, passphrase: str) -> x25519.Identity:
     try:
         return parse_identity(pyrage.passphrase.decrypt(locked, passphrase).decode())
     except (pyrage.DecryptError, UnicodeDecodeError) as error:
-        raise BackupFailed("the passphrase is wrong, or the backup's key.age is damaged") from error
+        raise BackupFailed(
+            _("the passphrase is wrong, or the backup's key.age is damaged")
+        ) from error
 
 
 def parse_identity(text: str) -> x25519.Identity:
@@ -83,7 +89,7 @@ def parse_identity(text: str) -> x25519.Identity:
     try:
         return x25519.Identity.from_str(next(filter(None, lines), ""))
     except pyrage.IdentityError as error:
-        raise BackupFailed("this is no secret key of age (AGE-SECRET-KEY-1...)") from error
+        raise BackupFailed(_("this is no secret key of age (AGE-SECRET-KEY-1...)")) from error
 
 
 def encrypt(write: Callable[[BufferedIOBase], object], out: BufferedIOBase, key: BackupKey) -> None:
@@ -152,5 +158,7 @@ def _join(
 def _failure(error: BaseException, failures: tuple[type[Exception], ...]) -> BaseException:
     # The library reports a damaged stream as an OSError of no number.
     if isinstance(error, failures) or (isinstance(error, OSError) and error.errno is None):
-        return BackupFailed(f"the key does not fit, or the backup is damaged ({error})")
+        return BackupFailed(
+            _("the key does not fit, or the backup is damaged ({error})", error=error)
+        )
     return error

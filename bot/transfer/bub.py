@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from bot.core.i18n import _
 from bot.memory.records.conversation_entries import PROBLEM_ANCHOR_PREFIX
 from bot.tape.entries import (
     NON_BOUNDARY_ANCHORS,
@@ -71,8 +72,11 @@ def read_bub(path: Path, timezone: tzinfo, sessions: Sequence[str] = ()) -> Impo
         key = _key(name, records, sessions) or given
         if key is None:
             imported_data.problems.append(
-                f"{files[-1].name}: does not name its session; give the session's name in bub, for "
-                "example: --session telegram:42"
+                _(
+                    "{name}: does not name its session; give the session's name in bub, for example: "
+                    "--session telegram:42",
+                    name=files[-1].name,
+                )
             )
             continue
         imported_data.conversations.append(
@@ -95,7 +99,9 @@ def _tapes(path: Path, imported_data: ImportedData) -> dict[str, list[Path]]:
             if not is_file(file, file.name, imported_data.problems):
                 continue
             if name.count("__") > 1:
-                imported_data.problems.append(f"{file.name}: a fork that was not merged; skipped")
+                imported_data.problems.append(
+                    _("{name}: a fork that was not merged; skipped", name=file.name)
+                )
             else:
                 tapes.setdefault(name, []).append(file)
     return tapes
@@ -108,17 +114,19 @@ def _records(
     for file in files:
         seen: set[str] = set()
         for number, value in read_json_lines(file, file.name, imported_data.problems):
-            where = f"{file.name}, line {number}"
+            where = _("{name}, line {number}", name=file.name, number=number)
             if (
                 not isinstance(value, dict)
                 or not isinstance(value.get("kind"), str)
                 or not isinstance(value.get("payload"), dict)
             ):
-                imported_data.problems.append(f"{where}: is not an entry of a tape; skipped")
+                imported_data.problems.append(
+                    _("{where}: is not an entry of a tape; skipped", where=where)
+                )
                 continue
             same = sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
             if same in seen and "id" in value:
-                imported_data.problems.append(f"{where}: is a duplicate; skipped")
+                imported_data.problems.append(_("{where}: is a duplicate; skipped", where=where))
                 continue
             seen.add(same)
             yield where, value
@@ -132,7 +140,7 @@ def _key(
     if not _HASH.fullmatch(stem):
         return unquote(stem)
     candidates = [*sessions, *_OWN_CONSOLE]
-    for _, value in records:
+    for _unused, value in records:
         text = _content(value["payload"])
         candidates += [f"{channel}:{chat}" for channel, chat in _CONTEXT.findall(text[:2_000])]
     return next(
@@ -171,7 +179,9 @@ def _conversation(
         kind, payload = value["kind"], value["payload"]
         entries = _entries(kind, payload, session, moment, unanswered)
         if entries is None:
-            imported_data.problems.append(f"{where}: is of the unknown kind {kind[:40]!r}; skipped")
+            imported_data.problems.append(
+                _("{where}: is of the unknown kind {kind!r}; skipped", where=where, kind=kind[:40])
+            )
             continue
         for entry in entries:
             if entry.kind == "system":

@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from bot.core.i18n import N_
 from bot.memory.records.evidence import MEMORY_PAUSED
 from bot.transfer.conversion import attachment, parse_time
 from bot.transfer.export_files import ExportFile, find_files
@@ -53,7 +54,7 @@ def read_chatgpt(path: Path, reading: Reading) -> Iterator[ImportedSession]:
                     reading.skipped += 1
 
 
-def _is_wanted(_: str, name: str) -> bool:
+def _is_wanted(_unused: str, name: str) -> bool:
     return _FILES.fullmatch(name) is not None
 
 
@@ -72,7 +73,7 @@ def _conversation(
     shown = set(nodes)
     others = sum(_message(mapping[one]) is not None for one in mapping if one not in shown)
     if others:
-        reading.hide("in branches that were left", others)
+        reading.hide(N_("in branches that were left"), others)
     moment = parse_time(value.get("create_time"), reading.timezone)
     moment = moment or parse_time(value.get("update_time"), reading.timezone) or changed
     paused = {MEMORY_PAUSED: True} if value.get("is_do_not_remember") is True else {}
@@ -131,15 +132,15 @@ def hidden_reason(message: dict[str, Any]) -> str | None:
     role = _dict(message, "author").get("role")
     kind = _dict(message, "content").get("content_type")
     if kind in _PROFILES:
-        return "custom instructions"
+        return N_("custom instructions")
     if role == "system":
-        return "system messages"
+        return N_("system messages")
     if kind in _THOUGHTS or message.get("channel") == "analysis":
         return "thoughts"
     if role not in ("user", "assistant") or message.get("recipient") not in (None, "all"):
-        return "to and from tools"
+        return N_("to and from tools")
     if _dict(message, "metadata").get("is_visually_hidden_from_conversation"):
-        return "hidden by ChatGPT"
+        return N_("hidden by ChatGPT")
     return None
 
 
@@ -147,7 +148,7 @@ def _note_memory(message: dict[str, Any], reading: Reading, moment: str) -> None
     """Add what a message says of ChatGPT's memory: saved memories and custom instructions."""
     content, metadata = _dict(message, "content"), _dict(message, "metadata")
     if message.get("recipient") == "bio":
-        text, _ = _text_and_files(message)
+        text, _unused = _text_and_files(message)
         if not text.lstrip().startswith("{"):
             reading.add_memory(text, when=moment)
         return

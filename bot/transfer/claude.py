@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.core.clock import parse_time as parse_iso
+from bot.core.i18n import N_
 from bot.transfer.conversion import attachment, parse_time
 from bot.transfer.export_files import ExportFile, find_files
 from bot.transfer.imported import ImportedSession
@@ -23,7 +24,7 @@ _FILES = re.compile(r"(conversations(-\d{1,9})?|memories|projects|users)\.json")
 _FOLDERS = ("memories", "projects")
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 _UNTOLD = {
-    "projects": "instructions and documents of projects are not read",
+    "projects": N_("instructions and documents of projects are not read"),
     "users": "an account is no conversation; not read",
 }
 _BLOCKED = "This block is not supported on your current device yet."
@@ -83,7 +84,7 @@ def _conversation(
         role = _ROLES.get(str(message.get("sender")))
         text, files = _text_and_files(message, reading)
         if role is None:
-            reading.hide("system messages")
+            reading.hide(N_("system messages"))
         elif text or files:
             reading.add_message(session, role, text, ts=moment, files=files)
         else:
@@ -109,7 +110,7 @@ def _shown_messages(value: dict[str, Any], reading: Reading) -> list[dict[str, A
     leaf = leaf if isinstance(leaf, str) and leaf in by_id else newest_leaf(parents, times)
     shown = path_to(leaf, parents)
     if len(shown) < len(messages):
-        reading.hide("in branches that were left", len(messages) - len(shown))
+        reading.hide(N_("in branches that were left"), len(messages) - len(shown))
     return [by_id[one] for one in shown]
 
 
@@ -128,7 +129,7 @@ def _text_and_files(message: dict[str, Any], reading: Reading) -> tuple[str, lis
         elif kind in ("thinking", "redacted_thinking"):
             reading.hide("thoughts")
         elif kind is not None:
-            reading.hide("to and from tools")
+            reading.hide(N_("to and from tools"))
     if not isinstance(blocks, list) or not blocks:
         told = message.get("text")
         texts = [told] if isinstance(told, str) else []

@@ -21,6 +21,7 @@ from bot.core.errors import (
     TapeLocked,
     TapeNotFound,
 )
+from bot.core.i18n import _
 from bot.tape.stores.postgres.store import PostgresTapeStore
 from bot.transfer.storage import BusState, Pages, TapeMetadata, Updates
 
@@ -106,8 +107,12 @@ class DatabaseHomeStorage:
             await self._lock(connection)
             if users := await self.users():
                 raise TapeLocked(
-                    f"the database at {self.location} is in use ({users}); stop all of them, wait "
-                    "until their leases have ended, and migrate then"
+                    _(
+                        "the database at {location} is in use ({users}); stop all of them, wait until their "
+                        "leases have ended, and migrate then",
+                        location=self.location,
+                        users=users,
+                    )
                 )
             yield
 
@@ -195,7 +200,12 @@ class DatabaseHomeStorage:
                 if await cursor.fetchone() == (True,):
                     return
                 await anyio.sleep(0.2)
-        raise TapeLocked(f"another migration from or to the database at {self.location} is running")
+        raise TapeLocked(
+            _(
+                "another migration from or to the database at {location} is running",
+                location=self.location,
+            )
+        )
 
 
 async def _messages(connection: Connection) -> list[AcceptedMessage]:
@@ -212,7 +222,7 @@ def _record(content: str) -> AcceptedMessage:
         return decode_in(content)
     except InvalidInbound as error:
         raise TapebotError(
-            "a waiting message in the database cannot be read: nothing of the bus was copied"
+            _("a waiting message in the database cannot be read: nothing of the bus was copied")
         ) from error
 
 

@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from bot.core.clock import format_time
+from bot.core.i18n import _
 
 Wanted = Callable[[str, str], bool]
 """Choose a file by the lower-case names of its folder and of itself."""
@@ -83,7 +84,7 @@ class ExportFile:
                     yield BoundedStream(stream, _limit(self.member), report)
         except _UNREADABLE as error:
             told = error.strerror if isinstance(error, OSError) and error.strerror else error
-            report(f"cannot be read to its end ({told})")
+            report(_("cannot be read to its end ({told})", told=told))
 
 
 class BoundedStream:
@@ -104,7 +105,7 @@ class BoundedStream:
         """Return the next bytes; nothing at the end or the limit."""
         data = self._stream.read(min(size, self._left + 1))
         if len(data) > self._left:
-            self._report("expands to far more than its size; the rest is not read")
+            self._report(_("expands to far more than its size; the rest is not read"))
             data, self._left = data[: self._left], 0
         self._left -= len(data)
         return data
@@ -138,7 +139,7 @@ def _members(path: Path, wanted: Wanted, report: Callable[[str], None]) -> Itera
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
     except _UNREADABLE as error:
-        report(f"{path.name}: cannot be read ({error})")
+        report(_("{name}: cannot be read ({error})", name=path.name, error=error))
         return
     for member in members:
         place = PurePosixPath(member.filename)

@@ -21,6 +21,7 @@ from bot.bus.journal import JournalState, encode_state
 from bot.bus.media.blobs import FolderBlobs
 from bot.core.errors import TapeExists, TapeWriteError
 from bot.core.files import PRIVATE_FILE, private_directory, replace_file, sync_directory
+from bot.core.i18n import _
 from bot.tape.codec import TapeLine, encode_line
 from bot.tape.store import Segment
 from bot.tape.stores.file import FileTapeStore
@@ -90,7 +91,13 @@ class FileHomeStorage:
                 await anyio.to_thread.run_sync(files.write, page)
             await anyio.to_thread.run_sync(files.finish)
         except OSError as error:
-            raise TapeWriteError(f"tape {tape} could not be created ({error.strerror})") from error
+            raise TapeWriteError(
+                _(
+                    "tape {tape} could not be created ({strerror})",
+                    tape=tape,
+                    strerror=error.strerror,
+                )
+            ) from error
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(files.give_up)
@@ -163,11 +170,20 @@ class _TapeFiles:
             or successor_path(self._live).exists()
             or not set(there) <= set(named)
         ):
-            raise TapeExists(f"{folder.root} already has other files of tape {tape}")
+            raise TapeExists(
+                _("{root} already has other files of tape {tape}", root=folder.root, tape=tape)
+            )
         if packed := [
             segment.name for segment in there if not folder.segment_path(segment).exists()
         ]:
-            raise TapeExists(f"{folder.root} already has a segment {packed[0]} of tape {tape}")
+            raise TapeExists(
+                _(
+                    "{root} already has a segment {packed} of tape {tape}",
+                    root=folder.root,
+                    packed=packed[0],
+                    tape=tape,
+                )
+            )
         self._open = ExitStack()
         self._out: BinaryIO | None = None
         self._at = -1
@@ -198,7 +214,9 @@ class _TapeFiles:
             self._turn()
         assert self._out is not None
         if not self._out.tell():
-            raise TapeWriteError(f"tape {self._tape} has no readable entry after its last segment")
+            raise TapeWriteError(
+                _("tape {tape} has no readable entry after its last segment", tape=self._tape)
+            )
         # Empty lines stand for ids whose entries are unreadable.
         self._out.write(b"\n" * (self._shape.version - self._last))
         self._close()
@@ -210,7 +228,13 @@ class _TapeFiles:
             elif cmp(fresh, path, shallow=False):
                 fresh.unlink()
             else:
-                raise TapeExists(f"{path.parent} already has another segment {segment.name}")
+                raise TapeExists(
+                    _(
+                        "{parent} already has another segment {name}",
+                        parent=path.parent,
+                        name=segment.name,
+                    )
+                )
         sync_directory(self._folder.root)
         _fresh(self._live).rename(self._live)
         sync_directory(self._folder.root)
@@ -242,7 +266,7 @@ class _TapeFiles:
             self._out = None
 
     def _paths(self) -> Iterator[Path]:
-        yield from (path for _, path in self._parts)
+        yield from (path for _unused, path in self._parts)
         yield self._live
 
 

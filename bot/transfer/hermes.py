@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.core.clock import format_time
+from bot.core.i18n import N_
 from bot.transfer.conversion import parse_time, text_and_files
 from bot.transfer.imported import ImportedSession, display_path, read_text
 from bot.transfer.reading import Reading
@@ -106,7 +107,7 @@ def _conversation(
         or "_delegate_from" in str(row.get("model_config") or "")
     )
     if of_others:
-        reading.hide("conversations in groups, of schedules or of sub-agents")
+        reading.hide(N_("conversations in groups, of schedules or of sub-agents"))
         return None
     session = reading.session(key, f"{shown}, session {key}")
     if session is None:
@@ -165,17 +166,17 @@ def _is_internal(part: object) -> bool:
 def _without_thoughts(text: str) -> str:
     """Return an answer without the thoughts that some models write before it."""
     before, opened, rest = text.partition("<think>")
-    _, closed, answer = rest.partition("</think>")
+    _unused, closed, answer = rest.partition("</think>")
     return answer.strip() if opened and closed and not before.strip() else text.strip()
 
 
 def _hidden_reason(message: dict[str, Any], text: str) -> str | None:
     role = message["role"]
     if role not in ("user", "assistant"):
-        return "system messages" if role == "system" else "to and from tools"
+        return N_("system messages") if role == "system" else N_("to and from tools")
     if message.get("active", 1) == 0 and message.get("compacted", 0) == 0:
-        return "in branches that were left"
+        return N_("in branches that were left")
     made = message.get("display_kind") == "hidden" or message.get("_compressed_summary", 0)
     if made or (role == "user" and text.startswith(_NOT_THE_PERSON)):
-        return "written by Hermes itself"
-    return "overheard in groups" if message.get("observed", 0) else None
+        return N_("written by Hermes itself")
+    return N_("overheard in groups") if message.get("observed", 0) else None

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from bot.core.errors import TapebotError
 from bot.core.files import TEMPORARY_SUFFIX
+from bot.core.i18n import _
 
 MOST_TRIES = 200
 _PAUSE = 0.05
@@ -87,16 +88,16 @@ class HomeSnapshot:
         try:
             descriptor = os.open(self.home / file.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError as error:
-            raise SnapshotChanged(f"{file.path} was removed meanwhile") from error
+            raise SnapshotChanged(_("{path} was removed meanwhile", path=file.path)) from error
         with os.fdopen(descriptor, "rb") as source:
             found = os.fstat(descriptor)
             if (found.st_dev, found.st_ino) != file.identity:
-                raise SnapshotChanged(f"{file.path} was replaced meanwhile")
+                raise SnapshotChanged(_("{path} was replaced meanwhile", path=file.path))
             left = file.size
             while left:
                 data = source.read(min(left, 1 << 20))
                 if not data:
-                    raise SnapshotChanged(f"{file.path} was shortened meanwhile")
+                    raise SnapshotChanged(_("{path} was shortened meanwhile", path=file.path))
                 left -= len(data)
                 yield data
 
@@ -113,7 +114,7 @@ def take_snapshot(home: Path, beat: Callable[[], None] = lambda: None) -> HomeSn
         OSError: A folder cannot be read.
     """
     before = _look(home)
-    for _ in range(MOST_TRIES):
+    for _unused in range(MOST_TRIES):
         beat()
         time.sleep(_PAUSE)
         now = _look(home)
@@ -127,7 +128,7 @@ def take_snapshot(home: Path, beat: Callable[[], None] = lambda: None) -> HomeSn
             return HomeSnapshot(home, files, blobs)
         before = now
     raise SnapshotChanged(
-        f"{home} kept changing; try again when tapebot has less to do, or stop it"
+        _("{home} kept changing; try again when tapebot has less to do, or stop it", home=home)
     )
 
 

@@ -25,7 +25,7 @@ from typing import Any, Literal
 from bot.bus import Address
 from bot.core.clock import Clock, format_time
 from bot.core.errors import TapeNotFound
-from bot.core.i18n import N_
+from bot.core.i18n import N_, _, ngettext
 from bot.memory.records.conversation_entries import entry_tokens
 from bot.memory.records.evidence import cite
 from bot.memory.records.fact import MAX_FACT_TEXT
@@ -214,12 +214,12 @@ class ImportWriter:
     async def _land(self, parcel: _SessionImport) -> ImportResult:
         imported_session, digest = parcel.one, parcel.digest()
         if not (imported_session.entries or imported_session.history or parcel.memory):
-            return ImportResult(imported_session.session, "known", "it is empty; nothing to do")
+            return ImportResult(imported_session.session, "known", _("it is empty; nothing to do"))
         if (known := await self._import_on(imported_session.session)) is not None:
             if known.data.get("digest") == digest:
                 await self._learn(parcel, known)
                 return ImportResult(
-                    imported_session.session, "known", "already imported; nothing to do"
+                    imported_session.session, "known", _("already imported; nothing to do")
                 )
             return _differs(parcel, known)
         entries = await self._newest(imported_session.session)
@@ -228,7 +228,7 @@ class ImportWriter:
             zone.apply(entry)
         empty = not zone.snapshot.long_term and not zone.snapshot.dailies
         if not empty or any(entry.name not in _BOOKKEEPING for entry in entries):
-            text = "already has a conversation; left unchanged"
+            text = _("already has a conversation; left unchanged")
             return ImportResult(imported_session.session, "refused", text)
         if not self.dry_run:
             await self.store.create_tape(imported_session.session)
@@ -319,13 +319,23 @@ def _differs(parcel: _SessionImport, known: TapeEntry) -> ImportResult:
     """Return the outcome for a session that was imported in another form before."""
     session, before = parcel.one.session, known.data
     if not parcel.person or before.get("for") != parcel.person:
-        whose = f" for {before['for']}" if before.get("for") else ""
-        text = f"already has a different or shorter import from {before.get('from')}{whose}"
-        return ImportResult(session, "refused", f"{text}; left unchanged")
-    text = (
-        f"had {before.get('messages')} messages when it was imported and has {parcel.messages} now"
+        bot, person = before.get("from"), before.get("for")
+        text = (
+            _(
+                "already has a different or shorter import from {bot} for {person}",
+                bot=bot,
+                person=person,
+            )
+            if person
+            else _("already has a different or shorter import from {bot}", bot=bot)
+        )
+        return ImportResult(session, "refused", _("{text}; left unchanged", text=text))
+    text = _(
+        "had {before} messages when it was imported and has {messages} now",
+        before=before.get("messages"),
+        messages=parcel.messages,
     )
-    return ImportResult(session, "changed", f"{text}; left unchanged")
+    return ImportResult(session, "changed", _("{text}; left unchanged", text=text))
 
 
 def _boundary(parcel: _SessionImport, first: int, last: int, spoken: int) -> TapeEntry:
@@ -378,17 +388,19 @@ def _settled(imported_session: ImportedSession, first: int, zone: MemorySnapshot
 
 def _told(parcel: _SessionImport) -> str:
     imported_session, memory = parcel.one, parcel.memory
-    said = [f"{parcel.messages} messages"] if imported_session.entries else []
-    history = len(memory.history) + len(imported_session.history)
-    said += ["memory"] if memory.long_term else []
-    said += [f"{history} history events"] if history else []
-    said += [f"{len(memory.notes)} daily notes"] if memory.notes else []
-    source = (
-        f" (was {imported_session.key})"
-        if imported_session.key not in ("", imported_session.session)
-        else ""
-    )
-    return ", ".join(said) + source
+    said = []
+    if imported_session.entries:
+        said.append(ngettext("{n} message", "{n} messages", parcel.messages))
+    if memory.long_term:
+        said.append(_("memory"))
+    if history := len(memory.history) + len(imported_session.history):
+        said.append(ngettext("{n} history event", "{n} history events", history))
+    if memory.notes:
+        said.append(ngettext("{n} daily note", "{n} daily notes", len(memory.notes)))
+    text = ", ".join(said)
+    if imported_session.key in ("", imported_session.session):
+        return text
+    return _("{text} (was {key})", text=text, key=imported_session.key)
 
 
 def _summary(parcel: _SessionImport) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.core.errors import InvalidEntry
+from bot.core.i18n import _
 from bot.tape.codec import encode_entries
 from bot.tape.entries import TapeEntry
 from bot.transfer.conversion import session_key
@@ -101,7 +102,7 @@ class ImportedData:
         try:
             encode_entries([TapeEntry(1, entry.kind, entry.payload, entry.meta)])
         except InvalidEntry:
-            self.problems.append(f"{where}: is not JSON; skipped")
+            self.problems.append(_("{where}: is not JSON; skipped", where=where))
             return False
         return True
 
@@ -147,13 +148,13 @@ def read_json_lines(path: Path, shown: str, problems: list[str]) -> Iterator[tup
         try:
             yield number, json.loads(raw, parse_constant=_refuse)
         except (ValueError, RecursionError):
-            problems.append(f"{shown}, line {number}: cannot be read")
+            problems.append(_("{shown}, line {number}: cannot be read", shown=shown, number=number))
 
 
 def is_file(path: Path, shown: str, problems: list[str]) -> bool:
     """Return whether a path is a file; report a folder, a pipe or a dangling link."""
     if not path.is_file():
-        problems.append(f"{shown}: is not a file; skipped")
+        problems.append(_("{shown}: is not a file; skipped", shown=shown))
         return False
     return True
 
@@ -168,7 +169,9 @@ def _decoded(path: Path, shown: str, problems: list[str]) -> str:
     try:
         data = path.read_bytes()
     except OSError as error:
-        problems.append(f"{shown}: cannot be read ({error.strerror})")
+        problems.append(
+            _("{shown}: cannot be read ({strerror})", shown=shown, strerror=error.strerror)
+        )
         return ""
     encoding = "utf-8-sig"
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -176,7 +179,9 @@ def _decoded(path: Path, shown: str, problems: list[str]) -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError:
-        problems.append(f"{shown}: parts of it are not text; those characters are lost")
+        problems.append(
+            _("{shown}: parts of it are not text; those characters are lost", shown=shown)
+        )
         return data.decode(encoding, "replace")
 
 

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
+from bot.core.i18n import _
+
 LONGEST_OBJECT = 32 * 1024 * 1024
 """Bytes of one object, such as a conversation."""
 
@@ -57,16 +59,22 @@ def read_objects(
     for raw in splitter.split(stream, block, head):
         number += 1
         if raw is None:
-            report(f"object {number}: is longer than {longest // 1024 // 1024} MiB; skipped")
+            report(
+                _(
+                    "object {number}: is longer than {size} MiB; skipped",
+                    number=number,
+                    size=longest // 1024 // 1024,
+                )
+            )
             continue
         try:
             yield number, json.loads(raw, parse_constant=_refuse)
         except (ValueError, RecursionError):
-            report(f"object {number}: cannot be read; skipped")
+            report(_("object {number}: cannot be read; skipped", number=number))
     if splitter.is_cut:
-        report(f"ends too early, after {number} complete objects")
+        report(_("ends too early, after {number} complete objects", number=number))
     elif not splitter.is_json:
-        report("is no JSON array")
+        report(_("is no JSON array"))
 
 
 def load_bounded(stream: ByteStream, longest: int = LONGEST_OBJECT) -> Any:
@@ -77,11 +85,11 @@ def load_bounded(stream: ByteStream, longest: int = LONGEST_OBJECT) -> Any:
     """
     raw = stream.read(longest + 1)
     if len(raw) > longest:
-        raise ValueError("it is too long")
+        raise ValueError(_("it is too long"))
     try:
         return json.loads(raw.removeprefix(_BOM), parse_constant=_refuse)
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError(_("it is nested too deeply")) from None
 
 
 class _Splitter:

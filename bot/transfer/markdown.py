@@ -13,6 +13,7 @@ import unicodedata
 from datetime import tzinfo
 
 from bot.agent.schedules.wording import event_text
+from bot.core.i18n import _
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.conversation_entries import (
     NO_TURNS,
@@ -57,7 +58,11 @@ class MarkdownTranscript:
     def head(self, title: str | None, session: str) -> str:
         """Return the start of the transcript."""
         shown = _inline(title) if title else _inline(session)
-        return f"# {shown}\n\nThe session {_code(session)}, as its tape has it.\n"
+        return _(
+            "# {shown}\n\nThe session {code}, as its tape has it.\n",
+            shown=shown,
+            code=_code(session),
+        )
 
     def block(self, entry: TapeEntry) -> str:
         """Render an entry as a block; empty for bookkeeping."""
@@ -68,7 +73,7 @@ class MarkdownTranscript:
             said = str(payload.get("content") or "")
             block = self._said("tapebot", entry, said) if said.strip() else ""
             calls = [f"{call.get('name')} {call.get('arguments') or ''}" for call in entry.calls]
-            return block + "".join(f"\n- uses {_code(call)}\n" for call in calls)
+            return block + "".join(_("\n- uses {code}\n", code=_code(call)) for call in calls)
         if entry.kind == "tool_result":
             outcome = _code(payload.get("content")) or "nothing"
             status = _inline(str(payload.get("status")))
@@ -80,9 +85,9 @@ class MarkdownTranscript:
     def _message(self, entry: TapeEntry) -> str:
         remarks = ["only overheard"] if is_overheard(entry) else []
         if (old := replaced_entry_id(entry)) is not None:
-            remarks.append(f"in place of #{old}")
+            remarks.append(_("in place of #{old}", old=old))
         elif "edits" in entry.meta:
-            remarks.append("an edit")
+            remarks.append(_("an edit"))
         text = answer_text(entry)
         quote = entry.meta.get("quote")
         if isinstance(quote, str) and quote.strip():
@@ -96,13 +101,17 @@ class MarkdownTranscript:
     def _anchor(self, entry: TapeEntry) -> str:
         if not entry.is_boundary:
             target = entry.target_id
-            return f"\n- anchor {_code(entry.name)} at #{target}\n" if target else ""
+            return (
+                _("\n- anchor {code} at #{target}\n", code=_code(entry.name), target=target)
+                if target
+                else ""
+            )
         block = f"\n## {_inline(str(entry.name))}, {format_entry_time(entry, self._timezone)}\n"
         summary, steps = entry.data.get("summary"), entry.data.get("next_steps")
         if isinstance(summary, str) and summary.strip():
             block += f"\n{_quoted(summary)}\n"
         for step in steps if isinstance(steps, list) else []:
-            block += f"\n- next: {_inline(str(step))}\n"
+            block += _("\n- next: {inline}\n", inline=_inline(str(step)))
         return block
 
     def _event(self, entry: TapeEntry) -> str:
@@ -117,7 +126,7 @@ class MarkdownTranscript:
         if entry.name in SCHEDULE_EVENTS:
             return f"\n- {_inline(event_text(entry))}\n"
         if entry.name == TURN_END and data.get("status") not in ("ok", *NO_TURNS):
-            return f"\n- the turn ended: {_inline(str(data.get('status')))}\n"
+            return _("\n- the turn ended: {inline}\n", inline=_inline(str(data.get("status"))))
         if (told := describe_call_event(entry)) is not None:
             return f"\n- {_inline(told)}\n"
         return ""

@@ -25,6 +25,7 @@ from bot.bus.media.blobs import Blobs
 from bot.core.clock import SystemClock
 from bot.core.errors import TapeWriteError
 from bot.core.files import PRIVATE_FILE, private_directory
+from bot.core.i18n import N_, _
 from bot.memory.gate.belief_updates import is_current, sort_by_confidence
 from bot.memory.records.compartments import BUS_EVENT
 from bot.memory.records.conversation_entries import LOOP_STEP
@@ -59,7 +60,7 @@ from bot.transfer.session_memory import SessionMemory, read_session_memory
 
 Pieces = AsyncGenerator[bytes, None]
 
-_README = """\
+_README = N_("""\
 What tapebot remembers of {session}, as of {moment}.
 
 MEMORY.md           active facts, a line each, by subject
@@ -77,9 +78,9 @@ conversation.jsonl  all entries, for programs; `tapebot import jsonl` reads it
 {files}
 Times are in {timezone}, except in the files for programs, where they are in UTC.
 `tapebot import nanobot FOLDER` reads MEMORY.md, HISTORY.md and the notes from the unpacked folder.
-"""
+""")
 
-_FILES_LINE = "files/              the files that are kept here\n"
+_FILES_LINE = N_("files/              the files that are kept here\n")
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
 _LONGEST_NAME = 60
@@ -160,7 +161,7 @@ def _keep_newest(folder: Path, session: str) -> None:
         # An erasure may have removed it meanwhile.
         with suppress(FileNotFoundError):
             found.append((path.stat().st_mtime_ns, path))
-    for _, path in sorted(found)[:-_KEPT]:
+    for _age, path in sorted(found)[:-_KEPT]:
         path.unlink(missing_ok=True)
 
 
@@ -191,11 +192,12 @@ async def write_archive(
     files = [] if blobs is None else await _folder(store, session_memory.home, blobs)
     counted = _Counted()
     local = moment.astimezone(timezone)
-    readme = _README.format(
+    readme = _(
+        _README,
         session=session,
         moment=f"{local:%Y-%m-%d %H:%M}",
         timezone=getattr(timezone, "key", timezone),
-        files=_FILES_LINE if files else "",
+        files=_(_FILES_LINE) if files else "",
     )
     members: list[tuple[str, Pieces]] = [
         ("README.txt", _text(readme)),
@@ -349,7 +351,7 @@ def _own(entry: TapeEntry, *, foreign: bool) -> TapeEntry:
 async def _zipped(path: Path, members: Sequence[tuple[str, Pieces]], moment: datetime) -> int:
     """Write the members to a zip file in a worker thread; return its size in bytes."""
     async with AsyncExitStack() as opened:
-        for _, pieces in members:
+        for _name, pieces in members:
             await opened.enter_async_context(aclosing(pieces))
         # While it waits for data it must not occupy a thread that the store needs to read them.
         own = anyio.CapacityLimiter(1)

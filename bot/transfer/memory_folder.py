@@ -33,6 +33,7 @@ from bot.core.files import (
     replace_file,
     sync_directory,
 )
+from bot.core.i18n import _
 from bot.memory.records.event_names import (
     HISTORY_EVENT,
 )
@@ -174,8 +175,11 @@ class MemoryFolder:
             except OSError as error:
                 logger.warning("the memory files in %s cannot be removed: %s", self._folder, error)
                 raise TapeWriteError(
-                    f"nothing was erased: the files made from this memory cannot be removed "
-                    f"({disk_error_text(error)}). Fix that, then try again"
+                    _(
+                        "nothing was erased: the files made from this memory cannot be removed "
+                        "({disk_error_text}). Fix that, then try again",
+                        disk_error_text=disk_error_text(error),
+                    )
                 ) from error
             try:
                 yield

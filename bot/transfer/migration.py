@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from bot.bus.access.access_list import AccessList
 from bot.core.errors import TapeLocked, TapeWriteError
+from bot.core.i18n import _, format_number, ngettext
 from bot.tape.batches import read_line_batches
 from bot.transfer.storage import BusState, HomeStorage, Updates, read_tape_metadata
 from bot.transfer.tape_verification import TapeComparison, compare_tape
@@ -144,11 +145,21 @@ class _Copy:
 
     async def announce(self) -> None:
         """Report what the target does not have."""
-        texts = [f"{len(self._blobs):,} files that people sent"] if self._blobs else []
+        texts = (
+            [_("{blobs} files that people sent", blobs=format_number(len(self._blobs)))]
+            if self._blobs
+            else []
+        )
         for tape in self._tapes:
             tape_metadata = await read_tape_metadata(self._source.tapes, tape)
-            segments = _many(len(tape_metadata.segments), "sealed segment")
-            texts.append(f"{tape}: up to entry {tape_metadata.version:,}, {segments}")
+            told = ngettext(
+                "{tape}: up to entry {version}, {n} sealed segment",
+                "{tape}: up to entry {version}, {n} sealed segments",
+                len(tape_metadata.segments),
+                tape=tape,
+                version=format_number(tape_metadata.version),
+            )
+            texts.append(told)
         texts += [record.describe(value) for record, value in self._rest]
         for text in texts:
             self._say("would move", text)
@@ -167,7 +178,7 @@ class _Copy:
                 await self._target.write_tape(tape, shape, entries)
             compared = await compare_tape(self._source.tapes, self._target.tapes, tape)
             if compared.difference is not None:
-                raise _unlike(f"tape {tape}", f": {compared.difference}")
+                raise _unlike(_("tape {tape}", tape=tape), f": {compared.difference}")
             self._moved.same(tape, compared)
             self._copied(_described(tape, compared))
         for record, value in self._rest:
@@ -187,12 +198,25 @@ class _Copy:
                 continue
             await self._target.blobs.put(data)
             if await self._target.blobs.get(name) != data:
-                raise _unlike(f"the file {name}")
+                raise _unlike(_("the file {name}", name=name))
             copied, size = copied + 1, size + len(data)
         if copied:
-            self._copied(f"{copied:,} files that people sent, {size:,} bytes", copied)
+            self._copied(
+                _(
+                    "{copied} files that people sent, {size} bytes",
+                    copied=format_number(copied),
+                    size=format_number(size),
+                ),
+                copied,
+            )
         if unread := self._moved.unreadable:
-            self._say("note", f"{unread} files that people sent cannot be read, and were left out")
+            self._say(
+                "note",
+                _(
+                    "{unread} files that people sent cannot be read, and were left out",
+                    unread=unread,
+                ),
+            )
 
     def _copied(self, text: str, count: int = 1) -> None:
         self._moved.copied += count
@@ -209,7 +233,10 @@ async def _write_access_list(home: HomeStorage, access_list: AccessList) -> None
     try:
         if await store.save(await store.read(), access_list) is None:
             raise TapeLocked(
-                f"somebody else changes the access roster at {home.location}; move again"
+                _(
+                    "somebody else changes the access roster at {location}; move again",
+                    location=home.location,
+                )
             )
     finally:
         await store.close()
@@ -220,24 +247,37 @@ def _compare_access_lists(
 ) -> tuple[AccessList | None, list[str]]:
     if theirs in (ours, AccessList()):
         return None if theirs == ours else ours, []
-    return None, ["the access list: other people or chats have access there"]
+    return None, [_("the access list: other people or chats have access there")]
 
 
 def _people(access_list: AccessList) -> str:
     people, chats = len(access_list.people), len(access_list.chats)
-    return f"the access list: {_many(people, 'person', 'people')}, {_many(chats, 'chat')}"
+    return _(
+        "the access list: {people}, {chats}",
+        people=ngettext("{n} person", "{n} people", people),
+        chats=ngettext("{n} chat", "{n} chats", chats),
+    )
 
 
 def _compare_updates(ours: Updates, theirs: Updates) -> tuple[Updates | None, list[str]]:
     rest = {key: data for key, data in ours.items() if key not in theirs}
     other = [key for key in ours.keys() & theirs.keys() if ours[key] != theirs[key]]
-    return rest or None, [f"the update {number} of {channel}" for channel, number in sorted(other)]
+    return rest or None, [
+        _("the update {number} of {channel}", number=number, channel=channel)
+        for channel, number in sorted(other)
+    ]
 
 
 def _compare_bus_states(ours: BusState, theirs: BusState) -> tuple[BusState | None, list[str]]:
     if theirs in (ours, BusState()):
         return None if theirs == ours else ours, []
-    return None, [f"what the bus holds: {_counts(ours)} here, {_counts(theirs)} there"]
+    return None, [
+        _(
+            "what the bus holds: {counts} here, {counts2} there",
+            counts=_counts(ours),
+            counts2=_counts(theirs),
+        )
+    ]
 
 
 _RECORDS: tuple[_Record[Any], ...] = (
@@ -246,13 +286,13 @@ _RECORDS: tuple[_Record[Any], ...] = (
         lambda home: home.read_updates(),
         lambda home, updates: home.write_updates(updates),
         _compare_updates,
-        lambda updates: f"{len(updates)} updates that channels have not handled",
+        lambda updates: _("{updates} updates that channels have not handled", updates=len(updates)),
     ),
     _Record(
         lambda home: home.read_bus_state(),
         lambda home, state: home.write_bus_state(state),
         _compare_bus_states,
-        lambda state: f"what the bus holds: {_counts(state)}",
+        lambda state: _("what the bus holds: {counts}", counts=_counts(state)),
     ),
 )
 """In the order of copying."""
@@ -264,17 +304,25 @@ async def _names(home: HomeStorage) -> set[str]:
 
 
 def _unlike(what: str, why: str = "") -> TapeWriteError:
-    return TapeWriteError(f"{what} was copied, and does not read back the same{why}")
+    text = _("{what} was copied, and does not read back the same", what=what)
+    return TapeWriteError(f"{text}{why}")
 
 
 def _described(tape: str, compared: TapeComparison) -> str:
-    return f"{tape}: {_many(compared.entries, 'entry', 'entries')}, SHA-256 {compared.digest}"
+    return ngettext(
+        "{tape}: {n} entry, SHA-256 {digest}",
+        "{tape}: {n} entries, SHA-256 {digest}",
+        compared.entries,
+        tape=tape,
+        digest=compared.digest,
+    )
 
 
 def _counts(state: BusState) -> str:
-    messages = _many(len(state.messages), "message")
-    return f"{messages} in progress or waiting, {_many(len(state.seen), 'id')} of earlier ones"
-
-
-def _many(count: int, one: str, more: str | None = None) -> str:
-    return f"{count:,} {one if count == 1 else more or one + 's'}"
+    messages = ngettext(
+        "{n} message in progress or waiting",
+        "{n} messages in progress or waiting",
+        len(state.messages),
+    )
+    ids = ngettext("{n} id of earlier ones", "{n} ids of earlier ones", len(state.seen))
+    return f"{messages}, {ids}"

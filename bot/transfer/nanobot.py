@@ -20,6 +20,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from bot.core.clock import format_time
+from bot.core.i18n import _
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.tape.entries import TapeEntry, event, message, system
 from bot.transfer.conversion import (
@@ -89,12 +90,18 @@ def read_nanobot(path: Path, timezone: tzinfo) -> ImportedData:
     taken: dict[str, str] = {}
     for record in _records(path, imported_data):
         if not record.header and not any(map(_is_message, record.messages)):
-            imported_data.problems.append(f"{record.source}: contains no session; skipped")
+            imported_data.problems.append(
+                _("{source}: contains no session; skipped", source=record.source)
+            )
             continue
         if record.key in taken:
             imported_data.problems.append(
-                f"{record.source}: another copy of {record.key}, which is in {taken[record.key]}; "
-                "skipped"
+                _(
+                    "{source}: another copy of {key}, which is in {taken}; skipped",
+                    source=record.source,
+                    key=record.key,
+                    taken=taken[record.key],
+                )
             )
             continue
         taken[record.key] = record.source
@@ -141,7 +148,7 @@ def _of_file(file: Path, home: Path, imported_data: ImportedData) -> _Record:
         if kind == "metadata":
             header = value
         elif kind != "provider_state":
-            messages.append((f"{source}, line {number}", value))
+            messages.append((_("{source}, line {number}", source=source, number=number), value))
     key = header.get("key")
     changed = format_time(datetime.fromtimestamp(file.stat().st_mtime, UTC))
     return _Record(
@@ -178,12 +185,22 @@ def _of_database(file: Path, home: Path, imported_data: ImportedData) -> Iterato
                     (key,),
                 )
                 messages = [
-                    (f"{source}, {key}, message {number}", _loaded(text))
+                    (
+                        _(
+                            "{source}, {key}, message {number}",
+                            source=source,
+                            key=key,
+                            number=number,
+                        ),
+                        _loaded(text),
+                    )
                     for number, text in records
                 ]
                 yield _Record(str(key), source, header, messages, str(updated))
     except sqlite3.Error as error:
-        imported_data.problems.append(f"{source}: cannot be read ({error})")
+        imported_data.problems.append(
+            _("{source}: cannot be read ({error})", source=source, error=error)
+        )
 
 
 def _loaded(text: object) -> Any:
@@ -215,7 +232,7 @@ def _conversation(
         for entry in entries:
             imported_data.add_entry(imported_session, entry, where)
         if not entries:
-            imported_data.problems.append(f"{where}: is not a message; skipped")
+            imported_data.problems.append(_("{where}: is not a message; skipped", where=where))
         if place < settled:
             imported_session.consolidated_count = len(imported_session.entries)
     return imported_session
@@ -354,7 +371,9 @@ def _history_records(
     for number, value in read_json_lines(file, name, imported_data.problems):
         content = value.get("content") if isinstance(value, dict) else None
         if not isinstance(content, str):
-            imported_data.problems.append(f"{name}, line {number}: is not history; skipped")
+            imported_data.problems.append(
+                _("{name}, line {number}: is not history; skipped", name=name, number=number)
+            )
             continue
         stamp = value.get("timestamp")
         moment = parse_time(stamp, timezone) or moment

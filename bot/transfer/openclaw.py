@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.core.clock import format_time
+from bot.core.i18n import N_
 from bot.transfer.conversion import attachment, parse_time
 from bot.transfer.imported import ImportedSession, display_path, is_file, read_text
 from bot.transfer.reading import Reading, path_to
@@ -60,7 +61,7 @@ def read_openclaw(path: Path, reading: Reading) -> Iterator[ImportedSession]:
                 continue
             key = keys.get(file.stem, "")
             if "-topic-" in file.stem or _CHAT_OF_OTHERS.search(key):
-                reading.hide("conversations in groups, of schedules or of sub-agents")
+                reading.hide(N_("conversations in groups, of schedules or of sub-agents"))
                 continue
             session = _conversation(file, shown, reading)
             if session is not None and session.entries:
@@ -101,7 +102,7 @@ def _conversation(file: Path, shown: str, reading: Reading) -> ImportedSession |
         return None
     kept, others = _last_branch(entries)
     if others:
-        reading.hide("in branches that were left", others)
+        reading.hide(N_("in branches that were left"), others)
     for value in kept:
         message = value.get("message")
         if not isinstance(message, dict) or value.get("type", "message") != "message":
@@ -110,7 +111,7 @@ def _conversation(file: Path, shown: str, reading: Reading) -> ImportedSession |
         moment = parse_time(value.get("timestamp"), reading.timezone) or moment
         raw, files = _text_and_files(message.get("content"), reading)
         if any(mark in raw for mark in _GROUP_MARKS) and message.get("role") == "user":
-            reading.hide("conversations in groups, of schedules or of sub-agents")
+            reading.hide(N_("conversations in groups, of schedules or of sub-agents"))
             session.entries.clear()
             return session
         why = _hidden_reason(message, text := _own_text(raw))
@@ -165,11 +166,11 @@ def _last_branch(entries: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], i
 def _hidden_reason(message: dict[str, Any], text: str) -> str | None:
     role, provenance = message.get("role"), message.get("provenance")
     if role not in ("user", "assistant"):
-        return "to and from tools"
+        return N_("to and from tools")
     kind = provenance.get("kind") if isinstance(provenance, dict) else None
     if role == "user" and (text.startswith(_NOT_THE_PERSON) or kind not in (None, "external_user")):
-        return "written by OpenClaw itself"
-    return "silent answers" if role == "assistant" and text in _SILENT else None
+        return N_("written by OpenClaw itself")
+    return N_("silent answers") if role == "assistant" and text in _SILENT else None
 
 
 def _text_and_files(content: object, reading: Reading) -> tuple[str, list[dict[str, str]]]:
@@ -184,7 +185,7 @@ def _text_and_files(content: object, reading: Reading) -> tuple[str, list[dict[s
         elif kind == "thinking":
             reading.hide("thoughts")
         elif kind in ("toolCall", "tool_use", "toolResult"):
-            reading.hide("to and from tools")
+            reading.hide(N_("to and from tools"))
         elif kind is not None:
             files.append(attachment(str(kind), str(kind)))
     return "\n".join(texts), files
@@ -194,10 +195,10 @@ def _own_text(text: str) -> str:
     """Return a message without what OpenClaw puts before the person's words."""
     text = text.removeprefix("[[reply_to_current]]").strip()
     while True:
-        first, _, rest = text.partition("\n")
+        first, _unused, rest = text.partition("\n")
         first = first.rstrip()
         if first.endswith(_BLOCKS) and rest.startswith("```"):
-            _, fence, after = rest[3:].partition("\n```")
+            _unused, fence, after = rest[3:].partition("\n```")
             if not fence:
                 return text
             text = after.strip()

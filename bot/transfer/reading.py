@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import Any
 
 from bot.core.errors import InvalidEntry
+from bot.core.i18n import _
 from bot.language.sentences import split_sentences
 from bot.memory.gate.memory_validation import is_placeholder
 from bot.memory.records.fact import MAX_FACT_TEXT
@@ -94,7 +95,13 @@ class Reading:
         session = session_key(f"{self.bot}:{key.replace(':', '_')}", self.bot)
         taken = sha256(session.encode()).digest()
         if taken in self._taken:
-            self.report(f"{source}: another copy of conversation {key[:80]}; skipped")
+            self.report(
+                _(
+                    "{source}: another copy of conversation {key}; skipped",
+                    source=source,
+                    key=key[:80],
+                )
+            )
             return None
         self._taken.add(taken)
         return ImportedSession(key, session, source)
@@ -128,7 +135,7 @@ class Reading:
         try:
             encode_entries([TapeEntry(1, entry.kind, entry.payload, entry.meta)])
         except InvalidEntry:
-            self.report(f"{session.source}: a message is not valid text; skipped")
+            self.report(_("{source}: a message is not valid text; skipped", source=session.source))
             return
         session.entries.append(entry)
 

@@ -18,6 +18,7 @@ import anyio.to_thread
 
 from bot.bus import Address
 from bot.core.errors import InvalidEntry, InvalidInbound, TapeExists
+from bot.core.i18n import _
 from bot.tape.codec import TapeLine, decode_line
 from bot.tape.store import HEADER_EVENT, header_title
 from bot.transfer.storage import HomeStorage, TapeMetadata
@@ -58,7 +59,12 @@ async def restore_export(path: Path, home: HomeStorage, *, dry_run: bool = False
     """
     restored_tape = await anyio.to_thread.run_sync(_checked, path)
     if await home.has_tape(restored_tape.session):
-        raise TapeExists(f"there is already a tape {restored_tape.session}; it is left unchanged")
+        raise TapeExists(
+            _(
+                "there is already a tape {session}; it is left unchanged",
+                session=restored_tape.session,
+            )
+        )
     if not dry_run:
         with _open_export(path) as (session, lines):
             shape = TapeMetadata(restored_tape.title, restored_tape.last)
@@ -75,7 +81,7 @@ def _open_export(path: Path) -> Iterator[tuple[str, Iterator[TapeLine]]]:
         OSError: The file cannot be read.
     """
     if not path.is_file():
-        raise InvalidEntry(f"{path}: is not a regular file; save the export as one")
+        raise InvalidEntry(_("{path}: is not a regular file; save the export as one", path=path))
     with path.open("rb") as file:
         session = _session(path, file)
         file.seek(0)
@@ -96,7 +102,9 @@ def _session(path: Path, file: IO[bytes]) -> str:
             return named
     except (InvalidInbound, UnicodeEncodeError):
         pass
-    raise InvalidEntry(f"{path}, line 1: no tape header, so this is not an export of a tape")
+    raise InvalidEntry(
+        _("{path}, line 1: no tape header, so this is not an export of a tape", path=path)
+    )
 
 
 def _lines(path: Path, file: IO[bytes]) -> Iterator[TapeLine]:
@@ -109,10 +117,18 @@ def _lines(path: Path, file: IO[bytes]) -> Iterator[TapeLine]:
     for number, raw in enumerate(file, start=1):
         line = decode_line(raw)
         if line is None:
-            raise InvalidEntry(f"{path}, line {number}: damaged; nothing was restored")
+            raise InvalidEntry(
+                _("{path}, line {number}: damaged; nothing was restored", path=path, number=number)
+            )
         if line.entry.id <= last:
             raise InvalidEntry(
-                f"{path}, line {number}: id {line.entry.id} comes after {last}; nothing was restored"
+                _(
+                    "{path}, line {number}: id {id} comes after {last}; nothing was restored",
+                    path=path,
+                    number=number,
+                    id=line.entry.id,
+                    last=last,
+                )
             )
         last = line.entry.id
         yield line

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from bot.core.errors import InvalidEntry, TapeError
+from bot.core.i18n import _
 from bot.tape.batches import read_chained_lines, read_line_batches
 from bot.tape.codec import TapeLine, encode_entries, encode_line
 from bot.tape.entries import TapeEntry
@@ -26,7 +27,7 @@ async def verify_tape(store: TapeStore, tape: str) -> TapeVerifier:
         TapeNotFound: There is no such tape.
         TapeError: It was archived or reset again and again during verification.
     """
-    for _ in range(_TRIES):
+    for _unused in range(_TRIES):
         seen = await read_tape_metadata(store, tape)
         check = TapeVerifier(tape)
         begin = 1
@@ -35,14 +36,14 @@ async def verify_tape(store: TapeStore, tape: str) -> TapeVerifier:
             await _lines(store, tape, check, segment.first_id, segment.last_id)
             check.end_part(cut=False)
             begin = segment.last_id + 1
-        check.begin_part(TapePart("live entries"))
+        check.begin_part(TapePart(_("live entries")))
         first = await _lines(store, tape, check, begin, seen.version)
         check.end_part(cut=False)
         check.finish()
         same = (await read_tape_metadata(store, tape)).segments == seen.segments
         if same and (first is None or await store.read(tape, first, first)):
             return check
-    raise TapeError(f"tape {tape} kept changing during the check; try again")
+    raise TapeError(_("tape {tape} kept changing during the check; try again", tape=tape))
 
 
 async def _lines(
@@ -113,11 +114,23 @@ async def compare_tape(here: TapeStore, there: TapeStore, tape: str) -> TapeComp
 
 def _shapes(ours: TapeMetadata, theirs: TapeMetadata) -> str | None:
     if ours.version != theirs.version:
-        return f"it ends with entry {ours.version} here and with {theirs.version} there"
+        return _(
+            "it ends with entry {version} here and with {version2} there",
+            version=ours.version,
+            version2=theirs.version,
+        )
     if ours.title != theirs.title:
-        return f"its title is {ours.title!r} here and {theirs.title!r} there"
+        return _(
+            "its title is {title!r} here and {title2!r} there",
+            title=ours.title,
+            title2=theirs.title,
+        )
     if ours.segments != theirs.segments:
-        return f"it has the segments {_named(ours)} here and {_named(theirs)} there"
+        return _(
+            "it has the segments {named} here and {named2} there",
+            named=_named(ours),
+            named2=_named(theirs),
+        )
     return None
 
 
@@ -131,15 +144,15 @@ def _first(
     """Return the first difference between the entries of an id range."""
     for place, (entry, line) in enumerate(zip(ours, lines, strict=True)):
         if place == len(theirs):
-            return f"entry {entry.id} is missing there"
+            return _("entry {id} is missing there", id=entry.id)
         other = theirs[place]
         if other.id != entry.id:
-            return f"entry {min(entry.id, other.id)} is in one place only"
+            return _("entry {id} is in one place only", id=min(entry.id, other.id))
         # Lines differ where values are equal: 1 and 1.0, a surrogate pair and its character.
         if encode_entries([other]) != line:
-            return f"entry {entry.id} differs in its {_part(entry, other)}"
+            return _("entry {id} differs in its {part}", id=entry.id, part=_part(entry, other))
     if len(theirs) > len(ours):
-        return f"entry {theirs[len(ours)].id} is missing here"
+        return _("entry {id} is missing here", id=theirs[len(ours)].id)
     return None
 
 
@@ -147,11 +160,11 @@ def _links(ours: Sequence[TapeLine], theirs: Sequence[TapeLine]) -> str | None:
     """Return the first difference between the links of equal entries."""
     for here, there in zip(ours, theirs, strict=True):
         if here.link != there.link:
-            return f"entry {here.entry.id} has another digest"
+            return _("entry {id} has another digest", id=here.entry.id)
     return None
 
 
 def _part(entry: TapeEntry, other: TapeEntry) -> str:
     if entry.kind != other.kind:
-        return f"kind: {entry.kind} here, {other.kind} there"
-    return "payload" if entry.payload != other.payload else "meta, or in how it is written"
+        return _("kind: {kind} here, {kind2} there", kind=entry.kind, kind2=other.kind)
+    return "payload" if entry.payload != other.payload else _("meta, or in how it is written")

@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from bot.core.errors import SettingsError
+from bot.core.i18n import N_, _
 from bot.core.telemetry.redaction import redact
 from bot.runtime.settings.model_presets import PresetSettings, RoleSettings
 from bot.runtime.settings.schema import ENV_FILE, PREFIX, TABLES, Settings
@@ -64,7 +65,7 @@ def _env_text() -> str:
     try:
         return ENV_FILE.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
-        raise SettingsError(f"{ENV_FILE} cannot be read: {exc}") from exc
+        raise SettingsError(_("{file} cannot be read: {exc}", file=ENV_FILE, exc=exc)) from exc
 
 
 def _bad_lines() -> Iterator[str]:
@@ -72,7 +73,11 @@ def _bad_lines() -> Iterator[str]:
     if ENV_FILE.is_file():
         for binding in parse_stream(io.StringIO(_env_text())):
             if binding.error or (binding.key is not None and binding.value is None):
-                yield f"{ENV_FILE}, line {binding.original.line}: not in the form NAME=value."
+                yield _(
+                    "{file}, line {line}: not in the form NAME=value.",
+                    file=ENV_FILE,
+                    line=binding.original.line,
+                )
 
 
 def _unknown_in_environment() -> Iterator[str]:
@@ -81,14 +86,22 @@ def _unknown_in_environment() -> Iterator[str]:
         if len(field) == len(name):
             continue
         if field in TABLES:
-            yield f"{PREFIX}{field.upper()} is no variable: write [{field}] in tapebot.toml."
+            yield _(
+                "{setting} is no variable: write [{table}] in tapebot.toml.",
+                setting=PREFIX + field.upper(),
+                table=field,
+            )
         elif field not in Settings.model_fields:
             yield _unknown(field)
 
 
 def _unknown(field: str) -> str:
     known = {name: PREFIX + name.upper() for name in Settings.model_fields if name not in TABLES}
-    return f"{PREFIX}{field.upper()} is not a setting of this version{spelling_hint(field, known)}."
+    return _(
+        "{setting} is not a setting of this version{hint}.",
+        setting=PREFIX + field.upper(),
+        hint=spelling_hint(field, known),
+    )
 
 
 def _explain(detail: ErrorDetails) -> str:
@@ -103,10 +116,15 @@ def _explain(detail: ErrorDetails) -> str:
         where = ".".join(map(str, detail["loc"][1:]))
         return f"{PREFIX}{field.upper()}: {where}: {_reason(detail)}."
     types = get_args(info.annotation) or (info.annotation,)
-    given = "a secret" if _holds_secret(info.annotation) else redact(repr(detail["input"]))
+    given = _("a secret") if _holds_secret(info.annotation) else redact(repr(detail["input"]))
     own_words = detail["type"] == "value_error"
     allowed = _reason(detail) if own_words else _allowed(info, types)
-    return f"{PREFIX}{field.upper()}: given {given}; allowed: {allowed}."
+    return _(
+        "{setting}: given {given}; allowed: {allowed}.",
+        setting=PREFIX + field.upper(),
+        given=given,
+        allowed=allowed,
+    )
 
 
 def _explain_table(detail: ErrorDetails) -> str:
@@ -118,8 +136,17 @@ def _explain_table(detail: ErrorDetails) -> str:
     if detail["type"] == "extra_forbidden":
         table = PresetSettings if field == "models" else RoleSettings
         hint = spelling_hint(inside[-1], {name: name for name in table.model_fields})
-        return f"tapebot.toml [{place}] {inside[-1]}: there is no such setting{hint}."
-    said = f"allowed: {why}" if detail["type"] == "value_error" else why[:1].lower() + why[1:]
+        return _(
+            "tapebot.toml [{place}] {inside}: there is no such setting{hint}.",
+            place=place,
+            inside=inside[-1],
+            hint=hint,
+        )
+    said = (
+        _("allowed: {why}", why=why)
+        if detail["type"] == "value_error"
+        else why[:1].lower() + why[1:]
+    )
     return " ".join([f"tapebot.toml [{place}]", *inside[:1]]) + f": {said}."
 
 
@@ -134,18 +161,21 @@ def _reason(detail: ErrorDetails) -> str:
 def _allowed(info: FieldInfo, types: tuple[Any, ...]) -> str:
     """Describe the allowed values of a field by its type and bounds."""
     if isinstance(types[0], str):
-        return " or ".join(types)
+        return _(" or ").join(types)
     bounds = {
         key: getattr(item, key)
         for item in info.metadata
         for key in ("ge", "gt", "le")
         if hasattr(item, key)
     }
-    kind = next((text for known, text in _KINDS.items() if known in types), "text")
-    least = f" of at least {bounds['ge']}" if "ge" in bounds else ""
-    above = f" above {bounds['gt']}" if "gt" in bounds else ""
-    most = f", at most {bounds['le']}" if "le" in bounds else ""
-    return f"{kind}{least}{above}{most}"
+    kind = _(next((text for known, text in _KINDS.items() if known in types), N_("text")))
+    if "ge" in bounds:
+        kind = _("{kind} of at least {least}", kind=kind, least=bounds["ge"])
+    if "gt" in bounds:
+        kind = _("{kind} above {bound}", kind=kind, bound=bounds["gt"])
+    if "le" in bounds:
+        kind = _("{kind}, at most {most}", kind=kind, most=bounds["le"])
+    return kind
 
 
 def _holds_secret(kind: object) -> bool:
@@ -155,4 +185,4 @@ def _holds_secret(kind: object) -> bool:
     return kind is SecretStr or any(map(_holds_secret, get_args(kind)))
 
 
-_KINDS: dict[object, str] = {int: "a whole number", float: "a number", Path: "a path"}
+_KINDS: dict[object, str] = {int: N_("a whole number"), float: N_("a number"), Path: N_("a path")}

@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
 from bot.core.addresses import web_address
+from bot.core.i18n import _
 from bot.core.plugins import Plugins
 from bot.runtime.settings.validators import ModelName, preset_name, spelling_hint
 
@@ -116,9 +117,19 @@ def check_roles(roles: RoleSettings, presets: Mapping[str, PresetSettings]) -> N
         if name not in presets:
             hint = spelling_hint(name, {one.lower(): one for one in presets})
             known = ", ".join(presets) or "none"
-            raise ValueError(f"{role}: a preset of [models] ({known}), not {name!r}{hint}")
+            raise ValueError(
+                _(
+                    "{role}: a preset of [models] ({known}), not {name!r}{hint}",
+                    role=role,
+                    known=known,
+                    name=name,
+                    hint=hint,
+                )
+            )
     if roles.chat is not None and presets[roles.chat].owner_only:
-        raise ValueError(f"chat: a preset that everybody may use; {roles.chat} is owner_only")
+        raise ValueError(
+            _("chat: a preset that everybody may use; {chat} is owner_only", chat=roles.chat)
+        )
 
 
 def _check_private(
@@ -129,21 +140,29 @@ def _check_private(
     local = local or _of_plugin(preset.model)  # only its owner knows where it runs
     if not local and preset.api_base is None:
         raise ValueError(
-            f"{name}: private is for models on your own machine; {preset.model} without an api_base "
-            "is called over the internet"
+            _(
+                "{name}: private is for models on your own machine; {model} without an api_base is "
+                "called over the internet",
+                name=name,
+                model=preset.model,
+            )
         )
     for fallback in preset.fallbacks:
         other = presets.get(fallback)
         if not (other.private if other is not None else runs_in_process(fallback)):
             raise ValueError(
-                f"{name}: fallbacks of a private preset must be private, too; {fallback} is not"
+                _(
+                    "{name}: fallbacks of a private preset must be private, too; {fallback} is not",
+                    name=name,
+                    fallback=fallback,
+                )
             )
 
 
 def _check_circle(name: str, presets: Mapping[str, PresetSettings], seen: tuple[str, ...]) -> None:
     if name in seen:
         circle = " -> ".join([*seen[seen.index(name) :], name])
-        raise ValueError(f"fallbacks that end; these go in a circle: {circle}")
+        raise ValueError(_("fallbacks that end; these go in a circle: {circle}", circle=circle))
     if (preset := presets.get(name)) is not None:
         for fallback in preset.fallbacks:
             _check_fallback(name, fallback, presets)
@@ -156,11 +175,16 @@ def _check_fallback(name: str, fallback: str, presets: Mapping[str, PresetSettin
     if fallback not in presets and not model and not _of_plugin(fallback):
         hint = spelling_hint(fallback, {one.lower(): one for one in presets})
         raise ValueError(
-            f"{name}: fallbacks that are presets or models such as openai/gpt-5-mini, not "
-            f"{fallback!r}{hint}"
+            _(
+                "{name}: fallbacks that are presets or models such as openai/gpt-5-mini, not "
+                "{fallback!r}{hint}",
+                name=name,
+                fallback=fallback,
+                hint=hint,
+            )
         )
 
 
 def _of_plugin(model: str) -> bool:
-    name, colon, _ = model.partition(":")
+    name, colon, _unused = model.partition(":")
     return bool(colon) and Plugins().find("models", name) is not None

@@ -23,6 +23,7 @@ from pydantic_settings import (
 
 from bot.core.addresses import host_and_port, web_address
 from bot.core.errors import SettingsError
+from bot.core.i18n import _
 from bot.mcp_client.settings import McpServer, server_name
 from bot.runtime.settings.model_presets import (
     DEFAULT_PRESET,
@@ -361,7 +362,11 @@ class Settings(ChannelSettings, BaseSettings):
             given = next((name for name in names if info.data.get(name)), None)
             if getattr(roles, role) is not None and given is not None:
                 raise ValueError(
-                    f"{role}, or {PREFIX}{given.upper()}, which means nothing beside it; remove one"
+                    _(
+                        "{role}, or {setting}, which means nothing beside it; remove one",
+                        role=role,
+                        setting=PREFIX + given.upper(),
+                    )
                 )
         return roles
 
@@ -384,8 +389,11 @@ class Settings(ChannelSettings, BaseSettings):
         listen: str | None = info.data.get("web_listen")
         if listen is not None and not is_loopback(listen.rpartition(":")[0]):
             raise ValueError(
-                f"an https:// address, because TAPEBOT_WEB_LISTEN={listen} lets other machines in: "
-                "give the address of your HTTPS proxy, or listen on 127.0.0.1:8020 only"
+                _(
+                    "an https:// address, because TAPEBOT_WEB_LISTEN={listen} lets other machines in: "
+                    "give the address of your HTTPS proxy, or listen on 127.0.0.1:8020 only",
+                    listen=listen,
+                )
             )
         return None
 
@@ -406,9 +414,11 @@ class Settings(ChannelSettings, BaseSettings):
         try:
             toml = TomlConfigSettingsSource(settings_cls, toml_file=path)
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
-            raise SettingsError(f"{path} cannot be read: {exc}") from exc
+            raise SettingsError(_("{path} cannot be read: {exc}", path=path, exc=exc)) from exc
         if "config" in toml.toml_data:
-            raise SettingsError(f"{path}: config cannot be set in the TOML file itself.")
+            raise SettingsError(
+                _("{path}: config cannot be set in the TOML file itself.", path=path)
+            )
         return (*near, toml)
 
     def presets(self) -> dict[str, PresetSettings]:
@@ -472,7 +482,9 @@ class Settings(ChannelSettings, BaseSettings):
 
     def secrets(self) -> tuple[str, ...]:
         """Return the values that must never be shown, including those in the environment."""
-        own = [secret.get_secret_value() for _, value in self for secret in _secrets_in(value)]
+        own = [
+            secret.get_secret_value() for _unused, value in self for secret in _secrets_in(value)
+        ]
         names = (name for name in os.environ if _SECRET_NAME.search(name.upper()))
         return (*own, *(os.environ[name] for name in names if os.environ[name]))
 
@@ -487,7 +499,7 @@ def _secrets_in(value: object) -> Iterator[SecretStr]:
     elif isinstance(value, dict):
         yield from _secrets_in(tuple(value.values()))
     elif isinstance(value, BaseModel):
-        yield from _secrets_in(tuple(part for _, part in value))
+        yield from _secrets_in(tuple(part for _unused, part in value))
     elif is_dataclass(value):
         for attribute in fields(value):
             yield from _secrets_in(getattr(value, attribute.name))
@@ -498,7 +510,13 @@ def _toml_path(given: dict[str, Any]) -> Path | None:
     if config := str(given.get("config") or "").strip():
         path = Path(os.path.expanduser(config))  # noqa: PTH111 (this one never raises)
         if not path.is_file():
-            raise SettingsError(f"{PREFIX}CONFIG: given {config!r}; allowed: a file that exists.")
+            raise SettingsError(
+                _(
+                    "{setting}: given {config!r}; allowed: a file that exists.",
+                    setting=f"{PREFIX}CONFIG",
+                    config=config,
+                )
+            )
         return path
     home = str(given.get("home") or "").strip() or Settings.model_fields["home"].default
     path = Path(os.path.expanduser(home)) / _TOML_FILE  # noqa: PTH111 (this one never raises)

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, ValidationInfo
 from tzlocal import get_localzone_name
 
 from bot.core.addresses import host_and_port, web_address
-from bot.core.i18n import LANGUAGES, match_language
+from bot.core.i18n import LANGUAGES, _, match_language
 from bot.core.plugins import Plugins
 from channels.registry import PLATFORMS
 
@@ -29,7 +29,7 @@ def absolute(path: Path) -> Path:
     try:
         return path.expanduser().absolute()
     except RuntimeError as exc:
-        raise ValueError("a folder; this user has no home folder, so ~ cannot be used") from exc
+        raise ValueError(_("a folder; this user has no home folder, so ~ cannot be used")) from exc
 
 
 def _model_name(name: str) -> str:
@@ -37,11 +37,11 @@ def _model_name(name: str) -> str:
     if name.startswith("gguf:"):
         path = name.removeprefix("gguf:").strip()
         if not path:
-            raise ValueError("gguf: followed by the path of a file")
+            raise ValueError(_("gguf: followed by the path of a file"))
         return f"gguf:{absolute(Path(path))}"
     if not name or re.search(r"\s", name):
         raise ValueError(
-            '"offline", "gguf:PATH", or a litellm model name such as openai/gpt-5-mini'
+            _('"offline", "gguf:PATH", or a litellm model name such as openai/gpt-5-mini')
         )
     return name
 
@@ -50,7 +50,7 @@ def preset_name(name: str) -> str:
     """Return the name of a model preset; ``default`` is taken by ``TAPEBOT_MODEL``."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,31}", name) or name in _RESERVED_PRESETS:
         raise ValueError(
-            f"names of up to 32 small letters, digits, - and _, not {name!r}"
+            _("names of up to 32 small letters, digits, - and _, not {name!r}", name=name)
             + (" (that is what TAPEBOT_MODEL sets)" if name == "default" else "")
         )
     return name
@@ -60,7 +60,9 @@ def embedding_name(name: str) -> str:
     """Return the name of an embedding model."""
     name = name.strip()
     if not name or re.search(r"\s", name) or name == "offline" or name.startswith("gguf:"):
-        raise ValueError('"local", or a litellm model name such as openai/text-embedding-3-small')
+        raise ValueError(
+            _('"local", or a litellm model name such as openai/text-embedding-3-small')
+        )
     return name
 
 
@@ -72,7 +74,7 @@ def site_listen(text: str | None) -> str | None:
     try:
         return host_and_port(text)
     except ValueError as error:
-        raise ValueError("HOST:PORT, such as 127.0.0.1:8020, or off") from error
+        raise ValueError(_("HOST:PORT, such as 127.0.0.1:8020, or off")) from error
 
 
 def is_loopback(host: str | None) -> bool:
@@ -96,18 +98,20 @@ def site_address(url: str) -> str:
     url = web_address(url).rstrip("/")
     parts = urlsplit(url)
     if parts.path or parts.query or parts.fragment or parts.username is not None:
-        raise ValueError("an address without a path, such as https://bot.example.org")
+        raise ValueError(_("an address without a path, such as https://bot.example.org"))
     if parts.scheme != "https" and not is_loopback(parts.hostname):
         raise ValueError(
-            "an https:// address, because others can read unencrypted traffic; put an HTTPS proxy "
-            "in front of the site"
+            _(
+                "an https:// address, because others can read unencrypted traffic; put an HTTPS "
+                "proxy in front of the site"
+            )
         )
     return url
 
 
 def _person_or_chat(text: str, info: ValidationInfo) -> str:
     text = text.strip()
-    name, _, identifier = text.partition(":")
+    name, _unused, identifier = text.partition(":")
     platform = PLATFORMS.get(name)
     people = info.field_name == "owners"  # a group cannot be an owner
     if platform is not None and re.fullmatch(
@@ -136,7 +140,10 @@ def time_zone(name: str) -> str:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
         raise ValueError(
-            f"a time zone such as Europe/Berlin{spelling_hint(name, _zones())}"
+            _(
+                "a time zone such as Europe/Berlin{hint}",
+                hint=spelling_hint(name, _zones()),
+            )
         ) from exc
     return name
 
@@ -170,7 +177,7 @@ def person_name(name: str) -> str:
     """Return a name of one printable line."""
     name = name.strip()
     if len(name) > 64 or not name.isprintable():
-        raise ValueError("one line of at most 64 characters")
+        raise ValueError(_("one line of at most 64 characters"))
     return name
 
 
@@ -181,4 +188,4 @@ ModelName = Annotated[str, AfterValidator(_model_name)]
 def spelling_hint(given: str, known: dict[str, str]) -> str:
     """Return a hint at the closest known name; the keys of ``known`` are lower case."""
     near = difflib.get_close_matches(given.lower(), known, n=1, cutoff=0.7)
-    return f" (did you mean {known[near[0]]}?)" if near else ""
+    return " " + _("(did you mean {name}?)", name=known[near[0]]) if near else ""

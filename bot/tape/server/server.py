@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from bot.core.errors import SettingsError
 from bot.core.http import server as serving
 from bot.core.http.errors import busy
+from bot.core.i18n import _
 from bot.core.telemetry.watchdog import Watchdog
 from bot.tape.server.app import build_app
 from bot.tape.server.limits import MAX_CONNECTIONS
@@ -45,12 +46,20 @@ def bind_socket(address: str) -> socket.socket:
         return serving.bind(address)
     except socket.gaierror as error:
         raise SettingsError(
-            f"{address} is not an address to listen on: {error.strerror}"
+            _(
+                "{address} is not an address to listen on: {strerror}",
+                address=address,
+                strerror=error.strerror,
+            )
         ) from error
     except OSError as error:
         raise SettingsError(
-            f"the tape server cannot listen on {address} ({error.strerror}); stop the program that "
-            "does, or set TAPEBOT_TAPE_SERVER_LISTEN"
+            _(
+                "the tape server cannot listen on {address} ({strerror}); stop the program that "
+                "does, or set TAPEBOT_TAPE_SERVER_LISTEN",
+                address=address,
+                strerror=error.strerror,
+            )
         ) from error
 
 

@@ -18,6 +18,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from bot.core.errors import SettingsError
 from bot.core.files import private_directory, replace_file
 from bot.core.http.tokens import find_by_digest, new_token, token_digest
+from bot.core.i18n import _
 
 logger = logging.getLogger(__name__)
 
@@ -104,14 +105,21 @@ class TokenStore:
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise SettingsError(f"{self._path} cannot be read: {error.strerror}") from error
+            raise SettingsError(
+                _("{path} cannot be read: {strerror}", path=self._path, strerror=error.strerror)
+            ) from error
         try:
             return _GRANTS.validate_json(raw)
         except ValidationError as error:
             where = error.errors(include_input=False, include_url=False)[0]
             raise SettingsError(
-                f"{self._path} is not a valid token file ({where['msg']} at {list(where['loc'])}); "
-                "repair it, or remove it and create new tokens"
+                _(
+                    "{path} is not a valid token file ({where} at {list}); repair it, or remove it and "
+                    "create new tokens",
+                    path=self._path,
+                    where=where["msg"],
+                    list=list(where["loc"]),
+                )
             ) from None
 
     def add(self, name: str, scope: TokenScope, tapes: Sequence[str]) -> str:
@@ -123,7 +131,7 @@ class TokenStore:
         grants = self.list()
         if any(grant.name == name for grant in grants):
             raise SettingsError(
-                f"there is already a token {name}; remove it, or choose another name"
+                _("there is already a token {name}; remove it, or choose another name", name=name)
             )
         token = new_token(_PREFIX)
         self._write([*grants, TokenGrant(name, scope, tuple(tapes), token_digest(token))])
@@ -148,7 +156,9 @@ class TokenStore:
             private_directory(self._path.parent)
             replace_file(self._path, text.encode() + b"\n")
         except (OSError, UnicodeEncodeError) as error:
-            raise SettingsError(f"{self._path} cannot be written: {error}") from error
+            raise SettingsError(
+                _("{path} cannot be written: {error}", path=self._path, error=error)
+            ) from error
 
     def _look(self) -> None:
         """Read the file again if it has changed."""

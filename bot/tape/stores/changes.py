@@ -8,6 +8,7 @@ from typing import Any
 
 from bot.core.clock import Clock, format_time
 from bot.core.errors import InvalidEntry, TapeNotFound, VersionConflict
+from bot.core.i18n import _
 from bot.tape.codec import encode_entries
 from bot.tape.entries import TapeEntry
 from bot.tape.store import HEADER_EVENT, Parent, header_entry
@@ -51,7 +52,7 @@ def forked_part(parent: str, copied: Sequence[TapeEntry], first: int | None, las
     """
     if not copied or first not in (None, copied[0].id):
         wanted = "that can be read" if first is None else first
-        raise TapeNotFound(f"tape {parent} has no entry {wanted}")
+        raise TapeNotFound(_("tape {parent} has no entry {wanted}", parent=parent, wanted=wanted))
     return Parent(parent, copied[0].id, last)
 
 

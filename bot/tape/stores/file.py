@@ -23,6 +23,7 @@ import anyio.to_thread
 
 from bot.core.clock import Clock, SystemClock
 from bot.core.errors import TapeError, TapeNotFound, TapeWriteError
+from bot.core.i18n import _
 from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex
@@ -412,13 +413,13 @@ class FileTapeStore(TapeStore):
             path = self._folder.live_path(tape)
             return found, not self._read_only or is_live(path, live.file.fd)
 
-        for _ in range(_TRIES):
+        for _unused in range(_TRIES):
             async with self._tapes.use(tape) as live:
                 with map_os_errors(f"tape {tape} could not be read", TapeError):
                     found, whole = await anyio.to_thread.run_sync(one_look, live)
             if whole:
                 return found
-        raise TapeError(f"tape {tape} changes too quickly to be read: try again")
+        raise TapeError(_("tape {tape} changes too quickly to be read: try again", tape=tape))
 
     def _read(self, live: LiveTape, first: int, last: int | None) -> list[TapeEntry]:
         return self._parts.read(live.parts(self._folder), first, last)

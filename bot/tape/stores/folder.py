@@ -25,6 +25,7 @@ from filelock import FileLock, Timeout
 
 from bot.core.errors import TapeLocked
 from bot.core.files import PRIVATE_FILE, private_directory, sync_directory, write_synced
+from bot.core.i18n import _
 from bot.tape.store import HEADER_EVENT, Segment
 from bot.tape.stores import line_scan as scan
 
@@ -58,8 +59,12 @@ class TapeFolder:
         except Timeout as error:
             held = owner.read_text(encoding="utf-8").strip() if owner.exists() else ""
             raise TapeLocked(
-                f"the tapes in {self.root} are in use by another tapebot (process {held or '?'}); "
-                "stop it, or give this one another TAPEBOT_HOME"
+                _(
+                    "the tapes in {root} are in use by another tapebot (process {held}); stop it, or "
+                    "give this one another TAPEBOT_HOME",
+                    root=self.root,
+                    held=held or "?",
+                )
             ) from error
         try:
             write_synced(owner, f"{os.getpid()}\n".encode())
@@ -152,7 +157,7 @@ def _listed(paths: Iterable[Path]) -> list[Segment]:
     for path in paths:
         name = path.name.removesuffix(_PACKED)
         if name.endswith(".jsonl"):
-            first, _, last = name.split(".")[2].partition("-")
+            first, _unused, last = name.split(".")[2].partition("-")
             if first.isdecimal() and last.isdecimal():
                 found.add(Segment(name, int(first), int(last)))
     return sorted(found, key=lambda segment: (segment.first_id, segment.name))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bot.core.errors import TapeNotFound
 from bot.core.files import PRIVATE_FILE, sync_directory, write_synced
+from bot.core.i18n import _, format_number, ngettext
 from bot.tape.codec import CANCEL, decode_line
 from bot.tape.line_repair import repair_lines
 from bot.tape.store import Segment
@@ -80,7 +81,7 @@ def repair_folder(
     stems = folder.stems()
     if session is not None:
         if folder.stem(session) not in stems:
-            raise TapeNotFound(f"there is no tape {session}")
+            raise TapeNotFound(_("there is no tape {session}", session=session))
         stems = [folder.stem(session)]
     if not stems:
         return RepairReport()
@@ -117,7 +118,7 @@ def _repair_lines(path: Path, mode: int, *, dry_run: bool) -> list[DamagedFile]:
     try:
         *lines, rest = path.read_bytes().split(b"\n")
     except OSError as error:
-        why = f"the storage cannot read it: {error.strerror}"
+        why = _("the storage cannot read it: {strerror}", strerror=error.strerror)
         return [DamagedFile(path.name, why, False)]
     mended, lost, written = [], [], []
     for number, line, was_mended in repair_lines(lines):
@@ -130,17 +131,20 @@ def _repair_lines(path: Path, mode: int, *, dry_run: bool) -> list[DamagedFile]:
         _replace(path, b"\n".join([*written, rest]), mode, _go_on)
     found = []
     if mended:
-        found.append(DamagedFile(path.name, f"a bit was wrong in {_lines(mended)}", True))
+        found.append(
+            DamagedFile(path.name, _("a bit was wrong in {lines}", lines=_lines(mended)), True)
+        )
     if lost:
-        found.append(DamagedFile(path.name, f"{_lines(lost)} cannot be read", False))
+        found.append(DamagedFile(path.name, _("{lines} cannot be read", lines=_lines(lost)), False))
     return found
 
 
 def _lines(numbers: Sequence[int]) -> str:
     """Format line numbers for display."""
     listed = ", ".join(map(str, numbers[:_LISTED]))
-    more = f" and {len(numbers) - _LISTED} more" if len(numbers) > _LISTED else ""
-    return f"line{'s' if len(numbers) > 1 else ''} {listed}{more}"
+    if len(numbers) > _LISTED:
+        listed = _("{listed} and {more} more", listed=listed, more=len(numbers) - _LISTED)
+    return ngettext("line {listed}", "lines {listed}", len(numbers), listed=listed)
 
 
 def _repair_segment(folder: TapeFolder, segment: Segment, *, dry_run: bool) -> DamagedFile | None:
@@ -154,7 +158,9 @@ def _repair_segment(folder: TapeFolder, segment: Segment, *, dry_run: bool) -> D
                 return _unmended(file.fd, contents, segment, path.name)
             data = os.pread(file.fd, len(mended) + 1, 0)
     except OSError as error:
-        return DamagedFile(path.name, f"the storage cannot read it: {error.strerror}", False)
+        return DamagedFile(
+            path.name, _("the storage cannot read it: {strerror}", strerror=error.strerror), False
+        )
     if data == mended:
         return None
     if not dry_run:
@@ -165,7 +171,14 @@ def _repair_segment(folder: TapeFolder, segment: Segment, *, dry_run: bool) -> D
         )
     count = sum(a != b for a, b in zip(data, mended, strict=False))
     differing = count + abs(len(data) - len(mended))
-    return DamagedFile(path.name, f"bytes that differ from what was sealed: {differing:,}", True)
+    return DamagedFile(
+        path.name,
+        _(
+            "bytes that differ from what was sealed: {differing}",
+            differing=format_number(differing),
+        ),
+        True,
+    )
 
 
 def _unmended(fd: int, contents: PackedContents, segment: Segment, name: str) -> DamagedFile | None:
@@ -178,9 +191,9 @@ def _unmended(fd: int, contents: PackedContents, segment: Segment, name: str) ->
     if lost:
         return DamagedFile(name, "; ".join(lost), False)
     if contents.trailer is None:
-        return DamagedFile(name, "its trailer cannot be read", False)
+        return DamagedFile(name, _("its trailer cannot be read"), False)
     if contents.protected:
-        return DamagedFile(name, "its lines differ from those that were sealed", False)
+        return DamagedFile(name, _("its lines differ from those that were sealed"), False)
     return None
 
 
@@ -198,5 +211,5 @@ def _replace(path: Path, data: bytes, mode: int, check: Callable[[Path], None]) 
     sync_directory(path.parent)
 
 
-def _go_on(*_: object) -> None:
+def _go_on(*_unused: object) -> None:
     """Ignore progress: a repair cannot be cancelled."""

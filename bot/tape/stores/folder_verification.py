@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from bot.core.errors import TapeError, TapeNotFound
+from bot.core.i18n import _, format_number
 from bot.tape.entries import TapeEntry
 from bot.tape.store import HEADER_EVENT, Segment, last_dropped
 from bot.tape.stores import line_scan as scan
@@ -64,7 +65,7 @@ def verify_folder(root: Path, workspace: str, session: str | None = None) -> Ver
     stems = sorted({*folder.stems(), *heads.known()})
     if session is not None:
         if folder.stem(session) not in stems:
-            raise TapeNotFound(f"there is no tape {session}")
+            raise TapeNotFound(_("there is no tape {session}", session=session))
         stems = [folder.stem(session)]
     report = VerificationReport()
     for stem in stems:
@@ -73,7 +74,7 @@ def verify_folder(root: Path, workspace: str, session: str | None = None) -> Ver
 
 
 def _one(folder: TapeFolder, stem: str, report: VerificationReport) -> None:
-    for _ in range(_TRIES):
+    for _unused in range(_TRIES):
         # Files may be archived or packed at any moment; then the tape is checked again.
         with suppress(FileNotFoundError):
             try:
@@ -90,7 +91,7 @@ def _one(folder: TapeFolder, stem: str, report: VerificationReport) -> None:
             report.unchained += check.unchained
             report.problems += check.problems
             return
-    raise TapeError(f"the files {stem} change too quickly to be checked: try again")
+    raise TapeError(_("the files {stem} change too quickly to be checked: try again", stem=stem))
 
 
 class _Tape:
@@ -115,13 +116,17 @@ class _Tape:
             parts = [s for s in segments if head is None or _before(s, head)]
             check = TapeVerifier(named if isinstance(named, str) else None)
             if isinstance(named, str) and self._folder.stem(named) != self._stem:
-                self._wrong(check, self._live.name, f"it belongs to another session: {named!r}")
+                self._wrong(
+                    check,
+                    self._live.name,
+                    _("it belongs to another session: {named!r}", named=named),
+                )
             for segment in parts:
                 check.begin_part(TapePart(segment.name, (segment.first_id, segment.last_id)))
                 with self._read(check, segment.name):
                     self._segment(check, segment)
             if live is None:
-                self._wrong(check, self._live.name, "the live file is missing")
+                self._wrong(check, self._live.name, _("the live file is missing"))
             else:
                 check.begin_part(TapePart(self._live.name))
                 with self._read(check, self._live.name):
@@ -153,7 +158,9 @@ class _Tape:
                 data = mend_block(file.fd, block, contents.protected)
             if data is None:
                 lost = lost_entries(contents, place, segment)
-                self._wrong(check, name, lost, f"byte {block.offset:,}")
+                self._wrong(
+                    check, name, lost, _("byte {offset}", offset=format_number(block.offset))
+                )
                 check.skip_lost_lines(block.lines)
                 whole = False
                 continue
@@ -211,16 +218,20 @@ def _lines(check: TapeVerifier, file: FileSource) -> None:
 
 
 def _unreadable(error: OSError) -> str:
-    return f"the storage cannot read it: {error.strerror}"
+    return _("the storage cannot read it: {strerror}", strerror=error.strerror)
 
 
 def lost_entries(contents: PackedContents, place: int, segment: Segment) -> str:
     """Describe the entries lost with an unreadable block."""
     blocks = contents.blocks
     if contents.trailer is None:
-        return "what is here cannot be read"
+        return _("what is here cannot be read")
     after = blocks[place + 1].lowest if place + 1 < len(blocks) else segment.last_id + 1
-    return f"the block cannot be read: entries {blocks[place].lowest} to {after - 1} are lost"
+    return _(
+        "the block cannot be read: entries {lowest} to {last} are lost",
+        lowest=blocks[place].lowest,
+        last=after - 1,
+    )
 
 
 def _damage(damage: ParityDamage, *, told: bool) -> Iterator[str]:
@@ -240,9 +251,9 @@ def _trailer(contents: PackedContents, segment: Segment, digest: str | None) -> 
     """Describe wrong fields of the trailer; a ``digest`` of None is not compared."""
     trailer = contents.trailer
     if trailer is None:
-        yield "its trailer cannot be read"
+        yield _("its trailer cannot be read")
         return
     if (trailer.get("first"), trailer.get("last")) != (segment.first_id, segment.last_id):
-        yield "its trailer names other entries than its name"
+        yield _("its trailer names other entries than its name")
     if digest is not None and trailer.get("sha256") != digest:
-        yield "its lines differ from those that were sealed: wrong checksum"
+        yield _("its lines differ from those that were sealed: wrong checksum")

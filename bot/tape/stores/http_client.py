@@ -23,6 +23,7 @@ import httpx
 import stamina
 
 from bot.core.errors import TapeError, TapeRefused, TapeUnavailable, VersionConflict
+from bot.core.i18n import _
 from bot.core.response_limits import limit_response
 from bot.tape.http_protocol import (
     BUSY,
@@ -133,7 +134,7 @@ class TapeServerClient:
         with anyio.CancelScope(shield=True):
             with anyio.move_on_after(_CLOSING):
                 # A connection opened while the others are closed would stay open.
-                for _ in range(MAX_CONCURRENT_REQUESTS):
+                for _unused in range(MAX_CONCURRENT_REQUESTS):
                     await self._slots.acquire()
             await self._client.aclose()
 
@@ -234,20 +235,28 @@ class TapeServerClient:
         """Return the error for a server that cannot be used."""
         told = str(error) or type(error).__name__
         return TapeUnavailable(
-            f"the tape server {self.url} cannot be used ({told}); check that it runs and can be "
-            "reached from here"
+            _(
+                "the tape server {url} cannot be used ({told}); check that it runs and can be "
+                "reached from here",
+                url=self.url,
+                told=told,
+            )
         )
 
     def unexpected_response(self, error: Exception) -> TapeUnavailable:
         """Return the error for a response that does not come from a tape server."""
         return TapeUnavailable(
-            f"{self.url} gave an answer that is not a tape server's ({error!r}); check the "
-            "address, and the server's version"
+            _(
+                "{url} gave an answer that is not a tape server's ({error!r}); check the address, "
+                "and the server's version",
+                url=self.url,
+                error=error,
+            )
         )
 
     def _see_open(self) -> None:
         if self._closed:
-            raise TapeError("the tape store is closed")
+            raise TapeError(_("the tape store is closed"))
 
     async def _see_size(self, size: int) -> None:
         """Check a body's size: a server might close the connection before its error arrives.
@@ -264,8 +273,13 @@ class TapeServerClient:
                 raise self.unexpected_response(error) from error
         if size > self._most:
             raise TapeRefused(
-                f"the tape server {self.url} takes {self._most} bytes at once, and this is {size}; "
-                "write less at once, or raise its TAPEBOT_TAPE_SERVER_MAX_MB"
+                _(
+                    "the tape server {url} takes {most} bytes at once, and this is {size}; write less at "
+                    "once, or raise its TAPEBOT_TAPE_SERVER_MAX_MB",
+                    url=self.url,
+                    most=self._most,
+                    size=size,
+                )
             )
 
     def _again(self, repeatable: bool, error: Exception) -> bool | float:
@@ -294,8 +308,11 @@ class TapeServerClient:
         told = _problem(answer)
         if answer.status_code == 401:
             return TapeRefused(
-                f"the tape server {self.url} does not accept the token; set "
-                "TAPEBOT_TAPE_STORE_TOKEN to one from `tapebot tape-server token add`"
+                _(
+                    "the tape server {url} does not accept the token; set TAPEBOT_TAPE_STORE_TOKEN to "
+                    "one from `tapebot tape-server token add`",
+                    url=self.url,
+                )
             )
         code, detail = told.get("error"), told.get("detail")
         if not isinstance(code, str) or not isinstance(detail, str):

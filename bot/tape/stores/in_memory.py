@@ -12,6 +12,7 @@ import anyio
 
 from bot.core.clock import Clock, SystemClock
 from bot.core.errors import TapeExists, TapeNotFound
+from bot.core.i18n import _
 from bot.tape.chain import CHAIN_START, ChainLink, make_link, tombstone_link
 from bot.tape.codec import decode_line, digest_content, encode_entries
 from bot.tape.entries import TapeEntry
@@ -159,7 +160,7 @@ class InMemoryTapeStore(TapeStore):
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
         """Replace entries by tombstones."""
         held, wanted = self._get(tape), index_tombstones(tombstones)
-        parts = [*(entries for _, entries in held.segments), held.entries]
+        parts = [*(entries for _unused, entries in held.segments), held.entries]
         found = {entry.id: entry for part in parts for entry in part if entry.id in wanted}
         heads = {part[0].id for part in parts if part}
         changed = [entry.id for entry in pending_tombstones(tape, wanted, found, heads)]
@@ -181,7 +182,7 @@ class InMemoryTapeStore(TapeStore):
 
     async def segments(self, tape: str) -> list[Segment]:
         """Return the sealed segments, oldest first."""
-        return [segment for segment, _ in self._get(tape).segments]
+        return [segment for segment, _unused in self._get(tape).segments]
 
     async def fork(
         self,
@@ -201,7 +202,7 @@ class InMemoryTapeStore(TapeStore):
         last = last if to_entry is None else min(last, to_entry)
         head = fork_header(new_tape, title, forked_part(from_tape, copied, from_entry, last))
         if new_tape in self._tapes:
-            raise TapeExists(f"there is a tape {new_tape} already")
+            raise TapeExists(_("there is a tape {new_tape} already", new_tape=new_tape))
         tape = _Tape(title)
         tape.entries = self._stamp([head], head.id - 1)
         tape.entries += [entry for entry in copied if entry.id > head.id]
@@ -242,14 +243,14 @@ class InMemoryTapeStore(TapeStore):
         try:
             return self._tapes[tape]
         except KeyError:
-            raise TapeNotFound(f"there is no tape {tape}") from None
+            raise TapeNotFound(_("there is no tape {tape}", tape=tape)) from None
 
     def _check(self, tape: str, expect: int | None) -> None:
         check_version(tape, expect, self._get(tape).version)
 
     def _all(self, tape: str) -> list[TapeEntry]:
         held = self._get(tape)
-        sealed = [entry for _, entries in held.segments for entry in entries]
+        sealed = [entry for _unused, entries in held.segments for entry in entries]
         return sealed + held.entries
 
     def _stamp(self, entries: Sequence[TapeEntry], version: int) -> list[TapeEntry]:

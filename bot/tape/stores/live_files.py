@@ -16,6 +16,7 @@ import anyio
 from bot.core.clock import Clock
 from bot.core.errors import TapeError, TapeNotFound, TapeWriteError
 from bot.core.files import AppendFile, disk_error_text
+from bot.core.i18n import _
 from bot.tape.chain import CHAIN_START
 from bot.tape.codec import CANCEL, encode_chained, encode_entries, last_link
 from bot.tape.entries import TapeEntry, event
@@ -165,7 +166,7 @@ class LiveFiles:
                 finish_archive(path)
             file = self._descriptor(tape, path)
             if file is None:
-                raise TapeNotFound(f"there is no tape {tape}")
+                raise TapeNotFound(_("there is no tape {tape}", tape=tape))
             try:
                 return self._opened(tape, file)
             except BaseException:
@@ -265,7 +266,14 @@ class LiveFiles:
         if not isinstance(named, str):
             head = replace(header_entry(tape, None), id=head.id)
         elif named != tape:
-            raise TapeError(f"the file of tape {tape} belongs to {named}: {file.path.name}")
+            raise TapeError(
+                _(
+                    "the file of tape {tape} belongs to {named}: {name}",
+                    tape=tape,
+                    named=named,
+                    name=file.path.name,
+                )
+            )
         lost = self._lost(tape, head, source, ending, last_id)
         file.set_sequence(max(last_id, lost.get("missing", 0)))
         chained = first is None or first.link is not None

@@ -15,6 +15,7 @@ import anyio.to_thread
 
 from bot.core.errors import TapeError, TapeExists, TapeWriteError
 from bot.core.files import replace_file, sync_directory
+from bot.core.i18n import _
 from bot.tape.chain import CHAIN_START
 from bot.tape.codec import encode_chained
 from bot.tape.entries import TapeEntry, event
@@ -254,7 +255,7 @@ class LiveTapes:
         self._closed = True
         async with self._opening:
             while self._open:
-                _, live = self._open.popitem()
+                _unused, live = self._open.popitem()
                 await self._drain(live)
                 with suppress(OSError):
                     await anyio.to_thread.run_sync(live.file.restore)
@@ -267,11 +268,11 @@ class LiveTapes:
             TapeError: The tapes are read-only.
         """
         if self._read_only:
-            raise TapeError("these tapes were opened for reading only")
+            raise TapeError(_("these tapes were opened for reading only"))
 
     def _open_file(self, tape: str) -> LiveTape:
         if self._closed:
-            raise TapeError(f"tape {tape} cannot be opened: the store is closed")
+            raise TapeError(_("tape {tape} cannot be opened: the store is closed", tape=tape))
         if self._directory_sync_due:
             with map_os_errors(f"tape {tape} could not be opened", TapeError):
                 sync_directory(self._folder.root)
@@ -281,7 +282,7 @@ class LiveTapes:
     def _create_file(self, tape: str, title: str | None) -> None:
         path = self._folder.live_path(tape)
         if self._closed:
-            raise TapeError(f"tape {tape} cannot be made: the store is closed")
+            raise TapeError(_("tape {tape} cannot be made: the store is closed", tape=tape))
         if path.exists():
             return
         # Segments without a live file: somebody removed it. Its ids are not used again.
@@ -292,7 +293,7 @@ class LiveTapes:
             head = [header_entry(tape, title, previous=last)]
             if gone := self._files.last_known_id(tape, version):
                 head.append(event(REPAIR_EVENT, {"missing": gone}))
-            data, _ = encode_chained(
+            data, _unused = encode_chained(
                 stamp(head, self._files.clock, max(version, gone)), CHAIN_START
             )
             self._directory_sync_due = True
@@ -302,12 +303,12 @@ class LiveTapes:
 
     def _check_absent(self, tape: str) -> None:
         if self._closed:
-            raise TapeError(f"tape {tape} cannot be made: the store is closed")
+            raise TapeError(_("tape {tape} cannot be made: the store is closed", tape=tape))
         path = self._folder.live_path(tape)
         with map_os_errors(f"tape {tape} could not be made", TapeWriteError):
             finish_archive(path)
             if path.exists() or self._folder.segments(tape):
-                raise TapeExists(f"there is a tape {tape} already")
+                raise TapeExists(_("there is a tape {tape} already", tape=tape))
 
     def _evict(self) -> None:
         """Close the least recently used tapes beyond the limit."""

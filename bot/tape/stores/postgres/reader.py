@@ -12,6 +12,7 @@ import anyio.to_thread
 
 from bot.core.database.connections import Database, Row
 from bot.core.errors import TapeNotFound, TapeUnavailable
+from bot.core.i18n import _
 from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.store import Segment
@@ -175,7 +176,7 @@ class TapeReader:
     async def links(self, tape: str, first: int, last: int) -> list[ChainLink]:
         """Return the links of the entries of an id range."""
         rows = await self._ask(tape, _LINKS, clamp_id(first), clamp_id(last))
-        found = (link_of(number, link, more) for _, number, link, more in rows)
+        found = (link_of(number, link, more) for _unused, number, link, more in rows)
         return [chain_link for chain_link in found if chain_link is not None]
 
     async def read_by_ids(self, tape: str, ids: Sequence[int]) -> EntryPage:
@@ -217,7 +218,7 @@ class TapeReader:
 
     async def _page(self, tape: str, sql: str, *values: Any) -> EntryPage:
         rows = await self._ask(tape, sql, *values)
-        version, live, number, *_ = rows[0]
+        version, live, number, *_unused = rows[0]
         held = [] if number is None else rows
         if sum(len(row[3]) for row in held) > _MUCH:
             entries = await anyio.to_thread.run_sync(_decoded, held)
@@ -233,15 +234,19 @@ class TapeReader:
         with map_read_errors(self._database, f"tape {tape}"):
             rows = await self._database.fetch(sql, [*values, self._workspace, text_to_bytea(tape)])
         if not rows:
-            raise TapeNotFound(f"there is no tape {tape}")
+            raise TapeNotFound(_("there is no tape {tape}", tape=tape))
         return rows
 
 
 def map_read_errors(database: Database, what: str) -> AbstractContextManager[None]:
     """Raise errors of a read as ``TapeUnavailable``."""
-    return database.errors_as(lambda why: TapeUnavailable(f"{what} could not be read: {why}"))
+    return database.errors_as(
+        lambda why: TapeUnavailable(_("{what} could not be read: {why}", what=what, why=why))
+    )
 
 
 def _decoded(rows: Sequence[Row]) -> list[TapeEntry]:
-    found = (entry_of(number, body, link, more) for _, _, number, body, link, more in rows)
+    found = (
+        entry_of(number, body, link, more) for _unused, _unused, number, body, link, more in rows
+    )
     return [entry for entry in found if entry is not None]

@@ -11,6 +11,7 @@ from bot.core.clock import Clock, SystemClock
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
 from bot.core.errors import TapeNotFound
+from bot.core.i18n import _
 from bot.tape.chain import ChainLink
 from bot.tape.codec import TapeLine
 from bot.tape.entries import TapeEntry
@@ -255,5 +256,5 @@ class PostgresTapeStore(TapeStore):
                 _FOLLOW, [_NOTICE, self._workspace, text_to_bytea(tape)]
             )
         if not rows:
-            raise TapeNotFound(f"there is no tape {tape}")
+            raise TapeNotFound(_("there is no tape {tape}", tape=tape))
         return f"tape/{rows[0][0]}"

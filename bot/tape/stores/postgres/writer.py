@@ -19,6 +19,7 @@ import psycopg
 from bot.core.clock import Clock
 from bot.core.database.connections import Connection, Database, Row, server_message
 from bot.core.errors import DatabaseUnavailable, TapeExists, TapeNotFound, TapeWriteError
+from bot.core.i18n import _
 from bot.tape.codec import TapeLine
 from bot.tape.entries import TapeEntry
 from bot.tape.store import HEADER_EVENT, Segment, header_entry, header_title, last_dropped
@@ -195,7 +196,7 @@ class TapeWriter:
                 )
             _see(parent, outcome, None, 0)
             if outcome == "exists":
-                raise TapeExists(f"there is a tape {child} already")
+                raise TapeExists(_("there is a tape {child} already", child=child))
             if outcome == "done":
                 return
 
@@ -239,7 +240,7 @@ class TapeWriter:
                 made = await connection.execute(_MAKE, [*named, version, sealed + 1, uuid4()])
                 row = await made.fetchone()
                 if row is None:
-                    raise TapeExists(f"there is a tape {tape} already")
+                    raise TapeExists(_("there is a tape {tape} already", tape=tape))
                 live = None
                 async for page in lines:
                     await _put(connection, row[0], tape, page)
@@ -299,7 +300,7 @@ def _see(tape: str, outcome: str, expect: int | None, version: int) -> None:
         VersionConflict: The tape's version is not the expected one.
     """
     if outcome == "missing":
-        raise TapeNotFound(f"there is no tape {tape}")
+        raise TapeNotFound(_("there is no tape {tape}", tape=tape))
     if outcome == "conflict":
         check_version(tape, expect, version)
 
@@ -335,7 +336,9 @@ async def _see_names(connection: Connection, tape: str, segments: Sequence[Segme
         "select name from tapebot.segment where name = any (%s)", [names]
     )
     if row := await found.fetchone():
-        raise TapeExists(f"tape {tape}: the database holds a segment {row[0]} already")
+        raise TapeExists(
+            _("tape {tape}: the database holds a segment {row} already", tape=tape, row=row[0])
+        )
 
 
 async def _put(connection: Connection, number: int, tape: str, page: Sequence[TapeLine]) -> None:
@@ -351,5 +354,5 @@ async def _put(connection: Connection, number: int, tape: str, page: Sequence[Ta
 def _runs(page: Sequence[TapeLine]) -> Iterator[list[TapeLine]]:
     """Yield runs of lines with consecutive ids."""
     placed = enumerate(page)
-    for _, run in groupby(placed, key=lambda one: one[1].entry.id - one[0]):
-        yield [line for _, line in run]
+    for _unused, run in groupby(placed, key=lambda one: one[1].entry.id - one[0]):
+        yield [line for _unused, line in run]

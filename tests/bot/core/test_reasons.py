@@ -1,0 +1,76 @@
+import copy
+import json
+import re
+import string
+
+import pytest
+
+from bot.core.i18n import use_language
+from bot.core.reasons import (
+    REASONS,
+    Reason,
+    join_reasons,
+    parse_reason,
+    reason_text,
+    split_reasons,
+)
+from tests.pseudo_language import pseudo_language
+
+_NUMBERS = frozenset({"confidence", "needed"})
+
+
+def _example(code: str) -> Reason:
+    names = {name for _text, name, *_rest in string.Formatter().parse(REASONS[code]) if name}
+    values = {name: 0.25 if name in _NUMBERS else f"the {name}" for name in names}
+    return Reason(code, **values | ({"reasons": ["one", "two"]} if code == "several" else {}))
+
+
+@pytest.mark.parametrize("code", sorted(REASONS))
+def test_each_reason_is_recorded_as_code_and_values_and_read_back(code):
+    reason = _example(code)
+    record = json.loads(json.dumps(reason.as_json()))
+    read = parse_reason(record)
+    assert (read, read.code, read.values) == (reason, reason.code, reason.values)
+    assert copy.deepcopy(read) == reason
+    if re.search(r"\w \w", re.sub(r"\{[^}]*\}", "", REASONS[code])):
+        assert str(reason) not in json.dumps(record)
+
+
+def test_a_reason_is_shown_in_the_readers_language_and_told_to_the_model_in_english(tmp_path):
+    reason = Reason("fact_does_not_end", fact=3, why=Reason("words_say_nothing"))
+    with pseudo_language(tmp_path), use_language("de"):
+        assert reason_text(reason) == "⟦fact 3 does not end: ⟦the words say nothing of it⟧⟧"
+        assert f"{reason!s}" == "fact 3 does not end: the words say nothing of it"
+
+
+def test_the_text_of_an_old_entry_is_shown_as_it_is(tmp_path):
+    with pseudo_language(tmp_path), use_language("de"):
+        assert reason_text("it {is} older than codes") == "it {is} older than codes"
+    assert split_reasons("p2 says otherwise; cleared") == ["p2 says otherwise", "cleared"]
+
+
+def test_several_reasons_stay_apart(tmp_path):
+    joined = join_reasons([Reason("cleared"), "her own words; and more", Reason("parted")])
+    read = parse_reason(json.loads(json.dumps(joined.as_json())))
+    assert split_reasons(read) == ["cleared", "her own words; and more", "parted"]
+    with pseudo_language(tmp_path), use_language("de"):
+        assert reason_text(read) == "⟦cleared⟧; her own words; and more; ⟦parted⟧"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {},
+        {"code": 7},
+        {"code": "from a later version", "why": []},
+        {"code": "fact_missing"},
+        {"code": "unsure", "confidence": "{0}", "needed": None},
+        {"code": "several", "reasons": 3},
+        {"code": "judged_by", "ruling": {"code": {}}, "model": {"code": "x"}},
+        None,
+        [],
+        3,
+    ],
+)
+def test_a_malformed_reason_is_shown_without_an_error(record):
+    assert isinstance(reason_text(record), str)
