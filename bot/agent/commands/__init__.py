@@ -4,6 +4,7 @@ __all__ = [
     "approvals",
     "builtin",
     "files",
+    "language",
     "link",
     "login",
     "memory",
