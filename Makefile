@@ -77,10 +77,16 @@ attacks: $(VENV)/.dev ## Run AgentDojo, and write its table into docs/security.m
 
 CATALOGUES := bot/core/locale
 translations: $(VENV)/.dev ## Extract the messages, update the languages' catalogues and compile them
+	@mkdir -p $(CATALOGUES)
 	@$(BIN)/pybabel --quiet extract -F pyproject.toml -k _ -k N_ -k html_ -k nhtml_:1,2 --no-location --sort-output --project tapebot \
+	  --version 1 -w 100 \
 	  -o $(CATALOGUES)/tapebot.pot bot channels
+	@for one in $$($(BIN)/python -c 'from bot.core.i18n import LANGUAGES; print(*LANGUAGES)'); do \
+	  [ $$one = en ] || [ -f $(CATALOGUES)/$$one/LC_MESSAGES/tapebot.po ] || $(BIN)/pybabel --quiet init \
+	    -D tapebot -i $(CATALOGUES)/tapebot.pot -d $(CATALOGUES) -l $$one -w 100 || exit 1; \
+	done
 	@$(BIN)/pybabel --quiet update -D tapebot -i $(CATALOGUES)/tapebot.pot -d $(CATALOGUES) \
-	  --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date
+	  --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date -w 100
 	@$(BIN)/pybabel --quiet compile -D tapebot -d $(CATALOGUES) --statistics
 
 lock: $(VENV)/.dev ## Resolve the dependencies anew

@@ -12,14 +12,25 @@ from bot.bus import (
     Authorizer,
     ChannelPort,
     ReadPositionStore,
+    Sender,
     SharedSpool,
 )
+from bot.core.i18n import current_language
 
 ReserveSlot = Callable[[str, float], Awaitable[float]]
 """Reserves a name's next slot, at least the given seconds after the previous one.
 
 Returns the seconds until the slot. May raise ``BusError``; the caller retries later.
 """
+
+
+LanguageOf = Callable[[str, Sender], Awaitable[str]]
+"""Returns the language of a channel's sender, for what the channel itself tells them."""
+
+
+async def client_language(_: str, sender: Sender) -> str:
+    """Return the language of the sender's client, or the current one."""
+    return sender.language or current_language()
 
 
 class Channel(Protocol):
@@ -88,6 +99,7 @@ class ChannelContext:
         group_policy: How to behave in groups.
         data_dir: The channel's own directory for persistent state; created if missing.
         announce: Shows the operator one line, such as the bot's name or a connection problem.
+        language: Tells the language of a sender.
         on_connected: Called once the platform has accepted the token.
         spool: Stores updates that any of several processes receives until the channel handles them.
         read_positions: Stores how far the channel has read.
@@ -102,6 +114,7 @@ class ChannelContext:
     group_policy: GroupPolicy
     data_dir: Path
     announce: Callable[[str], None]
+    language: LanguageOf = client_language
     on_connected: Callable[[], None] = lambda: None
     spool: SharedSpool | None = None
     read_positions: ReadPositionStore | None = None

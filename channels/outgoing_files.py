@@ -7,6 +7,7 @@ import stat
 import anyio
 
 from bot.bus import OutgoingFile
+from bot.core.i18n import _, format_number
 
 _MEGABYTE = 1024 * 1024
 
@@ -22,17 +23,25 @@ async def file_size(file: OutgoingFile) -> int | None:
 
 def missing_file_text(file: OutgoingFile) -> str:
     """Return the note about a file that no longer exists."""
-    return f"({file.name} could not be sent: it no longer exists.)"
+    return _("({name} could not be sent: it no longer exists.)", name=file.name)
 
 
 def oversized_file_text(file: OutgoingFile, size: int, most: int) -> str:
     """Return the note about a file that is larger than the platform accepts, in bytes."""
-    return (
-        f"({file.name} has {size / _MEGABYTE:.3g} MB, and at most {most // _MEGABYTE} MB can be "
-        f"sent here. It is in tapebot's home folder, as {file.display_path}.)"
+    return _(
+        "({name} has {size} MB, and at most {most} MB can be sent here. It is in tapebot's home folder, as {display_path}.)",
+        name=file.name,
+        size=format_number(float(f"{size / _MEGABYTE:.3g}")),
+        most=most // _MEGABYTE,
+        display_path=file.display_path,
     )
 
 
 def rejected_file_text(file: OutgoingFile, why: str) -> str:
     """Return the note about a file that the platform rejected."""
-    return f"({file.name} could not be sent: {why}. It is in tapebot's home folder, as {file.display_path}.)"
+    return _(
+        "({name} could not be sent: {why}. It is in tapebot's home folder, as {display_path}.)",
+        name=file.name,
+        why=why,
+        display_path=file.display_path,
+    )

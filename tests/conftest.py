@@ -20,6 +20,11 @@ from sampling import SAMPLE, left_out
 
 HERE = Path(__file__).parent
 
+# Whatever the machine's language, the program speaks English unless a test says otherwise.
+os.environ["LANG"] = "C.UTF-8"
+for _name in ("LC_ALL", "LC_MESSAGES", "TAPEBOT_LANGUAGE"):
+    os.environ.pop(_name, None)
+
 # A failed assertion of the contracts then shows its values.
 pytest.register_assert_rewrite("bot.testing.channel_contract", "bot.testing.tool_contract")
 pytest.register_assert_rewrite("bot.testing.command_contract", "bot.testing.model_contract")

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from bot.agent.texts import joined_clauses
+from bot.core.i18n import _, format_money, ngettext
 from bot.memory.records.argument_labels import Origin
 from bot.memory.records.pending_calls import PendingCall
 from bot.memory.session.scope.workspace_tape import WorkspaceTape
@@ -169,22 +171,40 @@ def approval_question(call: PendingCall) -> str:
         for one in call.labels
         if not one.is_said and (one.sensitive or one.origin is Origin.OUTSIDE)
     }
-    lines = [f"May I run `{plain_text(call.tool)}`? (call {call.number})"]
+    lines = [
+        _(
+            "May I run {tool}? (call {number})",
+            tool=f"`{plain_text(call.tool)}`",
+            number=call.number,
+        )
+    ]
     for line, name in _argument_lines(call):
         marked = call.foreign and not call.reasons and name in unsaid
-        told = f" ({unsaid[name].describe()})" if marked else ""
-        lines.append(f"{line}{told}")
+        lines.append(f"{line} ({unsaid[name].describe()})" if marked else line)
     if call.cost:
-        lines.append(f"It costs about ${call.cost:.2f}.")
+        lines.append(_("It costs about {amount}.", amount=format_money(call.cost)))
     if call.foreign:
-        shown = "; ".join(map(plain_text, call.foreign[:_MOST_FOREIGN]))
-        more = len(call.foreign) - _MOST_FOREIGN
-        rest = f"; and {more} more" if more > 0 else ""
-        lines.append(f"I had read what is not your own words: {shown}{rest}.")
+        shown = _foreign(call)
+        if (more := len(call.foreign) - _MOST_FOREIGN) > 0:
+            shown = joined_clauses([shown, _("and {n} more", n=more)])
+        lines.append(_("I had read what is not your own words: {sources}.", sources=shown))
     if call.reasons:
-        lines.append(f"I ask because {'; '.join(map(plain_text, call.reasons))}.")
-    lines.append(f"`/approve {call.number}` or `/deny {call.number}`; without an answer it is no.")
+        lines.append(_("I ask because {reasons}.", reasons=_reasons(call)))
+    lines.append(
+        _(
+            "`/approve {number}` or `/deny {number}`; without an answer it is no.",
+            number=call.number,
+        )
+    )
     return "\n".join(lines)
+
+
+def _foreign(call: PendingCall) -> str:
+    return joined_clauses(plain_text(f"{one}") for one in call.foreign[:_MOST_FOREIGN])
+
+
+def _reasons(call: PendingCall) -> str:
+    return joined_clauses(plain_text(f"{one}") for one in call.reasons)
 
 
 def explanation(call: PendingCall, state: str) -> str:
@@ -194,24 +214,33 @@ def explanation(call: PendingCall, state: str) -> str:
         call: The call.
         state: What became of it; empty while it waits.
     """
-    lines = [f"Call {call.number}: `{plain_text(call.tool)}`. {state or 'It waits for a yes'}."]
+    lines = [
+        _(
+            "Call {number}: {tool}. {state}.",
+            number=call.number,
+            tool=f"`{plain_text(call.tool)}`",
+            state=state or _("It waits for a yes"),
+        )
+    ]
     labels = {label.name: label for label in call.labels}
     for line, name in _argument_lines(call):
         lines.append(f"{line}: {labels[name].describe()}" if name in labels else line)
     if call.reasons:
-        lines.append(f"It waited because {'; '.join(map(plain_text, call.reasons))}.")
-    shown = "; ".join(map(plain_text, call.foreign[:_MOST_FOREIGN]))
-    if shown:
-        lines.append(f"In view from outside: {shown}.")
+        lines.append(_("It waited because {reasons}.", reasons=_reasons(call)))
+    if call.foreign:
+        lines.append(_("In view from outside: {sources}.", sources=_foreign(call)))
     else:
-        lines.append("Nothing from outside was in view.")
-    lines.append("`#12` is the entry 12 of the tape.")
+        lines.append(_("Nothing from outside was in view."))
+    lines.append(_("`#12` is the entry 12 of the tape."))
     return "\n".join(lines)
 
 
 def decision_buttons(number: int) -> tuple[tuple[str, str], tuple[str, str]]:
     """Return the buttons below the question for a call's approval: labels and commands."""
-    return (f"Approve {number}", f"/approve {number}"), (f"Deny {number}", f"/deny {number}")
+    return (
+        (_("Approve {number}", number=number), f"/approve {number}"),
+        (_("Deny {number}", number=number), f"/deny {number}"),
+    )
 
 
 def _argument_lines(call: PendingCall) -> list[tuple[str, str]]:
@@ -228,7 +257,8 @@ def _argument_lines(call: PendingCall) -> list[tuple[str, str]]:
         line = f"- {plain_text(str(name))}: `{plain_text(text)}`"
         room -= len(line)
         if room < 0:
-            lines.append(("- … (more than fits here; `/tape` has all of it)", ""))
+            more = _("(more than fits here; `/tape` has all of it)")
+            lines.append((f"- … {more}", ""))
             break
         lines.append((line, str(name)))
     return lines
@@ -240,4 +270,5 @@ def plain_text(text: str) -> str:
     shown = line.replace("`", "'")
     if len(shown) <= _LONGEST_VALUE:
         return shown or " "
-    return f"{shown[:_LONGEST_VALUE]} … ({len(shown) - _LONGEST_VALUE} more characters)"
+    more = ngettext("({n} more character)", "({n} more characters)", len(shown) - _LONGEST_VALUE)
+    return f"{shown[:_LONGEST_VALUE]} … {more}"

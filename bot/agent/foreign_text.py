@@ -22,20 +22,3 @@ def printable(text: str) -> str:
 def code(text: str, longest: int = 300) -> str:
     """Return a text as a Markdown code span on one line."""
     return f"`{one_line(text, longest).replace('`', chr(39)) or ' '}`"
-
-
-DECISIONS = {
-    "always": "without asking",
-    "ask": "after a yes to each call",
-    "once": "one time",
-    "never": "never",
-}
-"""How a tool may be used, by the word for it."""
-
-
-def scope_text(scope: str) -> str:
-    """Return where a right holds, as Markdown."""
-    kind, _, name = scope.partition(":")
-    if kind == "chat":
-        return f"in the chat {code(name)}"
-    return f"for {code(name)}" if kind == "person" else "for everybody"

@@ -13,6 +13,7 @@ from bot.agent.client_requests import client_notes, with_client
 from bot.agent.context import ModelContext, RenderedMessages, records_tail
 from bot.agent.prompt import PromptInputs, TaskKind, system_prompt
 from bot.agent.skills.skill_library import OfferedSkill
+from bot.agent.texts import model_language
 from bot.agent.tools.registry import Audience, Availability
 from bot.agent.views.automatic_recall import MIN_RECALL_BUDGET, AutomaticRecall
 from bot.agent.views.exact import AnchorReader
@@ -109,6 +110,10 @@ class RequestBuilder:
             closing: Whether the model must answer now, without tools.
             notes: Notes for the model in this turn.
         """
+        with model_language():
+            return await self._build(closing=closing, notes=notes)
+
+    async def _build(self, *, closing: bool, notes: Sequence[str]) -> BuiltRequest:
         skills = await self.agent.skills.offered(self.audience())
         prompt = await self._prompt(skills)
         if changed := self.prompt_entry(prompt):
@@ -208,7 +213,8 @@ class RequestBuilder:
         Args:
             messages: The messages that it answers; those of a turn that begins are not on the tape yet.
         """
-        return await self._prompt(await self.agent.skills.offered(self._audience_of(messages)))
+        with model_language():
+            return await self._prompt(await self.agent.skills.offered(self._audience_of(messages)))
 
     async def _prompt(self, skills: Sequence[OfferedSkill]) -> str:
         agent = self.agent

@@ -20,6 +20,7 @@ from bot.agent.views.exact import AnchorReader
 from bot.agent.views.registry import context_builder
 from bot.agent.vision import with_placeholders
 from bot.core.errors import SettingsError
+from bot.core.i18n import _
 from bot.llm.base import ChatMessage
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.tombstones import ERASED_TEXT, is_erased
@@ -113,9 +114,9 @@ async def reconstruct_request(
     if call.vision is None and any(
         f.is_viewable_image for entry in spoken for f in attachments_in(entry.meta)
     ):
-        notes.append("The tape does not record whether the model saw the images in view.")
+        notes.append(_("The tape does not record whether the model saw the images in view."))
     if call.erased:
-        notes.append("The recalled text of this step has been erased since.")
+        notes.append(_("The recalled text of this step has been erased since."))
     return ReconstructedRequest(
         call,
         name,
@@ -136,13 +137,16 @@ async def reconstruct_request(
 def no_calls_reason(turn: PastTurn) -> str:
     """Return in plain words why a turn without calls has no request to show."""
     if turn.status == "open":
-        return "The model has not answered a call of this turn yet: calls are recorded with their answers."
-    return "The model answered no call of this turn: calls are recorded with their answers."
+        return _(
+            "The model has not answered a call of this turn yet: calls are recorded with "
+            "their answers."
+        )
+    return _("The model answered no call of this turn: calls are recorded with their answers.")
 
 
 def unavailable_reason(error: SettingsError) -> str:
     """Return in plain words why a call's request cannot be shown."""
-    return f"The prompt cannot be shown: {error}."
+    return _("The prompt cannot be shown: {error}.", error=error)
 
 
 async def _prompt(tape: TapeService, fold: SessionFold) -> tuple[str, int, str]:
@@ -150,12 +154,13 @@ async def _prompt(tape: TapeService, fold: SessionFold) -> tuple[str, int, str]:
     digest, at = fold.turns.last_prompt
     entries = await tape.read_entries(at, at) if at else []
     if not entries or entries[0].kind != "system":
-        return "", 0, "The system prompt is no longer on the tape."
+        return "", 0, _("The system prompt is no longer on the tape.")
     content = str(entries[0].payload.get("content") or "")
     if is_erased(entries[0]):
-        return content, at, "The text of the system prompt has been erased since."
+        return content, at, _("The text of the system prompt has been erased since.")
     changed = prompt_digest(content) != digest
-    return content, at, "Parts of the system prompt have been erased since." if changed else ""
+    note = _("Parts of the system prompt have been erased since.") if changed else ""
+    return content, at, note
 
 
 def _lacks_words(entry: TapeEntry) -> bool:

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from bot.agent.foreign_text import code
 from bot.agent.tools.registry import Audience
+from bot.core.i18n import _
 
 EVERYBODY = "everybody"
 _LONGEST_SCOPE = 600
@@ -26,17 +27,17 @@ def person_scope(identity: str) -> str:
 
 def named_scope(text: str) -> str | None:
     """Return a scope that is written out, such as ``chat:telegram:42``; None if it is none."""
-    kind, _, name = text.partition(":")
+    kind, _sep, name = text.partition(":")
     known = kind in ("chat", "person") and name.count(":") >= 1 and len(text) <= _LONGEST_SCOPE
     return text if text == EVERYBODY or known else None
 
 
 def scope_text(scope: str) -> str:
     """Return a scope for people, such as "in the chat `telegram:42`"."""
-    kind, _, name = scope.partition(":")
+    kind, _sep, name = scope.partition(":")
     if kind == "chat":
-        return f"in the chat {code(name)}"
-    return f"for {code(name)}" if kind == "person" else "for everybody"
+        return _("in the chat {chat}", chat=code(name))
+    return _("for {whom}", whom=code(name)) if kind == "person" else _("for everybody")
 
 
 def narrowest_right(

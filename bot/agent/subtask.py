@@ -21,6 +21,7 @@ from bot.agent.views.registry import DEFAULT_BUILDER
 from bot.agent.vision import ImageTracker
 from bot.core.clock import format_time
 from bot.core.errors import ModelError
+from bot.core.i18n import _, ngettext
 from bot.core.ids import new_id
 from bot.llm.base import Usage
 from bot.llm.spender import spends_as
@@ -80,7 +81,7 @@ class SubTaskRunner:
             try:
                 await self._work(task, instructions, context, session)
             except ModelError as error:
-                task.text = f"The sub-task failed: {error}."
+                task.text = _("The sub-task failed: {reason}.", reason=error)
         spent = task.spent.as_json()
         audit = {
             "turn": context.turn,
@@ -125,7 +126,9 @@ class SubTaskRunner:
             elif reply.content.strip():
                 task.text, task.status = reply.content.strip(), "ok"
             else:
-                task.text = f"The sub-task came to no result (model calls: {task.steps})."
+                task.text = _(
+                    "The sub-task came to no result (model calls: {count}).", count=task.steps
+                )
 
     def _session(self, context: ToolContext, fork: TapeService) -> RequestBuilder:
         """Return a request builder for the fork, starting with the current memory."""
@@ -161,11 +164,14 @@ def recall_tool_for(agent: Agent) -> Tool[Any]:
     return recall_tool(SubTaskRunner(replace(agent, tools=ToolRegistry([RECALL_TOOL]))).run)
 
 
-async def _ignore_tool_name(_: str) -> None:
+async def _ignore_tool_name(name: str) -> None:
     """Ignore tool names: a sub-task's tool use is not shown to the user."""
 
 
 def _cut(text: str) -> str:
     if len(text) <= LONGEST_RESULT:
         return text
-    return f"{text[:LONGEST_RESULT]}\n… ({len(text) - LONGEST_RESULT} characters left out)"
+    more = ngettext(
+        "({n} character left out)", "({n} characters left out)", len(text) - LONGEST_RESULT
+    )
+    return f"{text[:LONGEST_RESULT]}\n… {more}"

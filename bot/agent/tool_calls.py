@@ -17,6 +17,7 @@ from bot.agent.approvals import (
 from bot.agent.client_requests import client_tool_names
 from bot.agent.flow.judgement import CallJudgement, judge_call
 from bot.agent.request_builder import RequestBuilder
+from bot.agent.texts import model_language, readers_language
 from bot.agent.tools.registry import (
     Audience,
     Permission,
@@ -141,6 +142,10 @@ class ToolCallRunner:
 
     async def _run_and_record(self, turn: str, call: ToolCall) -> str:
         """Run a call and write its result to the tape; return its status."""
+        with model_language():
+            return await self._run_for_model(turn, call)
+
+    async def _run_for_model(self, turn: str, call: ToolCall) -> str:
         session, context = self._session, self.context(turn, call.id)
         tool = session.agent.tools.get(call.name)
         refusal = await session.agent.skills.tool_refusal(
@@ -216,7 +221,7 @@ class ToolCallRunner:
             return _not_permitted(tool, permission)
         alone = agent.approvals is None or self._session.task is not None
         if alone and (action == "ask" or judgement.effect == "acts"):
-            why = "; ".join(judgement.decision.reasons)
+            why = "; ".join(map(str, judgement.decision.reasons))
             return ToolOutcome(
                 f"Not run: it needs a person's yes, and nobody can be asked here. {why}".strip(),
                 "error",
@@ -282,6 +287,10 @@ class ToolCallRunner:
 
     async def run_approved(self, turn: str) -> None:
         """Run the approved calls that have no result yet, and record their results."""
+        with model_language():
+            await self._run_approved(turn)
+
+    async def _run_approved(self, turn: str) -> None:
         session = self._session
         for call in session.fold.pending_calls.approved:
             await session.agent.tools.wait_for(call.tool)
@@ -381,13 +390,15 @@ def _not_permitted(tool: Tool[Any], permission: Permission) -> ToolOutcome:
 def _asks_approval(pending: PendingCall, call: ToolCall, turn: str) -> ToolOutcome:
     """Return the result of a call that waits for a yes; nothing is run."""
     number = pending.number
+    with readers_language():
+        question, buttons = approval_question(pending), decision_buttons(number)
     return ToolOutcome(
         f"Not run yet: call {number} waits for the user's yes, and the user is asked below your "
         "answer. Do what else there is, then answer; you get the result when they have decided.",
         "pending",
-        question=approval_question(pending),
+        question=question,
         extra_entries=[pending_entry(pending, call_id=call.id, turn=turn)],
-        buttons=decision_buttons(number),
+        buttons=buttons,
     )
 
 

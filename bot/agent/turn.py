@@ -20,6 +20,7 @@ from bot.agent.request_builder import BuiltRequest, RequestBuilder, prompt_diges
 from bot.agent.schedules.due_tape import is_occurrence_id
 from bot.agent.spending.decision import LimitUse
 from bot.agent.spending.texts import notice_text
+from bot.agent.texts import model_language
 from bot.agent.tool_calls import ToolCallRunner, files_to_send, pending_question
 from bot.agent.vision import unreadable_files_note
 from bot.bus import ClientRequest
@@ -30,7 +31,9 @@ from bot.core.errors import (
     ModelRejected,
     TransientModelError,
 )
+from bot.core.i18n import N_, _
 from bot.core.ids import new_id
+from bot.core.reasons import Reason, reason_of
 from bot.core.telemetry.metrics import TURN_SECONDS, count_error
 from bot.core.telemetry.tracing import current_traceparent, find_traceparent, save_traceparent, span
 from bot.llm.base import ModelReply, Usage
@@ -58,7 +61,7 @@ from bot.tape.entries import CONTEXT_OVERFLOW, TapeEntry, anchor, event, message
 logger = logging.getLogger(__name__)
 
 _MOST_RECONSIDERED = 3
-_CUT_OFF = "\n\n… (cut off: the model reached its limit for one answer)"
+_CUT_OFF = N_("(cut off: the model reached its limit for one answer)")
 
 
 class _Edited(Exception):
@@ -162,7 +165,7 @@ class Turn:
         ) is not None:
             data["cause"] = cause
         written = await self._tape.append_composed(
-            lambda _: [
+            lambda version: [  # noqa: ARG005 - it does not matter
                 *before,
                 *arrived,
                 *self._requests.prompt_entry(prompt),
@@ -208,11 +211,11 @@ class Turn:
                     return
         except BudgetReached as error:
             logger.info("turn %s of %s: %s", self.id, self._tape.name, error)
-            await self.end("error", _apology(error), error=str(error), limited=True)
+            await self.end("error", _apology(error), error=_recorded(error), limited=True)
         except ModelError as error:
             logger.warning("turn %s of %s failed: %s", self.id, self._tape.name, error)
             count_error("turn", error)
-            await self.end("error", _apology(error), error=str(error))
+            await self.end("error", _apology(error), error=_recorded(error))
 
     async def end(
         self,
@@ -259,7 +262,7 @@ class Turn:
             "usage": opened.spent.as_json(),
         }
         await self._tape.append_composed(
-            lambda _: [event(TURN_END, {**data, "pointers": self._fold.pointers()})]
+            lambda version: [event(TURN_END, {**data, "pointers": self._fold.pointers()})]  # noqa: ARG005
         )
 
     # Model calls.
@@ -314,7 +317,7 @@ class Turn:
                 return reply
             if last:
                 break
-        raise TransientModelError("the model gave an empty answer, twice")
+        raise TransientModelError(Reason("empty_answer"))
 
     async def next_partial(self) -> str:
         """Wait until the streamed answer has grown; return its text so far."""
@@ -404,9 +407,9 @@ class Turn:
         self._steps += 1
         text = reply.content.strip()
         if not text:
-            text = "I could not finish this within the allowed steps of one turn."
+            text = _("I could not finish this within the allowed steps of one turn.")
         if reply.finish_reason == "length":
-            text += _CUT_OFF
+            text += f"\n\n… {_(_CUT_OFF)}"
         answered = self._fold.window.messages_by_platform_id(self.inbound)
         if (note := unreadable_files_note(answered, self._agent.model.profile)) is not None:
             text = f"{text}\n\n{note}"
@@ -486,7 +489,7 @@ class Turn:
         if joined:
             data["joined"] = list(joined)
 
-        def compose(_: int) -> list[TapeEntry]:
+        def compose(version: int) -> list[TapeEntry]:  # noqa: ARG001
             if newest and self._outdated():
                 raise _Edited
             return [*before, event(TURN_END, {**data, "pointers": self._fold.pointers()})]
@@ -497,18 +500,27 @@ class Turn:
 
 def _apology(error: ModelError) -> str:
     if isinstance(error, BudgetReached):
-        return (
-            f"I did not ask the model: {error}. Your message is kept, and I will see it with your "
-            "next one."
+        return _(
+            "I did not ask the model: {reason}. Your message is kept, and I will see it with your next "
+            "one.",
+            reason=error,
         )
+    reason = reason_of(error)
     if isinstance(error, NoPrivateModel):
-        return f"I sent your message nowhere: {error}. Your message is kept."
+        return _("I sent your message nowhere: {reason}. Your message is kept.", reason=reason)
     if isinstance(error, ContextOverflow):
-        return (
-            "This is too long for the model, even without older messages. Your message "
-            "is kept; please send a shorter one, or start a new session with /new."
+        return _(
+            "This is too long for the model, even without older messages. Your message is kept; please "
+            "send a shorter one, or start a new session with /new."
         )
-    return (
-        f"I could not get an answer from the model: {error}. Your message is kept, and I will "
-        "see it with your next one."
+    return _(
+        "I could not get an answer from the model: {reason}. Your message is kept, and I will see it "
+        "with your next one.",
+        reason=reason,
     )
+
+
+def _recorded(error: ModelError) -> str:
+    """Return an error as the tape records it: in English, whoever reads the apology."""
+    with model_language():
+        return str(error)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.core.errors import TapeNotFound
+from bot.core.i18n import _
 from bot.llm.base import Usage
 from bot.memory.records.conversation_entries import LOOP_STEP, NO_TURNS, TURN_END, TURN_START
 from bot.memory.records.tombstones import is_erased
@@ -218,7 +219,9 @@ async def past_turn(
             return found
     if before is not None:
         return await past_turn(tape, turn, scanned=scanned)
-    raise TapeNotFound(f"there is no turn {turn} on tape {tape.name}, or not near its end")
+    raise TapeNotFound(
+        _("there is no turn {turn} on tape {name}, or not near its end", turn=turn, name=tape.name)
+    )
 
 
 async def _end_from(tape: TapeService, turn: str, near: int) -> int:

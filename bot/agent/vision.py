@@ -15,6 +15,8 @@ import anyio.to_thread
 
 from bot.agent.agent import ImageLoader
 from bot.agent.context import RenderedMessages
+from bot.agent.texts import known_text
+from bot.core.i18n import _, ngettext
 from bot.llm.base import CapabilityProfile, ChatMessage
 from bot.memory.records.attachments import (
     EntryAttachment,
@@ -150,7 +152,7 @@ def _with_shown(
 ) -> list[ChatMessage]:
     shown = newest_first[::-1]
     fresh: dict[int, ChatMessage] = {}
-    for entry in {image.entry.id: image.entry for image, _ in shown}.values():
+    for entry in {image.entry.id: image.entry for image, _room in shown}.values():
         message = rendered[entry.id]
         own = {image.place: other for image, other in shown if image.entry.id == entry.id}
         fresh[id(message)] = _changed(message, entry, own)
@@ -168,22 +170,32 @@ def unreadable_files_note(entries: Sequence[TapeEntry], profile: CapabilityProfi
     lines = []
     count = sum(file.is_viewable_image for file in files)
     if count and not profile.vision:
-        kept = "the picture is kept" if count == 1 else "the pictures are kept"
-        lines.append(f"_I cannot see images with this model; {kept}._")
+        kept = ngettext(
+            "I cannot see images with this model; the picture is kept.",
+            "I cannot see images with this model; the pictures are kept.",
+            count,
+        )
+        lines.append(f"_{kept}_")
     unheard = next((file for file in files if file.kind == "voice" and file.note), None)
     if unheard is not None:
-        lines.append(f"_I could not listen to your voice message: {unheard.note}._")
+        told = _(
+            "I could not listen to your voice message: {note}.", note=known_text(unheard.note or "")
+        )
+        lines.append(f"_{told}_")
     unread = [file for file in files if file.kind != "voice" and file.note]
     lines += [_unread_line(file) for file in unread[:_MOST_UNREAD_NAMED]]
     if (more := len(unread) - _MOST_UNREAD_NAMED) > 0:
-        lines.append(f"_{more} more files were not read._")
+        told = ngettext("{n} more file was not read.", "{n} more files were not read.", more)
+        lines.append(f"_{told}_")
     return "\n".join(lines) or None
 
 
 def _unread_line(file: EntryAttachment) -> str:
     name = file.name.replace("`", "'")
-    what = "I read only a part of" if file.text else "I could not read"
-    return f"_{what}_ `{name}`: {file.note}."
+    note = known_text(file.note or "")
+    if file.text:
+        return _("_I read only a part of_ {file}: {note}.", file=f"`{name}`", note=note)
+    return _("_I could not read_ {file}: {note}.", file=f"`{name}`", note=note)
 
 
 async def _shown(

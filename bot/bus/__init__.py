@@ -32,6 +32,7 @@ from bot.bus.messages import (
     Sender,
 )
 from bot.bus.ports import Bus, ChannelPort, ReceivedMessage, SessionInbox
+from bot.bus.queue_limits import waiting_text
 from bot.bus.read_positions import ReadPosition, ReadPositionStore
 from bot.bus.site import (
     WEB_CHANNEL,
@@ -121,6 +122,7 @@ __all__ = [
     "postgres_discord_state",
     "postgres_spool",
     "text_with_buttons",
+    "waiting_text",
     "web_address",
     "websocket_address",
 ]

@@ -25,6 +25,7 @@ from bot.core.files import (
     sync_directory,
     write_synced,
 )
+from bot.core.i18n import _
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ class InboxJournal:
             del state.pending[record.seq], state.seen[key]
             logger.warning("a message was not accepted: %s", error)
             raise BusError(
-                f"the message could not be recorded: {disk_error_text(error)}"
+                _("the message could not be recorded: {why}", why=disk_error_text(error))
             ) from error
         finally:
             self._writing.pop(key).set()
@@ -107,7 +108,9 @@ class InboxJournal:
         self.state.purge_through_seq = self.state.seq
         self._overdue = True
         if not await self.compact_if_due():
-            raise BusError(f"{self._path} could not be rewritten; check the disk, then try again")
+            raise BusError(
+                _("{path} could not be rewritten; check the disk, then try again", path=self._path)
+            )
 
     async def compact_if_due(self) -> bool:
         """Rewrite the file if that is due; messages that arrive meanwhile wait.

@@ -105,7 +105,7 @@ def encode_in(record: AcceptedMessage) -> bytes:
         chat=inbound.address.chat_id,
         topic=inbound.address.topic,
         id=inbound.id,
-        sender={"id": inbound.sender.id, "name": inbound.sender.name},
+        sender=_sender_json(inbound.sender),
         text=inbound.text,
         sent=inbound.sent_at.isoformat(),
         private=inbound.private,
@@ -175,6 +175,11 @@ def _rest(inbound: Inbound) -> dict[str, Any]:
     return rest
 
 
+def _sender_json(sender: Sender) -> dict[str, str]:
+    record = {"id": sender.id, "name": sender.name}
+    return {**record, "language": sender.language} if sender.language else record
+
+
 def _line(**values: Any) -> bytes:
     return json.dumps(values, separators=(",", ":")).encode() + b"\n"
 
@@ -183,7 +188,11 @@ def _decode(line: dict[str, Any]) -> AcceptedMessage:
     inbound = Inbound(
         address=Address(line["channel"], line["chat"], line["topic"]),
         id=str(line["id"]),
-        sender=Sender(str(line["sender"]["id"]), str(line["sender"]["name"])),
+        sender=Sender(
+            str(line["sender"]["id"]),
+            str(line["sender"]["name"]),
+            str(line["sender"].get("language", "")),
+        ),
         text=str(line["text"]),
         sent_at=datetime.fromisoformat(line["sent"]),
         private=bool(line["private"]),

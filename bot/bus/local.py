@@ -24,6 +24,7 @@ from bot.bus.outbox import Outbox
 from bot.bus.queue_limits import HELD_REPORTS, queue_limit, session_full_error
 from bot.core.clock import Clock, SystemClock
 from bot.core.errors import BusClosed, BusError
+from bot.core.i18n import _
 
 
 @dataclass(slots=True, eq=False)
@@ -220,7 +221,7 @@ class LocalBus:
     async def purge(self) -> None:
         """Remove the words of done messages from the disk; see ``bot.bus.ports.Bus``."""
         if self._closed:
-            raise BusClosed("tapebot is stopping")
+            raise BusClosed(_("tapebot is stopping"))
         await self._journal.purge()
 
     @asynccontextmanager
@@ -250,7 +251,7 @@ class LocalBus:
 
     def _admit(self, inbound: Inbound) -> None:
         if self._closed:
-            raise BusClosed("tapebot is stopping")
+            raise BusClosed(_("tapebot is stopping"))
         waiting = self._counts[inbound.session]
         if waiting >= queue_limit(inbound, self._limit):
             raise session_full_error(waiting)

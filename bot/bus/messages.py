@@ -68,10 +68,18 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """A message's sender: the platform's id, which cannot be forged, and the display name."""
+    """A message's sender.
+
+    Attributes:
+        id: The platform's id, which cannot be forged.
+        name: The display name.
+        language: The language of the sender's client, a code of ``bot.core.i18n.LANGUAGES``; empty
+            if it states none that the program speaks.
+    """
 
     id: str
     name: str
+    language: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

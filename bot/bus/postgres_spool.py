@@ -13,6 +13,7 @@ from bot.bus.spool import SharedSpool
 from bot.core.database.connections import Database, Row
 from bot.core.database.wakeups import Wakeups
 from bot.core.errors import BusError
+from bot.core.i18n import _
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ class PostgresSpool(SharedSpool):
         try:
             await self._done("select tapebot.spool_take(%s, %s, %s)", [number, _text(raw)])
         except BusError as error:
-            raise BusError(f"the message could not be kept: {error}") from error
+            raise BusError(_("the message could not be kept: {error}", error=error)) from error
 
     async def remove(self, number: int) -> None:
         """Delete a handled update; one that cannot be removed is handled again later."""
@@ -92,8 +93,11 @@ class PostgresSpool(SharedSpool):
         rows = await self._done("select tapebot.spool_arrive(%s, %s, %s, %s, %s)", values)
         if rows != [(True,)]:
             raise BusError(
-                f"{self._most[known]} updates of {'members' if known else 'strangers'} already "
-                f"wait for {self._channel}, which is the maximum"
+                _(
+                    "{most} updates already wait for {channel}, which is the maximum",
+                    most=self._most[known],
+                    channel=self._channel,
+                )
             )
 
     async def fetch_pending(self, *, wait: bool = True) -> list[tuple[int, Any]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bot.bus.messages import Inbound
 from bot.core.errors import SessionFull
+from bot.core.i18n import ngettext
 
 HELD_REPORTS = 2
 """Reports that a worker may not have handled: it handles one, and one more is on its way to it."""
@@ -23,7 +24,15 @@ def queue_limit(inbound: Inbound, limit: int) -> int:
 
 def session_full_error(waiting: int) -> SessionFull:
     """Return the error for a message that is refused because so many wait."""
-    return SessionFull(
-        f"{waiting} messages already wait here, which is the maximum. This one was not accepted; "
-        "please send it again later"
+    return SessionFull(waiting_text(waiting))
+
+
+def waiting_text(waiting: int) -> str:
+    """Return why a message is refused where so many wait, and what to do."""
+    return ngettext(
+        "{n} message already waits here, which is the maximum. This one was not accepted; please "
+        "send it again later",
+        "{n} messages already wait here, which is the maximum. This one was not accepted; please "
+        "send it again later",
+        waiting,
     )

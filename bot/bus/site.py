@@ -28,11 +28,13 @@ class WebUser:
             ``telegram.42`` for a login by a code sent to ``telegram:42``.
         name: The display name.
         role: The current role by access control.
+        language: The language of the browser; empty if it states none that the program speaks.
     """
 
     id: str
     name: str
     role: Role
+    language: str = ""
 
     @property
     def address(self) -> Address:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bot.cli.tape import printable
 from bot.core.errors import SettingsError
+from bot.core.i18n import _, ngettext
 from bot.runtime.app.daily_backup import check_in_files, configured_key
 from bot.runtime.settings import Settings
 from bot.transfer.backup import BackupResult, create_backup, open_identity, restore_backup
@@ -39,7 +40,7 @@ def backup(settings: Settings, to: Path | None, recipients: Sequence[str], keep:
     folder = to or settings.backup_to
     if folder is None:
         raise SettingsError(
-            "name the folder of backups: tapebot backup --to FOLDER, or set TAPEBOT_BACKUP_TO"
+            _("name the folder of backups: tapebot backup --to FOLDER, or set TAPEBOT_BACKUP_TO")
         )
     key = configured_key(settings, recipients) or passphrase_key(_new_passphrase())
     made = create_backup(
@@ -50,10 +51,16 @@ def backup(settings: Settings, to: Path | None, recipients: Sequence[str], keep:
         workspace=settings.workspace_id or "",
         keep=keep,
     )
-    print(f"saved\t{printable(str(made.path))}: {_counts(made)}; unpacked and checked")
+    print(
+        _(
+            "saved\t{path}: {counts}; unpacked and checked",
+            path=printable(str(made.path)),
+            counts=_counts(made),
+        )
+    )
     for name in made.removed:
-        print(f"removed\t{name}")
-    print("The settings in .env are not part of it: keep a copy of them yourself.")
+        print(_("removed\t{name}", name=name))
+    print(_("The settings in .env are not part of it: keep a copy of them yourself."))
     return _tell_damage(made)
 
 
@@ -77,39 +84,58 @@ def restore(settings: Settings, backup: Path, identity: Path | None) -> int:
     def passphrase() -> str:
         if settings.backup_passphrase is not None:
             return settings.backup_passphrase.get_secret_value()
-        return getpass.getpass("Passphrase: ")
+        return getpass.getpass(_("Passphrase: "))
 
     key = open_identity(backup, passphrase, identity)
     done = restore_backup(backup, settings.home, key, workspace=settings.workspace_id or "")
-    print(f"restored\t{printable(str(done.path))}: {_counts(done)}, as of {done.taken}")
-    print("What was erased after that moment is back: erase it again. Then start tapebot.")
+    print(
+        _(
+            "restored\t{path}: {counts}, as of {taken}",
+            path=printable(str(done.path)),
+            counts=_counts(done),
+            taken=done.taken,
+        )
+    )
+    print(_("What was erased after that moment is back: erase it again. Then start tapebot."))
     return _tell_damage(done)
 
 
 def _new_passphrase() -> str:
     if not sys.stdin.isatty():
         raise SettingsError(
-            "set TAPEBOT_BACKUP_PASSPHRASE or TAPEBOT_BACKUP_RECIPIENTS: nobody is here to type a "
-            "passphrase"
+            _(
+                "set TAPEBOT_BACKUP_PASSPHRASE or TAPEBOT_BACKUP_RECIPIENTS: nobody is here to type "
+                "a passphrase"
+            )
         )
     while True:
-        first = getpass.getpass(f"New passphrase (at least {_SHORTEST_PASSPHRASE} characters): ")
+        first = getpass.getpass(
+            _(
+                "New passphrase (at least {least} characters): ",
+                least=_SHORTEST_PASSPHRASE,
+            )
+        )
         if len(first) < _SHORTEST_PASSPHRASE:
-            print("That is too short.")
-        elif first != getpass.getpass("Again: "):
-            print("The two differ.")
+            print(_("That is too short."))
+        elif first != getpass.getpass(_("Again: ")):
+            print(_("The two differ."))
         else:
-            print("Without this passphrase nobody can open the backup. Write it down.")
+            print(_("Without this passphrase nobody can open the backup. Write it down."))
             return first
 
 
 def _counts(result: BackupResult) -> str:
-    return f"{result.tapes.tapes} tapes, {result.files:,} files, {result.size:,} bytes"
+    counts = (
+        ngettext("{n} tape", "{n} tapes", result.tapes.tapes),
+        ngettext("{n} file", "{n} files", result.files),
+        ngettext("{n} byte", "{n} bytes", result.size),
+    )
+    return ", ".join(counts)
 
 
 def _tell_damage(result: BackupResult) -> int:
     for problem in result.tapes.problems:
-        print(f"damaged\t{printable(str(problem))}", file=sys.stderr)
+        print(_("damaged\t{problem}", problem=printable(str(problem))), file=sys.stderr)
     if result.tapes.problems:
-        print("`tapebot tape repair` mends what can be mended", file=sys.stderr)
+        print(_("`tapebot tape repair` mends what can be mended"), file=sys.stderr)
     return 1 if result.tapes.problems else 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from bot.core.errors import DatabaseUnavailable
+from bot.core.i18n import _, format_number, ngettext
 from bot.runtime.app.database_services import open_database
 from bot.runtime.settings import Settings
 
@@ -54,8 +55,15 @@ async def _migrate(settings: Settings) -> None:
 
         ran = await migrate(database)
         for name in ran:
-            print(f"done\t{name}")
-        print(f"{database.display_address}: {_steps(len(ran))} run; the tables have this version")
+            print(_("done\t{name}", name=name))
+        told = ngettext("{n} step run", "{n} steps run", len(ran)) if ran else _("no step run")
+        print(
+            _(
+                "{address}: {told}; the tables have this version",
+                address=database.display_address,
+                told=told,
+            )
+        )
 
 
 async def _status(settings: Settings) -> int:
@@ -64,11 +72,18 @@ async def _status(settings: Settings) -> int:
 
         waiting = await pending_migrations(database)
         for name in waiting:
-            print(f"waits\t{name}")
+            print(_("waits\t{name}", name=name))
         if waiting:
-            print(f"{database.display_address}: {_steps(len(waiting))} to run: tapebot db migrate")
+            told = ngettext("{n} step to run", "{n} steps to run", len(waiting))
+            print(f"{database.display_address}: {told}: tapebot db migrate")
             return WAITS
-        print(f"{database.display_address}: the tables have this version; {await sizes(database)}")
+        print(
+            _(
+                "{address}: the tables have this version; {sizes}",
+                address=database.display_address,
+                sizes=await sizes(database),
+            )
+        )
         return READY
 
 
@@ -84,14 +99,19 @@ async def sizes(database: Database) -> str:
         rows = await database.fetch(_SIZES, seconds=_COUNTING)
     except psycopg.Error as error:
         raise DatabaseUnavailable(
-            f"the database at {database.display_address} cannot be measured: {error}"
+            _(
+                "the database at {address} cannot be measured: {error}",
+                address=database.display_address,
+                error=error,
+            )
         ) from error
     tapes, entries, messages, leases, size = rows[0]
-    return (
-        f"tapes: {tapes:,}, entries: {entries:,}, waiting messages: {messages:,}, "
-        f"leases held: {leases:,}, {size} in total"
+    return _(
+        "tapes: {tapes}, entries: {entries}, waiting messages: {messages}, leases held: "
+        "{leases}, {size} in total",
+        tapes=format_number(tapes),
+        entries=format_number(entries),
+        messages=format_number(messages),
+        leases=format_number(leases),
+        size=size,
     )
-
-
-def _steps(count: int) -> str:
-    return f"{count} step{'s' * (count != 1)}" if count else "no step"

@@ -25,7 +25,7 @@ import anyio.to_thread
 
 from bot.agent.code.sandbox import missing_libraries
 from bot.bus.access.access_list import AccessList
-from bot.cli.check_result import CheckLevel, CheckResult
+from bot.cli.check_result import AREAS, LEVELS, CheckLevel, CheckResult
 from bot.cli.doctor_channels import check_channels
 from bot.cli.doctor_database import check_database
 from bot.cli.doctor_mcp import check_mcp
@@ -33,6 +33,7 @@ from bot.cli.doctor_plugins import check_installed_plugins
 from bot.cli.doctor_tapes import check_tape_store
 from bot.cli.doctor_web_tools import check_web_tools
 from bot.core.errors import SettingsError, TapebotError
+from bot.core.i18n import _, ngettext
 from bot.core.plugins import Plugins
 from bot.core.telemetry.redaction import Redactor
 from bot.runtime.models import RESERVED_MODELS
@@ -80,8 +81,11 @@ async def run_checks(
     findings = [CheckResult("python", "ok", platform.python_version()), _terminal()]
     if isinstance(settings, SettingsError):
         lines = str(settings).splitlines()
-        return [*(CheckResult("settings", "bad", line, "Correct it.") for line in lines), *findings]
-    findings.insert(0, CheckResult("settings", "ok", "all known and valid"))
+        return [
+            *(CheckResult("settings", "bad", line, _("Correct it.")) for line in lines),
+            *findings,
+        ]
+    findings.insert(0, CheckResult("settings", "ok", _("all known and valid")))
     findings += await anyio.to_thread.run_sync(lambda: list(_on_disk(settings)))
     shared: AccessList | TapebotError | None = None
     if settings.database_url is not None:
@@ -94,7 +98,9 @@ async def run_checks(
         findings.append(await _answer(probe, settings.model_timeout))
     findings += await anyio.to_thread.run_sync(lambda: list(check_installed_plugins(settings)))
     findings.append(_code(settings))
-    findings.append(CheckResult("time", "ok", f"times are shown in {settings.timezone}"))
+    findings.append(
+        CheckResult("time", "ok", _("times are shown in {timezone}", timezone=settings.timezone))
+    )
     asks = probe is not None
     findings += await anyio.to_thread.run_sync(
         lambda: list(check_channels(settings, ask=asks, access_list=shared))
@@ -109,12 +115,19 @@ def report(findings: list[CheckResult]) -> str:
     """Format the results as text for a terminal, with a summary on the last line."""
     lines = []
     for each in findings:
-        lines.append(f"{each.level:<5}{each.area:<11}{each.text}")
+        level, area = _(LEVELS[each.level]), _(AREAS.get(each.area, each.area))
+        lines.append(f"{level:<5}{area:<11}{each.text}")
         if each.remedy:
             lines.append(f"{'':<16}-> {each.remedy}")
     bad = sum(each.level == "bad" for each in findings)
     warnings = sum(each.level == "warn" for each in findings)
-    lines.append(f"{bad or 'Nothing'} bad, {warnings or 'no'} warning{'s' * (warnings != 1)}.")
+    counted = ngettext("{n} warning", "{n} warnings", warnings) if warnings else _("no warnings")
+    if bad:
+        lines.append(
+            ngettext("{n} bad, {warnings}.", "{n} bad, {warnings}.", bad, warnings=counted)
+        )
+    else:
+        lines.append(_("Nothing bad, {warnings}.", warnings=counted))
     return "\n".join(lines)
 
 
@@ -126,24 +139,33 @@ def exit_code(findings: list[CheckResult]) -> int:
 def _terminal() -> CheckResult:
     encoding = (getattr(sys.stdout, "encoding", None) or "none").lower()
     if encoding.replace("-", "") != "utf8":
-        remedy = "Set PYTHONUTF8=1, or a locale such as C.UTF-8."
-        return CheckResult("terminal", "warn", f"its encoding is {encoding}", remedy)
+        remedy = _("Set PYTHONUTF8=1, or a locale such as C.UTF-8.")
+        return CheckResult(
+            "terminal", "warn", _("its encoding is {encoding}", encoding=encoding), remedy
+        )
     attached = sys.stdin is not None and sys.stdin.isatty()
-    return CheckResult("terminal", "ok", "yes" if attached else "none; input is read from a pipe")
+    return CheckResult(
+        "terminal", "ok", _("yes") if attached else _("none; input is read from a pipe")
+    )
 
 
 def _on_disk(settings: Settings) -> Iterator[CheckResult]:
     home = settings.home
     yield from _private(Path(".env"), ".env", 0o600)
     if settings.config is not None:
-        yield from _private(settings.config, "the TOML file", 0o600)
+        yield from _private(settings.config, _("the TOML file"), 0o600)
     try:
         is_folder = stat.S_ISDIR(home.stat().st_mode)
     except FileNotFoundError:
         yield _can_be_made(home)
     except OSError as exc:
-        remedy = "Set TAPEBOT_HOME to a folder that you own."
-        yield CheckResult("home", "bad", f"{home} cannot be reached: {exc.strerror}", remedy)
+        remedy = _("Set TAPEBOT_HOME to a folder that you own.")
+        yield CheckResult(
+            "home",
+            "bad",
+            _("{home} cannot be reached: {strerror}", home=home, strerror=exc.strerror),
+            remedy,
+        )
     else:
         if is_folder:
             yield _writable(home)
@@ -151,7 +173,9 @@ def _on_disk(settings: Settings) -> Iterator[CheckResult]:
             if settings.tape_store == "file" and settings.database_url is None:
                 yield _lock(home / "tapes")
         else:
-            yield CheckResult("home", "bad", f"{home} is a file", "Set TAPEBOT_HOME to a folder.")
+            yield CheckResult(
+                "home", "bad", _("{home} is a file", home=home), _("Set TAPEBOT_HOME to a folder.")
+            )
     yield _space(_nearest(home))
     yield from _workspace(settings)
 
@@ -164,9 +188,11 @@ def _nearest(path: Path) -> Path:
 def _can_be_made(home: Path) -> CheckResult:
     parent = _nearest(home)
     if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
-        return CheckResult("home", "ok", f"{home} will be created at the first start")
-    remedy = "Set TAPEBOT_HOME to a folder that you own."
-    return CheckResult("home", "bad", f"{home} cannot be created in {parent}", remedy)
+        return CheckResult("home", "ok", _("{home} will be created at the first start", home=home))
+    remedy = _("Set TAPEBOT_HOME to a folder that you own.")
+    return CheckResult(
+        "home", "bad", _("{home} cannot be created in {parent}", home=home, parent=parent), remedy
+    )
 
 
 def _writable(home: Path) -> CheckResult:
@@ -176,18 +202,23 @@ def _writable(home: Path) -> CheckResult:
             file.flush()
             os.fsync(file.fileno())
     except OSError as exc:
-        remedy = "Make the folder writable for this user, or free disk space."
-        return CheckResult("home", "bad", f"{home}: writing to disk fails: {exc.strerror}", remedy)
-    return CheckResult("home", "ok", f"{home} is writable, and writes reach the disk")
+        remedy = _("Make the folder writable for this user, or free disk space.")
+        return CheckResult(
+            "home",
+            "bad",
+            _("{home}: writing to disk fails: {strerror}", home=home, strerror=exc.strerror),
+            remedy,
+        )
+    return CheckResult("home", "ok", _("{home} is writable, and writes reach the disk", home=home))
 
 
 def _modes(home: Path) -> Iterator[CheckResult]:
-    yield from _private(home, "the home folder", 0o700)
+    yield from _private(home, _("the home folder"), 0o700)
     inside = islice(home.rglob("*"), _FILES_LOOKED_AT)
     open_files = [path for path in inside if not path.is_symlink() and _is_open(path)]
     # If others cannot enter the home folder, the modes inside it do not matter.
     if open_files and _is_open(home):
-        text = f"other users can open its files, e.g. {open_files[0]}"
+        text = _("other users can open its files, e.g. {path}", path=open_files[0])
         yield CheckResult("home", "warn", text, f"chmod -R go-rwx '{home}'")
 
 
@@ -201,14 +232,14 @@ def _is_open(path: Path) -> bool:
 def _private(path: Path, what: str, mode: int) -> Iterator[CheckResult]:
     if path.exists() and _is_open(path):
         found = stat.S_IMODE(path.stat().st_mode)
-        text = f"other users can open {what} (mode {found:04o})"
+        text = _("other users can open {what} (mode {mode})", what=what, mode=f"{found:04o}")
         yield CheckResult("home", "warn", text, f"chmod {mode:o} '{path}'")
 
 
 def _space(folder: Path) -> CheckResult:
     free = shutil.disk_usage(folder).free
-    text = f"{free / 1e9:.1f} GB free"
-    remedy = f"Free disk space in {folder}."
+    text = _("{size} GB free", size=f"{free / 1e9:.1f}")
+    remedy = _("Free disk space in {folder}.", folder=folder)
     if free < _NO_SPACE:
         return CheckResult("disk", "bad", text, remedy)
     return (
@@ -224,13 +255,20 @@ def _lock(tapes: Path) -> CheckResult:
         with (tapes / ".lock").open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return CheckResult("tapes", "ok", f"in use by a running tapebot ({_owner(tapes)})")
+        return CheckResult(
+            "tapes", "ok", _("in use by a running tapebot ({owner})", owner=_owner(tapes))
+        )
     except FileNotFoundError:
-        return CheckResult("tapes", "ok", "none yet")
+        return CheckResult("tapes", "ok", _("none yet"))
     except OSError as exc:
-        remedy = f"Make the user that runs tapebot the owner of {tapes}"
-        return CheckResult("tapes", "bad", f"the lock cannot be checked: {exc.strerror}", remedy)
-    return CheckResult("tapes", "ok", "not in use")
+        remedy = _("Make the user that runs tapebot the owner of {tapes}", tapes=tapes)
+        return CheckResult(
+            "tapes",
+            "bad",
+            _("the lock cannot be checked: {strerror}", strerror=exc.strerror),
+            remedy,
+        )
+    return CheckResult("tapes", "ok", _("not in use"))
 
 
 def _owner(tapes: Path) -> str:
@@ -238,14 +276,14 @@ def _owner(tapes: Path) -> str:
         pid = (tapes / ".owner").read_text(encoding="ascii", errors="replace").strip()
     except OSError:
         pid = ""
-    return f"process {pid}" if pid.isdigit() else "unknown process"
+    return _("process {pid}", pid=pid) if pid.isdigit() else _("unknown process")
 
 
 def _workspace(settings: Settings) -> Iterator[CheckResult]:
     folder = settings.workspace_folder
     if settings.workspace is not None and not os.access(folder, os.R_OK | os.X_OK):
-        remedy = "Create the folder, or correct TAPEBOT_WORKSPACE."
-        yield CheckResult("workspace", "bad", f"{folder} cannot be opened", remedy)
+        remedy = _("Create the folder, or correct TAPEBOT_WORKSPACE.")
+        yield CheckResult("workspace", "bad", _("{folder} cannot be opened", folder=folder), remedy)
         return
     sizes = []
     for name in _BOOTSTRAP:
@@ -255,14 +293,19 @@ def _workspace(settings: Settings) -> Iterator[CheckResult]:
             continue
         except (OSError, UnicodeDecodeError) as exc:
             yield CheckResult(
-                "workspace", "bad", f"{name} cannot be read: {exc}", "Save it as UTF-8."
+                "workspace",
+                "bad",
+                _("{name} cannot be read: {exc}", name=name, exc=exc),
+                _("Save it as UTF-8."),
             )
             continue
-        sizes.append(f"{name} {size} bytes")
+        sizes.append(ngettext("{name} {n} byte", "{name} {n} bytes", size, name=name))
         if size > _LARGE_BOOTSTRAP:
-            text = f"{name} has {size} bytes, and every prompt repeats them"
-            yield CheckResult("workspace", "warn", text, "Shorten it.")
-    yield CheckResult("workspace", "ok", ", ".join(sizes) or f"no bootstrap files in {folder}")
+            text = _("{name} has {size} bytes, and every prompt repeats them", name=name, size=size)
+            yield CheckResult("workspace", "warn", text, _("Shorten it."))
+    yield CheckResult(
+        "workspace", "ok", ", ".join(sizes) or _("no bootstrap files in {folder}", folder=folder)
+    )
 
 
 def _models(settings: Settings) -> Iterator[CheckResult]:
@@ -272,16 +315,18 @@ def _models(settings: Settings) -> Iterator[CheckResult]:
         yield _preset(name, preset, settings)
     for name in settings.fallback_models:
         if name not in settings.models:
-            yield _model(name, settings, "fallback ")
+            yield _model(name, settings, _("fallback "))
     judge = settings.judge_model
     if judge is not None and judge not in ("none", "offline", *settings.models):
-        yield _model(judge, settings, "judge ")
+        yield _model(judge, settings, _("judge "))
 
 
 def _preset(name: str, preset: PresetSettings, settings: Settings) -> CheckResult:
-    role = f"preset {name}, "
+    role = _("preset {name}, ", name=name)
     if preset.api_key is not None and not runs_in_process(preset.model):
-        return CheckResult("model", "ok", f"{role}{preset.model}: its key is in tapebot.toml")
+        return CheckResult(
+            "model", "ok", _("{model}: its key is in tapebot.toml", model=role + preset.model)
+        )
     found = _model(preset.model, settings, role)
     # A server at another address may need no key.
     return replace(found, level="warn") if preset.api_base and found.level == "bad" else found
@@ -297,38 +342,46 @@ def _model(name: str, settings: Settings, role: str = "") -> CheckResult:
 def _usable(name: str, settings: Settings) -> CheckResult:
     if name == "offline":
         return CheckResult(
-            "model", "ok", "the offline responder; TAPEBOT_MODEL sets a language model"
+            "model", "ok", _("the offline responder; TAPEBOT_MODEL sets a language model")
         )
     if name.startswith("gguf:"):
         return _gguf(Path(name.removeprefix("gguf:")))
-    kind, colon, _ = name.partition(":")
+    kind, colon, _rest = name.partition(":")
     plugin = Plugins(settings.plugins).find("models", kind) if colon else None
     if plugin is not None:
-        return CheckResult("model", "ok", f"a plug-in's, of {plugin.package}")
+        return CheckResult("model", "ok", _("a plug-in's, of {package}", package=plugin.package))
     if colon and kind.isidentifier() and kind not in RESERVED_MODELS:
-        remedy = "Install its package, correct TAPEBOT_PLUGINS, or write provider/model."
-        return CheckResult("model", "bad", f"no plug-in here offers {kind}", remedy)
+        remedy = _("Install its package, correct TAPEBOT_PLUGINS, or write provider/model.")
+        return CheckResult("model", "bad", _("no plug-in here offers {kind}", kind=kind), remedy)
     if importlib.util.find_spec("litellm") is None:
-        return CheckResult("model", "bad", "litellm is missing", "pip install 'tapebot[models]'")
+        return CheckResult("model", "bad", _("litellm is missing"), "pip install 'tapebot[models]'")
     return _key(_provider(name), settings)
 
 
 def _gguf(path: Path) -> CheckResult:
     if importlib.util.find_spec("xllamacpp") is None:
-        return CheckResult("model", "bad", "xllamacpp is missing", "pip install 'tapebot[local]'")
+        return CheckResult(
+            "model", "bad", _("xllamacpp is missing"), "pip install 'tapebot[local]'"
+        )
     try:
         with path.open("rb") as file:
             magic = file.read(4)
     except OSError as exc:
-        remedy = "Correct the path in TAPEBOT_MODEL."
-        return CheckResult("model", "bad", f"cannot be read: {exc.strerror}", remedy)
+        remedy = _("Correct the path in TAPEBOT_MODEL.")
+        return CheckResult(
+            "model", "bad", _("cannot be read: {strerror}", strerror=exc.strerror), remedy
+        )
     if magic != b"GGUF":
-        return CheckResult("model", "bad", "is not a GGUF file", "Get the model in GGUF format.")
-    return CheckResult("model", "ok", f"{path.stat().st_size / 1e6:.0f} MB, run in this process")
+        return CheckResult(
+            "model", "bad", _("is not a GGUF file"), _("Get the model in GGUF format.")
+        )
+    return CheckResult(
+        "model", "ok", _("{size} MB, run in this process", size=f"{path.stat().st_size / 1e6:.0f}")
+    )
 
 
 def _provider(name: str) -> str:
-    provider, slash, _ = name.partition("/")
+    provider, slash, _rest = name.partition("/")
     if slash:
         return provider
     return next((known for start, known in _BARE_NAMES.items() if name.startswith(start)), "")
@@ -337,29 +390,31 @@ def _provider(name: str) -> str:
 def _key(provider: str, settings: Settings) -> CheckResult:
     names = _KEYS.get(provider, ())
     if provider in _NO_KEY:
-        return CheckResult("model", "ok", f"{provider} needs no key")
+        return CheckResult("model", "ok", _("{provider} needs no key", provider=provider))
     main = _provider(settings.model or "")
     if settings.model_api_key is not None and provider == main:
-        return CheckResult("model", "ok", "its key is in TAPEBOT_MODEL_API_KEY")
+        return CheckResult("model", "ok", _("its key is in TAPEBOT_MODEL_API_KEY"))
     if held := next((name for name in names if os.environ.get(name)), None):
-        return CheckResult("model", "ok", f"its key is in {held}")
+        return CheckResult("model", "ok", _("its key is in {held}", held=held))
     if not names:
-        return CheckResult("model", "ok", "it is unknown whether it needs a key")
-    remedy = f"Set {names[0]}, or TAPEBOT_MODEL_API_KEY for the main model."
+        return CheckResult("model", "ok", _("it is unknown whether it needs a key"))
+    remedy = _("Set {name}, or TAPEBOT_MODEL_API_KEY for the main model.", name=names[0])
     own_address = settings.model_api_base is not None and provider == main
-    return CheckResult("model", "warn" if own_address else "bad", "it has no key", remedy)
+    return CheckResult("model", "warn" if own_address else "bad", _("it has no key"), remedy)
 
 
 def _code(settings: Settings) -> CheckResult:
     missing = missing_libraries()
     if settings.code == "off":
-        return CheckResult("code", "ok", "the model runs no code: TAPEBOT_CODE=off")
+        return CheckResult("code", "ok", _("the model runs no code: TAPEBOT_CODE=off"))
     if not missing:
-        return CheckResult("code", "ok", "the model may run Python in a sandbox")
+        return CheckResult("code", "ok", _("the model may run Python in a sandbox"))
     remedy = "pip install 'tapebot[code]'"
     if settings.code == "on":
-        return CheckResult("code", "bad", f"{', '.join(missing)} is missing", remedy)
-    return CheckResult("code", "ok", "the model runs no code: there is no sandbox")
+        return CheckResult(
+            "code", "bad", _("{missing} is missing", missing=", ".join(missing)), remedy
+        )
+    return CheckResult("code", "ok", _("the model runs no code: there is no sandbox"))
 
 
 async def _answer(probe: Probe, seconds: float) -> CheckResult:
@@ -368,13 +423,19 @@ async def _answer(probe: Probe, seconds: float) -> CheckResult:
             text = await probe()
     except TimeoutError:
         return CheckResult(
-            "model", "bad", f"no answer within {seconds:g} seconds", "Try again later."
+            "model",
+            "bad",
+            _("no answer within {seconds} seconds", seconds=f"{seconds:g}"),
+            _("Try again later."),
         )
     except TapebotError as exc:
         return CheckResult(
-            "model", "bad", f"the call failed: {exc}", "Check its name, key and address."
+            "model",
+            "bad",
+            _("the call failed: {exc}", exc=exc),
+            _("Check its name, key and address."),
         )
-    return CheckResult("model", "ok", f"it answers: {text.strip()[:60]!r}")
+    return CheckResult("model", "ok", _("it answers: {text!r}", text=text.strip()[:60]))
 
 
 def run_doctor(*, probe: bool) -> int:

@@ -13,6 +13,7 @@ from bot.bus.access.access_list import AccessList, ConfiguredAccess, has_owner
 from bot.bus.access.file_store import FILE, read_access_list
 from bot.cli.check_result import CheckResult
 from bot.core.errors import SettingsError, TapebotError
+from bot.core.i18n import _, ngettext
 from bot.runtime.settings import PREFIX, Settings
 from channels.base import TokenCheck
 from channels.registry import PLATFORMS, Platform
@@ -37,12 +38,16 @@ def check_channels(
             channel_spec.name: channel_spec for channel_spec in platform.channels(settings)
         }.items():
             configured = True
-            title = platform.title if name == platform.name else f"{platform.title}, as {name}"
+            title = (
+                platform.title
+                if name == platform.name
+                else _("{title}, as {name}", title=platform.title, name=name)
+            )
             yield _channel(title, platform, spec.token_check, ask=ask)
     if not configured:
-        names = " or ".join(PREFIX + other.setting.upper() for other in PLATFORMS.values())
-        remedy = f"Set {names} to add a channel."
-        yield CheckResult("channels", "ok", "the console", remedy)
+        names = _(" or ").join(PREFIX + other.setting.upper() for other in PLATFORMS.values())
+        remedy = _("Set {names} to add a channel.", names=names)
+        yield CheckResult("channels", "ok", _("the console"), remedy)
         return
     yield _access(settings, access_list)
 
@@ -50,12 +55,19 @@ def check_channels(
 def _channel(name: str, platform: Platform, check: TokenCheck | None, *, ask: bool) -> CheckResult:
     library = platform.library
     if library is not None and importlib.util.find_spec(library) is None:
-        remedy = f"Install it: pip install 'tapebot[{platform.name}]'"
-        return CheckResult("channels", "bad", f"{library} is missing for {name}", remedy)
+        remedy = _("Install it: pip install 'tapebot[{name}]'", name=platform.name)
+        return CheckResult(
+            "channels",
+            "bad",
+            _("{library} is missing for {name}", library=library, name=name),
+            remedy,
+        )
     if check is None:
         return CheckResult("channels", "ok", name)
     if not ask:
-        return CheckResult("channels", "ok", f"{name} (`doctor --probe` checks the token)")
+        return CheckResult(
+            "channels", "ok", _("{name} (`doctor --probe` checks the token)", name=name)
+        )
     # The call's errors are not shown: they may contain the URL, and with it the token.
     request = urllib.request.Request(check.url, headers=check.headers)  # noqa: S310 (a checked setting)
     try:
@@ -63,15 +75,24 @@ def _channel(name: str, platform: Platform, check: TokenCheck | None, *, ask: bo
             told = json.load(answer)
     except urllib.error.HTTPError as error:
         if error.code in (401, 404):
-            remedy = "Set the right token; @BotFather or the developer portal shows it."
-            return CheckResult("channels", "bad", f"{name} does not accept the token", remedy)
-        return CheckResult("channels", "warn", f"{name} answered {error.code}", "Try again later.")
+            remedy = _("Set the right token; @BotFather or the developer portal shows it.")
+            return CheckResult(
+                "channels", "bad", _("{name} does not accept the token", name=name), remedy
+            )
+        return CheckResult(
+            "channels",
+            "warn",
+            _("{name} answered {code}", name=name, code=error.code),
+            _("Try again later."),
+        )
     except (OSError, ValueError, http.client.HTTPException):
-        remedy = "Check the network, and the address if one is set."
-        return CheckResult("channels", "warn", f"{name} cannot be reached", remedy)
+        remedy = _("Check the network, and the address if one is set.")
+        return CheckResult("channels", "warn", _("{name} cannot be reached", name=name), remedy)
     person = told.get("result", told) if isinstance(told, dict) else {}
     who = person.get("username") if isinstance(person, dict) else None
-    return CheckResult("channels", "ok", f"{name}: connected as @{who or '?'}")
+    return CheckResult(
+        "channels", "ok", _("{name}: connected as @{who}", name=name, who=who or "?")
+    )
 
 
 def _access(settings: Settings, access_list: AccessList | TapebotError | None) -> CheckResult:
@@ -83,9 +104,11 @@ def _access(settings: Settings, access_list: AccessList | TapebotError | None) -
         return CheckResult("access", "bad", str(access_list))
     named = ConfiguredAccess(frozenset(settings.owners), frozenset(settings.allow))
     if not has_owner(access_list, named):
-        remedy = "Start the bot and send it the claim code that it prints, or set TAPEBOT_OWNERS."
+        remedy = _(
+            "Start the bot and send it the claim code that it prints, or set TAPEBOT_OWNERS."
+        )
         return CheckResult(
-            "access", "warn", "the bot has no owner yet, so it answers nobody", remedy
+            "access", "warn", _("the bot has no owner yet, so it answers nobody"), remedy
         )
     owners = named.owners | {
         allowed_person.person
@@ -94,7 +117,10 @@ def _access(settings: Settings, access_list: AccessList | TapebotError | None) -
     }
     others = named.allow | {allowed_person.person for allowed_person in access_list.people}
     others |= {allowed_chat.chat for allowed_chat in access_list.chats}
-    counted = f"{len(owners)} owner{'s' * (len(owners) != 1)}"
-    return CheckResult(
-        "access", "ok", f"{counted}; people and chats in total: {len(owners | others)}"
+    text = ngettext(
+        "{n} owner; people and chats in total: {total}",
+        "{n} owners; people and chats in total: {total}",
+        len(owners),
+        total=len(owners | others),
     )
+    return CheckResult("access", "ok", text)

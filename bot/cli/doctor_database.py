@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from bot.bus.access.access_list import AccessList
 from bot.cli.check_result import CheckResult
 from bot.core.errors import TapebotError
+from bot.core.i18n import _, ngettext
 from bot.runtime.app.database_services import open_database
 from bot.runtime.settings import Settings
 
@@ -65,12 +66,12 @@ async def check_database(settings: Settings) -> tuple[list[CheckResult], AccessL
         async with open_database(settings, retry_seconds=_PATIENCE) as database:
             check_results, whole = await _look(database)
             if not whole:
-                return check_results, TapebotError("unknown: see the database")
+                return check_results, TapebotError(_("unknown: see the database"))
             from bot.bus.access.postgres_store import PostgresAccessStore
 
             return check_results, await _roster(PostgresAccessStore(database).peek())
     except TapebotError as error:
-        remedy = "Check that it runs, and correct TAPEBOT_DATABASE_URL."
+        remedy = _("Check that it runs, and correct TAPEBOT_DATABASE_URL.")
         return [CheckResult("database", "bad", str(error), remedy)], error
 
 
@@ -89,17 +90,26 @@ async def _look(database: Database) -> tuple[list[CheckResult], bool]:
     server = await _asked(database, empty=bool(waiting))
     check_results = list(_server(database.display_address, server))
     if waiting:
-        text = f"{len(waiting)} migrations of its tables are pending (next: {waiting[0]})"
+        text = ngettext(
+            "{n} migration of its tables is pending (next: {name})",
+            "{n} migrations of its tables are pending (next: {name})",
+            len(waiting),
+            name=waiting[0],
+        )
         check_results.append(CheckResult("database", "bad", text, "tapebot db migrate"))
         return check_results, False
     if not (await database.fetch(_QUEUE))[0][0]:
-        remedy = "Restore the schema pgmq from a copy of the database."
+        remedy = _("Restore the schema pgmq from a copy of the database.")
         check_results.append(
-            CheckResult("database", "bad", "its queues (pgmq) are missing", remedy)
+            CheckResult("database", "bad", _("its queues (pgmq) are missing"), remedy)
         )
         return check_results, True
-    held = f"{server.leases} lease{'s' * (server.leases != 1)} held by running processes"
-    check_results.append(CheckResult("database", "ok", f"its tables have this version; {held}"))
+    text = ngettext(
+        "its tables have this version; {n} lease held by running processes",
+        "its tables have this version; {n} leases held by running processes",
+        server.leases,
+    )
+    check_results.append(CheckResult("database", "ok", text))
     return check_results, True
 
 
@@ -118,14 +128,22 @@ async def _asked(database: Database, *, empty: bool) -> _Server:
 
 def _server(place: str, server: _Server) -> Iterator[CheckResult]:
     if server.number < _OLDEST:
-        text = f"{place}: PostgreSQL {server.version} is too old"
-        yield CheckResult("database", "bad", text, "Use PostgreSQL 15 or newer.")
+        text = _("{place}: PostgreSQL {version} is too old", place=place, version=server.version)
+        yield CheckResult("database", "bad", text, _("Use PostgreSQL 15 or newer."))
     else:
-        yield CheckResult("database", "ok", f"{place}: PostgreSQL {server.version} answers")
+        yield CheckResult(
+            "database",
+            "ok",
+            _("{place}: PostgreSQL {version} answers", place=place, version=server.version),
+        )
     if abs(server.ahead) >= _SKEW:
-        side = "ahead of" if server.ahead > 0 else "behind"
-        text = f"its clock is {abs(server.ahead):.0f} seconds {side} this machine's"
-        yield CheckResult("database", "warn", text, "Synchronise both clocks (NTP).")
+        seconds = f"{abs(server.ahead):.0f}"
+        text = (
+            _("its clock is {seconds} seconds ahead of this machine's", seconds=seconds)
+            if server.ahead > 0
+            else _("its clock is {seconds} seconds behind this machine's", seconds=seconds)
+        )
+        yield CheckResult("database", "warn", text, _("Synchronise both clocks (NTP)."))
     if server.unsafe:
-        text = f"it may lose confirmed writes ({', '.join(server.unsafe)})"
-        yield CheckResult("database", "warn", text, "Set them to PostgreSQL's defaults.")
+        text = _("it may lose confirmed writes ({unsafe})", unsafe=", ".join(server.unsafe))
+        yield CheckResult("database", "warn", text, _("Set them to PostgreSQL's defaults."))

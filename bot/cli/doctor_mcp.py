@@ -15,6 +15,7 @@ import anyio.to_thread
 
 from bot.cli.check_result import CheckResult
 from bot.core.errors import TapebotError
+from bot.core.i18n import _, ngettext
 from bot.core.telemetry.redaction import Redactor
 from bot.mcp_client import McpServer
 from bot.mcp_client.client import DEFAULT_SITE
@@ -37,15 +38,15 @@ async def check_mcp(settings: Settings, *, ask: bool) -> list[CheckResult]:
     if not settings.mcp:
         return []
     if importlib.util.find_spec("mcp") is None:
-        remedy = "Install it: pip install 'tapebot[mcp]'"
-        return [CheckResult(_AREA, "bad", "mcp is missing", remedy)]
+        remedy = _("Install it: pip install 'tapebot[mcp]'")
+        return [CheckResult(_AREA, "bad", _("mcp is missing"), remedy)]
     if not ask:
         return [_described(name, server) for name, server in sorted(settings.mcp.items())]
     try:
         async with _login_store(settings) as store:
             return await _connected(settings, store)
     except TapebotError as error:
-        return [CheckResult(_AREA, "bad", f"logins cannot be read: {error}")]
+        return [CheckResult(_AREA, "bad", _("logins cannot be read: {error}", error=error))]
 
 
 @asynccontextmanager
@@ -92,16 +93,34 @@ async def _connects(
     except Exception as error:  # noqa: BLE001 (a server's failure is its own)
         # Whatever a server makes the library raise must not end the other checks.
         told = redact(why[0] if why else session.explained(error))
-        remedy = f"Send `/mcp login {name}` in a private chat." if "needs a login" in told else ""
-        return CheckResult(_AREA, "warn", f"{name} is not there: {told}", remedy)
-    return CheckResult(_AREA, "ok", f"{name}: connected, {count} tool{'s' * (count != 1)}")
+        remedy = (
+            _("Send `/mcp login {name}` in a private chat.", name=name)
+            if "needs a login" in told
+            else ""
+        )
+        return CheckResult(
+            _AREA, "warn", _("{name} is not there: {told}", name=name, told=told), remedy
+        )
+    text = ngettext("{name}: connected, {n} tool", "{name}: connected, {n} tools", count, name=name)
+    return CheckResult(_AREA, "ok", text)
 
 
 def _described(name: str, server: McpServer) -> CheckResult:
     if server.command is None:
         host = urlsplit(server.url or "").netloc
-        return CheckResult(_AREA, "ok", f"{name} at {host} (`doctor --probe` connects)")
+        return CheckResult(
+            _AREA, "ok", _("{name} at {host} (`doctor --probe` connects)", name=name, host=host)
+        )
     if shutil.which(server.command) is None:
-        remedy = f"Install it, or correct the command in [mcp.{name}]."
-        return CheckResult(_AREA, "warn", f"{name}: there is no program {server.command}", remedy)
-    return CheckResult(_AREA, "ok", f"{name} runs {server.command} (`doctor --probe` connects)")
+        remedy = _("Install it, or correct the command in [mcp.{name}].", name=name)
+        return CheckResult(
+            _AREA,
+            "warn",
+            _("{name}: there is no program {command}", name=name, command=server.command),
+            remedy,
+        )
+    return CheckResult(
+        _AREA,
+        "ok",
+        _("{name} runs {command} (`doctor --probe` connects)", name=name, command=server.command),
+    )

@@ -8,6 +8,7 @@ import anyio
 
 from bot.cli.check_result import CheckResult
 from bot.core.errors import TapebotError
+from bot.core.i18n import _, ngettext
 from bot.runtime.settings import Settings
 
 _PATIENCE = 15.0
@@ -26,29 +27,50 @@ async def check_tape_store(settings: Settings, *, ask: bool) -> CheckResult:
     name = settings.tape_store
     remote = name.startswith(("http://", "https://"))
     if name == "memory":
-        remedy = "Set TAPEBOT_TAPE_STORE=file to keep them."
-        return CheckResult("tapes", "warn", "in memory: they are lost when tapebot ends", remedy)
-    where = f"on the tape server {name}" if remote else f"in the installed store {name}"
+        remedy = _("Set TAPEBOT_TAPE_STORE=file to keep them.")
+        return CheckResult("tapes", "warn", _("in memory: they are lost when tapebot ends"), remedy)
+    where = (
+        _("on the tape server {name}", name=name)
+        if remote
+        else _("in the installed store {name}", name=name)
+    )
     if not ask and not remote and name in {point.name for point in entry_points(group=GROUP)}:
-        return CheckResult("tapes", "ok", f"{where} (`doctor --probe` checks whether it answers)")
+        return CheckResult(
+            "tapes", "ok", _("{where} (`doctor --probe` checks whether it answers)", where=where)
+        )
     try:
         store = build_tape_store(settings, read_only=True)
     except TapebotError as error:
-        return CheckResult("tapes", "bad", str(error), "Correct it.")
+        return CheckResult("tapes", "bad", str(error), _("Correct it."))
     try:
         if not ask:
             return CheckResult(
-                "tapes", "ok", f"{where} (`doctor --probe` checks whether it answers)"
+                "tapes",
+                "ok",
+                _("{where} (`doctor --probe` checks whether it answers)", where=where),
             )
         with anyio.fail_after(_PATIENCE):
             seen = len(await store.list_tapes())
     except TimeoutError:
-        text = f"{where}: no answer within {_PATIENCE:g} seconds"
-        return CheckResult("tapes", "bad", text, "Check that it runs and can be reached from here.")
+        text = _(
+            "{where}: no answer within {seconds} seconds", where=where, seconds=f"{_PATIENCE:g}"
+        )
+        return CheckResult(
+            "tapes", "bad", text, _("Check that it runs and can be reached from here.")
+        )
     except TapebotError as error:
         return CheckResult(
-            "tapes", "bad", f"{where}: {error}", "Fix it; tapes are only kept there."
+            "tapes", "bad", f"{where}: {error}", _("Fix it; tapes are only kept there.")
         )
     finally:
         await store.close()
-    return CheckResult("tapes", "ok", f"{where}: it answers, and lists {seen} tapes")
+    return CheckResult(
+        "tapes",
+        "ok",
+        ngettext(
+            "{where}: it answers, and lists {n} tape",
+            "{where}: it answers, and lists {n} tapes",
+            seen,
+            where=where,
+        ),
+    )

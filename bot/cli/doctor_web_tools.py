@@ -5,11 +5,12 @@ from __future__ import annotations
 from bot.agent.web.search_engines import SearchEngine
 from bot.cli.check_result import CheckResult
 from bot.core.errors import FetchFailed, SettingsError
+from bot.core.i18n import N_, _
 from bot.runtime.app.web_tools import reads_pages, search_engine
 from bot.runtime.settings import Settings
 
 _QUERY = "weather"
-_REMEDY = "Correct it, or switch it off: TAPEBOT_WEB_SEARCH=off, TAPEBOT_WEB_FETCH=off."
+_REMEDY = N_("Correct it, or switch it off: TAPEBOT_WEB_SEARCH=off, TAPEBOT_WEB_FETCH=off.")
 
 
 async def check_web_tools(settings: Settings, *, ask: bool) -> list[CheckResult]:
@@ -22,15 +23,18 @@ async def check_web_tools(settings: Settings, *, ask: bool) -> list[CheckResult]
     try:
         engine, reads = search_engine(settings), reads_pages(settings)
     except SettingsError as error:
-        return [CheckResult("web tools", "bad", str(error), _REMEDY)]
+        return [CheckResult("web tools", "bad", str(error), _(_REMEDY))]
     pages = CheckResult(
-        "web tools", "ok", "models may read pages" if reads else "models read no pages"
+        "web tools", "ok", _("models may read pages") if reads else _("models read no pages")
     )
     if engine is None:
-        return [CheckResult("web tools", "ok", "models do not search the web"), pages]
+        return [CheckResult("web tools", "ok", _("models do not search the web")), pages]
     name = settings.web_search or "ddgs"
     if not ask:
-        return [CheckResult("web tools", "ok", f"{name} (`doctor --probe` searches once)"), pages]
+        return [
+            CheckResult("web tools", "ok", _("{name} (`doctor --probe` searches once)", name=name)),
+            pages,
+        ]
     return [await _search(name, engine), pages]
 
 
@@ -38,7 +42,11 @@ async def _search(name: str, engine: SearchEngine) -> CheckResult:
     try:
         hits = await engine.search(_QUERY, 1)
     except FetchFailed as error:
-        return CheckResult("web tools", "warn", f"{name}: the search failed: {error}")
+        return CheckResult(
+            "web tools", "warn", _("{name}: the search failed: {error}", name=name, error=error)
+        )
     if not hits:
-        return CheckResult("web tools", "warn", f"{name}: it answers, and finds nothing")
-    return CheckResult("web tools", "ok", f"{name}: it answers")
+        return CheckResult(
+            "web tools", "warn", _("{name}: it answers, and finds nothing", name=name)
+        )
+    return CheckResult("web tools", "ok", _("{name}: it answers", name=name))

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 
+from bot.core.i18n import _
 from bot.evals.answer_eval import GradedAnswer, LabelledQuestion, answer_all, count_verdicts
 from bot.evals.claim_eval import JudgedClaim, LabelledClaim, claim_statistics, judge_all
 from bot.evals.dataset import Dataset, read_dataset
@@ -57,7 +58,7 @@ def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = N
         print(f"{left_out} questions without evidence are skipped")
     print(_tables(answers))
     if fused:
-        print(f"\nby words and by meaning ({embeddings})")
+        print(_("\nby words and by meaning ({embeddings})", embeddings=embeddings))
         print(_tables(fused))
     return 0
 

@@ -13,6 +13,7 @@ import sys
 import urllib.request
 
 from bot.core.files import private_directory, replace_file
+from bot.core.i18n import _
 from bot.runtime.settings import Settings, load_settings
 
 OLLAMA = "http://127.0.0.1:11434"
@@ -43,18 +44,24 @@ def offer_model(settings: Settings) -> Settings:
         return settings
     why, name = found
     private_directory(settings.home)
-    print(f"{why}. {name} would then answer, and your messages would be sent there.")
+    print(
+        _(
+            "{why}. {name} would then answer, and your messages would be sent there.",
+            why=why,
+            name=name,
+        )
+    )
     chosen = _ask(name)
     if chosen is None:
         replace_file(path, b"")
-        print("The offline responder answers. Set TAPEBOT_MODEL to change that.")
+        print(_("The offline responder answers. Set TAPEBOT_MODEL to change that."))
         return settings
     checked = load_settings(model=chosen)
     line = f"model = {json.dumps(chosen)}\n"
     config = settings.config or settings.home / "tapebot.toml"
     before = config.read_bytes() if config.exists() else b""
     replace_file(config, line.encode() + before)
-    print(f"Saved in {config}.")
+    print(_("Saved in {config}.", config=config))
     return checked
 
 
@@ -62,7 +69,7 @@ def _ask(name: str) -> str | None:
     """Return the model that the person chose; None for none."""
     while True:
         try:
-            reply = input("Use it? [y/N, or another model as provider/model] ").strip()
+            reply = input(_("Use it? [y/N, or another model as provider/model] ")).strip()
         except EOFError:
             return None
         if reply.lower() in ("", "n", "no"):
@@ -71,18 +78,22 @@ def _ask(name: str) -> str | None:
             return name
         if "/" in reply and " " not in reply:
             return reply
-        print(f"{reply!r} is not yes, no or a model such as {name}.")
+        print(_("{reply!r} is not yes, no or a model such as {name}.", reply=reply, name=name))
 
 
 def _found() -> tuple[str, str] | None:
     """Return why a model is available, and the model's name; None if there is none."""
     for variable, name in _PROVIDERS:
         if os.environ.get(variable):
-            return f"{variable} is set", name
+            return _("{variable} is set", variable=variable), name
     try:
         with urllib.request.urlopen(f"{OLLAMA}/api/tags", timeout=0.3) as response:  # noqa: S310  # loopback
             models = json.load(response).get("models", [])
     except (OSError, ValueError, http.client.HTTPException):
         return None
     names = [model.get("name") for model in models if isinstance(model, dict)]
-    return (f"Ollama runs here with {names[0]}", f"ollama_chat/{names[0]}") if names else None
+    return (
+        (_("Ollama runs here with {name}", name=names[0]), f"ollama_chat/{names[0]}")
+        if names
+        else None
+    )

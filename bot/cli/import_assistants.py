@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from contextlib import aclosing
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -13,11 +14,12 @@ from bot.bus import Address
 from bot.cli.tape import printable
 from bot.core.clock import SystemClock
 from bot.core.errors import InvalidInbound, SettingsError, TapeNotFound
+from bot.core.i18n import _, ngettext
 from bot.memory.records.imports import ASSISTANTS
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
 from bot.transfer.assistant_import import AssistantImport, start_import
-from bot.transfer.import_writer import ImportResult, ImportWriter
+from bot.transfer.import_writer import STATUS_WORDS, ImportResult, ImportWriter
 
 _TOLD = 20
 _PROGRESS = 500
@@ -44,23 +46,29 @@ def import_assistant(
     """
     if settings.tape_store == "memory" and settings.database_url is None:
         raise SettingsError(
-            "TAPEBOT_TAPE_STORE: an import into memory is lost when the command ends"
+            _("TAPEBOT_TAPE_STORE: an import into memory is lost when the command ends")
         )
     if not path.exists():
-        raise TapeNotFound(f"{path}: there is no such file or folder")
+        raise TapeNotFound(_("{path}: there is no such file or folder", path=path))
     who = _identity(person or CONSOLE_PERSON)
     started = start_import(bot, path, who, ZoneInfo(settings.timezone))
     refused = anyio.run(_run, settings, started, dry_run)
     _print_problems(started)
     if not started.conversations and not started.reading.memory:
-        raise TapeNotFound(f"{path}: found nothing to import from {ASSISTANTS[bot]}")
+        raise TapeNotFound(
+            _(
+                "{path}: found nothing to import from {assistant}",
+                path=path,
+                assistant=ASSISTANTS[bot],
+            )
+        )
     _print_summary(started, dry_run=dry_run)
     return 1 if refused else 0
 
 
 async def _run(settings: Settings, started: AssistantImport, dry_run: bool) -> int:
     """Run an import; return the number of refused conversations."""
-    refused = told = 0
+    refused = count = 0
     async with open_tape_store(settings, read_only=dry_run) as store:
         writer = ImportWriter(store, SystemClock(), settings.retention_days, None, dry_run)
         results = started.run(writer)
@@ -68,10 +76,11 @@ async def _run(settings: Settings, started: AssistantImport, dry_run: bool) -> i
             async for result in results:
                 refused += result.status == "refused"
                 if result.status in ("changed", "refused"):
-                    told += 1
-                    _print_result(result, told)
+                    count += 1
+                    _print_result(result, count)
                 if started.conversations % _PROGRESS == 0:
-                    print(f"... {started.conversations} conversations", file=sys.stderr, flush=True)
+                    told = ngettext("{n} conversation", "{n} conversations", started.conversations)
+                    print(f"... {told}", file=sys.stderr, flush=True)
     return refused
 
 
@@ -79,73 +88,131 @@ def _identity(person: str) -> str:
     try:
         address = Address.parse(person)
     except InvalidInbound as error:
-        raise SettingsError(f"{person!r} is not a person such as telegram:42") from error
+        raise SettingsError(
+            _("{person!r} is not a person such as telegram:42", person=person)
+        ) from error
     if address.topic is not None or address.channel in ASSISTANTS:
-        raise SettingsError(f"{person!r} is not a person such as telegram:42")
+        raise SettingsError(_("{person!r} is not a person such as telegram:42", person=person))
     return address.session
 
 
 def _print_result(result: ImportResult, told: int) -> None:
     if told <= _TOLD:
-        text = f"{result.status}\t{printable(result.session)}: {printable(result.text)}"
+        text = f"{_(STATUS_WORDS[result.status])}\t{printable(result.session)}: {printable(result.text)}"
         print(text, file=sys.stderr, flush=True)
     elif told == _TOLD + 1:
-        print("...\tand more", file=sys.stderr)
+        print(_("...\tand more"), file=sys.stderr)
 
 
 def _print_problems(started: AssistantImport) -> None:
     reading = started.reading
     for problem in reading.problems:
-        print(f"note\t{printable(problem)}", file=sys.stderr)
+        print(_("note\t{problem}", problem=printable(problem)), file=sys.stderr)
     if (more := reading.problem_count - len(reading.problems)) > 0:
-        print(f"note\tand {more} more", file=sys.stderr)
+        print(_("note\tand {more} more", more=more), file=sys.stderr)
 
 
 def _print_summary(started: AssistantImport, *, dry_run: bool) -> None:
     reading, statuses, roles = started.reading, started.statuses, started.messages
-    span = f", {started.since[:10]} to {started.until[:10]}" if started.since else ""
-    told = _count(started.conversations, "conversation")
-    print(f"found\t{told} with {ASSISTANTS[reading.bot]}{span}")
-    print(f"messages\t{roles['user']} of the person, {roles['assistant']} of the assistant")
+    assistant = ASSISTANTS[reading.bot]
+    told = ngettext(
+        "found\t{n} conversation with {assistant}",
+        "found\t{n} conversations with {assistant}",
+        started.conversations,
+        assistant=assistant,
+    )
+    if started.since:
+        since, until = started.since[:10], started.until[:10]
+        told = _("{told}, {since} to {until}", told=told, since=since, until=until)
+    print(told)
+    print(
+        _(
+            "messages\t{user} of the person, {assistant} of the assistant",
+            user=roles["user"],
+            assistant=roles["assistant"],
+        )
+    )
     if reading.hidden:
-        whys = ", ".join(f"{count} {why}" for why, count in reading.hidden.most_common())
-        print(f"left out\t{reading.hidden.total()}: {whys}")
+        whys = ", ".join(f"{count} {_(why)}" for why, count in reading.hidden.most_common())
+        print(_("left out\t{count}: {whys}", count=reading.hidden.total(), whys=whys))
     if reading.skipped:
-        print(f"skipped\t{_count(reading.skipped, 'conversation')} without a visible message")
-    done = "would import" if dry_run else "imported"
-    print(f"{done}\t{_count(statuses['imported'], 'conversation')}")
-    for status, told in (
-        ("known", "imported already"),
-        ("changed", "not the same as when imported; left as imported"),
-        ("refused", "refused"),
-    ):
-        if statuses[status]:
-            print(f"{status}\t{_count(statuses[status], 'conversation')} {told}")
+        print(
+            ngettext(
+                "skipped\t{n} conversation without a visible message",
+                "skipped\t{n} conversations without a visible message",
+                reading.skipped,
+            )
+        )
+    _print_statuses(statuses, dry_run=dry_run)
     _print_memory(started, dry_run=dry_run)
+
+
+def _print_statuses(statuses: Mapping[str, int], *, dry_run: bool) -> None:
+    imported = statuses["imported"]
+    if dry_run:
+        told = ngettext(
+            "would import\t{n} conversation", "would import\t{n} conversations", imported
+        )
+    else:
+        told = ngettext("imported\t{n} conversation", "imported\t{n} conversations", imported)
+    print(told)
+    if known := statuses["known"]:
+        told = ngettext(
+            "known\t{n} conversation imported already",
+            "known\t{n} conversations imported already",
+            known,
+        )
+        print(told)
+    if changed := statuses["changed"]:
+        told = ngettext(
+            "changed\t{n} conversation not the same as when imported; left as imported",
+            "changed\t{n} conversations not the same as when imported; left as imported",
+            changed,
+        )
+        print(told)
+    if refused := statuses["refused"]:
+        told = ngettext(
+            "refused\t{n} conversation refused", "refused\t{n} conversations refused", refused
+        )
+        print(told)
 
 
 def _print_memory(started: AssistantImport, *, dry_run: bool) -> None:
     reading = started.reading
     lines = list(reading.memory.values())
     if lines and dry_run:
-        count = _count(len(lines), "line")
-        print(f"memory\t{count} would be proposed to {printable(reading.person)}:")
+        told = ngettext(
+            "memory\t{n} line would be proposed to {person}:",
+            "memory\t{n} lines would be proposed to {person}:",
+            len(lines),
+            person=printable(reading.person),
+        )
+        print(told)
         for line in lines[:_TOLD]:
             about = f"{line.subject}: " if line.subject else ""
             print(f"\t- {printable(about + line.text)[:200]} ({line.when[:10]})")
         if len(lines) > _TOLD:
-            print(f"\tand {len(lines) - _TOLD} more")
+            print(_("\tand {more} more", more=len(lines) - _TOLD))
     elif lines:
-        count = _count(started.proposed, "new fact")
-        print(f"memory\t{_count(len(lines), 'line')}: {count} in /memory pending")
+        told = ngettext("memory\t{n} line", "memory\t{n} lines", len(lines))
+        pending = ngettext(
+            "{n} new fact in /memory pending",
+            "{n} new facts in /memory pending",
+            started.proposed,
+        )
+        print(f"{told}: {pending}")
     if reading.more_memory:
-        count = _count(reading.more_memory, "more line")
-        print(f"memory\t{count} not proposed: too many, or too long")
+        print(
+            ngettext(
+                "memory\t{n} more line not proposed: too many, or too long",
+                "memory\t{n} more lines not proposed: too many, or too long",
+                reading.more_memory,
+            )
+        )
     print(
-        "next\tNothing is believed yet. As "
-        f"{printable(reading.person)}, send /memory import to have the conversations read for facts."
+        _(
+            "next\tNothing is believed yet. As {person}, send /memory import to have the "
+            "conversations read for facts.",
+            person=printable(reading.person),
+        )
     )
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'s' * (number != 1)}"

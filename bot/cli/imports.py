@@ -20,12 +20,13 @@ from bot.core.errors import (
     TapeExists,
     TapeNotFound,
 )
+from bot.core.i18n import _, ngettext
 from bot.runtime.app.database_services import open_database_services
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
 from bot.transfer.bub import read_bub
 from bot.transfer.file_storage import FileHomeStorage
-from bot.transfer.import_writer import ImportWriter
+from bot.transfer.import_writer import STATUS_WORDS, ImportWriter
 from bot.transfer.imported import ImportedData
 from bot.transfer.nanobot import read_nanobot
 from bot.transfer.restore import restore_export
@@ -50,12 +51,14 @@ def import_jsonl(settings: Settings, path: Path, *, dry_run: bool = False) -> in
     """
     if settings.tape_store != "file" and settings.database_url is None:
         raise SettingsError(
-            "TAPEBOT_TAPE_STORE: exports can only be imported into tapes in files; unset it, or "
-            "import on the machine of the tape server"
+            _(
+                "TAPEBOT_TAPE_STORE: exports can only be imported into tapes in files; unset it, or "
+                "import on the machine of the tape server"
+            )
         )
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     if not path.exists() or not files:
-        raise TapeNotFound(f"{path}: no export found")
+        raise TapeNotFound(_("{path}: no export found", path=path))
     return 1 if anyio.run(_restore, settings, files, dry_run) else 0
 
 
@@ -113,12 +116,11 @@ async def _restore(settings: Settings, files: Sequence[Path], dry_run: bool) -> 
             try:
                 restored_tape = await restore_export(file, home, dry_run=dry_run)
             except (TapeExists, InvalidEntry, OSError) as error:
-                print(f"refused\t{printable(_why(file, error))}", file=sys.stderr)
+                print(_("refused\t{why}", why=printable(_why(file, error))), file=sys.stderr)
                 refused = True
             else:
-                print(
-                    f"{_did(dry_run)}\t{printable(restored_tape.session)}: {restored_tape.entries} entries"
-                )
+                count = ngettext("{n} entry", "{n} entries", restored_tape.entries)
+                print(f"{_did(dry_run)}\t{printable(restored_tape.session)}: {count}")
     return refused
 
 
@@ -148,20 +150,23 @@ def _import_foreign(
 ) -> int:
     if settings.tape_store == "memory" and settings.database_url is None:
         raise SettingsError(
-            "TAPEBOT_TAPE_STORE: an import into memory is lost when the command ends"
+            _("TAPEBOT_TAPE_STORE: an import into memory is lost when the command ends")
         )
     if memory_to is not None:
         try:
             memory_to = Address.parse(memory_to).session
         except InvalidInbound as error:
-            raise SettingsError(f"{memory_to!r} is not a session such as telegram:42") from error
+            raise SettingsError(
+                _("{memory_to!r} is not a session such as telegram:42", memory_to=memory_to)
+            ) from error
     imported_data = read() if path.exists() else ImportedData("")
     for problem in imported_data.problems[:_TOLD]:
-        print(f"note\t{printable(problem)}", file=sys.stderr)
+        print(_("note\t{problem}", problem=printable(problem)), file=sys.stderr)
     if len(imported_data.problems) > _TOLD:
-        print(f"note\tand {len(imported_data.problems) - _TOLD} more", file=sys.stderr)
+        more = len(imported_data.problems) - _TOLD
+        print(_("note\tand {more} more", more=more), file=sys.stderr)
     if not imported_data.conversations and not imported_data.memory:
-        raise TapeNotFound(f"{path}: found nothing to import")
+        raise TapeNotFound(_("{path}: found nothing to import", path=path))
     return anyio.run(_write_imported, settings, imported_data, memory_to, dry_run)
 
 
@@ -175,7 +180,8 @@ async def _write_imported(
         async with aclosing(outcomes):
             async for import_result in outcomes:
                 refused |= import_result.status == "refused"
-                done = _did(dry_run) if import_result.status == "imported" else import_result.status
+                status = import_result.status
+                done = _did(dry_run) if status == "imported" else _(STATUS_WORDS[status])
                 print(
                     f"{done}\t{printable(import_result.session)}: {printable(import_result.text)}",
                     flush=True,
@@ -186,9 +192,9 @@ async def _write_imported(
 def _why(file: Path, error: Exception) -> str:
     """Return the text of an error for the terminal."""
     if isinstance(error, OSError):
-        return f"{file}: cannot be read ({error.strerror})"
+        return _("{file}: cannot be read ({strerror})", file=file, strerror=error.strerror)
     return str(error)
 
 
 def _did(dry_run: bool) -> str:
-    return "would import" if dry_run else "imported"
+    return _("would import") if dry_run else _("imported")

@@ -7,8 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 
+from bot.cli.language import terminal_language
 from bot.cli.parser import make_parser
 from bot.core.errors import SettingsError, TapebotError
+from bot.core.i18n import _, translate_libraries, use_language
 from bot.core.telemetry.logging import configure_logging
 from bot.runtime.settings import ProcessRole, Settings, export_dotenv, load_settings
 
@@ -17,6 +19,13 @@ WRONG_SETTINGS = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code. Expected errors are printed without a traceback."""
+    language = terminal_language(os.environ)
+    translate_libraries(language)
+    with use_language(language):
+        return _main(arguments)
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     chosen = make_parser().parse_args(arguments)
     if chosen.version:
         from importlib.metadata import version
@@ -175,7 +184,9 @@ def _backup(settings: Settings, chosen: argparse.Namespace) -> int:
     try:
         from bot.cli.backup import backup, restore
     except ImportError as error:
-        raise SettingsError(f"this needs {error.name}: pip install 'tapebot[backup]'") from error
+        raise SettingsError(
+            _("this needs {name}: pip install 'tapebot[backup]'", name=error.name)
+        ) from error
     if chosen.command == "restore":
         return restore(settings, chosen.backup, chosen.identity)
     return backup(settings, chosen.to, chosen.recipient, chosen.keep)

@@ -14,6 +14,7 @@ import anyio
 from bot.cli.tape import printable
 from bot.core.clock import Clock, SystemClock
 from bot.core.errors import TapebotError, TapeError
+from bot.core.i18n import _, format_number
 from bot.memory.audit.audit_reader import AuditReader
 from bot.memory.audit.findings import AUDIT_FINDING_KINDS, AuditFinding
 from bot.memory.audit.rules import audit_scope, audit_session
@@ -71,7 +72,10 @@ def audit_memory(
     else:
         print(printable("\n".join(_lines(report))))
     for name, why in report.unreadable.items():
-        print(f"tapebot: {printable(f'{name} cannot be read: {why}')}", file=sys.stderr)
+        print(
+            "tapebot: " + printable(_("{name} cannot be read: {why}", name=name, why=why)),
+            file=sys.stderr,
+        )
     return report.code
 
 
@@ -131,8 +135,14 @@ def _lines(report: _Report) -> list[str]:
                 ]
         lines.append("")
     facts, scopes, found = sum(report.facts.values()), len(report.facts), len(report.findings)
-    told = f"findings: {found:,}" if found else "no findings"
-    return [*lines, f"scopes: {scopes:,}, facts: {facts:,}; {told}"]
+    counts = {
+        "scopes": format_number(scopes),
+        "facts": format_number(facts),
+        "found": format_number(found),
+    }
+    if found:
+        return [*lines, _("scopes: {scopes}, facts: {facts}; findings: {found}", **counts)]
+    return [*lines, _("scopes: {scopes}, facts: {facts}; no findings", **counts)]
 
 
 def _as_json(report: _Report) -> dict[str, object]:

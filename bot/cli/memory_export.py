@@ -16,6 +16,7 @@ from bot.cli.tape import printable
 from bot.core.clock import SystemClock, format_time
 from bot.core.errors import SettingsError
 from bot.core.files import private_directory
+from bot.core.i18n import _, ngettext
 from bot.memory.session.archive_summary import ArchiveSummary
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
@@ -52,7 +53,17 @@ def export_memory(settings: Settings, session: str, to: Path | None = None) -> i
 
     archive_summary = anyio.run(_reading, settings, write)
     print(
-        f"{printable(str(archive_summary.path))}\t{archive_summary.facts} facts, {archive_summary.messages} messages"
+        "\t".join(
+            (
+                printable(str(archive_summary.path)),
+                ", ".join(
+                    (
+                        ngettext("{n} fact", "{n} facts", archive_summary.facts),
+                        ngettext("{n} message", "{n} messages", archive_summary.messages),
+                    )
+                ),
+            )
+        )
     )
     return 0
 
@@ -77,7 +88,9 @@ def write_memory_files(settings: Settings, session: str, folder: Path) -> int:
         OSError: The files cannot be written.
     """
     if folder.exists() and not folder.is_dir():
-        raise SettingsError(f"{folder} is a file: MEMORY.md and HISTORY.md need a folder")
+        raise SettingsError(
+            _("{folder} is a file: MEMORY.md and HISTORY.md need a folder", folder=folder)
+        )
 
     async def write(store: TapeStore) -> None:
         session_memory = await read_session_memory(store, session)

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from bot.cli.tape import printable
 from bot.core.errors import SettingsError, TapeLocked, TapeNotFound
+from bot.core.i18n import _, ngettext
 from bot.runtime.app.database_services import open_database_services
 from bot.runtime.settings import Settings
 from bot.transfer.file_storage import FileHomeStorage
@@ -43,18 +44,27 @@ def migrate(settings: Settings, source: str, target: str, *, dry_run: bool = Fal
     """
     if source == target:
         raise SettingsError(
-            f"from {source} to {target}: allowed: tapebot migrate files postgres, and "
-            "tapebot migrate postgres files"
+            _(
+                "from {source} to {target}: allowed: tapebot migrate files postgres, and tapebot "
+                "migrate postgres files",
+                source=source,
+                target=target,
+            )
         )
     if settings.database_url is None:
         raise SettingsError(
-            "TAPEBOT_DATABASE_URL: not set, but the migration needs a database; allowed: "
-            "postgresql://user:password@host:port/name"
+            _(
+                "TAPEBOT_DATABASE_URL: not set, but the migration needs a database; allowed: "
+                "postgresql://user:password@host:port/name"
+            )
         )
     if settings.tape_store != "file":
         raise SettingsError(
-            f"TAPEBOT_TAPE_STORE: given {settings.tape_store!r}; only tapes in files on this "
-            "machine can be migrated; unset it, or run this where the files are"
+            _(
+                "TAPEBOT_TAPE_STORE: given {tape_store!r}; only tapes in files on this machine can "
+                "be migrated; unset it, or run this where the files are",
+                tape_store=settings.tape_store,
+            )
         )
     moved = anyio.run(_migrate, settings, source == "files", dry_run)
     if moved.differing:
@@ -67,7 +77,7 @@ def migrate(settings: Settings, source: str, target: str, *, dry_run: bool = Fal
 async def _migrate(settings: Settings, to_database: bool, dry_run: bool) -> MigrationResult:
     files = FileHomeStorage(settings.home, settings.workspace_id or "")
     if to_database and not await files.has_data():
-        raise TapeNotFound(f"{settings.home}: nothing to migrate")
+        raise TapeNotFound(_("{home}: nothing to migrate", home=settings.home))
     async with _database(settings) as database, AsyncExitStack() as held:
         if not dry_run:
             await held.enter_async_context(_alone(files, database))
@@ -75,23 +85,38 @@ async def _migrate(settings: Settings, to_database: bool, dry_run: bool) -> Migr
         moved = await migrate_home(source, target, say=_say, dry_run=dry_run)
         if not dry_run and (busy := await database.users()):
             raise TapeLocked(
-                f"a tapebot was started meanwhile ({busy}): stop it, and migrate again"
+                _("a tapebot was started meanwhile ({busy}): stop it, and migrate again", busy=busy)
             )
         if not to_database and (answers := await database.count_pending_answers()):
             _note(
-                f"{answers} answers were not yet delivered: answers to messages are shown again "
-                "from the tapes, notices are lost"
+                ngettext(
+                    "{n} answer was not yet delivered: answers to messages are shown again from the "
+                    "tapes, notices are lost",
+                    "{n} answers were not yet delivered: answers to messages are shown again from "
+                    "the tapes, notices are lost",
+                    answers,
+                )
             )
     damaged = files.tapes.statistics()["damaged_lines"]
     if damaged:
         _note(
-            f"{damaged} damaged lines cannot be read and are not copied; `tapebot tape verify` "
-            "lists them"
+            ngettext(
+                "{n} damaged line cannot be read and is not copied; `tapebot tape verify` lists it",
+                "{n} damaged lines cannot be read and are not copied; `tapebot tape verify` lists "
+                "them",
+                damaged,
+            )
         )
     if others := await anyio.to_thread.run_sync(files.others):
         _note(
-            f"{others} tapes of other workspaces stay in {settings.home}: migrate them with their "
-            "TAPEBOT_WORKSPACE_ID"
+            ngettext(
+                "{n} tape of another workspace stays in {home}: migrate it with its "
+                "TAPEBOT_WORKSPACE_ID",
+                "{n} tapes of other workspaces stay in {home}: migrate them with their "
+                "TAPEBOT_WORKSPACE_ID",
+                others,
+                home=settings.home,
+            )
         )
     return moved
 
@@ -106,7 +131,10 @@ async def _database(settings: Settings) -> AsyncIterator[DatabaseHomeStorage]:
         from bot.transfer.database_storage import APPLICATION_NAME, DatabaseHomeStorage
     except ImportError as error:
         raise SettingsError(
-            f"TAPEBOT_DATABASE_URL: needs {error.name}: pip install 'tapebot[postgres]'"
+            _(
+                "TAPEBOT_DATABASE_URL: needs {name}: pip install 'tapebot[postgres]'",
+                name=error.name,
+            )
         ) from error
     url = settings.database_url.get_secret_value()
     try:
@@ -133,16 +161,17 @@ def _say(word: str, text: str) -> None:
 
 
 def _note(text: str) -> None:
-    print(f"note\t{printable(text)}", file=sys.stderr, flush=True)
+    print(_("note\t{problem}", problem=printable(text)), file=sys.stderr, flush=True)
 
 
 def _differs(settings: Settings, target: str) -> str:
     if target == "files":
-        return (
-            f"nothing was copied. {settings.home} contains other data: move it away (for example: "
-            f"mv '{settings.home}' '{settings.home}.before'), or set another TAPEBOT_HOME"
+        return _(
+            "nothing was copied. {home} contains other data: move it away (for example: mv "
+            "'{home}' '{home}.before'), or set another TAPEBOT_HOME",
+            home=settings.home,
         )
-    return (
+    return _(
         "nothing was copied. The database contains other data under these names: set "
         "TAPEBOT_DATABASE_URL to an empty one, set up with `tapebot db migrate`"
     )
@@ -150,22 +179,38 @@ def _differs(settings: Settings, target: str) -> str:
 
 def _conclude(settings: Settings, moved: MigrationResult, target: str, *, dry_run: bool) -> None:
     if dry_run:
-        print(f"nothing was written; {moved.tapes} tapes are already there and identical")
+        print(
+            ngettext(
+                "nothing was written; {n} tape is already there and identical",
+                "nothing was written; {n} tapes are already there and identical",
+                moved.tapes,
+            )
+        )
         return
     print(
-        f"{moved.tapes} tapes, {moved.entries:,} entries: identical in both places, "
-        f"SHA-256 {moved.digest}"
+        _(
+            "{tapes}, {entries}: identical in both places, SHA-256 {digest}",
+            tapes=ngettext("{n} tape", "{n} tapes", moved.tapes),
+            entries=ngettext("{n} entry", "{n} entries", moved.entries),
+            digest=moved.digest,
+        )
     )
     home = settings.home
     if target == "postgres":
         print(
-            f"The files in {home} are unchanged. tapebot uses the database while "
-            "TAPEBOT_DATABASE_URL is set. To return to these files, unset it; to take newer "
-            "messages along, move the files away first, and run: tapebot migrate postgres files. "
-            "Exports and the channels' own files stay in the home folder."
+            _(
+                "The files in {home} are unchanged. tapebot uses the database while "
+                "TAPEBOT_DATABASE_URL is set. To return to these files, unset it; to take newer "
+                "messages along, move the files away first, and run: tapebot migrate postgres files. "
+                "Exports and the channels' own files stay in the home folder.",
+                home=home,
+            )
         )
     else:
         print(
-            f"The database is unchanged. tapebot uses the files in {home} once "
-            "TAPEBOT_DATABASE_URL is unset. To return to the database, set it again."
+            _(
+                "The database is unchanged. tapebot uses the files in {home} once "
+                "TAPEBOT_DATABASE_URL is unset. To return to the database, set it again.",
+                home=home,
+            )
         )

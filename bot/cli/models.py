@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import anyio
 
 from bot.core.errors import SettingsError
+from bot.core.i18n import N_, _
 from bot.core.telemetry.redaction import Redactor
 from bot.llm.model_checks import ModelChecks, check_model
 from bot.llm.presets import Preset
@@ -18,8 +19,18 @@ from bot.llm.prices import Price
 from bot.runtime.app import make_presets
 from bot.runtime.settings import Settings
 
-_COLUMNS = ("answers", "stream", "tools", "forced", "json", "images", "usage")
-_MARKS = {True: "yes", False: "no", None: "-"}
+_BEFORE = (N_("preset"), N_("model"))
+_COLUMNS = (
+    N_("answers"),
+    N_("stream"),
+    N_("tools"),
+    N_("forced"),
+    N_("json"),
+    N_("images"),
+    N_("usage"),
+)
+_AFTER = (N_("first text"), N_("price in/out"), N_("context"))
+_MARKS = {True: N_("yes"), False: N_("no"), None: "-"}
 
 
 def run_models(settings: Settings, name: str | None) -> int:
@@ -39,7 +50,9 @@ def run_models(settings: Settings, name: str | None) -> int:
     chosen = [preset for preset in presets if name in (None, preset.name)]
     if not chosen:
         known = ", ".join(preset.name for preset in presets)
-        raise SettingsError(f"There is no model preset {name!r}; there are: {known}.")
+        raise SettingsError(
+            _("There is no model preset {name!r}; there are: {known}.", name=name, known=known)
+        )
     # Retries are not news here: the table says what came of them.
     logging.getLogger("stamina").setLevel(logging.ERROR)
     return anyio.run(_check, chosen, settings)
@@ -66,20 +79,23 @@ async def _check(presets: Sequence[Preset], settings: Settings) -> int:
             for preset in presets:
                 await preset.model.aclose()
     print(redact(render_checks(found)))
-    return int(any(check.is_bad for _, checks in found for check in checks.checks))
+    return int(any(check.is_bad for _preset, checks in found for check in checks.checks))
 
 
 def render_checks(found: Sequence[tuple[Preset, ModelChecks]]) -> str:
     """Return the results as a table, with the reasons for what does not work below."""
-    rows = [["preset", "model", *_COLUMNS, "first text", "price in/out", "context"]]
+    heads = (*_BEFORE, *_COLUMNS, *_AFTER)
+    rows = [[_(head) for head in heads]]
     for preset, checks in found:
         works = {check.name: _MARKS[check.works] for check in checks.checks}
         rows.append(
             [
-                preset.name + (" (private)" if preset.private else ""),
+                _("{name} (private)", name=preset.name) if preset.private else preset.name,
                 preset.model.name,
-                *(works[column] for column in _COLUMNS),
-                "-" if checks.first_token is None else f"{checks.first_token:.1f} s",
+                *(_(works[column]) for column in _COLUMNS),
+                "-"
+                if checks.first_token is None
+                else _("{seconds} s", seconds=f"{checks.first_token:.1f}"),
                 _price(checks.price),
                 str(preset.context_tokens),
             ]
@@ -87,7 +103,7 @@ def render_checks(found: Sequence[tuple[Preset, ModelChecks]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     notes = [
-        f"{'bad ' if check.is_bad else 'note'} {preset.name}: {check.name}: {check.detail}"
+        f"{_('bad ') if check.is_bad else _('note')} {preset.name}: {_(check.name)}: {check.detail}"
         for preset, checks in found
         for check in checks.checks
         if check.detail
@@ -96,4 +112,4 @@ def render_checks(found: Sequence[tuple[Preset, ModelChecks]]) -> str:
 
 
 def _price(price: Price | None) -> str:
-    return "unknown" if price is None else f"${price.read:g}/${price.written:g}"
+    return _("unknown") if price is None else f"${price.read:g}/${price.written:g}"

@@ -19,6 +19,7 @@ from bot.bus.access.messages import NO_SUCH_CODE, AccessOverview
 from bot.cli.tape import printable
 from bot.core.clock import SystemClock
 from bot.core.errors import SettingsError, TapeLocked
+from bot.core.i18n import _
 from bot.core.ids import new_id
 from bot.runtime.app.database_services import open_database_services
 from bot.runtime.control_socket import call_control
@@ -127,5 +128,9 @@ def _refuse_to_take_over(path: Path) -> None:
             continue
         if owner != os.geteuid():
             raise SettingsError(
-                f"{each} belongs to the user {owner}; run this command as that user"
+                _(
+                    "{each} belongs to the user {owner}; run this command as that user",
+                    each=each,
+                    owner=owner,
+                )
             )

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from bot.core.errors import SettingsError, TapebotError
 from bot.core.files import private_directory, replace_file
+from bot.core.i18n import _
 from bot.runtime.settings import Settings
 
 UNIT = "tapebot.service"
@@ -203,13 +204,13 @@ def run_service(settings: Settings, command: str) -> int:
     if command == "install":
         return _install(service, settings)
     if not service.path.exists():
-        raise SettingsError("there is no service yet: `tapebot service install` makes one")
+        raise SettingsError(_("there is no service yet: `tapebot service install` makes one"))
     if command == "remove":
         _run_all(service.stop_commands())
         service.path.unlink(missing_ok=True)
         _run_all(service.forget_commands())
-        print(f"removed\t{service.path}")
-        print(f"Your data in {settings.home} is unchanged.")
+        print(_("removed\t{path}", path=service.path))
+        print(_("Your data in {home} is unchanged.", home=settings.home))
         return 0
     return _call(service.status_command() if command == "status" else service.log_command())
 
@@ -221,10 +222,10 @@ def _install(service: Service, settings: Settings) -> int:
         # launchd refuses to load an agent twice.
         subprocess.run(service.stop_commands()[0], check=False, capture_output=True)  # noqa: S603
     replace_file(service.path, service.description())
-    print(f"wrote\t{service.path}")
+    print(_("wrote\t{path}", path=service.path))
     _run_all(service.start_commands())
-    print("started\ttapebot; it starts with this machine from now on")
-    print("`tapebot service status` shows if it runs, `tapebot service logs` what it says.")
+    print(_("started\ttapebot; it starts with this machine from now on"))
+    print(_("`tapebot service status` shows if it runs, `tapebot service logs` what it says."))
     return 0
 
 
@@ -233,13 +234,17 @@ def _service(settings: Settings, folder: Path) -> Service:
         return LaunchdService(settings, folder)
     if os.geteuid() == 0:
         raise SettingsError(
-            "root needs a service of the system, with a user of its own: deploy/RUNBOOK.md tells how. "
-            "Run this as the user who shall have tapebot"
+            _(
+                "root needs a service of the system, with a user of its own: deploy/RUNBOOK.md tells "
+                "how. Run this as the user who shall have tapebot"
+            )
         )
     if shutil.which("systemctl") is None:
         raise SettingsError(
-            "this machine has no systemd: start `tapebot run` with what it has, such as runit, cron's "
-            "@reboot, or a container"
+            _(
+                "this machine has no systemd: start `tapebot run` with what it has, such as runit, "
+                "cron's @reboot, or a container"
+            )
         )
     return SystemdService(settings, folder)
 
@@ -248,14 +253,24 @@ def _run_all(commands: Sequence[list[str]]) -> None:
     for command in commands:
         done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603
         if done.returncode:
-            said = (done.stderr or done.stdout).strip() or f"exit code {done.returncode}"
-            raise TapebotError(f"`{shlex.join(command)}` failed: {said}")
+            said = (done.stderr or done.stdout).strip() or _(
+                "exit code {returncode}", returncode=done.returncode
+            )
+            raise TapebotError(
+                _("`{command}` failed: {said}", command=shlex.join(command), said=said)
+            )
 
 
 def _call(command: list[str]) -> int:
     """Run a program in place of this one's output; return its exit code."""
     if shutil.which(command[0]) is None:
-        raise SettingsError(f"`{command[0]}` is not there; run by hand: {shlex.join(command)}")
+        raise SettingsError(
+            _(
+                "`{command}` is not there; run by hand: {line}",
+                command=command[0],
+                line=shlex.join(command),
+            )
+        )
     try:
         return subprocess.run(command, check=False).returncode  # noqa: S603
     except KeyboardInterrupt:

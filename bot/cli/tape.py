@@ -17,6 +17,7 @@ from bot.agent.request_reconstruction import (
 from bot.agent.schedules.wording import event_text
 from bot.agent.turn_history import past_turn
 from bot.core.errors import TapeNotFound
+from bot.core.i18n import _, ngettext
 from bot.inspector.reading.entry_text import full_text
 from bot.llm.base import ChatMessage
 from bot.memory.records.conversation_entries import NO_TURNS, TURN_END
@@ -59,7 +60,8 @@ def list_tapes(settings: Settings) -> int:
     async def run() -> None:
         async with open_tape_store(settings, read_only=True) as store:
             for name in await store.list_tapes():
-                print(f"{printable(name)}\t{await store.version(name)} entries")
+                count = ngettext("{n} entry", "{n} entries", await store.version(name))
+                print(f"{printable(name)}\t{count}")
 
     anyio.run(run)
     return 0
@@ -99,7 +101,13 @@ def show_turn(settings: Settings, session: str, turn: str) -> int:
             tape = TapeService(store, session)
             past = await past_turn(tape, turn)
             if (call := past.call()) is None:
-                raise TapeNotFound(f"turn {turn}: {no_calls_reason(past)}")
+                raise TapeNotFound(
+                    _(
+                        "turn {turn}: {no_calls_reason}",
+                        turn=turn,
+                        no_calls_reason=no_calls_reason(past),
+                    )
+                )
             return await reconstruct_request(tape, past, call, ZoneInfo(settings.timezone))
 
     reconstructed_request = anyio.run(run)
@@ -111,7 +119,10 @@ def show_turn(settings: Settings, session: str, turn: str) -> int:
     )
     notes = [
         *reconstructed_request.notes,
-        *(f"The words of #{one} have been erased since." for one in reconstructed_request.erased),
+        *(
+            _("The words of #{entry} have been erased since.", entry=one)
+            for one in reconstructed_request.erased
+        ),
     ]
     sys.stderr.write("".join(f"{note}\n" for note in notes))
     return 0
@@ -155,11 +166,15 @@ def _what(entry: TapeEntry) -> str:
         return f"{message_author(entry)}: {_text(payload.get('content'))}"
     if entry.kind == "tool_call":
         calls = [f"{c.get('name')}({c.get('arguments')})" for c in entry.calls]
-        return f"calls {_text('; '.join(calls))}"
+        return _("calls {calls}", calls=_text("; ".join(calls)))
     if entry.kind == "tool_result":
         return f"{payload.get('name')} -> {payload.get('status')}: {_text(payload.get('content'))}"
     if entry.kind == "system":
-        return f"system prompt {entry.meta.get('hash', '')} ({len(str(payload.get('content')))} characters)"
+        return _(
+            "system prompt {hash} ({count} characters)",
+            hash=entry.meta.get("hash", ""),
+            count=len(str(payload.get("content"))),
+        )
     if entry.name in SCHEDULE_EVENTS:
         return f" · {_text(event_text(entry))}"
     mark = "──" if entry.is_boundary else " ·"
@@ -174,7 +189,8 @@ def _what(entry: TapeEntry) -> str:
 def _text(value: Any) -> str:
     text = str(value)
     if len(text) > _WIDTH:
-        text = f"{text[:_WIDTH]} … ({len(text) - _WIDTH} more characters)"
+        more = ngettext("{n} more character", "{n} more characters", len(text) - _WIDTH)
+        text = f"{text[:_WIDTH]} … ({more})"
     return text.replace("\n", "\n" + " " * 9)
 
 

@@ -15,6 +15,7 @@ import anyio.to_thread
 from bot.cli.tape import printable
 from bot.core.errors import SettingsError, TapeNotFound
 from bot.core.files import private_directory
+from bot.core.i18n import _
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
 from bot.transfer.export import (
@@ -48,10 +49,13 @@ def export_tape(
     """
     if session is None and output is None:
         raise SettingsError(
-            "name a session, or give a folder for all of them: tapebot tape export --output FOLDER"
+            _(
+                "name a session, or give a folder for all of them: tapebot tape export --output "
+                "FOLDER"
+            )
         )
     if session is None and output is not None and output.exists() and not output.is_dir():
-        raise SettingsError(f"{output} is a file: all sessions need a folder")
+        raise SettingsError(_("{output} is a file: all sessions need a folder", output=output))
     into = output if output is not None and (session is None or output.is_dir()) else None
     anyio.run(_export, settings, session, form, output, into)
     return 0
@@ -70,7 +74,7 @@ async def _export(
             await store.version(session)
         sessions = [session] if session is not None else await store.list_tapes()
         if not sessions:
-            raise TapeNotFound("there are no tapes")
+            raise TapeNotFound(_("there are no tapes"))
         for name in sessions:
             path = output
             if into is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot.cli.tape import printable
 from bot.core.errors import SettingsError
+from bot.core.i18n import _, format_number
 from bot.runtime.settings import Settings
 from bot.tape.stores.folder_repair import repair_folder
 
@@ -26,18 +27,28 @@ def repair_tapes(settings: Settings, session: str | None, *, dry_run: bool) -> i
     """
     if settings.database_url is not None or settings.tape_store != "file":
         raise SettingsError(
-            "only tapes in files on this machine can be repaired, but the settings name another "
-            "store"
+            _(
+                "only tapes in files on this machine can be repaired, but the settings name another "
+                "store"
+            )
         )
     report = repair_folder(
         settings.home / "tapes", settings.workspace_id or "", session, dry_run=dry_run
     )
-    done = "can be repaired" if dry_run else "repaired, byte for byte"
+    done = _("can be repaired") if dry_run else _("repaired, byte for byte")
     for file in report.damaged:
-        outcome = done if file.mendable else "cannot be repaired, left unchanged"
+        outcome = done if file.mendable else _("cannot be repaired, left unchanged")
         print(printable(f"{file.name}: {file.what}; {outcome}").replace("\n", " "))
     mendable = sum(file.mendable for file in report.damaged)
-    verb = "can be repaired" if dry_run else "repaired"
-    found = f"damaged files: {len(report.damaged):,}, {verb}: {mendable:,}"
-    print(f"tapes: {report.tapes}; {found if report.damaged else 'nothing to repair'}")
+    counts = {
+        "tapes": report.tapes,
+        "damaged": format_number(len(report.damaged)),
+        "mendable": format_number(mendable),
+    }
+    if not report.damaged:
+        print(_("tapes: {tapes}; nothing to repair", **counts))
+    elif dry_run:
+        print(_("tapes: {tapes}; damaged files: {damaged}, can be repaired: {mendable}", **counts))
+    else:
+        print(_("tapes: {tapes}; damaged files: {damaged}, repaired: {mendable}", **counts))
     return int(len(report.damaged) > (0 if dry_run else mendable))

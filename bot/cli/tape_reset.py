@@ -12,6 +12,7 @@ from bot.cli.tape import printable
 from bot.core.clock import SystemClock, format_time
 from bot.core.errors import SettingsError, TapebotError, TapeNotFound
 from bot.core.files import private_directory
+from bot.core.i18n import _, format_number, ngettext
 from bot.memory.records.fact_fold import fold_entries
 from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE, ScopeRegistry
 from bot.memory.session.scope.scope_memory import load_fact_entries
@@ -49,14 +50,18 @@ def reset_tape(settings: Settings, session: str, *, archive: bool, yes: bool) ->
     """
     check_resettable(session)
     if not yes and not sys.stdin.isatty():
-        raise SettingsError("cannot ask for confirmation: add --yes to reset it")
+        raise SettingsError(_("cannot ask for confirmation: add --yes to reset it"))
     version, told = anyio.run(_export, settings, session, archive)
     print(printable(told))
-    if not yes and input(f"Reset {printable(session)}? [y/N] ").strip().lower() not in ("y", "yes"):
-        print("Nothing was reset.")
+    if not yes and input(
+        _("Reset {session}? [y/N] ", session=printable(session))
+    ).strip().lower() not in ("y", "yes"):
+        print(_("Nothing was reset."))
         return 1
     anyio.run(_reset, settings, session, version, archive)
-    print(f"{printable(session)} is empty and starts again with the next message.")
+    print(
+        _("{session} is empty and starts again with the next message.", session=printable(session))
+    )
     return 0
 
 
@@ -72,11 +77,20 @@ async def _export(settings: Settings, session: str, archive: bool) -> tuple[int,
             store, session, path, zone, now, blobs=local_blobs(settings)
         )
         shared = await _shared_facts(store)
-    said = f"{archive_summary.messages:,} messages, {archive_summary.history:,} history entries, {archive_summary.notes:,} daily notes"
-    goes = "sealed: still read, searched and recalled" if archive else "dropped"
+    counts = (
+        ngettext("{n} message", "{n} messages", archive_summary.messages),
+        ngettext("{n} history entry", "{n} history entries", archive_summary.history),
+        ngettext("{n} daily note", "{n} daily notes", archive_summary.notes),
+    )
+    contains = _("{session} contains {counts}.", session=session, counts=", ".join(counts))
+    goes = (
+        _("They will be sealed: still read, searched and recalled.")
+        if archive
+        else _("They will be dropped.")
+    )
     lines = [
-        f"{session} contains {said}. They will be {goes}.",
-        f"Exported: {path}",
+        f"{contains} {goes}",
+        _("Exported: {path}", path=path),
         *_stays(session_memory, shared),
     ]
     return version, "\n".join(lines)
@@ -85,14 +99,21 @@ async def _export(settings: Settings, session: str, archive: bool) -> tuple[int,
 def _stays(session_memory: SessionMemory, shared: int) -> list[str]:
     """Describe which of the conversation's memory a reset leaves."""
     facts = len(session_memory.facts.active())
-    first = f"Also forgotten: what is remembered in this conversation (facts: {facts:,})."
+    first = _(
+        "Also forgotten: what is remembered in this conversation (facts: {facts}).",
+        facts=format_number(facts),
+    )
     if session_memory.home != session_memory.session:
-        first = (
-            f"The person's facts stay in all their private chats (facts: {facts:,}): "
-            "`/memory forget` and `/memory clear` remove them."
+        first = _(
+            "The person's facts stay in all their private chats (facts: {facts}): `/memory "
+            "forget` and `/memory clear` remove them.",
+            facts=format_number(facts),
         )
-    files = "Files that people sent stay; the export lists them."
-    last = f"Shared facts stay (facts: {shared:,}), and so do earlier exports."
+    files = _("Files that people sent stay; the export lists them.")
+    last = _(
+        "Shared facts stay (facts: {shared}), and so do earlier exports.",
+        shared=format_number(shared),
+    )
     return [first, files, last]
 
 

@@ -9,6 +9,7 @@ import anyio
 
 from bot.cli.tape import printable, timeline_line
 from bot.core.errors import TapeError, TapeLocked
+from bot.core.i18n import _
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.control_socket import call_control
 from bot.runtime.settings import Settings
@@ -39,7 +40,7 @@ def search_tapes(
         line = timeline_line(hit.entry, zone)
         sys.stdout.write(f"{printable(f'{hit.tape} {line}' if session is None else line)}\n")
     if not hits:
-        print("Nothing found.", file=sys.stderr)
+        print(_("Nothing found."), file=sys.stderr)
     return 0 if hits else 1
 
 

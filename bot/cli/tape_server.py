@@ -11,6 +11,7 @@ import anyio
 
 from bot.cli.tape import printable
 from bot.core.errors import SettingsError
+from bot.core.i18n import _
 from bot.core.telemetry.logging import configure_logging
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
@@ -41,20 +42,24 @@ def run_tape_server(settings: Settings) -> int:
     tokens = TokenStore(_path(settings))
     if not tokens.list():
         raise SettingsError(
-            "the tape server has no token, so nobody can use it. Create one: tapebot tape-server "
-            "token add NAME --scope append"
+            _(
+                "the tape server has no token, so nobody can use it. Create one: tapebot tape-server "
+                "token add NAME --scope append"
+            )
         )
     shared = settings.database_url is not None
     if not shared and settings.tape_store.startswith(("http://", "https://")):
         raise SettingsError(
-            "TAPEBOT_TAPE_STORE: a tape server serves its own tapes; unset the address of another "
-            "server"
+            _(
+                "TAPEBOT_TAPE_STORE: a tape server serves its own tapes; unset the address of "
+                "another server"
+            )
         )
     try:
         from bot.tape.server.server import bind_socket, serve_store
     except ModuleNotFoundError as error:
         raise SettingsError(
-            f"the tape server needs {error.name}: pip install 'tapebot[tape-server]'"
+            _("the tape server needs {name}: pip install 'tapebot[tape-server]'", name=error.name)
         ) from error
 
     async def serve() -> None:
@@ -80,7 +85,7 @@ def run_tape_server(settings: Settings) -> int:
 
 def _say(address: str) -> None:
     logger.info("the tape server listens on %s", address)
-    print(f"tape server on {address} (Ctrl-C stops it)", flush=True)
+    print(_("tape server on {address} (Ctrl-C stops it)", address=address), flush=True)
 
 
 def add_token(settings: Settings, name: str, scope: TokenScope, tapes: Sequence[str]) -> int:
@@ -112,7 +117,10 @@ def remove_token(settings: Settings, name: str) -> int:
     """
     if not TokenStore(_path(settings)).remove(name):
         raise SettingsError(
-            f"there is no token {name}; tapebot tape-server token list shows the tokens"
+            _(
+                "there is no token {name}; tapebot tape-server token list shows the tokens",
+                name=name,
+            )
         )
     return 0
 

@@ -6,6 +6,7 @@ import anyio
 
 from bot.cli.tape import printable
 from bot.core.errors import SettingsError
+from bot.core.i18n import _, format_number, ngettext
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
 from bot.tape.stores.folder_verification import verify_folder
@@ -30,17 +31,28 @@ def verify(settings: Settings, session: str | None) -> int:
         return anyio.run(_verify_shared, settings, session)
     if settings.tape_store != "file":
         raise SettingsError(
-            "only tapes in files on this machine can be checked, but TAPEBOT_TAPE_STORE names "
-            "another store; check a tape server's tapes where it runs"
+            _(
+                "only tapes in files on this machine can be checked, but TAPEBOT_TAPE_STORE names "
+                "another store; check a tape server's tapes where it runs"
+            )
         )
     report = verify_folder(settings.home / "tapes", settings.workspace_id or "", session)
     for problem in report.problems:
         _say(str(problem))
-    _conclude(f"tapes: {report.tapes}, files: {report.files}", report.entries, len(report.problems))
+    _conclude(
+        _("tapes: {tapes}, files: {files}", tapes=report.tapes, files=report.files),
+        report.entries,
+        len(report.problems),
+    )
     if report.unchained:
         print(
-            f"{report.unchained:,} entries were written before entries had digests: changes in "
-            "them are detected only once they are sealed"
+            ngettext(
+                "{n} entry was written before entries had digests: changes in it are detected only "
+                "once it is sealed",
+                "{n} entries were written before entries had digests: changes in them are detected "
+                "only once they are sealed",
+                report.unchained,
+            )
         )
     return 1 if report.problems else 0
 
@@ -54,7 +66,7 @@ async def _verify_shared(settings: Settings, session: str | None) -> int:
             for problem in check.problems:
                 _say(f"{name}: {problem}")
             entries, found = entries + check.entries, found + len(check.problems)
-    _conclude(f"tapes: {len(names)}", entries, found)
+    _conclude(_("tapes: {tapes}", tapes=len(names)), entries, found)
     return 1 if found else 0
 
 
@@ -63,5 +75,8 @@ def _say(text: str) -> None:
 
 
 def _conclude(seen: str, entries: int, found: int) -> None:
-    outcome = f"problems: {found:,}" if found else "no problems"
-    print(f"{seen}, entries checked: {entries:,}; {outcome}")
+    counts = {"seen": seen, "entries": format_number(entries), "found": format_number(found)}
+    if found:
+        print(_("{seen}, entries checked: {entries}; problems: {found}", **counts))
+    else:
+        print(_("{seen}, entries checked: {entries}; no problems", **counts))

@@ -8,6 +8,7 @@ import anyio
 
 from bot.cli.tape import printable
 from bot.core.errors import TapebotError
+from bot.core.i18n import _
 from bot.runtime.control_socket import call_control
 from bot.runtime.settings import Settings
 
@@ -25,16 +26,20 @@ def web(settings: Settings, what: str, name: str | None = None) -> int:
             answer.
     """
     if settings.web_base is None:
-        raise TapebotError("the site is switched off: TAPEBOT_WEB_LISTEN is off")
+        raise TapebotError(_("the site is switched off: TAPEBOT_WEB_LISTEN is off"))
     if settings.database_url is not None:
         raise TapebotError(
-            "this does not work with a shared database: send /login to the bot in a private chat, "
-            "and create tokens on the site's page /account"
+            _(
+                "this does not work with a shared database: send /login to the bot in a private "
+                "chat, and create tokens on the site's page /account"
+            )
         )
     request = {"do": f"web {what}"} | ({} if name is None else {"name": name})
     reply = anyio.run(call_control, settings.home, request)
     if reply is None:
-        raise TapebotError(f"no bot runs in {settings.home}; start it first: tapebot run")
+        raise TapebotError(
+            _("no bot runs in {home}; start it first: tapebot run", home=settings.home)
+        )
     text = printable(str(reply.get("text", ""))) + "\n"
     if reply.get("ok") is True:
         sys.stdout.write(text)

@@ -11,6 +11,7 @@ __all__ = [
     "i18n",
     "ids",
     "plugins",
+    "reasons",
     "recurrence",
     "response_limits",
     "stemming",

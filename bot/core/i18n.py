@@ -12,11 +12,14 @@ A constant is marked where it stands, ``NAME = N_("...")``, and translated where
 from __future__ import annotations
 
 import gettext as _gettext
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import date, datetime, timedelta
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 LANGUAGES = {
     "en": "English",
@@ -35,6 +38,11 @@ LANGUAGES = {
 
 RIGHT_TO_LEFT = frozenset({"ar"})
 
+DateStyle = Literal["short", "medium", "long", "full"]
+ListStyle = Literal["standard", "or"]
+
+_LONGEST_HEADER = 1_000
+
 _SOURCE = "en"
 _DOMAIN = "tapebot"
 _FOLDER = Path(__file__).parent / "locale"
@@ -43,7 +51,9 @@ _current: ContextVar[str] = ContextVar("language", default=_SOURCE)
 
 def _(message: str, /, **values: object) -> str:
     """Return a message in the current language, with its values in place of their names."""
-    return _catalogue(_current.get()).gettext(message).format_map(values)
+    translated = _catalogue(_current.get()).gettext(message)
+    # A message of a plug-in has no values, whatever it contains.
+    return translated.format_map(values) if values else translated
 
 
 def ngettext(singular: str, plural: str, n: int, /, **values: object) -> str:
@@ -54,7 +64,8 @@ def ngettext(singular: str, plural: str, n: int, /, **values: object) -> str:
 
 def pgettext(context: str, message: str, /, **values: object) -> str:
     """Return a message that means different things in different contexts."""
-    return _catalogue(_current.get()).pgettext(context, message).format_map(values)
+    translated = _catalogue(_current.get()).pgettext(context, message)
+    return translated.format_map(values) if values else translated
 
 
 def N_(message: str, /) -> str:  # noqa: N802 - gettext's own name
@@ -97,11 +108,102 @@ def match_language(preferred: Iterable[str]) -> str | None:
     return None
 
 
+def accepted_languages(header: str) -> str:
+    """Return the language that a browser's ``Accept-Language`` asks for; empty if none is spoken.
+
+    Args:
+        header: The header's value, such as ``de-CH, fr;q=0.8``.
+    """
+    weighed = []
+    for item in header[:_LONGEST_HEADER].split(","):
+        tag, _sep, weight = item.partition(";q=")
+        try:
+            weighed.append((float(weight or 1), tag))
+        except ValueError:
+            continue
+    best_first = sorted(weighed, key=lambda one: -one[0])
+    return match_language(tag for weight, tag in best_first if weight > 0) or ""
+
+
+def environment_language(environment: Mapping[str, str]) -> str:
+    """Return the language of a terminal by its variables; empty if none is spoken.
+
+    As for other programs, the first variable that is set counts.
+    """
+    names = ("LC_ALL", "LC_MESSAGES", "LANG")
+    locale = next((environment[name] for name in names if environment.get(name)), "")
+    return match_language([locale.partition(".")[0].partition("@")[0]]) or ""
+
+
 def format_number(number: float) -> str:
     """Return a number as the current language writes it."""
+    if _current.get() == _SOURCE and isinstance(number, int):
+        return f"{number:,}"
     from babel.numbers import format_decimal
 
     return format_decimal(number, locale=_current.get())
+
+
+def format_money(dollars: float, digits: int = 2) -> str:
+    """Return an amount of US dollars as the current language writes it."""
+    from babel.numbers import format_currency
+
+    pattern = _money_pattern(_current.get(), digits)
+    return format_currency(
+        dollars, "USD", pattern, locale=_current.get(), currency_digits=False, group_separator=True
+    )
+
+
+def format_date(day: date, style: DateStyle = "medium") -> str:
+    """Return a date as the current language writes it.
+
+    In English it is an ISO date, which is read alike in all countries that speak it.
+    """
+    if _current.get() == _SOURCE:
+        return f"{day:%Y-%m-%d}"
+    from babel.dates import format_date
+
+    return format_date(day, style, locale=_current.get())
+
+
+def format_time(moment: datetime, *, seconds: bool = False) -> str:
+    """Return the time of day as the current language writes it, in the zone of ``moment``."""
+    if _current.get() == _SOURCE:
+        return f"{moment:%H:%M:%S}" if seconds else f"{moment:%H:%M}"
+    from babel.dates import format_time
+
+    return format_time(moment, "medium" if seconds else "short", locale=_current.get())
+
+
+def format_datetime(moment: datetime, style: DateStyle = "medium") -> str:
+    """Return date and time of day as the current language writes them, in the zone of ``moment``."""
+    if _current.get() == _SOURCE:
+        return f"{moment:%Y-%m-%d %H:%M}"
+    from babel.dates import get_datetime_format
+
+    joined = str(get_datetime_format(style, locale=_current.get()))
+    return joined.replace("{0}", format_time(moment)).replace("{1}", format_date(moment, style))
+
+
+def format_duration(duration: timedelta) -> str:
+    """Return a duration in its largest unit, rounded, such as "3 hours"."""
+    from babel.dates import format_timedelta
+
+    return format_timedelta(duration, threshold=1, locale=_current.get())
+
+
+def format_list(items: Sequence[str], style: ListStyle = "standard") -> str:
+    """Return a list as the current language writes it: "a, b, and c"; with ``or``, "a, b, or c"."""
+    from babel.lists import format_list
+
+    return format_list(list(items), style, locale=_current.get())
+
+
+def _money_pattern(language: str, digits: int) -> str:
+    from babel import Locale
+
+    pattern: str = Locale.parse(language).currency_formats["standard"].pattern
+    return pattern.replace(".00", "." + "0" * digits if digits else "")
 
 
 @cache
@@ -109,3 +211,14 @@ def _catalogue(language: str) -> _gettext.NullTranslations:
     if language == _SOURCE:
         return _gettext.NullTranslations()
     return _gettext.translation(_DOMAIN, _FOLDER, [language], fallback=True)
+
+
+def translate_libraries(language: str) -> None:
+    """Have libraries that use the process's ``gettext`` domain, such as ``argparse``, speak a language.
+
+    Their messages are in the same catalogue.
+    """
+    if language != _SOURCE:
+        _gettext.bindtextdomain(_DOMAIN, _FOLDER)
+        _gettext.textdomain(_DOMAIN)
+        os.environ["LANGUAGE"] = language

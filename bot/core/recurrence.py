@@ -1,4 +1,4 @@
-"""When something happens once or again and again: rules, their next occurrence, JSON and plain English. Pure.
+"""When something happens once or again and again: rules, their next occurrence and JSON. Pure.
 
 Rule 1: days, weeks, months, years and cron expressions are wall time in a zone; minutes and hours are elapsed time.
 Rule 2: a change of clocks neither skips nor doubles an occurrence. A wall time that the clocks jump over is the moment
@@ -28,7 +28,6 @@ __all__ = [
     "Once",
     "Rule",
     "Unit",
-    "describe_rule",
     "moment_of",
     "next_occurrence",
     "rule_as_json",
@@ -270,67 +269,3 @@ def _read_time(text: object) -> datetime:
     except (TypeError, ValueError):
         raise InvalidRecurrence(f"a time is written as 2026-03-03T09:00, not {text!r}") from None
     return moment.astimezone(UTC) if moment.tzinfo is not None else moment
-
-
-def describe_rule(rule: Rule, zone: tzinfo) -> str:
-    """Return a rule in plain English, as "every Monday at 08:00"."""
-    if isinstance(rule, Once):
-        local = rule.at.astimezone(zone)
-        return f"on {local:%A}, {_day(local)} {local.year} at {_time_of(local)}"
-    if isinstance(rule, Cron):
-        return _describe_cron(rule.expression)
-    each = f"every {rule.unit[:-1]}" if rule.count == 1 else f"every {rule.count} {rule.unit}"
-    if rule.unit in _ELAPSED:
-        return each
-    at = f"at {_time_of(rule.start)}"
-    if rule.unit == "days":
-        return f"{each} {at}"
-    if rule.unit == "weeks":
-        return (
-            f"every {rule.start:%A} {at}" if rule.count == 1 else f"{each} on {rule.start:%A} {at}"
-        )
-    if rule.unit == "months":
-        day = rule.start.day
-        return f"{each} on the {_ordinal(day)}{' or last day' if day > 28 else ''} {at}"
-    return f"{each} on {_day(rule.start)} {at}"
-
-
-def _day(when: datetime) -> str:
-    return f"{when.day} {when:%B}"
-
-
-def _time_of(when: datetime) -> str:
-    return f"{when:%H:%M:%S}" if when.second else f"{when:%H:%M}"
-
-
-def _ordinal(number: int) -> str:
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{'th' if number in (11, 12, 13) else ending}"
-
-
-_WEEKDAYS = "Sunday Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-
-
-def _describe_cron(expression: str) -> str:
-    """Return a cron expression in English; times of given days as the other rules write them."""
-    parsed = CronSim(expression, _SOME_YEAR)
-    _, _, _, day, month, weekday = parsed.parts
-    one_time = len(parsed.minutes) == len(parsed.hours) == 1
-    if one_time and day == month == "*":
-        at = f"at {min(parsed.hours):02}:{min(parsed.minutes):02}"
-        if weekday == "*":
-            return f"every day {at}"
-        days = {number % 7 for number in parsed.weekdays if isinstance(number, int)}
-        if days == {1, 2, 3, 4, 5}:
-            return f"every weekday {at}"
-        if days and all(isinstance(number, int) for number in parsed.weekdays):
-            names = [_WEEKDAYS[number] for number in sorted(days, key=lambda one: one or 7)]
-            return (
-                f"every {' and '.join([', '.join(names[:-1]), names[-1]][len(names) < 2 :])} {at}"
-            )
-    if one_time and month == weekday == "*" and day in ("L", *map(str, range(1, 32))):
-        at = f"at {min(parsed.hours):02}:{min(parsed.minutes):02}"
-        which = "last day" if day == "L" else _ordinal(int(day))
-        return f"every month on the {which} {at}"
-    text = parsed.explain()
-    return text[:1].lower() + text[1:]

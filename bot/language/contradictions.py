@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from bot.core.reasons import Reason
 from bot.language.claim_terms import TermSet, content_terms, term
 from bot.language.clause import Clause
 from bot.language.folding import UNSPACED, character_bigrams, fold_text, words
@@ -17,7 +18,7 @@ from bot.language.parsed_claim import USER_REFERENCE, WITH_USER, ParsedClaim
 
 _LOST = re.compile(r"\b(?:lost|verloren|perdu|perdio|perso|perdeu|потерял\w?)\b")
 
-_OPPOSITE = "it says the opposite"
+_OPPOSITE = Reason("opposite")
 _REJECTIONS = frozenset("=hate avoid refus lack hasst meidet".split())
 _STATES = frozenset(("=allergic", "vegetarian", "vegan"))
 """States that may support "does not eat ...", but never a denial of the state itself."""
@@ -66,9 +67,9 @@ def wrong_subject_reason(
     """
     right = [clause for clause in stated if has_same_subject(clause, claim)]
     if WITH_USER.match(claim.folded) and not any(clause.who == "me" for clause in newest):
-        return "it speaks of somebody else"
+        return Reason("other_person")
     if not right:
-        return "it speaks of somebody else"
+        return Reason("other_person")
     if len(right) == len(stated) or UNSPACED.search(claim.folded):
         return None
     own_text = ", ".join(clause.text for clause in right)
@@ -84,7 +85,7 @@ def wrong_subject_reason(
     if any(term in other_terms and term not in own_terms for term in claim.terms) or any(
         name in other_names and name not in own_names for name in claim.names
     ):
-        return "it speaks of somebody else"
+        return Reason("other_person")
     return None
 
 
@@ -93,7 +94,7 @@ def contradiction_reason(claim: ParsedClaim, stated: tuple[Clause, ...]) -> str 
     own = [clause for clause in stated if has_same_subject(clause, claim)]
     denies = any(map(_may_deny, own))
     if claim.negated and not denies:
-        return "it does not deny that"
+        return Reason("not_denied")
     past = bool(PAST.search(claim.folded)) or claim.negated
     denied_text = " , ".join(
         fold_text(clause.text) if clause.ended and not past else clause.denied for clause in own

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from bot.core.reasons import Reason
 from bot.language.clause import Clause
 from bot.language.folding import UNSPACED, fold_text, words
 from bot.language.lexicon import KIN
@@ -41,7 +42,7 @@ def swapped_roles_reason(claim: ParsedClaim, said: str, stated: tuple[Clause, ..
     evidence = fold_text(said)
     every = _EVERY.search(claim.folded)
     if every and not _EVERY.search(evidence) and (every[1] or _SOME.search(evidence)):
-        return "it is not said of all"
+        return Reason("not_of_all")
     # German nouns look like names.
     names = frozenset() if GERMAN.search(claim.folded) else frozenset(map(fold_text, claim.names))
     first = claim.text.split()[:1]
@@ -64,7 +65,7 @@ def swapped_roles_reason(claim: ParsedClaim, said: str, stated: tuple[Clause, ..
             and clause_people[:2] == shared[1::-1]
             and _REVERSING_WORDS.isdisjoint(words(folded))
         ):
-            return "it is told the other way round"
+            return Reason("roles_swapped")
     return None
 
 

@@ -6,6 +6,7 @@ Rule 1: at least one distinctive word of the claim must occur in the evidence, i
 
 from __future__ import annotations
 
+from bot.core.reasons import Reason
 from bot.language.claim_terms import TermSet, content_terms
 from bot.language.claim_terms import term as claim_term
 from bot.language.clause import Clause
@@ -56,7 +57,7 @@ def unsupported_words_reason(
         if denies and IMPLICIT_NEGATION.search(term):
             return None
     missing = next((word for word in words(claim.folded) if claim_term(word) == content[0]), "")
-    return f"it does not speak of {(missing or content[0].lstrip('='))[:40]}"
+    return Reason("word_missing", word=(missing or content[0].lstrip("="))[:40])
 
 
 def _forms(term: str) -> tuple[str, ...]:

@@ -132,9 +132,18 @@ class FakeChannel:
         found = self._find(inbound)
         return found.text if found is not None else ""
 
-    async def ask(self, text: str, *, chat: str = "1", topic: str | None = None) -> str:
+    async def ask(
+        self,
+        text: str,
+        *,
+        chat: str = "1",
+        topic: str | None = None,
+        sender: Sender = ADA,
+        private: bool = True,
+    ) -> str:
         """Send a message and return its answer."""
-        return await self.wait_for_answer(await self.send(text, chat=chat, topic=topic))
+        sent = await self.send(text, chat=chat, topic=topic, sender=sender, private=private)
+        return await self.wait_for_answer(sent)
 
     async def wait_until(self, condition: Callable[[], bool], *, within: float = 60.0) -> None:
         """Wait until a condition holds; it is checked after each outbound message.

@@ -18,10 +18,12 @@ from bot.agent.builtin_tools import builtin_tools
 from bot.agent.commands.approvals import ApprovalCommands
 from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.files import files_command
+from bot.agent.commands.language import language_command
 from bot.agent.commands.registry import Command, CommandRegistry
 from bot.agent.commands.skills import skills_command
 from bot.agent.consolidation.policy import ConsolidationPolicy
 from bot.agent.context import ContextBuilder
+from bot.agent.languages import Languages
 from bot.agent.skills.skill_library import SkillLibrary
 from bot.agent.skills.skill_sources import SkillFetcher
 from bot.agent.spending.metered_model import MeteredModel
@@ -301,13 +303,16 @@ def _services(
 ) -> SessionServices:
     assert agent.approvals is not None
     approvals = ApprovalCommands(agent.approvals, bus)
+    languages = Languages(store, scopes.identity_linker.people.members, "en")
     return SessionServices(
         bus=bus,
         store=store,
         agent=agent,
         scopes=scopes,
-        commands=commands or builtin_commands([*approvals.commands(), *more_commands]),
+        commands=commands
+        or builtin_commands([*approvals.commands(), language_command(languages), *more_commands]),
         approvals=approvals,
+        languages=languages,
         policy=ConsolidationPolicy(bounds.window, bounds.memory_tokens, bounds.prompt_tokens),
         exports=folder / "exports",
         archive=MemoryArchives(store, folder / "exports", ZoneInfo(bounds.timezone)).write,

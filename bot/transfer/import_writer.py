@@ -25,6 +25,7 @@ from typing import Any, Literal
 from bot.bus import Address
 from bot.core.clock import Clock, format_time
 from bot.core.errors import TapeNotFound
+from bot.core.i18n import N_
 from bot.memory.records.conversation_entries import entry_tokens
 from bot.memory.records.evidence import cite
 from bot.memory.records.fact import MAX_FACT_TEXT
@@ -79,6 +80,14 @@ _BOOKKEEPING = frozenset(
 )
 
 ImportStatus = Literal["imported", "known", "changed", "refused"]
+
+STATUS_WORDS: dict[ImportStatus, str] = {
+    "imported": N_("imported"),
+    "known": N_("known"),
+    "changed": N_("changed"),
+    "refused": N_("refused"),
+}
+"""Each status as a person reads it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, tzinfo
 from typing import Any
 
+from bot.core.reasons import reason_text
 from bot.memory.records.attachments import one_line
 from bot.memory.records.compartment_records import (
     Problem,
@@ -129,7 +130,7 @@ def belief_md(
     sure = f"{belief.confidence_at(now):.2f}"
     head = f"{belief.pattern_type}, {belief.status}, confidence {sure}"
     parts = [f"# {belief.id}: {head}", "\n".join([_told(belief.text), *more])]
-    parts += [f"({_line(belief.reason)})"] if belief.reason else []
+    parts += [f"({_line(reason_text(belief.reason))})"] if belief.reason else []
     rests = [f"- {_ground(ground, facts, entries, timezone)}" for ground in belief.evidence_ids]
     return "\n\n".join([*parts, "\n".join(["Evidence:", *rests])]) + "\n\n"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.core.clock import Clock
+from bot.core.reasons import Reason
 from bot.memory.records.evidence import cite
 from bot.memory.records.imports import IMPORTED_EVENT, assistant_of
 from bot.memory.records.proposals import Proposal, ProposalBatch
@@ -39,7 +40,7 @@ async def propose_memory(store: TapeStore, clock: Clock, person: str, session: s
             str(entry.payload["content"]),
             subject=str(entry.meta.get("subject") or ""),
             evidence=(replace(cite(session, entry), origin="import", who=who),),
-            review_reason=f"it is a line of {who}",
+            review_reason=Reason("imported_line", who=who),
         )
         for entry in entries
         if entry.kind == "message" and not is_erased(entry)

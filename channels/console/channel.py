@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from bot.bus import Address, ChannelPort, Sender
+from bot.core.i18n import environment_language, use_language
+from channels.base import LanguageOf, client_language
 from channels.console.messages import InboundFactory
 from channels.console.piped import PipedConversation
 
@@ -22,6 +25,7 @@ class ConsoleChannel:
             of mode 0700; None keeps them in memory.
         user_name: The name shown to the bot.
         chat_id: The platform's id of the conversation.
+        language: Tells the person's language.
         commands: Name and description of each slash command, for completion.
         banner: Printed first at a terminal, never into a pipe.
     """
@@ -31,13 +35,15 @@ class ConsoleChannel:
         *,
         history_file: Path | None,
         user_name: str,
+        language: LanguageOf = client_language,
         chat_id: str = "local",
         commands: Sequence[tuple[str, str]] = (),
         banner: str = "",
     ) -> None:
         self._history_file = history_file
         self._address = Address(self.name, chat_id)
-        self._sender = Sender(id="local", name=user_name)
+        self._sender = Sender("local", user_name, environment_language(os.environ))
+        self._language = language
         self._commands = tuple(commands)
         self._banner = banner
 
@@ -48,6 +54,10 @@ class ConsoleChannel:
 
     async def run(self, port: ChannelPort) -> None:
         """Serve until the input ends, the person leaves, the output breaks or the bus closes."""
+        with use_language(await self._language(self.name, self._sender)):
+            await self._converse(port)
+
+    async def _converse(self, port: ChannelPort) -> None:
         author = InboundFactory(self._address, self._sender)
         # Each is None if its descriptor was closed before the program started.
         source, sink = sys.stdin, sys.stdout

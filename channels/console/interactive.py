@@ -23,6 +23,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.utils import is_dumb_terminal
 
 from bot.bus import Answer, BusClosed, BusError, ChannelPort, DeliveryReport, Inbound
+from bot.core.i18n import N_, _
 from channels.console.messages import InboundFactory, answer_text
 from channels.console.prompt import (
     LEAVE_HINT,
@@ -37,7 +38,7 @@ from channels.console.render import AnswerRenderer
 from channels.console.terminal_text import clean_input
 from channels.console.turn_state import TurnState
 
-_DRAIN_SECONDS = "Bye. The conversation is on the tape."
+_FAREWELL = N_("Bye. The conversation is on the tape.")
 _LEAVE = frozenset({"/quit", "/exit"})
 _STOP = "/stop"
 _SPIN_SECONDS = 0.12
@@ -81,7 +82,7 @@ class InteractiveConversation:
             self._prompt = build_prompt(
                 self._lines,
                 history=open_history(history_file),
-                commands=[*commands, *((name, "leave the console") for name in sorted(_LEAVE))],
+                commands=[*commands, *((name, _("leave the console")) for name in sorted(_LEAVE))],
                 on_interrupt=self._interrupted,
             )
 
@@ -99,7 +100,7 @@ class InteractiveConversation:
                     # Keep raw mode between two prompts as well.
                     with self._unsent, self._keyboard.raw_mode():
                         await self._read_all()
-                self._write(f"{_DRAIN_SECONDS}\n")
+                self._write(f"{_(_FAREWELL)}\n")
                 tasks.cancel_scope.cancel()
 
     async def _read_all(self) -> None:
@@ -182,9 +183,9 @@ class InteractiveConversation:
         if self._lines.hint:
             event.app.exit(exception=EOFError())
         else:
-            self._lines.hint = LEAVE_HINT
+            self._lines.hint = _(LEAVE_HINT)
             if self._dumb:
-                self._write(f"\n{LEAVE_HINT}\n{PROMPT}")
+                self._write(f"\n{_(LEAVE_HINT)}\n{PROMPT}")
 
     def _stop(self) -> bool:
         """Send ``/stop``; return whether the queue had space for it."""

@@ -7,6 +7,7 @@ import time
 from datetime import UTC, datetime
 
 from bot.bus import Address, Answer, Inbound, Sender
+from bot.core.i18n import _
 from channels.outgoing_files import file_size, missing_file_text
 
 
@@ -44,7 +45,7 @@ async def answer_text(answer: Answer) -> str:
         if await file_size(file) is None:
             lines.append(missing_file_text(file))
         elif str(file.path) not in answer.text:
-            lines.append(f"The file is `{file.path}`.")
+            lines.append(_("The file is `{path}`.", path=file.path))
     if buttons := _button_line(answer):
         lines.append(buttons)
     return "\n\n".join([answer.text, *lines])

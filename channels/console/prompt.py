@@ -20,13 +20,14 @@ from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import is_dumb_terminal
 
+from bot.core.i18n import N_
 from channels.console.history import FileStamp, file_lock, file_stamp
 from channels.console.render import last_rows
 from channels.console.terminal_text import strip_controls
 from channels.console.turn_state import TurnState
 
 PROMPT = "you> "
-LEAVE_HINT = "Press Ctrl-C again or Ctrl-D to leave"
+LEAVE_HINT = N_("Press Ctrl-C again or Ctrl-D to leave")
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TAIL_ROWS = 12

@@ -8,6 +8,7 @@ Rule 2: a partial that arrives after the answer of its stream changes nothing.
 from __future__ import annotations
 
 from bot.bus import Activity, Answer, Outbound, PartialAnswer
+from bot.core.i18n import _
 
 
 class TurnState:
@@ -55,9 +56,9 @@ class TurnState:
                 self._doing = None
                 self._waiting.clear()
             case Activity(state="waiting"):
-                self._doing = "waiting for the busy model"
+                self._doing = _("waiting for the busy model")
             case Activity(state=state, detail=detail):
-                self._doing = (detail or "a tool") if state == "tool" else "thinking"
+                self._doing = (detail or _("a tool")) if state == "tool" else _("thinking")
             case Answer():
                 self._answered(outbound)
         self._settle()

@@ -22,6 +22,7 @@ from bot.bus import (
     OutgoingFile,
     PartialAnswer,
 )
+from bot.core.i18n import N_, _
 from channels.delivery.answer_stream import AnswerStream
 from channels.delivery.displayed_answer import GRACE_SECONDS, DisplayedAnswer
 from channels.delivery.messenger import (
@@ -102,7 +103,7 @@ _FIRST_RETRY = 1.0
 _LONGEST_RETRY = 60.0
 _IDLE_SECONDS = 30.0
 _MAX_UNEXPECTED_ERRORS = 3
-_NOTHING_TO_SEE = "(an answer without words)"
+_NOTHING_TO_SEE = N_("(an answer without words)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +214,7 @@ class ChatQueue(Generic[PieceT]):
             error = str(refusal)
         except Exception:  # otherwise the answer would end the channel again at every start
             logger.exception("an answer for %s could not be shown", answer.address.session)
-            error = "an error in tapebot (see its log)"
+            error = _("an error in tapebot (see its log)")
         except BaseException:
             await self._report_stopped(displayed, answer)
             raise
@@ -225,7 +226,7 @@ class ChatQueue(Generic[PieceT]):
         return (
             found
             or self._messenger.render_plain(text)
-            or self._messenger.render_plain(_NOTHING_TO_SEE)
+            or self._messenger.render_plain(_(_NOTHING_TO_SEE))
         )
 
     async def _retry_until_accepted(

@@ -15,6 +15,7 @@ from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
 from bot.bus import BusError, ChannelPort, ChannelRefused
+from bot.core.i18n import N_, _
 from channels.base import ChannelContext
 from channels.delivery.dispatcher import OutboundDispatcher
 from channels.discord.client import SessionInvalidated
@@ -41,16 +42,16 @@ from channels.keyed_executor import KeyedExecutor
 
 logger = logging.getLogger(__name__)
 
-_LOGIN_REFUSED = (
+_LOGIN_REFUSED = N_(
     "Discord refuses the bot's token. Set TAPEBOT_DISCORD_TOKEN to the token that Reset Token "
     "shows on the Bot page of your application: https://discord.com/developers/applications"
 )
-_NO_CONTENT = (
+_NO_CONTENT = N_(
     'Discord does not let the bot read messages. Switch on "Message Content Intent" under '
     "Bot > Privileged Gateway Intents of your application, then start again: "
     "https://discord.com/developers/applications"
 )
-_WRONG_SHARD = (
+_WRONG_SHARD = N_(
     "Discord requires more shards: the bot is on too many servers. Raise TAPEBOT_DISCORD_SHARDS, "
     "to the same value for all gateways, and restart them"
 )
@@ -108,7 +109,7 @@ class DiscordChannel:
             ChannelRefused: The token or the application's settings are wrong.
         """
         if not self._token.isascii() or not self._token.isprintable() or " " in self._token:
-            raise ChannelRefused(_LOGIN_REFUSED)
+            raise ChannelRefused(_(_LOGIN_REFUSED))
         client = CurrentClient(SentMessages(self._token, shared=not self._shard.is_only))
         deferred = DeferredResponses(client)
         positions = ReadPositions(self._store, self._shard)
@@ -136,10 +137,13 @@ class DiscordChannel:
         async def handle(message: discord.Message, answerable: bool) -> None:
             await intake.handle_message(message, client.bot_id, answerable=answerable)
 
-        missed = MissedMessageReader(self._name, client, bus_client, positions, handle)
+        missed = MissedMessageReader(
+            self._name, client, bus_client, positions, handle, language=self._context.language
+        )
         interactions = InteractionHandler(
             self._name,
             self._context.commands,
+            language=self._context.language,
             bus_client=bus_client,
             executor=executor,
             client=client,
@@ -192,19 +196,19 @@ def _refuse_if_hopeless(ended: Exception | None) -> None:
         ChannelRefused: The token, the intents or the number of shards is wrong.
     """
     if isinstance(ended, discord.LoginFailure):
-        raise ChannelRefused(_LOGIN_REFUSED) from ended
+        raise ChannelRefused(_(_LOGIN_REFUSED)) from ended
     if isinstance(ended, discord.PrivilegedIntentsRequired | MessageContentIntentMissing):
-        raise ChannelRefused(_NO_CONTENT) from ended
+        raise ChannelRefused(_(_NO_CONTENT)) from ended
     if not isinstance(ended, discord.ConnectionClosed):
         return
     # https://discord.com/developers/docs/topics/opcodes-and-status-codes#gateway
     match ended.code:
         case 4004:
-            raise ChannelRefused(_LOGIN_REFUSED) from ended
+            raise ChannelRefused(_(_LOGIN_REFUSED)) from ended
         case 4014:
-            raise ChannelRefused(_NO_CONTENT) from ended
+            raise ChannelRefused(_(_NO_CONTENT)) from ended
         case 4010 | 4011:
-            raise ChannelRefused(_WRONG_SHARD) from ended
+            raise ChannelRefused(_(_WRONG_SHARD)) from ended
 
 
 def _log_end(ended: Exception | None, wait: float) -> None:

@@ -11,6 +11,7 @@ import anyio
 import discord
 from anyio.abc import TaskGroup
 
+from bot.core.i18n import _
 from channels.base import ChannelContext
 from channels.delivery.messenger import MessengerError
 from channels.discord.client import DiscordClient
@@ -142,12 +143,14 @@ class GatewayConnection:
         if self._announced.disconnected:
             self._announced.disconnected = False
             label = self._shard.label
-            self._context.announce(f"Discord{label}: connected again")
+            self._context.announce(_("Discord{label}: connected again", label=label))
         if self._announced.bot or client.user is None:
             return
         self._announced.bot = True
         me = clean_name(client.user.name)
-        self._context.announce(f"Discord{self._shard.label}: connected as @{me}")
+        self._context.announce(
+            _("Discord{label}: connected as @{me}", label=self._shard.label, me=me)
+        )
         self._context.on_connected()
         if self._shard.is_only and not client.guilds and client.application_id is not None:
             permissions = discord.Permissions(
@@ -161,7 +164,9 @@ class GatewayConnection:
                 permissions=permissions,
                 scopes=("bot", "applications.commands"),
             )
-            self._context.announce(f"Discord: the bot is on no server yet; invite it with {link}")
+            self._context.announce(
+                _("Discord: the bot is on no server yet; invite it with {link}", link=link)
+            )
 
     def guild_available(self, guild: discord.Guild, *, new: bool) -> None:
         """Follow the channels and threads of a server."""
@@ -216,8 +221,11 @@ class GatewayConnection:
             logger.warning("the bot was added to one more server, %s (%d)", name, guild.id)
             return
         self._context.announce(
-            f"Discord: added to the server {name}. Allowed people may use it there. To allow "
-            f"everyone there, send /pair here, or add discord:{guild.id} to TAPEBOT_ALLOW"
+            _(
+                "Discord: added to the server {name}. Allowed people may use it there. To allow everyone there, send /pair here, or add discord:{id} to TAPEBOT_ALLOW",
+                name=name,
+                id=guild.id,
+            )
         )
 
     async def _run_client(self, token: str, tasks: TaskGroup) -> Exception | None:
@@ -263,8 +271,10 @@ class GatewayConnection:
             return
         self._announced.token_shared = True
         self._context.announce(
-            "Discord: another program uses this bot's token, and both answer. Stop it; if you do "
-            "not know it, reset the token: https://discord.com/developers/applications"
+            _(
+                "Discord: another program uses this bot's token, and both answer. Stop it; if you do "
+                "not know it, reset the token: https://discord.com/developers/applications"
+            )
         )
 
     async def _wait_for_sessions(self) -> int:
@@ -274,15 +284,19 @@ class GatewayConnection:
             ``max_concurrency``: how many sessions may begin at the same time.
         """
         while True:
-            wanted, _, limit = await self._client.http.get_bot_gateway()
+            wanted, _type, limit = await self._client.http.get_bot_gateway()
             if wanted > self._shard.count:
                 logger.warning("Discord recommends TAPEBOT_DISCORD_SHARDS=%d for this bot", wanted)
             left, wait = limit["remaining"], max(limit["reset_after"] / 1000, MIN_BACKOFF_SECONDS)
             if left >= MIN_REMAINING_SESSIONS:
                 return limit["max_concurrency"]
             self._context.announce(
-                f"Discord: only {left} of {limit['total']} connections are left today; it connects "
-                f"again in {_duration(wait)}. Does another program use the bot's token?"
+                _(
+                    "Discord: only {left} of {limit} connections are left today; it connects again in {duration}. Does another program use the bot's token?",
+                    left=left,
+                    limit=limit["total"],
+                    duration=_duration(wait),
+                )
             )
             await anyio.sleep(wait)
 

@@ -35,6 +35,7 @@ from bot.bus import (
     Sender,
     SessionFull,
 )
+from bot.core.i18n import N_, _, use_language
 from channels.base import ChannelContext
 from channels.discord.current_client import CurrentClient
 from channels.discord.errors import MAX_BACKOFF_SECONDS, MIN_BACKOFF_SECONDS, call_with_retries
@@ -58,7 +59,7 @@ from channels.discord.read_positions import ReadPositions
 SendText = Callable[[str], Awaitable[None]]
 """Sends the person a text, best effort."""
 
-NOT_TAKEN_TEXT = (
+NOT_TAKEN_TEXT = N_(
     "Something went wrong, and I could not accept your message. Please send it again. The log has "
     "the reason."
 )
@@ -87,7 +88,7 @@ class SenderNotifier:
         if not self._warned:
             self._warned = True
             text = str(error)
-            await self.notify(f"{text[:1].upper()}{text[1:]} I will retry.")
+            await self.notify(_("{problem} I will retry.", problem=f"{text[:1].upper()}{text[1:]}"))
 
     @asynccontextmanager
     async def report_failures(self) -> AsyncIterator[None]:
@@ -95,7 +96,7 @@ class SenderNotifier:
         try:
             yield
         except Exception:
-            await self.notify(NOT_TAKEN_TEXT)
+            await self.notify(_(NOT_TAKEN_TEXT))
             raise
 
 
@@ -279,9 +280,10 @@ class DiscordIntake:
         elif is_from_person(message):
             location = await self._locate(message.channel)
             if location is not None:
-                await self._publish_new(
-                    _LocatedMessage(message, location, bot_id, answerable, is_new=answerable)
-                )
+                with use_language(await self._context.language(self._name, _sender(message))):
+                    await self._publish_new(
+                        _LocatedMessage(message, location, bot_id, answerable, is_new=answerable)
+                    )
         _remember(self._handled, message.id, None)
         self._positions.advance(message.channel.id, message.id)
 
@@ -299,7 +301,11 @@ class DiscordIntake:
         location = await self._locate(message.channel)
         if location is None or datetime.now(UTC) - at > _EDIT_IS_NEWS:
             return
-        received = _LocatedMessage(message, location, bot_id)
+        with use_language(await self._context.language(self._name, _sender(message))):
+            await self._publish_edit(_LocatedMessage(message, location, bot_id), at)
+
+    async def _publish_edit(self, received: _LocatedMessage, at: datetime) -> None:
+        message = received.message
         role = await self._authorize(received)
         if role is None:
             return

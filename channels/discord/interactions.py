@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,8 @@ from discord import app_commands
 from discord.http import Route
 
 from bot.bus import AccessRequest, Inbound, Role, Sender
-from channels.base import MenuCommand
+from bot.core.i18n import N_, _, match_language, use_language
+from channels.base import LanguageOf, MenuCommand
 from channels.delivery.messenger import MessengerError
 from channels.discord.current_client import CurrentClient
 from channels.discord.deferred_responses import INTERACTION_ID_PREFIX, DeferredResponses
@@ -167,8 +168,8 @@ def _cut(text: str) -> str:
 
 logger = logging.getLogger(__name__)
 
-_STRANGER = "I do not know you. The bot's owner can allow you to use it."
-_NOWHERE = "I cannot be used here."
+_STRANGER = N_("I do not know you. The bot's owner can allow you to use it.")
+_NOWHERE = N_("I cannot be used here.")
 _RESPONSE_SECONDS = 10.0
 
 
@@ -178,6 +179,7 @@ class InteractionHandler:
     Args:
         name: The channel's name.
         commands: The commands, for autocompletion.
+        language: Tells the language of a sender.
         bus_client: Authorizes and publishes.
         executor: Run the work, beyond the connection.
         client: Holds the current client.
@@ -189,6 +191,7 @@ class InteractionHandler:
         name: str,
         commands: tuple[MenuCommand, ...],
         *,
+        language: LanguageOf,
         bus_client: RetryingBusClient,
         executor: KeyedExecutor,
         client: CurrentClient,
@@ -196,6 +199,7 @@ class InteractionHandler:
     ) -> None:
         self._name = name
         self._commands = {command.name: command for command in commands}
+        self._language = language
         self._bus_client = bus_client
         self._executor = executor
         self._client = client
@@ -203,9 +207,9 @@ class InteractionHandler:
 
     def handle(self, interaction: discord.Interaction) -> None:
         """Submit the handling of an interaction without waiting."""
-        own_lane = f"interaction {interaction.id}"
+        own_lane = f"interaction {interaction.id}"  # for the log
         if interaction.type is discord.InteractionType.autocomplete:
-            self._executor.submit(own_lane, partial(self._complete, interaction))
+            self._submit(own_lane, interaction, partial(self._complete, interaction))
             return
         text = _command_of(interaction)
         if text is None:
@@ -213,9 +217,20 @@ class InteractionHandler:
             return
         location = chat_location(self._name, interaction.channel)
         if location is None:
-            self._executor.submit(own_lane, partial(self._refuse, interaction, _NOWHERE))
+            self._submit(own_lane, interaction, partial(self._refuse, interaction, None))
             return
-        self._executor.submit(own_lane, partial(self._answer, interaction, location, text))
+        self._submit(own_lane, interaction, partial(self._answer, interaction, location, text))
+
+    def _submit(
+        self, lane: str, interaction: discord.Interaction, work: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Submit work that speaks the sender's language."""
+
+        async def speak() -> None:
+            with use_language(await self._language(self._name, _sender(interaction))):
+                await work()
+
+        self._executor.submit(lane, speak)
 
     async def _answer(
         self, interaction: discord.Interaction, location: ChatLocation, text: str
@@ -225,13 +240,14 @@ class InteractionHandler:
         )
         decision = await self._bus_client.authorize(access_request)
         if decision.role is None:
-            await self._refuse(interaction, decision.reply or _STRANGER)
+            await self._refuse(interaction, decision.reply or _(_STRANGER))
             return
         inbound = _inbound(interaction, location, text, decision.role)
         person = SenderNotifier(partial(self._send_text, location, inbound.id))
         acknowledged = self._deferred.expect_acknowledgement(interaction)
         self._executor.submit(
-            f"greeting {interaction.id}", partial(self._acknowledge, interaction, acknowledged)
+            f"greeting {interaction.id}",  # for the log
+            partial(self._acknowledge, interaction, acknowledged),
         )
         async with person.report_failures():
             await self._bus_client.publish(inbound, person, access_request)
@@ -271,7 +287,8 @@ class InteractionHandler:
         except MessengerError as error:
             logger.debug("a completion came too late: %s", error)
 
-    async def _refuse(self, interaction: discord.Interaction, reply: str) -> None:
+    async def _refuse(self, interaction: discord.Interaction, reply: str | None) -> None:
+        reply = reply or _(_NOWHERE)
         try:
             with map_discord_errors(), anyio.fail_after(_RESPONSE_SECONDS):
                 await interaction.response.send_message(
@@ -344,4 +361,5 @@ def _access_request(
 
 
 def _sender(interaction: discord.Interaction) -> Sender:
-    return Sender(str(interaction.user.id), interaction.user.display_name)
+    language = match_language([str(interaction.locale)])
+    return Sender(str(interaction.user.id), interaction.user.display_name, language or "")

@@ -16,6 +16,8 @@ import anyio
 import discord
 
 from bot.bus import AccessRequest, Sender
+from bot.core.i18n import _, current_language, format_number, ngettext, use_language
+from channels.base import LanguageOf
 from channels.delivery.messenger import MessengerError
 from channels.discord.current_client import CurrentClient
 from channels.discord.errors import call_with_retries
@@ -56,6 +58,7 @@ class MissedMessageReader:
         bus_client: Decides whether a server channel is open to everybody in it.
         positions: The read positions.
         handle: Handles a message.
+        language: Tells the language of a sender.
     """
 
     def __init__(
@@ -65,12 +68,15 @@ class MissedMessageReader:
         bus_client: RetryingBusClient,
         positions: ReadPositions,
         handle: MessageHandler,
+        *,
+        language: LanguageOf,
     ) -> None:
         self._name = name
         self._client = client
         self._bus_client = bus_client
         self._positions = positions
         self._deal = handle
+        self._language = language
         self._before: dict[int, ChannelPosition] = {}
         self._session = 0
         self._read: dict[int, int] = {}
@@ -158,7 +164,15 @@ class MissedMessageReader:
 
     async def _read_after(self, channel_id: int) -> None:
         """Handle missed messages; after an error, a retry continues where it stopped."""
-        channel, after = await self._channel(channel_id), self._positions.get(channel_id) or 0
+        channel = await self._channel(channel_id)
+        language = current_language()
+        if (person := getattr(channel, "recipient", None)) is not None:
+            language = await self._language(self._name, Sender(str(person.id), person.display_name))
+        with use_language(language):
+            await self._read_channel(channel, channel_id)
+
+    async def _read_channel(self, channel: discord.abc.Messageable, channel_id: int) -> None:
+        after = self._positions.get(channel_id) or 0
         if _nothing_new(channel, after):
             return
         batch = await self._page(channel, after)
@@ -170,8 +184,13 @@ class MissedMessageReader:
                 )
                 await self._tell(
                     channel_id,
-                    f"While I was away, more than {MAX_MISSED_MESSAGES} messages were sent here. I "
-                    "read only the newest of them. Please send again what still matters.",
+                    ngettext(
+                        "While I was away, more than {n} message was sent here. I read only the "
+                        "newest. Please send again what still matters.",
+                        "While I was away, more than {n} messages were sent here. I read only the "
+                        "newest of them. Please send again what still matters.",
+                        MAX_MISSED_MESSAGES,
+                    ),
                 )
                 after, batch = newest, await self._page(channel, newest)
         old = 0
@@ -184,8 +203,11 @@ class MissedMessageReader:
             logger.warning("messages in %d that were too old to be answered: %d", channel_id, old)
             await self._tell(
                 channel_id,
-                f"While I was away, messages were sent here that are too old for me to answer: "
-                f"{old}. Please send again what still matters.",
+                _(
+                    "While I was away, messages were sent here that are too old for me to answer: "
+                    "{number}. Please send again what still matters.",
+                    number=format_number(old),
+                ),
             )
 
     async def _tell(self, channel_id: int, text: str) -> None:

@@ -14,6 +14,7 @@ from aiogram.types import BotCommand
 from anyio.abc import TaskGroup
 
 from bot.bus import ChannelPort, ChannelRefused
+from bot.core.i18n import _
 from channels.base import ChannelContext, MenuCommand
 from channels.delivery.dispatcher import OutboundDispatcher
 from channels.delivery.messenger import MessageRejected, MessengerError, RateLimited
@@ -158,7 +159,11 @@ class TelegramChannel:
                     where = urlsplit(self._api_base or _TELEGRAM).hostname
                     logger.warning("Telegram cannot be reached at %s: %s", where, error)
                     self._context.announce(
-                        f"Telegram: no connection to {where}; retrying ({error})"
+                        _(
+                            "Telegram: no connection to {where}; retrying ({error})",
+                            where=where,
+                            error=error,
+                        )
                     )
                 await pause.wait(error.seconds if isinstance(error, RateLimited) else 0)
             else:
@@ -176,9 +181,11 @@ class TelegramChannel:
         kind = self._name.partition("-")[0]
         if groups.keep_context or any(one.startswith(f"{kind}:") for one in groups.always_answer):
             self._context.announce(
-                "Telegram: in groups the bot only gets messages to it. To get all messages, turn "
-                "its privacy mode off (/setprivacy at @BotFather) and add it to the group again, "
-                "or make it an administrator there"
+                _(
+                    "Telegram: in groups the bot only gets messages to it. To get all messages, turn "
+                    "its privacy mode off (/setprivacy at @BotFather) and add it to the group again, "
+                    "or make it an administrator there"
+                )
             )
 
     async def _serve(self, api: BotApiClient, me: BotIdentity, port: ChannelPort) -> None:
@@ -211,7 +218,7 @@ class TelegramChannel:
             tasks.start_soon(OutboundDispatcher(port, messenger).run)
             tasks.start_soon(partial(sync_command_menu, api, self._context.commands, self._timing))
             self._take_updates(api, intake, listener, tasks)
-            announce(f"Telegram: connected as @{me.username}")
+            announce(_("Telegram: connected as @{username}", username=me.username))
             self._context.on_connected()
             await self._wait_for_rejection(api)
             raise self._unknown_token()
@@ -271,6 +278,9 @@ class TelegramChannel:
 
     def _unknown_token(self) -> ChannelRefused:
         return ChannelRefused(
-            f"Telegram does not accept the token in {TOKEN_SETTING} ({self._name}): it was revoked "
-            "or mistyped. @BotFather shows the right one"
+            _(
+                "Telegram does not accept the token in {token_setting} ({name}): it was revoked or mistyped. @BotFather shows the right one",
+                token_setting=TOKEN_SETTING,
+                name=self._name,
+            )
         )

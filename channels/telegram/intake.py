@@ -33,7 +33,9 @@ from bot.bus import (
     SessionFull,
     Spool,
     create_or_replace_file,
+    waiting_text,
 )
+from bot.core.i18n import _, use_language
 from channels.base import ChannelContext
 from channels.keyed_executor import KeyedExecutor
 from channels.telegram.api import Backoff, TelegramTiming
@@ -64,8 +66,12 @@ class FolderSpool(Spool):
             await anyio.to_thread.run_sync(create_or_replace_file, self._path(number), data)
         except OSError as exc:
             raise BusError(
-                f"the message could not be kept in {self._folder} ({exc.strerror}); "
-                "is the disk full, or is the folder not writable?"
+                _(
+                    "the message could not be kept in {folder} ({why}); is the disk full, or is the "
+                    "folder not writable?",
+                    folder=self._folder,
+                    why=exc.strerror,
+                )
             ) from exc
 
     async def remove(self, number: int) -> None:
@@ -157,7 +163,7 @@ class InboundPublisher:
         except BusError as error:
             if asks and event.update_id not in self._notified_updates:
                 self._notified_updates.append(event.update_id)
-                self._notices.send(event.address, f"{error} (Retrying.)")
+                self._notices.send(event.address, _("{error} (Retrying.)", error=error))
             raise
 
     async def retry(self, event: UserEvent, act: Callable[[], Awaitable[ResultT]]) -> ResultT:
@@ -267,10 +273,9 @@ class TelegramIntake:
     async def _process_update(self, number: int, raw: Any) -> None:
         try:
             event = self._reader.read(raw)
-            if isinstance(event, SupergroupMigration):
-                await self._migrations.notify(event)
-            elif event is not None:
-                await self._accept_event(event, raw)
+            if event is not None and not self._is_ignored(event):
+                with use_language(await self._context.language(self._channel, event.sender)):
+                    await self._accept(event, raw)
         except BusError:
             raise
         except Exception:  # otherwise the update would end the channel at every start
@@ -279,10 +284,15 @@ class TelegramIntake:
 
     # Handling of new events.
 
-    async def _accept_event(self, event: UserEvent, raw: Any) -> None:
-        if not self._is_relevant(event):
-            return
-        if event.kind == "edit" and self._recent.has_text(event):
+    def _is_ignored(self, event: UserEvent | SupergroupMigration) -> bool:
+        if isinstance(event, SupergroupMigration):
+            return False
+        repeated = event.kind == "edit" and self._recent.has_text(event)
+        return repeated or not self._is_relevant(event)
+
+    async def _accept(self, event: UserEvent | SupergroupMigration, raw: Any) -> None:
+        if isinstance(event, SupergroupMigration):
+            await self._migrations.notify(event)
             return
         role = await self._authorize(event)
         if role is None:
@@ -352,8 +362,7 @@ class TelegramIntake:
             if asks:
                 self._notices.report_rejected(
                     event,
-                    f"{_MAX_WAITING_MESSAGES} messages already wait here, which is the maximum. This one "
-                    "was not accepted; please send it again later",
+                    waiting_text(_MAX_WAITING_MESSAGES),
                 )
             return
         put = partial(self._spool.store_claimed, event.update_id, raw)
@@ -383,8 +392,10 @@ class TelegramIntake:
         )
         if self._open_groups.get(lane) is group:
             del self._open_groups[lane]
+        language = await self._context.language(self._channel, events[0].sender)
         try:
-            await self._publish_group(events)
+            with use_language(language):
+                await self._publish_group(events)
         except BusClosed:
             return  # the spool keeps the updates for the next start
         finally:

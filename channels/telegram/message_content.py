@@ -24,6 +24,7 @@ from aiogram.types import (
 )
 
 from bot.bus import Sender
+from bot.core.i18n import match_language
 
 MAX_QUOTE_LENGTH = 2_000
 """The most characters of a quote."""
@@ -318,4 +319,5 @@ def reaction_sender(user: User | None, chat: Chat | None) -> Sender | None:
 
 def user_sender(user: User) -> Sender:
     """Return a user as a sender."""
-    return Sender(str(user.id), user.full_name)
+    language = match_language([user.language_code or ""])
+    return Sender(str(user.id), user.full_name, language or "")

@@ -253,7 +253,7 @@ def _number(message_id: str) -> int:
     try:
         return int(message_id)
     except ValueError:
-        raise MessageGone(f"{message_id!r} is not a Telegram message") from None
+        raise MessageGone(f"{message_id!r} is not a Telegram message") from None  # for the log
 
 
 def _reply(message_id: str | None) -> ReplyParameters | None:

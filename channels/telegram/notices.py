@@ -11,6 +11,7 @@ from aiogram.methods import AnswerCallbackQuery, SendMessage
 from aiogram.types import LinkPreviewOptions, ReplyParameters
 
 from bot.bus import AccessRequest, Address, Authorizer
+from bot.core.i18n import N_, _, current_language, ngettext, use_language
 from channels.delivery.messenger import MessengerError, PlatformUnreachable, RateLimited
 from channels.keyed_executor import KeyedExecutor
 from channels.telegram.api import Backoff, BotApiClient, TelegramTiming
@@ -34,6 +35,7 @@ class _Refusals:
         address: The chat.
         first: The platform's id of the first message.
         reason: The text of the notice if there is only one message.
+        language: The language of the first message's sender.
         names: The beginning of each message, in order.
         more: The number of messages beyond those in ``names``.
     """
@@ -41,6 +43,7 @@ class _Refusals:
     address: Address
     first: int
     reason: str
+    language: str
     names: list[str] = field(default_factory=list)
     more: int = 0
 
@@ -54,10 +57,20 @@ class _Refusals:
         """Return the notice as texts that each fit into a message."""
         if len(self.names) == 1:
             return [self.reason[:_LONGEST_TEXT]]
-        texts = [f"{len(self.names) + self.more} messages were not accepted ({self.reason}):"]
+        texts = [
+            ngettext(
+                "{n} message was not accepted ({reason}):",
+                "{n} messages were not accepted ({reason}):",
+                len(self.names) + self.more,
+                reason=self.reason,
+            )
+        ]
         lines = [f"- {name}" for name in self.names]
         if self.more:
-            lines.append(f"- and {self.more} messages after these")
+            more = ngettext(
+                "and {n} message after these", "and {n} messages after these", self.more
+            )
+            lines.append(f"- {more}")
         for line in lines:
             if len(texts[-1]) + len(line) >= _LONGEST_TEXT:
                 texts.append(line)
@@ -103,7 +116,7 @@ class NoticeSender:
         session = event.address.session
         waiting = self._refusals.get(session)
         if waiting is None:
-            waiting = _Refusals(event.address, int(event.message_id), reason)
+            waiting = _Refusals(event.address, int(event.message_id), reason, current_language())
             self._refusals[session] = waiting
             self._executor.submit(f"tell {session}", partial(self._send_refusals, session))
         waiting.add(_name_of(event))
@@ -116,7 +129,9 @@ class NoticeSender:
         refusals = self._refusals.pop(session)
         reply_to: int | None = refusals.first
         pause = Backoff(self._timing)
-        for text in refusals.texts():
+        with use_language(refusals.language):
+            texts = refusals.texts()
+        for text in texts:
             while True:
                 try:
                     await send_message(self._api, _message(refusals.address, text, reply_to))
@@ -177,10 +192,10 @@ def _name_of(event: UserEvent) -> str:
     """Return a short description by which the sender recognises a message."""
     words = " ".join(event.text.split()) or ", ".join(file.name for file in event.files)
     name = words if len(words) <= _LONGEST_NAME else f"{words[: _LONGEST_NAME - 1]}…"
-    return f"“{name}”" if name else "a message without words"
+    return f"“{name}”" if name else _("a message without words")
 
 
-MIGRATED_TEXT = (
+MIGRATED_TEXT = N_(
     "Telegram gave this group a new id, so this is a new chat to me and our conversation starts "
     "again. To allow everyone here again, an owner sends /pair here"
 )
@@ -220,4 +235,4 @@ class MigrationNotifier:
         self._notified[new.session] = None
         if len(self._notified) > _MOST_KNOWN:
             self._notified.popitem(last=False)
-        self._notices.send(new, MIGRATED_TEXT)
+        self._notices.send(new, _(MIGRATED_TEXT))

@@ -12,6 +12,7 @@ from typing import Any
 from aiogram.methods import DeleteWebhook, TelegramMethod
 
 from bot.bus import BusClosed, BusError, SharedSpool
+from bot.core.i18n import _
 from channels.delivery.messenger import MessengerError, RateLimited
 from channels.telegram.api import Backoff, BotApiClient, TelegramTiming, UpdatesConflict
 from channels.telegram.intake import TelegramIntake
@@ -166,9 +167,9 @@ class UpdatePoller:
     def _conflicting(self, conflict: UpdatesConflict) -> None:
         """Announce once that another program receives the updates, which only a person can stop."""
         if not self._conflict:
-            what = (
-                f"Telegram: another program gets this bot's updates; stop it, or give each program "
-                f"its own bot. Retrying ({conflict})"
+            what = _(
+                "Telegram: another program gets this bot's updates; stop it, or give each program its own bot. Retrying ({conflict})",
+                conflict=conflict,
             )
             logger.warning("%s", what)
             self._announce(what)
@@ -180,12 +181,12 @@ class UpdatePoller:
         logger.debug("Telegram cannot be reached: %s", error)
         if self._failures == _WORTH_A_WARNING:
             logger.info("Telegram cannot be reached; retrying: %s", error)
-            self._announce("Telegram: no connection; retrying")
+            self._announce(_("Telegram: no connection; retrying"))
 
     def _mended(self) -> None:
         self._network.reset()
         if self._failures >= _WORTH_A_WARNING:
-            self._announce("Telegram: connected again")
+            self._announce(_("Telegram: connected again"))
         elif self._conflict:
             logger.info("Telegram: receiving updates again")
         self._conflict, self._failures = False, 0

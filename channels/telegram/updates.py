@@ -12,6 +12,7 @@ from typing import Any
 from aiogram.types import Update
 from pydantic import ValidationError
 
+from bot.core.i18n import _
 from channels.telegram.message_content import GROUP_TYPES, BotIdentity
 from channels.telegram.user_events import SupergroupMigration, UserEvent, migrated_ids, read_update
 
@@ -69,7 +70,7 @@ class UpdateReader:
             return
         told.add(line)
         logger.info("%s", line)
-        self._announce(f"Telegram: {line}")
+        self._announce(_("Telegram: {line}", line=line))
 
 
 def read_update_id(raw: Any) -> int | None:
@@ -84,7 +85,7 @@ def validate_update(raw: Any) -> Update:
     Raises:
         ValidationError: A required field is malformed.
     """
-    for _ in range(_ROUNDS):
+    for _round in range(_ROUNDS):
         try:
             return Update.model_validate(raw)
         except ValidationError as error:
@@ -107,13 +108,20 @@ def _news_of(update: Update, me: BotIdentity) -> tuple[str, str] | None:
             and member.old_chat_member.status not in present
         ):
             return "joined", (
-                f"@{me.username} was added to the group {member.chat.id}. It answers there once an "
-                f"owner sends /pair here in it, or TAPEBOT_ALLOW contains telegram:{member.chat.id}"
+                _(
+                    "@{username} was added to the group {id}. It answers there once an owner sends /pair here in it, or TAPEBOT_ALLOW contains telegram:{id}",
+                    username=me.username,
+                    id=member.chat.id,
+                )
             )
     if message is not None and (ids := migrated_ids(message)) is not None:
         old, new = ids
         return "moved", (
-            f"the group {old} is now {new}: use telegram:{new} in the settings and in /pair"
+            _(
+                "the group {old} is now {new}: use telegram:{new} in the settings and in /pair",
+                old=old,
+                new=new,
+            )
         )
     return None
 

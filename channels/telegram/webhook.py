@@ -30,6 +30,7 @@ from bot.bus import (
     Sender,
     SharedSpool,
 )
+from bot.core.i18n import _
 from channels.delivery.messenger import MessengerError, RateLimited
 from channels.telegram.api import Backoff, BotApiClient, TelegramTiming
 from channels.telegram.message_content import message_sender, reaction_sender, user_sender
@@ -260,8 +261,12 @@ async def open_listener(endpoint: WebhookEndpoint) -> AsyncIterator[WebhookListe
                     await listener.start(*key)
                 except OSError as exc:
                     raise ChannelRefused(
-                        f"updates from Telegram cannot arrive at {endpoint.host}:{endpoint.port} "
-                        f"({exc.strerror}); change TAPEBOT_TELEGRAM_WEBHOOK_LISTEN"
+                        _(
+                            "updates from Telegram cannot arrive at {host}:{port} ({strerror}); change TAPEBOT_TELEGRAM_WEBHOOK_LISTEN",
+                            host=endpoint.host,
+                            port=endpoint.port,
+                            strerror=exc.strerror,
+                        )
                     ) from exc
         yield listener
     finally:
@@ -323,8 +328,10 @@ class WebhookRegistration:
                 await pause.wait(flood.seconds)
             except MessengerError as error:
                 self._announce_once(
-                    f"the webhook could not be set ({error}); retrying. Its address is "
-                    "TAPEBOT_TELEGRAM_WEBHOOK_URL"
+                    _(
+                        "the webhook could not be set ({error}); retrying. Its address is TAPEBOT_TELEGRAM_WEBHOOK_URL",
+                        error=error,
+                    )
                 )
                 await pause.wait()
             else:
@@ -341,20 +348,25 @@ class WebhookRegistration:
                 continue
             if info.url != self._address:
                 self._announce_once(
-                    "another program took over this bot's updates; stop it. Taking them back"
+                    _("another program took over this bot's updates; stop it. Taking them back")
                 )
                 return
             at = info.last_error_date
             if at is not None and at > self._trouble:
                 self._trouble = at
                 if info.pending_update_count:
-                    self._announce_once(f"updates do not arrive: {info.last_error_message}")
+                    self._announce_once(
+                        _(
+                            "updates do not arrive: {last_error_message}",
+                            last_error_message=info.last_error_message,
+                        )
+                    )
 
     def _announce_once(self, what: str) -> None:
         if what != self._announced:
             self._announced = what
             logger.warning("Telegram: %s", what)
-            self._announce(f"Telegram: {what}")
+            self._announce(_("Telegram: {what}", what=what))
 
 
 def _path(bot_id: int) -> str:

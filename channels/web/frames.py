@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from bot.bus import Button, WebUser
-from bot.core.i18n import _
+from bot.core.i18n import _, format_number
 from channels.base import MenuCommand
 from channels.text import clean_text
 
@@ -100,14 +100,17 @@ def read_frame(text: str) -> PageFrame:
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError) as exc:
-        raise InvalidFrame("This page does not match the bot's version; reload it.") from exc
+        raise InvalidFrame(_("This page does not match the bot's version; reload it.")) from exc
     message = raw.get("id") if isinstance(raw, dict) else None
     known = message if isinstance(message, str) and len(message) <= 64 else None
     words = raw.get("text") if isinstance(raw, dict) else None
     if isinstance(words, str) and len(words) > MAX_MESSAGE_CHARACTERS:
         raise InvalidFrame(
-            f"This message has {len(words):,} characters; at most {MAX_MESSAGE_CHARACTERS:,} are "
-            "allowed. Send it in parts, or as a file.",
+            _(
+                "This message has {number} characters; at most {most} are allowed. Send it in parts, or as a file.",
+                number=format_number(len(words)),
+                most=format_number(MAX_MESSAGE_CHARACTERS),
+            ),
             known,
         )
     if isinstance(raw, dict):
@@ -115,7 +118,7 @@ def read_frame(text: str) -> PageFrame:
     try:
         return _FRAMES.validate_python(raw)
     except ValidationError as exc:
-        why = "This page does not match the bot's version; reload it."
+        why = _("This page does not match the bot's version; reload it.")
         raise InvalidFrame(why, known) from exc
 
 

@@ -25,6 +25,7 @@ from bot.bus import (
     Sender,
     WebUser,
 )
+from bot.core.i18n import N_, _, ngettext, use_language
 from channels.base import ChannelContext
 from channels.keyed_executor import KeyedExecutor
 from channels.text import has_visible_text
@@ -37,9 +38,9 @@ logger = logging.getLogger(__name__)
 MAX_WAITING_MESSAGES = 100
 """The most messages of one user that may wait for their files."""
 
-NOT_ALLOWED_TEXT = "You may no longer use this bot; ask its owner for access."
-_GONE = "A file of this message no longer exists; please attach it again."
-_BROKE = "Something went wrong; the log has details. Please send it again."
+NOT_ALLOWED_TEXT = N_("You may no longer use this bot; ask its owner for access.")
+_GONE = N_("A file of this message no longer exists; please attach it again.")
+_BROKE = N_("Something went wrong; the log has details. Please send it again.")
 
 
 class _Refused(Exception):
@@ -90,7 +91,12 @@ class WebIntake:
         session = user.address.session
         if self._waiting[session] >= MAX_WAITING_MESSAGES:
             refused(
-                frame.id, f"{MAX_WAITING_MESSAGES} messages wait here already; send this one later"
+                frame.id,
+                ngettext(
+                    "{n} message waits here already; send this one later",
+                    "{n} messages wait here already; send this one later",
+                    MAX_WAITING_MESSAGES,
+                ),
             )
             return
         self._waiting[session] += 1
@@ -109,6 +115,17 @@ class WebIntake:
         accepted: Callable[[str, bool], None],
         refused: Callable[[str, str], None],
     ) -> None:
+        language = await self._context.language(user.address.channel, _sender(user))
+        with use_language(language):
+            await self._accept(user, frame, accepted, refused)
+
+    async def _accept(
+        self,
+        user: WebUser,
+        frame: SayFrame | PressFrame,
+        accepted: Callable[[str, bool], None],
+        refused: Callable[[str, str], None],
+    ) -> None:
         session = user.address.session
         try:
             with self._conversations.acquire(session) as conversation:
@@ -119,7 +136,7 @@ class WebIntake:
         except (_Refused, BusError) as error:
             refused(frame.id, str(error))
         except Exception:
-            refused(frame.id, _BROKE)
+            refused(frame.id, _(_BROKE))
             raise
         finally:
             self._waiting[session] -= 1
@@ -134,7 +151,7 @@ class WebIntake:
         text = frame_text(frame)
         uploaded_files = await self._found(user, frame)
         if not uploaded_files and not has_visible_text(text):
-            raise _Refused("This message has no content to send.")
+            raise _Refused(_("This message has no content to send."))
         taken = [
             await self._context.media.receive(
                 self._uploads.remote_file(user.id, user.address.session, uploaded_file)
@@ -150,12 +167,12 @@ class WebIntake:
         return known
 
     async def _role(self, user: WebUser) -> Role:
-        sender = Sender(user.id, user.name)
+        sender = _sender(user)
         decision = await self._context.access.authorize(
             AccessRequest(user.address, sender, private=True)
         )
         if decision.role is None:
-            raise _Refused(decision.reply or NOT_ALLOWED_TEXT)
+            raise _Refused(decision.reply or _(NOT_ALLOWED_TEXT))
         return decision.role
 
     async def _found(self, user: WebUser, frame: SayFrame | PressFrame) -> list[UploadedFile]:
@@ -163,7 +180,7 @@ class WebIntake:
         for upload_id in frame.files if isinstance(frame, SayFrame) else ():
             upload = await self._uploads.find(user.id, upload_id)
             if upload is None:
-                raise _Refused(_GONE)
+                raise _Refused(_(_GONE))
             uploaded_files.append(upload)
         return uploaded_files
 
@@ -178,10 +195,14 @@ class WebIntake:
         return Inbound(
             address=user.address,
             id=frame.id,
-            sender=Sender(user.id, user.name),
+            sender=_sender(user),
             text=text,
             sent_at=datetime.now(UTC),
             role=role,
             attachments=tuple(taken),
             pressed_message_id=frame.message if isinstance(frame, PressFrame) else None,
         )
+
+
+def _sender(user: WebUser) -> Sender:
+    return Sender(user.id, user.name, user.language)

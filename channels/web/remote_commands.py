@@ -26,6 +26,7 @@ from bot.bus import (
     Sender,
     WebUser,
 )
+from bot.core.i18n import _
 from channels.text import clean_text
 
 logger = logging.getLogger(__name__)
@@ -75,7 +76,7 @@ class WebRemoteCommands:
         text = clean_text(text).strip()
         if not _COMMAND.fullmatch(text):
             raise InvalidInbound(
-                "only commands are accepted here, such as /memory; /help lists them"
+                _("only commands are accepted here, such as /memory; /help lists them")
             )
         # Also the inbound's id, as it is unique.
         address = f"{_REPLY_ADDRESS_PREFIX}{secrets.token_hex(16)}"
@@ -83,7 +84,7 @@ class WebRemoteCommands:
         inbound = Inbound(
             address=session,
             id=address,
-            sender=Sender(visitor.id, visitor.name),
+            sender=Sender(visitor.id, visitor.name, visitor.language),
             text=text,
             sent_at=datetime.now(UTC),
             private=private,

@@ -21,6 +21,7 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.types import Receive, Scope, Send
 
 from bot.bus import OutgoingFile, TranscriptMessage, WebBackend
+from bot.core.i18n import N_, _
 from channels.outgoing_files import file_size
 from channels.web.conversation import PagePosition
 from channels.web.notices import NoticeStore
@@ -42,8 +43,8 @@ MAX_CONCURRENT_DOWNLOADS = 4
 CHUNK_BYTES = 64_000
 """The most bytes of an attachment that are sent in one piece."""
 
-_NOBODY = "you are not logged in, or this page belongs to another site; open it again"
-_NOT_THERE = "there is no such file in your chat, or it no longer exists"
+_NOBODY = N_("you are not logged in, or this page belongs to another site; open it again")
+_NOT_THERE = N_("there is no such file in your chat, or it no longer exists")
 
 _Position = Annotated[int, Query(ge=0, le=999_999_999_999_999)]
 _Number = Annotated[int, Query(ge=0, le=99)]
@@ -128,17 +129,20 @@ class ChatRoutes:
         """Store a file that a message will have."""
         visitor = await self._site.user(request) if is_same_origin(request) else None
         if visitor is None:
-            return _refusal(401, "not_logged_in", _NOBODY)
+            return _refusal(401, "not_logged_in", _(_NOBODY))
         if _length(request) > self._uploads.most_bytes:
             most = self._uploads.most_bytes / 1_000_000
-            return _refusal(413, "too_large", f"the file is larger than {most:g} MB")
+            return _refusal(413, "too_large", _("the file is larger than {most:g} MB", most=most))
         kind = mime or request.headers.get("content-type", "")
         try:
             uploaded_file = await self._uploads.save(visitor.id, name, kind, request.stream())
         except UploadRefused as error:
             return _refusal(error.status, "refused", str(error))
         except OSError as error:
-            why = f"the file could not be kept ({error.strerror}); is the disk full?"
+            why = _(
+                "the file could not be kept ({strerror}); is the disk full?",
+                strerror=error.strerror,
+            )
             return _refusal(507, "not_kept", why)
         return JSONResponse(asdict(uploaded_file), 201)
 
@@ -152,7 +156,7 @@ class ChatRoutes:
         """Return a file of an answer or a notice."""
         visitor = await self._site.user(request)
         if visitor is None:
-            return _refusal(401, "not_logged_in", _NOBODY)
+            return _refusal(401, "not_logged_in", _(_NOBODY))
         session = visitor.address.session
         files: tuple[OutgoingFile, ...] = ()
         if notice is not None:
@@ -162,7 +166,7 @@ class ChatRoutes:
             files = line.files
         outgoing_file = files[number] if number < len(files) else None
         if outgoing_file is None or await file_size(outgoing_file) is None:
-            return _refusal(404, "not_found", _NOT_THERE)
+            return _refusal(404, "not_found", _(_NOT_THERE))
         headers = {**_BOUND, "Content-Disposition": _saved_as(outgoing_file.name)}
         return FileResponse(
             outgoing_file.path, headers=headers, media_type="application/octet-stream"
@@ -172,7 +176,7 @@ class ChatRoutes:
         """Return a file that a person sent."""
         visitor = await self._site.user(request)
         if visitor is None:
-            return _refusal(401, "not_logged_in", _NOBODY)
+            return _refusal(401, "not_logged_in", _(_NOBODY))
         session = visitor.address.session
         made = partial(self._attachment, session, position, number)
         return _SlotResponse(self._slots.acquire(visitor.id), made)
@@ -184,7 +188,7 @@ class ChatRoutes:
         if found is not None and found.blob is not None:
             data = await self._site.blob(found.blob)
         if found is None or data is None:
-            return _refusal(404, "not_found", _NOT_THERE)
+            return _refusal(404, "not_found", _(_NOT_THERE))
         shown = found.mime in _IMAGES
         headers = dict(_BOUND)
         if not shown:

@@ -28,6 +28,7 @@ import anyio.to_thread
 from pydantic import TypeAdapter, ValidationError
 
 from bot.bus import FileUnavailable, RemoteFile, create_or_replace_file
+from bot.core.i18n import _, ngettext
 from channels.text import clean_text
 from channels.web.frames import MAX_FILES
 
@@ -156,6 +157,7 @@ class UploadStore:
             async with aiofiles.open(path, "rb") as file:
                 return await file.read(most)
         except OSError as exc:
+            # for the model
             raise FileUnavailable("it no longer exists; please attach it again") from exc
 
     def _of(self, user: str) -> Path:
@@ -166,7 +168,11 @@ class UploadStore:
         if self._running[user] >= MAX_CONCURRENT_UPLOADS:
             raise UploadRefused(
                 429,
-                f"{MAX_CONCURRENT_UPLOADS} files are already being uploaded; wait for one of them",
+                ngettext(
+                    "{n} file is already being uploaded; wait for it",
+                    "{n} files are already being uploaded; wait for one of them",
+                    MAX_CONCURRENT_UPLOADS,
+                ),
             )
         self._running[user] += 1
         try:
@@ -180,7 +186,12 @@ class UploadStore:
         waiting = [path for path in folder.iterdir() if _ID.fullmatch(path.name)]
         if sum(path.name not in self._taken for path in waiting) >= MAX_FILES:
             raise UploadRefused(
-                429, f"{MAX_FILES} files are already attached; send their message first"
+                429,
+                ngettext(
+                    "{n} file is already attached; send its message first",
+                    "{n} files are already attached; send their message first",
+                    MAX_FILES,
+                ),
             )
 
     async def _write(self, path: Path, chunks: AsyncIterable[bytes]) -> int:
@@ -191,10 +202,10 @@ class UploadStore:
                 size += len(chunk)
                 if size > self.most_bytes:
                     most = self.most_bytes / 1_000_000
-                    raise UploadRefused(413, f"the file is larger than {most:g} MB")
+                    raise UploadRefused(413, _("the file is larger than {most:g} MB", most=most))
                 await anyio.to_thread.run_sync(file.write, chunk)
         if not size:
-            raise UploadRefused(422, "the file is empty")
+            raise UploadRefused(422, _("the file is empty"))
         return size
 
     def _sweep(self, oldest: float) -> list[str]:

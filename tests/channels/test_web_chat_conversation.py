@@ -187,7 +187,7 @@ async def test_a_full_session_says_so_and_the_message_is_not_shown_as_said(tmp_p
         await held.entered.wait()
         await page.say("two")
         await page.until(lambda: page.refused)
-        assert "already wait here" in page.refused[0]
+        assert "already waits here" in page.refused[0]
         await page.say("/stop")
         await page.until(lambda: page.activity == "idle" and page.said("bot"))
         await page.until(lambda: len(page.said("person")) == 2)

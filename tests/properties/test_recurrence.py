@@ -12,13 +12,13 @@ from dateutil.rrule import DAILY, MONTHLY, WEEKLY, YEARLY, rrule
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from bot.agent.schedules.rule_text import describe_rule
 from bot.core.recurrence import (
     Cron,
     Every,
     InvalidRecurrence,
     Once,
     Rule,
-    describe_rule,
     next_occurrence,
     rule_as_json,
     rule_from_json,

@@ -18,6 +18,7 @@ from bot.agent.approvals import (
 )
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.bus import Address, Bus, Button, Inbound, Sender
+from bot.core.i18n import N_, _
 from bot.memory.records.pending_calls import (
     TOOL_DECIDED,
     TOOL_PENDING,
@@ -32,8 +33,19 @@ from bot.tape.service import TapeService
 
 APPROVE = "approve"
 _DENY = "deny"
-_USAGE = "Give the number of the call, such as `/{name} 3`. `/approvals` lists what waits."
-_NOT_YOURS = "Only whoever asked for call {number}, or an owner, may decide it."
+_USAGE = N_("Give the number of the call, such as `/{name} 3`. `/approvals` lists what waits.")
+_NOT_YOURS = N_("Only whoever asked for call {number}, or an owner, may decide it.")
+_PAST = {
+    "yes": (
+        N_("Call {number} was approved already."),
+        N_("Call {number} was approved already by {by}."),
+    ),
+    "no": (
+        N_("Call {number} was denied already."),
+        N_("Call {number} was denied already by {by}."),
+    ),
+}
+_PAST_TIME = N_("Call {number} was not answered in time already.")
 _MOST_SHOWN = 10
 
 
@@ -52,23 +64,25 @@ class ApprovalCommands:
     def commands(self) -> list[Command]:
         """Return the commands; ``/approve`` is carried out by the session's worker."""
 
-        def waits(_: str) -> bool:
+        def waits(arguments: str) -> bool:  # noqa: ARG001 - whatever they are
             return True
 
         return [
             Command(
                 APPROVE,
-                "let a tool act that waits for your yes",
-                (("N", "yes to call N"),),
+                N_("let a tool act that waits for your yes"),
+                (("N", N_("yes to call N")),),
                 run=None,
                 waits_for_turn=waits,
             ),
-            Command(_DENY, "do not let it act", (("N", "no to call N"),), self._deny, waits),
-            Command("approvals", "list what waits for your yes", (), self._list),
+            Command(
+                _DENY, N_("do not let it act"), (("N", N_("no to call N")),), self._deny, waits
+            ),
+            Command("approvals", N_("list what waits for your yes"), (), self._list),
             Command(
                 "why",
-                "show where the arguments of a call come from",
-                (("N", "of call N, also after it ran"),),
+                N_("show where the arguments of a call come from"),
+                (("N", N_("of call N, also after it ran")),),
                 _why,
             ),
         ]
@@ -88,16 +102,16 @@ class ApprovalCommands:
         """
         number = _number(arguments)
         if number is None:
-            return CommandReply(_USAGE.format(name=name))
+            return CommandReply(_(_USAGE, name=name))
         call = context.fold.pending_calls.calls.get(number)
         if call is None or call.decision is not None:
             return await self._elsewhere(name, number, context)
         if not _may_decide(call, context):
-            return CommandReply(_NOT_YOURS.format(number=number), replaces_message=False)
+            return CommandReply(_(_NOT_YOURS, number=number), replaces_message=False)
         moment = sent_time(context.command_entry)
         if moment is not None and moment >= call.expires:
             await self._approvals.close(number)
-            text = f"Call {number} was not answered in time: it was not run."
+            text = _("Call {number} was not answered in time: it was not run.", number=number)
             return CommandReply(text, extra_entries=refused_entries(call, "expired", ""))
         return call
 
@@ -107,11 +121,15 @@ class ApprovalCommands:
             return found
         await self._approvals.close(found.number)
         return CommandReply(
-            f"Denied: call {found.number} (`{plain_text(found.tool)}`) was not run.",
+            _(
+                "Denied: call {number} ({tool}) was not run.",
+                number=found.number,
+                tool=f"`{plain_text(found.tool)}`",
+            ),
             extra_entries=refused_entries(found, "no", decider(context)),
         )
 
-    async def _list(self, _: str, context: CommandContext) -> CommandReply:
+    async def _list(self, arguments: str, context: CommandContext) -> CommandReply:  # noqa: ARG002
         calls = [call for call in context.fold.pending_calls.waiting if _may_decide(call, context)]
         here = {call.number for call in calls}
         parts = [approval_question(call) for call in calls[:_MOST_SHOWN]]
@@ -123,12 +141,15 @@ class ApprovalCommands:
             and _concerns(waiting, context)
         ]
         parts += [
-            f"Call {waiting.number} waits in the chat `{waiting.session}`: "
-            f"`/approve {waiting.number}` or `/deny {waiting.number}`."
+            _(
+                "Call {number} waits in the chat {chat}: `/approve {number}` or `/deny {number}`.",
+                number=waiting.number,
+                chat=f"`{waiting.session}`",
+            )
             for waiting in others[:_MOST_SHOWN]
         ]
         if not parts:
-            return CommandReply("Nothing waits for your yes.")
+            return CommandReply(_("Nothing waits for your yes."))
         return CommandReply(
             "\n\n".join(parts),
             buttons=tuple(
@@ -166,10 +187,10 @@ class ApprovalCommands:
                 answer_to=Address.parse(context.tape.name),
             )
         )
-        what = "waits" if waiting is not None else "was asked"
-        return CommandReply(
-            f"Call {number} {what} in the chat `{asked.session}`; I passed this on."
-        )
+        told = N_("Call {number} was asked in the chat {chat}; I passed this on.")
+        if waiting is not None:
+            told = N_("Call {number} waits in the chat {chat}; I passed this on.")
+        return CommandReply(_(told, number=number, chat=f"`{asked.session}`"))
 
 
 def _number(arguments: str) -> int | None:
@@ -182,7 +203,7 @@ async def _why(arguments: str, context: CommandContext) -> CommandReply:
     """Answer ``/why N``: where the arguments of a call of this chat come from."""
     number = _number(arguments)
     if number is None:
-        return CommandReply(_USAGE.format(name="why"), replaces_message=False)
+        return CommandReply(_(_USAGE, name="why"), replaces_message=False)
     state = ""
     async for entry in context.tape.read_back():
         if entry.data.get("number") != number or entry.kind != "event":
@@ -193,9 +214,10 @@ async def _why(arguments: str, context: CommandContext) -> CommandReply:
                 break
             return CommandReply(explanation(call, state), replaces_message=False)
         state = state or describe_call_state(entry)
-    text = (
-        f"This chat has no call {number} that you may see; ask in the chat that asked you. "
-        f"`/memory why {number}` is about fact {number}."
+    text = _(
+        "This chat has no call {number} that you may see; ask in the chat that asked you. `/memory why "
+        "{number}` is about fact {number}.",
+        number=number,
     )
     return CommandReply(text, replaces_message=False)
 
@@ -237,15 +259,17 @@ async def _past_decision(tape: TapeService, number: int) -> str:
         if entry.data.get("number") != number:
             continue
         if entry.name == TOOL_DECIDED:
-            told = {"yes": "was approved", "no": "was denied"}
-            what = told.get(str(entry.data.get("decision")), "was not answered in time")
+            known = _PAST.get(str(entry.data.get("decision")))
+            if known is None:
+                return _(_PAST_TIME, number=number)
             by = entry.data.get("by")
-            who = f" by `{plain_text(by)}`" if isinstance(by, str) and by else ""
-            return f"Call {number} {what} already{who}."
+            if not isinstance(by, str) or not by:
+                return _(known[0], number=number)
+            return _(known[1], number=number, by=f"`{plain_text(by)}`")
         if entry.name == TOOL_PENDING:
             break
     return _unknown(number)
 
 
 def _unknown(number: int) -> str:
-    return f"No call {number} waits. `/approvals` lists what waits."
+    return _("No call {number} waits. `/approvals` lists what waits.", number=number)

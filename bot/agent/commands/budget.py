@@ -20,17 +20,27 @@ from bot.agent.spending.spending import Spending
 from bot.agent.spending.texts import (
     ROLES,
     amount_text,
+    count_text,
     limit_text,
     money_text,
+    role_text,
     use_text,
 )
+from bot.agent.texts import joined, joined_clauses
 from bot.bus import Address, Button
 from bot.core.errors import InvalidInbound
+from bot.core.i18n import N_, _, ngettext
 from bot.memory.records.spending_amounts import EACH, EVERYONE, NANO, Limit, Period, Unit
 
-_NOT_KEPT = "Spending is not counted here."
-_OWNERS = "Only an owner may do this. `/budget` shows what you used."
-_IN_PRIVATE = "Send this in our private chat: it shows what each person used."
+_NOT_KEPT = N_("Spending is not counted here.")
+_OWNERS = N_("Only an owner may do this. `/budget` shows what you used.")
+_IN_PRIVATE = N_("Send this in our private chat: it shows what each person used.")
+_BY = {
+    "person": N_("By person (today, this month):"),
+    "chat": N_("By chat (today, this month):"),
+    "role": N_("By role (today, this month):"),
+    "model": N_("By model (today, this month):"),
+}
 _AMOUNT = re.compile(r"(\$?)(\d{1,12}(?:[.,]\d{1,6})?)(k|m)?(\$|usd|tokens?)?")
 _MOST_ROWS = 15
 _MANY = {"": 1, "k": 1_000, "m": 1_000_000}
@@ -39,7 +49,7 @@ _MANY = {"": 1, "k": 1_000, "m": 1_000_000}
 async def _budget(arguments: str, context: CommandContext) -> CommandReply:
     spending = context.spending
     if spending is None:
-        return CommandReply(_NOT_KEPT)
+        return CommandReply(_(_NOT_KEPT))
     await spending.refresh()
     word, rest = split_form(arguments)
     if not word:
@@ -47,10 +57,10 @@ async def _budget(arguments: str, context: CommandContext) -> CommandReply:
     if word not in ("all", "set", "rate", "off"):
         return CommandReply(BUDGET_COMMAND.unknown_form_text(word, ("all", "set", "rate", "off")))
     if context.author.role != "owner":
-        return CommandReply(_OWNERS)
+        return CommandReply(_(_OWNERS))
     if word == "all":
         private = context.author.private
-        return _everybody(spending) if private else CommandReply(_IN_PRIVATE)
+        return _everybody(spending) if private else CommandReply(_(_IN_PRIVATE))
     if word == "set":
         return await _set(rest, spending, context)
     if word == "rate":
@@ -63,20 +73,20 @@ def _mine(spending: Spending, context: CommandContext) -> CommandReply:
     spender, day = context.spender, period_name("day", spending.now)
     mine = totals(spending.fold, person_scopes(spending.members(spender.identity)), day)
     lines = [
-        f"- You, today: {amount_text(mine.today)}",
-        f"- You, this month: {amount_text(mine.month)}",
+        _("You, today: {amount}", amount=amount_text(mine.today)),
+        _("You, this month: {amount}", amount=amount_text(mine.month)),
     ]
     if not context.author.private:
         here = totals(spending.fold, [f"session:{spender.session}"], day)
-        lines.append(f"- This chat, this month: {amount_text(here.month)}")
+        lines.append(_("This chat, this month: {amount}", amount=amount_text(here.month)))
     uses = spending.uses(spender)
-    lines += [f"- Limit: {use_text(use)}" for use in uses]
+    lines += [_("Limit: {use}", use=use_text(use)) for use in uses]
     if not uses:
-        lines.append("- No limit holds for you here.")
+        lines.append(_("No limit holds for you here."))
     buttons: tuple[Button, ...] = ()
     if context.author.role == "owner" and context.author.private:
-        buttons = (Button("Everybody", "/budget all"),)
-    return CommandReply("\n".join(lines), buttons=buttons)
+        buttons = (Button(_("Everybody"), "/budget all"),)
+    return CommandReply("\n".join(f"- {line}" for line in lines), buttons=buttons)
 
 
 async def budget_line(context: CommandContext) -> str | None:
@@ -88,8 +98,9 @@ async def budget_line(context: CommandContext) -> str | None:
     spender, day = context.spender, period_name("day", spending.now)
     mine = totals(spending.fold, person_scopes(spending.members(spender.identity)), day)
     uses = spending.uses(spender)
-    limit = f"; {use_text(min(uses, key=lambda use: use.left / use.limit.amount))}" if uses else ""
-    return f"you used {money_text(mine.today.money)} today{limit}"
+    used = _("you used {amount} today", amount=money_text(mine.today.money))
+    closest = sorted(uses, key=lambda use: use.left / use.limit.amount)[:1]
+    return joined_clauses([used, *map(use_text, closest)])
 
 
 def _everybody(spending: Spending) -> CommandReply:
@@ -97,31 +108,42 @@ def _everybody(spending: Spending) -> CommandReply:
     fold, day = spending.fold, period_name("day", spending.now)
     whole = totals(fold, EVERYBODY, day)
     lines = [
-        f"**Everybody, today:** {amount_text(whole.today)}",
-        f"**Everybody, this month:** {amount_text(whole.month)}",
+        _("**Everybody, today:** {amount}", amount=amount_text(whole.today)),
+        _("**Everybody, this month:** {amount}", amount=amount_text(whole.month)),
     ]
     for by in BREAKDOWNS:
-        lines += ["", f"By {by} (today, this month):"]
+        lines += ["", _(_BY[by])]
         rows = breakdown(fold, by, day)
-        lines += [f"- {_row(by, row)}" for row in rows[:_MOST_ROWS]] or ["- nothing yet"]
+        lines += [f"- {_row(by, row)}" for row in rows[:_MOST_ROWS]] or ["- " + _("nothing yet")]
         if len(rows) > _MOST_ROWS:
-            lines.append(f"- … and {len(rows) - _MOST_ROWS} more; the site shows all")
-    lines += ["", "Limits:", *(f"- {limit_text(one)}" for one in fold.limits.values())]
+            more = ngettext(
+                "… and {n} more; the site shows all",
+                "… and {n} more; the site shows all",
+                len(rows) - _MOST_ROWS,
+            )
+            lines.append(f"- {more}")
+    lines += ["", _("Limits:"), *(f"- {limit_text(one)}" for one in fold.limits.values())]
     if not fold.limits:
-        lines.append("- none; `/budget set everyone 5$ day` sets one")
+        lines.append("- " + _("none; `/budget set everyone 5$ day` sets one"))
     buttons = [
-        Button(f"Remove {limit_text(one)}"[:60], f"/budget off {_target(one)} {one.period}")
+        Button(
+            _("Remove {limit}", limit=limit_text(one))[:60],
+            f"/budget off {_target(one)} {one.period}",
+        )
         for one in list(fold.limits.values())[:5]
     ]
     return CommandReply("\n".join(lines), buttons=tuple(buttons))
 
 
 def _row(by: str, row: SpendingRow) -> str:
-    name = ROLES.get(row.name, row.name) if by == "role" else row.name and f"`{row.name}`"
-    tokens = f"{row.month.tokens:,} tokens"
-    nobody = "nobody in particular" if by == "person" else "outside of conversations"
-    return (
-        f"{name or nobody}: {money_text(row.today.money)}, {money_text(row.month.money)} ({tokens})"
+    nobody = _("nobody in particular") if by == "person" else _("outside of conversations")
+    name = role_text(row.name) if by == "role" else f"`{row.name}`"
+    return _(
+        "{name}: {today}, {month} ({tokens})",
+        name=name if row.name else nobody,
+        today=money_text(row.today.money),
+        month=money_text(row.month.money),
+        tokens=count_text(row.month.tokens, "tokens"),
     )
 
 
@@ -137,15 +159,21 @@ async def _set(rest: str, spending: Spending, context: CommandContext) -> Comman
     if amount is None or period is None:
         wrong = words[1] if amount is None else words[2]
         return CommandReply(
-            f"I do not understand `{wrong[:40]}`. Amounts are like `5$` or `200k`, periods are "
-            "`day` and `month`."
+            _(
+                "I do not understand {word}. Amounts are like `5$` or `200k`, periods are `day` and "
+                "`month`.",
+                word=f"`{wrong[:40]}`",
+            )
         )
     limit = Limit(scope, period, *amount)
     await spending.set_limit(limit)
     return CommandReply(
-        f"Limit set: {limit_text(limit)}. At 80 % people are told once, and background work waits; "
-        "at 100 % a model on this machine answers, or none.",
-        buttons=(Button("Remove it", f"/budget off {_target(limit)} {period}"),),
+        _(
+            "Limit set: {limit}. At 80 % people are told once, and background work waits; at 100 % a "
+            "model on this machine answers, or none.",
+            limit=limit_text(limit),
+        ),
+        buttons=(Button(_("Remove it"), f"/budget off {_target(limit)} {period}"),),
     )
 
 
@@ -154,7 +182,7 @@ async def _rate(rest: str, spending: Spending) -> CommandReply:
         return CommandReply(BUDGET_COMMAND.usage)
     limit = Limit(EACH, "minute", "requests", int(rest))
     await spending.set_limit(limit)
-    return CommandReply(f"Limit set: {limit_text(limit)}.")
+    return CommandReply(_("Limit set: {limit}.", limit=limit_text(limit)))
 
 
 async def _off(rest: str, spending: Spending, context: CommandContext) -> CommandReply:
@@ -175,8 +203,8 @@ async def _off(rest: str, spending: Spending, context: CommandContext) -> Comman
     for limit in found:
         await spending.set_limit(Limit(limit.scope, limit.period, limit.unit, 0))
     if not found:
-        return CommandReply("There is no such limit. `/budget all` lists them.")
-    return CommandReply("Removed: " + "; ".join(map(limit_text, found)) + ".")
+        return CommandReply(_("There is no such limit. `/budget all` lists them."))
+    return CommandReply(_("Removed: {limits}.", limits=joined_clauses(map(limit_text, found))))
 
 
 def _scope(word: str, context: CommandContext) -> str | None:
@@ -186,7 +214,7 @@ def _scope(word: str, context: CommandContext) -> str | None:
         return lowered
     if lowered == "here":
         return f"session:{context.tape.name}"
-    kind, _, name = word.partition(":")
+    kind, _sep, name = word.partition(":")
     if kind.lower() == "role":
         return f"role:{name}" if name in ROLES else None
     if kind.lower() in ("person", "session") and name:
@@ -203,9 +231,11 @@ def _is_address(text: str) -> bool:
 
 
 def _unknown_scope(word: str) -> str:
-    return (
-        f"I do not know `{word[:60]}`. Say `everyone`, `each`, `here`, a person such as "
-        f"`telegram:42`, or `role:NAME` with one of: {', '.join(ROLES)}."
+    return _(
+        "I do not know {word}. Say `everyone`, `each`, `here`, a person such as `telegram:42`, or "
+        "`role:NAME` with one of: {names}.",
+        word=f"`{word[:60]}`",
+        names=joined(f"`{role}`" for role in ROLES),
     )
 
 
@@ -237,16 +267,16 @@ def _target(limit: Limit) -> str:
 
 BUDGET_COMMAND = Command(
     "budget",
-    "show what models cost, and limit it",
+    N_("show what models cost, and limit it"),
     (
-        ("", "what you used today and this month, and what is left"),
-        ("all", "what everybody used, and the limits (owners)"),
+        ("", N_("what you used today and this month, and what is left")),
+        ("all", N_("what everybody used, and the limits (owners)")),
         (
             "set everyone|each|ID|here AMOUNT day|month",
-            "limit it, such as `5$` or `200k` tokens (owners)",
+            N_("limit it, such as `5$` or `200k` tokens (owners)"),
         ),
-        ("rate N", "each person may ask N times a minute (owners)"),
-        ("off everyone|each|ID|here|rate|all", "remove a limit (owners)"),
+        ("rate N", N_("each person may ask N times a minute (owners)")),
+        ("off everyone|each|ID|here|rate|all", N_("remove a limit (owners)")),
     ),
     _budget,
 )

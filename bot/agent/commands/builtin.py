@@ -13,22 +13,26 @@ from bot.agent.commands.registry import Command, CommandContext, CommandRegistry
 from bot.agent.commands.remind import REMIND_COMMAND, TIMEZONE_COMMAND
 from bot.agent.commands.schedules import SCHEDULES_COMMAND
 from bot.agent.commands.tape import TAPE_COMMAND
+from bot.agent.texts import joined
+from bot.core.i18n import N_, _, format_money, format_number, ngettext
+from bot.llm.base import Usage
+from bot.tape.service import TapeInfo
 
 NEW_COMMAND = Command(
     "new",
-    "archive this conversation and start a new one; memory is kept",
-    (("now", "start at once, without waiting for the archive"),),
+    N_("archive this conversation and start a new one; memory is kept"),
+    (("now", N_("start at once, without waiting for the archive")),),
     run=None,
-    waits_for_turn=lambda _: True,
-    destructive=lambda _: True,
+    waits_for_turn=lambda arguments: True,  # noqa: ARG005 - whatever they are
+    destructive=lambda arguments: True,  # noqa: ARG005
 )
-STOP_COMMAND = Command("stop", "stop what I am doing", (), run=None)
+STOP_COMMAND = Command("stop", N_("stop what I am doing"), (), run=None)
 RETRY_COMMAND = Command(
     "retry",
-    "retry a message that I gave up on",
+    N_("retry a message that I gave up on"),
     (),
     run=None,
-    waits_for_turn=lambda _: True,
+    waits_for_turn=lambda arguments: True,  # noqa: ARG005
 )
 
 
@@ -56,52 +60,71 @@ def builtin_commands(more: Iterable[Command] = ()) -> CommandRegistry:
     )
 
 
-async def _help(_: str, context: CommandContext) -> CommandReply:
+async def _help(arguments: str, context: CommandContext) -> CommandReply:  # noqa: ARG001 (none)
     return CommandReply(context.commands.help(context.author))
 
 
-HELP_COMMAND = Command("help", "list the commands", (), _help)
+HELP_COMMAND = Command("help", N_("list the commands"), (), _help)
 
 
-_WELCOME = (
+_WELCOME = N_(
     "Hello. I am an assistant with a memory. Tell me what I should remember, and ask me "
     "anything. `/memory` shows what I remember, and `/help` lists all commands."
 )
 
 
-async def _start(_: str, __: CommandContext) -> CommandReply:
-    return CommandReply(_WELCOME)
+async def _start(arguments: str, context: CommandContext) -> CommandReply:  # noqa: ARG001 (none)
+    return CommandReply(_(_WELCOME))
 
 
-START_COMMAND = Command("start", "say hello", (), _start, hidden=True)
+START_COMMAND = Command("start", N_("say hello"), (), _start, hidden=True)
 
 
-async def _status(_: str, context: CommandContext) -> CommandReply:
+async def _status(arguments: str, context: CommandContext) -> CommandReply:  # noqa: ARG001 (none)
     info = await context.tape.info()
     fold = context.fold
     usage = fold.turns.usage
-    cost = "price unknown" if usage.cost is None else f"${usage.cost:.4f}"
-    sealed = f", {_counted(info.segments, 'sealed segment')}" if info.segments else ""
     lines = [
-        f"- Model: {context.model_line()}",
-        f"- Session: `{info.name}`, {_counted(fold.turns.turn_count, 'turn')}",
-        f"- Tape: {info.entries} entries{sealed}",
-        f"- In view: {_counted(fold.window.messages, 'message')}; "
-        f"unconsolidated: {fold.window.unconsolidated}",
-        f"- Consolidation: {context.consolidation_line()}",
-        f"- Memory: version {context.zone.read().version}",
-        f"- Usage: {_counted(usage.calls, 'model call')}, {usage.prompt_tokens} tokens read "
-        f"({usage.cached_tokens} cached), {usage.completion_tokens} written, {cost}",
+        _("Model: {model}", model=context.model_line()),
+        _(
+            "Session: {name}, {turns}",
+            name=f"`{info.name}`",
+            turns=ngettext("{n} turn", "{n} turns", fold.turns.turn_count),
+        ),
+        _("Tape: {size}", size=_tape_size(info)),
+        _(
+            "In view: {messages}; unconsolidated: {unconsolidated}",
+            messages=ngettext("{n} message", "{n} messages", fold.window.messages),
+            unconsolidated=format_number(fold.window.unconsolidated),
+        ),
+        _("Consolidation: {state}", state=context.consolidation_line()),
+        _("Memory: version {version}", version=context.zone.read().version),
+        _usage_line(usage),
     ]
     if (budget := await budget_line(context)) is not None:
-        lines.append(f"- Budget: {budget}")
-    return CommandReply("\n".join(lines))
+        lines.append(_("Budget: {budget}", budget=budget))
+    return CommandReply("\n".join(f"- {line}" for line in lines))
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
+def _tape_size(info: TapeInfo) -> str:
+    entries = ngettext("{n} entry", "{n} entries", info.entries)
+    if not info.segments:
+        return entries
+    segments = ngettext("{n} sealed segment", "{n} sealed segments", info.segments)
+    return joined([entries, segments])
+
+
+def _usage_line(usage: Usage) -> str:
+    return _(
+        "Usage: {calls}, {read} tokens read ({cached} cached), {written} written, {cost}",
+        calls=ngettext("{n} model call", "{n} model calls", usage.calls),
+        read=format_number(usage.prompt_tokens),
+        cached=format_number(usage.cached_tokens),
+        written=format_number(usage.completion_tokens),
+        cost=_("price unknown") if usage.cost is None else format_money(usage.cost, 4),
+    )
 
 
 STATUS_COMMAND = Command(
-    "status", "show the model, this session, its memory and usage", (), _status
+    "status", N_("show the model, this session, its memory and usage"), (), _status
 )

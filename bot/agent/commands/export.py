@@ -6,8 +6,10 @@ owner may. The file's path on the machine is shown only to an owner in private.
 
 from __future__ import annotations
 
-from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.agent.commands.registry import CommandContext, CommandReply, group_owner_text
+from bot.agent.texts import decimal_text, joined
 from bot.bus import OutgoingFile
+from bot.core.i18n import _, format_number, ngettext
 from bot.memory.session.archive_summary import ArchiveSummary
 
 _KILOBYTE, _MEGABYTE = 1024, 1024 * 1024
@@ -22,17 +24,18 @@ async def export(arguments: str, context: CommandContext) -> CommandReply:  # no
     asker = context.author
     owner = asker.role == "owner"
     if not (asker.private or owner):
-        return CommandReply(
-            "In a group only an owner may do this: it affects everyone here.",
-            replaces_message=False,
-        )
+        return CommandReply(group_owner_text(), replaces_message=False)
     archive_summary = await context.export_memory()
-    told = (
-        f"Here is what I remember of this conversation, as `{archive_summary.path.name}` ({_size(archive_summary.size)}): "
-        f"{_contents(archive_summary)}. `README.txt` describes the files."
+    told = _(
+        "Here is what I remember of this conversation, as {name} ({size}): {contents}. `README.txt` "
+        "describes the files.",
+        name=f"`{archive_summary.path.name}`",
+        size=_size(archive_summary.size),
+        contents=_contents(archive_summary),
     )
     if owner and asker.private:
-        told += f"\n\nA copy stays on this machine: `{archive_summary.path}`"
+        copy = _("A copy stays on this machine: {path}", path=f"`{archive_summary.path}`")
+        told += f"\n\n{copy}"
     return CommandReply(
         told,
         replaces_message=False,
@@ -41,18 +44,18 @@ async def export(arguments: str, context: CommandContext) -> CommandReply:  # no
 
 
 def _contents(archive_summary: ArchiveSummary) -> str:
-    files = f", {_count(archive_summary.files, 'file')}" if archive_summary.files else ""
-    return (
-        f"{_count(archive_summary.facts, 'fact')}, {_count(archive_summary.history, 'history event')}, notes of "
-        f"{_count(archive_summary.notes, 'day')}{files}, and all {_count(archive_summary.messages, 'message')}"
-    )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    parts = [
+        ngettext("{n} fact", "{n} facts", archive_summary.facts),
+        ngettext("{n} history event", "{n} history events", archive_summary.history),
+        ngettext("notes of {n} day", "notes of {n} days", archive_summary.notes),
+    ]
+    if archive_summary.files:
+        parts.append(ngettext("{n} file", "{n} files", archive_summary.files))
+    messages = ngettext("all {n} message", "all {n} messages", archive_summary.messages)
+    return _("{parts}, and {last}", parts=joined(parts), last=messages)
 
 
 def _size(size: int) -> str:
     if size >= _MEGABYTE:
-        return f"{size / _MEGABYTE:.1f} MB"
-    return f"{max(1, round(size / _KILOBYTE))} KB"
+        return _("{n} MB", n=decimal_text(size / _MEGABYTE, 1))
+    return _("{n} KB", n=format_number(max(1, round(size / _KILOBYTE))))

@@ -8,22 +8,23 @@ from bot.agent.commands.memory.search import file_line
 from bot.agent.commands.pagination import paginate, split_page_number, usable_buttons
 from bot.agent.commands.registry import Command, CommandContext, CommandReply, idempotency_key
 from bot.agent.files.service import FileRequest, FileService
+from bot.agent.texts import joined, known_text, local_day
 from bot.agent.tools.files import size_text
 from bot.bus import OutgoingFile
+from bot.core.i18n import N_, _, format_number
 from bot.memory.records.attachments import EntryAttachment, attachments_in
 from bot.memory.records.evidence import is_local_only
 from bot.memory.records.file_names import clean_name, name_key, sent_name
 from bot.memory.records.tombstones import is_erased
-from bot.memory.records.transcript import format_timestamp_day
 from bot.memory.session.scope.identities import identity_at
 
 _FORMS = (
-    ("", "list the files that are kept here"),
-    ("keep", "keep the newest file of this chat; with a name, the file of that name"),
-    ("send NAME", "send a file here"),
-    ("find WORDS", "search the text of the files"),
-    ("undo NAME", "go back to the version before"),
-    ("delete NAME", "delete a file for good"),
+    ("", N_("list the files that are kept here")),
+    ("keep", N_("keep the newest file of this chat; with a name, the file of that name")),
+    ("send NAME", N_("send a file here")),
+    ("find WORDS", N_("search the text of the files")),
+    ("undo NAME", N_("go back to the version before")),
+    ("delete NAME", N_("delete a file for good")),
 )
 _LOOKED_AT = 500
 """Newest entries in which a file that was sent is looked for."""
@@ -40,10 +41,10 @@ def files_command(files: FileService) -> Command:
     command = _FilesCommand(files)
     return Command(
         "files",
-        "show, keep, send or delete files",
+        N_("show, keep, send or delete files"),
         _FORMS,
         command.run,
-        waits_for_turn=lambda _: True,
+        waits_for_turn=lambda arguments: True,  # noqa: ARG005 - whatever they are
     )
 
 
@@ -59,7 +60,7 @@ class _FilesCommand:
         }
 
     async def run(self, arguments: str, context: CommandContext) -> CommandReply:
-        form, _, rest = arguments.strip().partition(" ")
+        form, _sep, rest = arguments.strip().partition(" ")
         name = rest.strip().strip("`\"'")
         if not form or form.isdecimal() or form == "page":
             return await self._list(arguments, context)
@@ -68,25 +69,30 @@ class _FilesCommand:
             command = files_command(self._files)
             return CommandReply(command.unknown_form_text(form, self._forms))
         if not name and form.lower() != "keep":
-            return CommandReply(f"Which file? For example: `/files {form.lower()} NAME`.")
+            example = f"`/files {form.lower()} NAME`"
+            return CommandReply(_("Which file? For example: {example}.", example=example))
         return await run(name, context)
 
     async def _list(self, arguments: str, context: CommandContext) -> CommandReply:
         if not self._files.is_on:
-            return CommandReply("The owner has switched files off.")
-        _, page = split_page_number(arguments)
+            return CommandReply(_("The owner has switched files off."))
+        _rest, page = split_page_number(arguments)
         files = await self._files.folders.files(context.memory)
         if not files:
             return CommandReply(
-                "No files are kept here. Send one and say that I should keep it, or send `/files keep`."
+                _(
+                    "No files are kept here. Send one and say that I should keep it, or send `/files "
+                    "keep`."
+                )
             )
         lines = []
         for name, file in files.items():
             zone = context.zone.timezone
-            day = format_timestamp_day(file.kept.isoformat(), zone) if file.kept else ""
-            lines.append(f"- `{name}` ({', '.join(filter(None, [size_text(file.size), day]))})")
+            day = local_day(file.kept.isoformat(), zone) if file.kept else ""
+            lines.append(f"- `{name}` ({joined(filter(None, [size_text(file.size), day]))})")
         whole = size_text(sum(file.size for file in files.values()))
-        told = f"**Files** ({len(files)}, {whole})\n" + "\n".join(lines)
+        head = _("**Files** ({count}, {size})", count=format_number(len(files)), size=whole)
+        told = "\n".join([head, *lines])
         text, buttons = paginate(told, page, "/files page")
         return CommandReply(text, buttons=usable_buttons(buttons))
 
@@ -95,51 +101,62 @@ class _FilesCommand:
         request = _request(context)
         attached = await _newest_attachment(context, name)
         if attached is None:
-            sent = f"No file `{clean_name(name)}` was sent here lately." if name else ""
-            return CommandReply(sent or "No file was sent here lately. Send it first.")
+            if name:
+                missing = f"`{clean_name(name)}`"
+                return CommandReply(_("No file {name} was sent here lately.", name=missing))
+            return CommandReply(_("No file was sent here lately. Send it first."))
         file = await self._files.keep_blob(
             request, attached.name, attached.mime, attached.blob or ""
         )
-        told = f"Kept as `{file.name}`, {size_text(file.size)}."
+        told = [_("Kept as {name}, {size}.", name=f"`{file.name}`", size=size_text(file.size))]
         if file.note:
-            told += f" Of its text: {file.note}."
+            told.append(_("Of its text: {note}.", note=known_text(file.note)))
         if file.number in self._files.folders.tape(file.tape).fold.former:
-            told += f" `/files undo {file.name}` brings the version before back."
-        return CommandReply(told)
+            command = f"`/files undo {file.name}`"
+            told.append(_("{command} brings the version before back.", command=command))
+        return CommandReply(" ".join(told))
 
     async def _send(self, name: str, context: CommandContext) -> CommandReply:
         known, file = await self._files.find(context.memory, name)
         await self._files.content(file)
         path = context.exports / sent_name(file.blob, known)
         return CommandReply(
-            f"Here is `{known}`.", files=(OutgoingFile(known, path),), replaces_message=False
+            _("Here is {name}.", name=f"`{known}`"),
+            files=(OutgoingFile(known, path),),
+            replaces_message=False,
         )
 
     async def _find(self, words: str, context: CommandContext) -> CommandReply:
         found = await self._files.folders.search(context.memory, words, _HITS)
-        return CommandReply("\n".join(map(file_line, found)) or "No file has these words.")
+        return CommandReply("\n".join(map(file_line, found)) or _("No file has these words."))
 
     async def _undo(self, name: str, context: CommandContext) -> CommandReply:
         known, file = await self._files.find(context.memory, name)
         restored = await self._files.restore(_request(context), file)
         return CommandReply(
-            f"`{known}` is the version before again, {size_text(restored.size)}. The same command "
-            "goes back."
+            _(
+                "{name} is the version before again, {size}. The same command goes back.",
+                name=f"`{known}`",
+                size=size_text(restored.size),
+            )
         )
 
     async def _delete(self, name: str, context: CommandContext) -> CommandReply:
         request = _request(context)
         if await self._files.finish(context.memory, request.key):
-            return CommandReply("Deleted for good.")
+            return CommandReply(_("Deleted for good."))
         known, file = await self._files.find(context.memory, name)
         await self._files.delete(request, file)
-        told = f"Deleted `{known}` for good."
+        told = [_("Deleted {name} for good.", name=f"`{known}`")]
         if not file.written:
-            told += (
-                " If a message here brought it, the message keeps its own copy: "
-                f'`/memory forget "{known}"` erases that too.'
+            told.append(
+                _(
+                    "If a message here brought it, the message keeps its own copy: {command} erases "
+                    "that too.",
+                    command=f'`/memory forget "{known}"`',
+                )
             )
-        return CommandReply(told)
+        return CommandReply(" ".join(told))
 
 
 def _request(context: CommandContext) -> FileRequest:

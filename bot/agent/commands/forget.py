@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.agent.texts import joined
 from bot.bus import Button
 from bot.core.errors import MemoryRefused
+from bot.core.i18n import N_, _
 from bot.memory.erasure.erasure_candidates import ErasurePreview
 from bot.memory.erasure.erasure_messages import (
     NOTHING_FOUND_TEXT,
@@ -30,12 +32,12 @@ from bot.memory.erasure.erasure_requests import (
 from bot.memory.records.tombstones import is_erased
 from bot.tape.entries import TapeEntry
 
-_USAGE = (
+_USAGE = N_(
     "What should I forget? For example `/memory forget 3` for fact 3 and its evidence, or "
     '`/memory forget "my old address"` for everything with these words. I ask before I erase anything.'
 )
 _SHARED = re.compile(r"w\d{1,9}", re.IGNORECASE)
-_FOR_ALL = (
+_FOR_ALL = N_(
     "That fact is shared with everyone. `/memory unshare` with its number stops sharing it. To "
     "erase it for good, an owner forgets the original fact by its number or words."
 )
@@ -43,8 +45,8 @@ _PICKED = re.compile(
     r"(?P<form>yes|only|no)\s+(?P<request>\d{1,15})(?P<numbers>(?:[\s,]+\d{1,6}){0,99})(?:\s+all)?",
     re.IGNORECASE,
 )
-_KEPT = "Nothing was erased."
-_MORE = "This would now erase more than I showed. "
+_KEPT = N_("Nothing was erased.")
+_MORE = N_("This would now erase more than I showed.")
 
 
 async def forget(arguments: str, context: CommandContext) -> CommandReply:
@@ -64,15 +66,15 @@ async def forget(arguments: str, context: CommandContext) -> CommandReply:
         picked = [int(one) for one in re.findall(r"\d+", hit["numbers"] or "")]
         request = int(hit["request"])
         if hit["form"].lower() == "no":
-            return CommandReply(_KEPT)
+            return CommandReply(_(_KEPT))
         if hit["form"].lower() == "yes":
             return await _confirmed(request, picked, context)
         return await _some(request, picked, context)
     if _SHARED.fullmatch(arguments.strip()):
-        return CommandReply(_FOR_ALL)
+        return CommandReply(_(_FOR_ALL))
     parsed = parse_query(arguments)
     if parsed is None:
-        return CommandReply(_USAGE)
+        return CommandReply(_(_USAGE))
     query = replace(parsed, kept=ONLY_SENTENCES)
     survey = await context.preview_erasure(query)
     if survey.is_empty:
@@ -87,17 +89,19 @@ async def _nothing(
     if survey.not_permitted_count:
         await context.drop_request(query)
         return CommandReply(
-            "The matches are not yours alone. Only an owner may erase what others said."
+            _("The matches are not yours alone. Only an owner may erase what others said.")
         )
     if query.facts:
-        numbers = ", ".join(str(fact) for fact in sorted(query.facts))
         return CommandReply(
-            f"There is no fact {numbers}. `/memory` lists the facts. To forget a number in the "
-            "text, put it in quotation marks."
+            _(
+                "There is no fact {numbers}. `/memory` lists the facts. To forget a number in the text, "
+                "put it in quotation marks.",
+                numbers=joined(str(fact) for fact in sorted(query.facts)),
+            )
         )
     # Only the request itself contains the words.
     await context.drop_request(query)
-    return CommandReply(NOTHING_FOUND_TEXT)
+    return CommandReply(_(NOTHING_FOUND_TEXT))
 
 
 async def _some(request: int, picked: list[int], context: CommandContext) -> CommandReply:
@@ -108,13 +112,13 @@ async def _some(request: int, picked: list[int], context: CommandContext) -> Com
         pending_erasure.query_for(picked), pending_erasure.request
     )
     if survey.is_empty:
-        return CommandReply(NOTHING_FOUND_TEXT)
+        return CommandReply(_(NOTHING_FOUND_TEXT))
     return _question(survey, request, context, picked=picked)
 
 
 def _check_asker(pending_erasure: PendingErasure, context: CommandContext) -> None:
     if context.author.role != "owner" and context.author.id not in pending_erasure.askers:
-        raise MemoryRefused("only the person who asked, or an owner, may confirm it")
+        raise MemoryRefused(_("only the person who asked, or an owner, may confirm it"))
 
 
 async def _confirmed(request: int, picked: list[int], context: CommandContext) -> CommandReply:
@@ -136,7 +140,7 @@ async def _confirmed(request: int, picked: list[int], context: CommandContext) -
             else erased
         )
         note = request_event(everything, request, pending_erasure.askers)
-        return _question(everything, request, context, note, before=_MORE)
+        return _question(everything, request, context, note, before=_(_MORE))
     return CommandReply(erased.description())
 
 
@@ -150,8 +154,9 @@ def _question(
     before: str = "",
 ) -> CommandReply:
     """Return the confirmation question; ``note`` records what the numbers of its pieces mean."""
+    shown = confirmation_text(survey, context.zone.timezone, picked=bool(picked))
     return CommandReply(
-        f"{before}{confirmation_text(survey, context.zone.timezone, picked=bool(picked))}\n\n{confirmation_instructions(request, survey, picked)}",
+        f"{before} {shown}\n\n{confirmation_instructions(request, survey, picked)}".lstrip(),
         extra_entries=[note] if note is not None else [],
         buttons=tuple(
             Button(*confirmation_button)

@@ -14,9 +14,11 @@ from hashlib import sha256
 
 from bot.agent.commands.parser import split_form
 from bot.agent.commands.registry import Command, CommandContext, CommandReply, idempotency_key
+from bot.agent.texts import joined, joined_clauses
 from bot.bus import Address, Answer, BusError, Button
 from bot.bus.access.access_list import safe_name
 from bot.bus.access.codes import PAIRING_CODE_LENGTH, is_code, new_code
+from bot.core.i18n import N_, _, format_number, ngettext
 from bot.memory.records.proposals import BatchOutcome
 from bot.memory.session.linking.identity_linker import IdentityLinker, LinkRefusal
 from bot.memory.session.scope.identities import (
@@ -31,23 +33,25 @@ logger = logging.getLogger(__name__)
 Send = Callable[[Answer], Awaitable[None]]
 """Send an answer to a chat. Raises ``BusError`` on failure."""
 
-_GROUP = "Send this in our private chat: it concerns your private memory."
-_NOTHING_WAITS = (
+_GROUP = N_("Send this in our private chat: it concerns your private memory.")
+_NOTHING_WAITS = N_(
     "Nothing to confirm here: the request was answered, or is more than ten minutes old. Send "
     "`/link` to start again."
 )
-_IS_IT_YOU = (
+_IS_IT_YOU = N_(
     "Linking shares your memory here with the account that got this code, and its memory with you. "
     "Did I show you the code in your own chat with me on another channel? Then press the button, "
     "or send the code again followed by `yes`. If somebody else gave you the code, do nothing."
 )
 _REFUSALS: dict[LinkRefusal, str] = {
-    "self": "This chat made that code. Send it to me on the other channel.",
-    "joined": "These two are already linked. `/link` shows what is linked.",
-    "channel": "Both are on the same channel. I link one account per channel.",
-    "wrong": "This code is not valid. A code works once and expires after ten minutes. Send "
-    "`/link` on the other channel for a new one.",
-    "often": "Too many wrong codes. Try again in an hour.",
+    "self": N_("This chat made that code. Send it to me on the other channel."),
+    "joined": N_("These two are already linked. `/link` shows what is linked."),
+    "channel": N_("Both are on the same channel. I link one account per channel."),
+    "wrong": N_(
+        "This code is not valid. A code works once and expires after ten minutes. Send `/link` on the "
+        "other channel for a new one."
+    ),
+    "often": N_("Too many wrong codes. Try again in an hour."),
 }
 _MOST_SHOWN = 5
 
@@ -61,7 +65,7 @@ def link_commands(send: Send) -> list[Command]:
 
     async def run_link(arguments: str, context: CommandContext) -> CommandReply:
         if not context.author.private or not context.author.id:
-            return CommandReply(_GROUP)
+            return CommandReply(_(_GROUP))
         word, rest = split_form(arguments)
         number = int(rest) if rest.isdecimal() else None
         if not word:
@@ -73,30 +77,31 @@ def link_commands(send: Send) -> list[Command]:
         agreed = arguments.lower().endswith(" yes")
         code = arguments[: -len(" yes")] if agreed else arguments
         if not is_code(code, PAIRING_CODE_LENGTH):
-            return CommandReply(f"That is not a code.\n\n{link.usage}")
+            return CommandReply("\n\n".join([_("That is not a code."), link.usage]))
         if agreed:
             return await _claim(code, context, send)
         # The code is looked up only after consent, so that this step does not reveal whether it
         # exists.
-        return CommandReply(_IS_IT_YOU, buttons=(Button("It is mine", f"/link {code} yes"),))
+        button = Button(_("It is mine"), f"/link {code} yes")
+        return CommandReply(_(_IS_IT_YOU), buttons=(button,))
 
     async def run_unlink(arguments: str, context: CommandContext) -> CommandReply:
         if not context.author.private or not context.author.id:
-            return CommandReply(_GROUP)
+            return CommandReply(_(_GROUP))
         return await _unlink(arguments, context, send)
 
     link = Command(
         "link",
-        "link your memory on several channels",
+        N_("link your memory on several channels"),
         (
-            ("CODE", "link this chat with the one that showed you the code"),
-            ("confirm", "yes, I asked for this on the other channel"),
-            ("refuse", "no, I did not"),
+            ("CODE", N_("link this chat with the one that showed you the code")),
+            ("confirm", N_("yes, I asked for this on the other channel")),
+            ("refuse", N_("no, I did not")),
         ),
         run_link,
     )
-    unlink = Command("unlink", "unlink this channel from the others (asks first)", (), run_unlink)
-    return [link, unlink]
+    summary = N_("unlink this channel from the others (asks first)")
+    return [link, Command("unlink", summary, (), run_unlink)]
 
 
 # Joining.
@@ -109,25 +114,29 @@ async def _offer(context: CommandContext) -> CommandReply:
         return CommandReply(_question(waits), buttons=_buttons(waits))
     code = new_code(PAIRING_CODE_LENGTH)
     await linking.offer(me, _digest(code))
-    return CommandReply(
-        f"{_listed(linking, me)}To link your memory on another channel with this one, send me this "
-        f"there, in our private chat:\n\n`/link {code}`\n\nThen I ask you here to confirm. The code "
-        "works once and expires after ten minutes. Give it to nobody: a linked account can read "
-        "everything that I know about you."
+    told = _(
+        "To link your memory on another channel with this one, send me this there, in our private "
+        "chat:\n\n`/link {code}`\n\nThen I ask you here to confirm. The code works once and expires "
+        "after ten minutes. Give it to nobody: a linked account can read everything that I know about "
+        "you.",
+        code=code,
     )
+    return CommandReply(f"{_listed(linking, me)}{told}")
 
 
 async def _claim(code: str, context: CommandContext, send: Send) -> CommandReply:
     linking = context.memory.scopes.identity_linker
     claim = await linking.claim(_party(context), _digest(code), idempotency_key(context))
     if not isinstance(claim, LinkClaim):
-        return CommandReply(_REFUSALS[claim])
+        return CommandReply(_(_REFUSALS[claim]))
     question = _question(claim)
     await _tell(send, claim.code_owner, f"link-{claim.entry}", question, _buttons(claim))
     return CommandReply(
-        f"This links your memory here with that of {_who(claim.code_owner)}. Confirm it there "
-        "within ten minutes. If I have not asked you there, send me `/link` there. Until you "
-        "confirm, nothing changes."
+        _(
+            "This links your memory here with that of {whom}. Confirm it there within ten minutes. If "
+            "I have not asked you there, send me `/link` there. Until you confirm, nothing changes.",
+            whom=_who(claim.code_owner),
+        )
     )
 
 
@@ -135,42 +144,43 @@ async def _confirm(number: int | None, context: CommandContext, send: Send) -> C
     linking, me = context.memory.scopes.identity_linker, _party(context)
     move = await linking.confirm(me.identity, number, idempotency_key(context))
     if move is None or move.claim is None:
-        return CommandReply(_NOTHING_WAITS)
+        return CommandReply(_(_NOTHING_WAITS))
     told = _told(await context.memory.scopes.apply_move(move))
     other = move.claim.party
-    text = f"Linked with {_who(me)}: your private chats now share one memory. {told}"
-    await _tell(send, other, f"link-{move.entry}", text)
+    await _tell(send, other, f"link-{move.entry}", f"{_linked_text(me)} {told}")
     await context.memory.refresh()
-    return CommandReply(
-        f"Linked with {_who(other)}: your private chats now share one memory. {told} `/unlink` "
-        "separates them again."
-    )
+    again = _("`/unlink` separates them again.")
+    return CommandReply(f"{_linked_text(other)} {told} {again}")
 
 
 async def _refuse(number: int | None, context: CommandContext, send: Send) -> CommandReply:
     linking, me = context.memory.scopes.identity_linker, _party(context)
     claim = await linking.reject_claim(me.identity, number)
     if claim is None:
-        return CommandReply(_NOTHING_WAITS)
-    await _tell(
-        send, claim.party, f"link-{claim.entry}-no", f"{_who(me)} refused. Nothing was linked."
-    )
-    return CommandReply("Refused. Nothing was linked, and the code no longer works.")
+        return CommandReply(_(_NOTHING_WAITS))
+    text = _("{person} refused. Nothing was linked.", person=_who(me))
+    await _tell(send, claim.party, f"link-{claim.entry}-no", text)
+    return CommandReply(_("Refused. Nothing was linked, and the code no longer works."))
+
+
+def _linked_text(other: LinkParty) -> str:
+    return _("Linked with {person}: your private chats now share one memory.", person=_who(other))
 
 
 def _question(claim: LinkClaim) -> str:
-    return (
-        f"{_who(claim.party)} sent the code that I showed you here, to link both memories. If that "
-        "is you, send `/link confirm`. Both private chats will then share everything that I know "
-        "about you. If it is not you, send `/link refuse`."
+    return _(
+        "{person} sent the code that I showed you here, to link both memories. If that is you, send "
+        "`/link confirm`. Both private chats will then share everything that I know about you. If it "
+        "is not you, send `/link refuse`.",
+        person=_who(claim.party),
     )
 
 
 def _buttons(claim: LinkClaim) -> tuple[Button, ...]:
     # The buttons carry the claim's entry id, so that a late press answers no other claim.
     return (
-        Button("Confirm", f"/link confirm {claim.entry}"),
-        Button("Refuse", f"/link refuse {claim.entry}"),
+        Button(_("Confirm"), f"/link confirm {claim.entry}"),
+        Button(_("Refuse"), f"/link refuse {claim.entry}"),
     )
 
 
@@ -185,29 +195,37 @@ async def _unlink(arguments: str, context: CommandContext, send: Send) -> Comman
     done = people.move_of_command(key)
     if done is None:
         if len(before) == 1:
-            return CommandReply("This channel is not linked to another. `/link` links it.")
+            return CommandReply(_(_NOT_LINKED))
         since = str(people.last_change_id(me.identity))
         if word != "yes" or state not in ("", since):
-            return CommandReply(_ASKED.format(others=_others(scopes.identity_linker, me)), buttons=(
-                Button("Unlink", f"/unlink yes {since}"),
-                Button("Keep the link", "/link"),
-            ))  # fmt: skip
+            others = _others(scopes.identity_linker, me)
+            yes, no = (
+                Button(_("Unlink"), f"/unlink yes {since}"),
+                Button(_("Keep the link"), "/link"),
+            )
+            return CommandReply(_(_ASKED, others=others), buttons=(yes, no))
         done = await scopes.identity_linker.unlink(me.identity, key)
     if done is None:
-        return CommandReply("This channel is not linked to another. `/link` links it.")
+        return CommandReply(_(_NOT_LINKED))
     await scopes.apply_move(done)
     for identity in before:
         if identity != me.identity:
-            text = f"{_who(me)} is no longer linked with your memory here: each has its own memory again."
+            text = _(
+                "{person} is no longer linked with your memory here: each has its own memory again.",
+                person=_who(me),
+            )
             await _tell(send, people.last_seen(identity), f"unlink-{done.entry}-{identity}", text)
     await context.memory.refresh()
     return CommandReply(
-        "Unlinked. Each channel keeps what I knew there before the link and what you told me there "
-        "since. `/link` links them again."
+        _(
+            "Unlinked. Each channel keeps what I knew there before the link and what you told me there "
+            "since. `/link` links them again."
+        )
     )
 
 
-_ASKED = (
+_NOT_LINKED = N_("This channel is not linked to another. `/link` links it.")
+_ASKED = N_(
     "This unlinks this channel from {others}. Each keeps what I knew there before the link and "
     "what you told me there since. Messages and search results stay in the chat that they are in. "
     "To erase something everywhere, send `/memory forget` first. To continue, send `/unlink yes`."
@@ -227,7 +245,9 @@ def _party(context: CommandContext) -> LinkParty:
 def _who(party: LinkParty) -> str:
     # In a code span a name is shown literally, whatever Markdown it contains.
     channel = channel_of(party.identity)
-    return f"`{party.name}` on {channel}" if party.name else f"`{party.identity}`"
+    if not party.name:
+        return f"`{party.identity}`"
+    return _("{name} on {channel}", name=f"`{party.name}`", channel=channel)
 
 
 def _others(linking: IdentityLinker, me: LinkParty) -> str:
@@ -235,14 +255,15 @@ def _others(linking: IdentityLinker, me: LinkParty) -> str:
     others = [
         people.last_seen(member) for member in people.members(me.identity) if member != me.identity
     ]
-    return ", ".join(map(_who, others))
+    return joined(map(_who, others))
 
 
 def _listed(linking: IdentityLinker, me: LinkParty) -> str:
     others = _others(linking, me)
-    return (
-        f"Linked with {others}. `/unlink` separates this channel from them.\n\n" if others else ""
-    )
+    if not others:
+        return ""
+    told = _("Linked with {others}. `/unlink` separates this channel from them.", others=others)
+    return f"{told}\n\n"
 
 
 def _told(outcome: BatchOutcome) -> str:
@@ -251,15 +272,20 @@ def _told(outcome: BatchOutcome) -> str:
     came = sum(decision.proposal.op in ("add", "reopen") for decision in decisions)
     waits = len(outcome.with_verdict("pending"))
     left = outcome.with_verdict("refused", "logged")
-    parts = [f"Facts added: {came}."]
+    parts = [_("Facts added: {count}.", count=format_number(came))]
     if waits:
-        parts.append(f"{waits} pending: `/memory pending`.")
-    if left:
-        shown = "; ".join(
-            f"“{decision.proposal.text}” ({decision.reason})" for decision in left[:_MOST_SHOWN]
+        pending = ngettext(
+            "{n} pending: `/memory pending`.", "{n} pending: `/memory pending`.", waits
         )
-        more = f", and {len(left) - _MOST_SHOWN} more" if len(left) > _MOST_SHOWN else ""
-        parts.append(f"Not believed, only kept on record: {shown}{more}.")
+        parts.append(pending)
+    if left:
+        shown = joined_clauses(
+            _("“{text}” ({reason})", text=decision.proposal.text, reason=decision.reason)
+            for decision in left[:_MOST_SHOWN]
+        )
+        if len(left) > _MOST_SHOWN:
+            shown = _("{names}, and {n} more", names=shown, n=len(left) - _MOST_SHOWN)
+        parts.append(_("Not believed, only kept on record: {facts}.", facts=shown))
     return " ".join(parts)
 
 

@@ -10,10 +10,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
+from bot.core.i18n import N_, _
 from bot.memory.session.scope.identities import channel_of
 
-_PRIVATE = "Send this in our private chat: anyone who sees the code can read your data."
-_NONE = "I cannot log you in from this chat. Send me `/login` in a private chat on another channel."
+_PRIVATE = N_("Send this in our private chat: anyone who sees the code can read your data.")
+_NONE = N_(
+    "I cannot log you in from this chat. Send me `/login` in a private chat on another channel."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +45,20 @@ def login_command(offer: CreateLoginCode) -> Command:
     async def run(arguments: str, context: CommandContext) -> CommandReply:  # noqa: ARG001 (none)
         asker, chat = context.author, context.tape.name
         if not asker.private or not asker.id:
-            return CommandReply(_PRIVATE)
+            return CommandReply(_(_PRIVATE))
         sender = context.command_entry.meta.get("sender")
         name = str(sender.get("name") or "") if isinstance(sender, dict) else ""
         login_code = await offer(channel_of(chat), asker.id, name or asker.id, chat)
         if login_code is None:
-            return CommandReply(_NONE)
+            return CommandReply(_(_NONE))
         return CommandReply(
-            f"Your code: `{login_code.code}`\n\nEnter it at {login_code.address}. It works once and expires "
-            "after ten minutes. Give it to nobody: anyone who has it can read all your data here "
-            "and write to me as you."
+            _(
+                "Your code: {code}\n\nEnter it at {address}. It works once and expires after ten "
+                "minutes. Give it to nobody: anyone who has it can read all your data here and write "
+                "to me as you.",
+                code=f"`{login_code.code}`",
+                address=login_code.address,
+            )
         )
 
-    return Command("login", "open my site in a browser", (), run)
+    return Command("login", N_("open my site in a browser"), (), run)

@@ -9,8 +9,10 @@ Rule 2: in a group only an owner may choose, for everyone there.
 from __future__ import annotations
 
 from bot.agent.commands.parser import closest_name
-from bot.agent.commands.registry import Command, CommandContext, CommandReply
+from bot.agent.commands.registry import Command, CommandContext, CommandReply, did_you_mean
+from bot.agent.texts import bold, joined
 from bot.bus import Button
+from bot.core.i18n import N_, _, format_money, format_number
 from bot.llm.presets import ModelPresets, Preset
 from bot.llm.prices import FREE, list_price
 from bot.memory.records.event_names import MODEL_CHOSEN
@@ -18,14 +20,14 @@ from bot.tape.entries import event
 
 _DEFAULT = "default"
 _BUTTONS = 6
-_ONE_ONLY = "There is one model, {line}. The owner can add others in `tapebot.toml`."
-_PRIVATE = "This problem is private: whatever is chosen, only private models answer in it."
+_ONE_ONLY = N_("There is one model, {line}. The owner can add others in `tapebot.toml`.")
+_PRIVATE = N_("This problem is private: whatever is chosen, only private models answer in it.")
 
 
 async def _run(arguments: str, context: CommandContext) -> CommandReply:
     presets = context.presets
     if presets is None:
-        return CommandReply(_ONE_ONLY.format(line=context.model_line()))
+        return CommandReply(_(_ONE_ONLY, line=context.model_line()))
     return (
         await _choose(arguments, presets, context) if arguments else await _show(presets, context)
     )
@@ -34,15 +36,17 @@ async def _run(arguments: str, context: CommandContext) -> CommandReply:
 async def _show(presets: ModelPresets, context: CommandContext) -> CommandReply:
     usable = _usable(presets, context)
     if len(usable) == 1:
-        return CommandReply(_ONE_ONLY.format(line=await _line(usable[0])))
+        return CommandReply(_(_ONE_ONLY, line=await _line(usable[0])))
     chosen = _chosen(presets, context)
-    lines = ["**Models**"]
+    lines = [bold(_("Models"))]
     for preset in usable:
-        mark = " (chosen)" if preset is chosen else ""
-        lines.append(f"- **{preset.name}**{mark}: {await _line(preset)}")
-    lines.append("`/model NAME` chooses one for this chat, `/model default` goes back.")
+        name = f"**{preset.name}**"
+        if preset is chosen:
+            name = _("{name} (chosen)", name=name)
+        lines.append(f"- {name}: {await _line(preset)}")
+    lines.append(_("`/model NAME` chooses one for this chat, `/model default` goes back."))
     if context.fold.is_private:
-        lines.append(_PRIVATE)
+        lines.append(_(_PRIVATE))
     others = [preset for preset in usable if preset is not chosen][:_BUTTONS]
     buttons = [Button(preset.name, f"/model {preset.name}") for preset in others]
     return CommandReply("\n".join(lines), buttons=tuple(buttons) if _may_choose(context) else ())
@@ -54,18 +58,27 @@ async def _choose(name: str, presets: ModelPresets, context: CommandContext) -> 
     preset = presets.default if name == _DEFAULT else usable.get(name)
     if preset is None and presets.get(name) is not None:
         return CommandReply(
-            f"Only an owner may choose `{name}`. `/model` lists what you may choose."
+            _(
+                "Only an owner may choose {name}. `/model` lists what you may choose.",
+                name=f"`{name}`",
+            )
         )
     if preset is None:
-        close = closest_name(name, usable)
-        hint = f" Did you mean `/model {close}`?" if close else ""
-        return CommandReply(f"There is no model `{name[:40]}`.{hint} `/model` lists all.")
+        hint = did_you_mean(MODEL_COMMAND.name, closest_name(name, usable))
+        missing = _("There is no model {name}.", name=f"`{name[:40]}`")
+        return CommandReply(" ".join([missing, *hint, _("`/model` lists all.")]))
     kept = "" if preset is presets.default else preset.name
     data = {"preset": kept, "by": context.author.id}
-    parts = [f"From your next message on, **{preset.name}** answers here: {await _line(preset)}."]
+    parts = [
+        _(
+            "From your next message on, {model} answers here: {line}.",
+            model=f"**{preset.name}**",
+            line=await _line(preset),
+        )
+    ]
     if context.fold.is_private and not preset.private:
-        parts = [f"Chosen for this chat: **{preset.name}**.", _PRIVATE]
-    back = () if not kept else (Button("Back to the default", f"/model {_DEFAULT}"),)
+        parts = [_("Chosen for this chat: {model}.", model=f"**{preset.name}**"), _(_PRIVATE)]
+    back = () if not kept else (Button(_("Back to the default"), f"/model {_DEFAULT}"),)
     return CommandReply("\n\n".join(parts), extra_entries=[event(MODEL_CHOSEN, data)], buttons=back)
 
 
@@ -87,30 +100,33 @@ async def _line(preset: Preset) -> str:
     """Return what a preset is and what it costs."""
     price = await list_price(preset.model.name)
     if price == FREE:
-        cost = "costs nothing"
+        cost = _("costs nothing")
     elif price is None:
-        cost = "price unknown"
+        cost = _("price unknown")
     else:
-        cost = f"${price.read:.2f} in and ${price.written:.2f} out per million tokens"
+        read, written = format_money(price.read), format_money(price.written)
+        cost = _("{read} in and {written} out per million tokens", read=read, written=written)
     parts = [
         f"`{preset.model.name}`",
         cost,
-        f"{_thousands(preset.context_tokens)} tokens of context",
+        _("{size} tokens of context", size=_thousands(preset.context_tokens)),
     ]
-    parts += ["private"] * preset.private + ["for owners"] * preset.owner_only
-    return ", ".join(parts)
+    parts += [_("private")] * preset.private + [_("for owners")] * preset.owner_only
+    return joined(parts)
 
 
 def _thousands(tokens: int) -> str:
-    return f"{tokens / 1_000_000:g}M" if tokens >= 1_000_000 else f"{tokens // 1000}k"
+    if tokens >= 1_000_000:
+        return f"{format_number(round(tokens / 1_000_000, 2))}M"
+    return f"{tokens // 1000}k"
 
 
 MODEL_COMMAND = Command(
     "model",
-    "show the models, or choose one for this chat",
+    N_("show the models, or choose one for this chat"),
     (
-        ("NAME", "choose the model that answers in this chat"),
-        ("default", "go back to the usual model"),
+        ("NAME", N_("choose the model that answers in this chat")),
+        ("default", N_("go back to the usual model")),
     ),
     _run,
     destructive=bool,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bot.bus import Button
+from bot.core.i18n import _
 
 T = TypeVar("T")
 
@@ -33,16 +34,21 @@ class Page:
         """A sentence that tells which page it is; empty if it is the only one."""
         if self.count == 1:
             return ""
-        return f"Page {self.number} of {self.count}; `{self.command} N` shows another."
+        return _(
+            "Page {number} of {count}; {command} shows another.",
+            number=self.number,
+            count=self.count,
+            command=f"`{self.command} N`",
+        )
 
     @property
     def buttons(self) -> tuple[Button, ...]:
         """The buttons to its neighbours."""
         found = []
         if self.number > 1:
-            found.append(Button("‹ Back", f"{self.command} {self.number - 1}"))
+            found.append(Button(_("‹ Back"), f"{self.command} {self.number - 1}"))
         if self.number < self.count:
-            found.append(Button("More ›", f"{self.command} {self.number + 1}"))
+            found.append(Button(_("More ›"), f"{self.command} {self.number + 1}"))
         return tuple(found)
 
 

@@ -9,11 +9,12 @@ from bot.bus import Address
 from bot.bus.access.codes import PAIRING_CODE_LENGTH, is_code
 from bot.bus.access.control import AccessControl
 from bot.bus.access.messages import NO_SUCH_CODE, approved_text, removal_text
+from bot.core.i18n import N_, _
 
 _FORMS = (
-    ("CODE", "allow the person who got this code"),
-    ("here", "allow everyone in this group chat"),
-    ("remove ID", "remove a person or a chat, such as telegram:42"),
+    ("CODE", N_("allow the person who got this code")),
+    ("here", N_("allow everyone in this group chat")),
+    ("remove ID", N_("remove a person or a chat, such as telegram:42")),
 )
 
 
@@ -33,19 +34,23 @@ def pair_command(access_control: AccessControl) -> Command:
         if form == "remove":
             return await _remove(access_control, rest)
         if not is_code(arguments, PAIRING_CODE_LENGTH):
-            return CommandReply(f"That is not a code.\n\n{command.usage}")
+            return CommandReply("\n\n".join([_("That is not a code."), command.usage]))
         paired = await access_control.approve(arguments)
-        return CommandReply(NO_SUCH_CODE if paired is None else approved_text(paired))
+        return CommandReply(_(NO_SUCH_CODE) if paired is None else approved_text(paired))
 
-    command = Command("pair", "show who may use me, and allow others", _FORMS, run, owner_only=True)
+    command = Command(
+        "pair", N_("show who may use me, and allow others"), _FORMS, run, owner_only=True
+    )
     return command
 
 
 async def _list(access_control: AccessControl, context: CommandContext, page: int) -> CommandReply:
     if not context.author.private:
         return CommandReply(
-            "Send this in private: the list is not for everyone here. `/pair here` allows everyone "
-            "in this chat."
+            _(
+                "Send this in private: the list is not for everyone here. `/pair here` allows everyone "
+                "in this chat."
+            )
         )
     text, buttons = paginate((await access_control.overview()).text(), page, "/pair")
     return CommandReply(text, buttons=buttons)
@@ -54,23 +59,24 @@ async def _list(access_control: AccessControl, context: CommandContext, page: in
 async def _here(access_control: AccessControl, context: CommandContext) -> CommandReply:
     if context.author.private:
         return CommandReply(
-            "This is a private chat. Send `/pair here` in a group to allow everyone there."
+            _("This is a private chat. Send `/pair here` in a group to allow everyone there.")
         )
     address = Address.parse(context.tape.name)
     # A Telegram topic has no access of its own; a Discord thread has, besides its channel.
     thread = address.topic if address.channel.startswith("discord") else None
     place = await access_control.allow_chat(f"{address.channel}:{thread or address.chat_id}")
     if place is None:
-        return CommandReply("I cannot allow this chat: I do not know the form of its id.")
+        return CommandReply(_("I cannot allow this chat: I do not know the form of its id."))
+    command = f"`/pair remove {place}`"
     return CommandReply(
-        f"Everyone in this chat may use me now. `/pair remove {place}` undoes this."
+        _("Everyone in this chat may use me now. {command} undoes this.", command=command)
     )
 
 
 async def _remove(access_control: AccessControl, place: str) -> CommandReply:
     if not place:
         return CommandReply(
-            "Which one? For example: `/pair remove telegram:42`. `/pair` lists them."
+            _("Which one? For example: `/pair remove telegram:42`. `/pair` lists them.")
         )
     shown = "".join(c for c in place if c.isprintable() and c != "`")[:80]
     return CommandReply(removal_text(shown, await access_control.remove(place)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bot.core.i18n import _
 from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
@@ -17,6 +18,7 @@ def problem_labeller(fold: SessionFold) -> Callable[[TapeEntry], str]:
         if problem_id == fold.problem:
             return ""
         problem = fold.compartments.problem(problem_id)
-        return f" (problem `{problem.name if problem is not None else problem_id}`)"
+        name = problem.name if problem is not None else problem_id
+        return " " + _("(problem {name})", name=f"`{name}`")
 
     return told

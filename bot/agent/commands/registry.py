@@ -18,6 +18,7 @@ from bot.agent.consolidation.imported_tapes import ImportedTape
 from bot.agent.schedules.session_schedules import SessionSchedules
 from bot.agent.spending.spending import Spending
 from bot.bus import Button, OutgoingFile, Role
+from bot.core.i18n import _
 from bot.llm.presets import ModelPresets
 from bot.llm.spender import Spender
 from bot.memory.erasure.erasure_candidates import ErasurePreview
@@ -200,7 +201,7 @@ class CommandContext(Protocol):
         ...
 
 
-def _never(_: str) -> bool:
+def _never(arguments: str) -> bool:  # noqa: ARG001 - as other conditions
     return False
 
 
@@ -209,9 +210,9 @@ class Command:
     """A slash command.
 
     Attributes:
-        name: Name without the slash.
-        summary: One line for lists.
-        forms: Arguments that it accepts, each with a line of help; empty if it takes none.
+        name: Name without the slash; never translated.
+        summary: One line for lists, marked for translation.
+        forms: Arguments that it accepts, each with a marked line of help; empty if it takes none.
         run: Answers the command. None if the session's worker does (``/new``, ``/retry``,
             ``/stop``).
         waits_for_turn: Returns whether the command, with these arguments, must wait for a running
@@ -234,23 +235,35 @@ class Command:
     @property
     def usage(self) -> str:
         """The accepted arguments, one form per line, as Markdown."""
-        return "\n".join(f"`/{self.name} {form}`: {line}" for form, line in self.forms)
+        return "\n".join(f"`/{self.name} {form}`: {_(line)}" for form, line in self.forms)
 
     def unknown_form_text(self, form: str, known: Iterable[str]) -> str:
         """Return the reply to a form that the command does not have, with the closest one."""
         close = closest_name(form.lower(), filter(None, known))
-        hint = f" Did you mean `/{self.name} {close}`?" if close else ""
-        return f"There is no `/{self.name} {form[:40]}`.{hint}\n\n{self.usage}"
+        missing = _("There is no `{command}`.", command=f"/{self.name} {form[:40]}")
+        return "\n\n".join([" ".join([missing, *did_you_mean(self.name, close)]), self.usage])
 
     def refusal(self, arguments: str, asker: CommandAuthor) -> str | None:
         """Return why this person may not use the command; None if they may."""
         if asker.role == "owner":
             return None
         if self.owner_only:
-            return f"Only an owner may use `/{self.name}`."
+            return _("Only an owner may use `{command}`.", command=f"/{self.name}")
         if not asker.private and self.destructive(arguments):
-            return "In a group only an owner may do this: it affects everyone here."
+            return group_owner_text()
         return None
+
+
+def group_owner_text() -> str:
+    """Return the reply to a member of a group who may not do what affects everyone."""
+    return _("In a group only an owner may do this: it affects everyone here.")
+
+
+def did_you_mean(command: str, form: str | None) -> list[str]:
+    """Return a question that offers a form of a command; none if there is no form."""
+    if not form:
+        return []
+    return [_("Did you mean `{command}`?", command=f"/{command} {form}")]
 
 
 class CommandRegistry:
@@ -277,15 +290,17 @@ class CommandRegistry:
         for command in self.visible_commands():
             if command.owner_only and asker.role != "owner":
                 continue
-            lines.append(f"- `/{command.name}`: {command.summary}")
+            lines.append(f"- `/{command.name}`: {_(command.summary)}")
             lines += [f"  - {line}" for line in command.usage.splitlines()]
         return "\n".join(lines)
 
     def unknown(self, parsed: ParsedCommand) -> str:
         """Return a hint for a command that does not exist."""
         close = closest_name(parsed.name, self._commands)
-        hint = f" Did you mean `/{close}`?" if close else ""
-        return f"There is no command `/{parsed.name}`.{hint} `/help` lists all of them."
+        parts = [_("There is no command `{command}`.", command=f"/{parsed.name}")]
+        if close:
+            parts.append(_("Did you mean `{command}`?", command=f"/{close}"))
+        return " ".join([*parts, _("`/help` lists all of them.")])
 
 
 def person_batch(context: CommandContext, *proposals: Proposal) -> ProposalBatch:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from bot.agent.commands.registry import Command, CommandContext, CommandReply, idempotency_key
 from bot.agent.schedules.session_schedules import SessionSchedules
-from bot.agent.schedules.wording import clock_time, escape_markdown, when_text
+from bot.agent.schedules.wording import escape_markdown, when_text
+from bot.agent.texts import capitalized
 from bot.bus import Button
+from bot.core.i18n import N_, _, format_time
 from bot.memory.records.schedules import TIMEZONE_SET, Author, Kind, Schedule, find_zone
 from bot.memory.records.transcript import sender_name, sent_time
 from bot.tape.entries import event
 
-_EXAMPLE = "For example: `/remind tomorrow at 17:00 call mom`, or `/remind every Monday at 8 water the plants`."
-_NO_ZONE = (
+_EXAMPLE = N_(
+    "When, and what? For example: `/remind tomorrow at 17:00 call mom`, or `/remind every Monday at "
+    "8 water the plants`.\n`/schedules` lists what is set."
+)
+_NO_ZONE = N_(
     "There is no time zone `{name}`. Give its IANA name, such as `Europe/Berlin`, "
     "`America/New_York` or `Asia/Kolkata`."
 )
@@ -48,23 +53,20 @@ def confirmation(schedule: Schedule, schedules: SessionSchedules) -> str:
     """Return the sentence that repeats what was set, with its time and zone, as Markdown."""
     text = escape_markdown(" ".join(schedule.text.split()))
     when = when_text(schedule, schedules.now(), schedules.fold.schedules.quiet)
+    values = {"number": schedule.number, "text": f"**{text}**", "when": capitalized(when)}
     if schedule.kind == "task":
-        return f"⚙ Task {schedule.number}: **{text}**\n{_capitalized(when)}."
-    return f"⏰ Reminder {schedule.number}: **{text}**\n{_capitalized(when)}."
+        return _("⚙ Task {number}: {text}\n{when}.", **values)
+    return _("⏰ Reminder {number}: {text}\n{when}.", **values)
 
 
 def cancel_button(schedule: Schedule) -> Button:
     """Return the button that deletes a schedule."""
-    return Button("Cancel", f"/schedules delete {schedule.number}")
-
-
-def _capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return Button(_("Cancel"), f"/schedules delete {schedule.number}")
 
 
 async def _remind(arguments: str, context: CommandContext) -> CommandReply:
     if not arguments:
-        return CommandReply(f"When, and what? {_EXAMPLE}\n`/schedules` lists what is set.")
+        return CommandReply(_(_EXAMPLE))
     return await set_schedule(arguments, context, "reminder")
 
 
@@ -73,34 +75,40 @@ async def _timezone(arguments: str, context: CommandContext) -> CommandReply:
     name = arguments.strip()
     if not name:
         return CommandReply(
-            f"Times here are in `{schedules.zone_name}`, where it is now "
-            f"{clock_time(schedules.now(), schedules.zone)[:5]}. `/timezone NAME` changes that."
+            _(
+                "Times here are in {zone}, where it is now {time}. `/timezone NAME` changes that.",
+                zone=f"`{schedules.zone_name}`",
+                time=format_time(schedules.now().astimezone(schedules.zone)),
+            )
         )
     zone = find_zone(name)
     if zone is None:
-        return CommandReply(_NO_ZONE.format(name=name[:60].replace("`", "")))
-    kept = ""
+        return CommandReply(_(_NO_ZONE, name=name[:60].replace("`", "")))
+    told = [
+        _(
+            "Times here are now in {zone}, where it is {time}.",
+            zone=f"`{name}`",
+            time=format_time(schedules.now().astimezone(zone)),
+        )
+    ]
     if context.fold.schedules.live:
-        kept = " Schedules that are set already keep the zone that they were set in."
-    return CommandReply(
-        f"Times here are now in `{name}`, where it is {clock_time(schedules.now(), zone)[:5]}.{kept}",
-        extra_entries=[event(TIMEZONE_SET, {"zone": name})],
-    )
+        told.append(_("Schedules that are set already keep the zone that they were set in."))
+    return CommandReply(" ".join(told), extra_entries=[event(TIMEZONE_SET, {"zone": name})])
 
 
 REMIND_COMMAND = Command(
     "remind",
-    "remind you of something",
+    N_("remind you of something"),
     (
-        ("WHEN TEXT", "WHEN in words, such as `in 20 minutes` or `every Monday at 8`"),
-        ('"0 8 * * 1-5" TEXT', "at the times of a cron expression"),
+        ("WHEN TEXT", N_("WHEN in words, such as `in 20 minutes` or `every Monday at 8`")),
+        ('"0 8 * * 1-5" TEXT', N_("at the times of a cron expression")),
     ),
     _remind,
 )
 TIMEZONE_COMMAND = Command(
     "timezone",
-    "show the time zone of this conversation",
-    (("NAME", "set it by its IANA name, such as `Europe/Berlin`"),),
+    N_("show the time zone of this conversation"),
+    (("NAME", N_("set it by its IANA name, such as `Europe/Berlin`")),),
     _timezone,
     destructive=lambda arguments: bool(arguments.strip()),
 )

@@ -13,61 +13,71 @@ from bot.agent.commands.parser import split_form, split_word
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.agent.commands.remind import cancel_button, confirmation, set_schedule
 from bot.agent.schedules.history import read_firings
-from bot.agent.schedules.wording import day_and_time, escape_markdown, listed, when_text
+from bot.agent.schedules.wording import day_and_time, escape_markdown, listed, numbered, when_text
+from bot.agent.texts import bold, capitalized, joined
 from bot.bus import Button
 from bot.core.errors import ScheduleRefused
+from bot.core.i18n import N_, _, ngettext
 from bot.memory.records.schedules import Schedule
 
-_NOTHING = (
+_NOTHING = N_(
     "Nothing is scheduled here. `/remind tomorrow at 17:00 call mom` sets a reminder, and "
     "`/schedules task every day at 8 sum up yesterday` a task that I do by myself."
 )
-_HINT = "`/schedules pause N`, `resume N`, `change N ...` and `delete N` change one."
-_QUIET_HINT = "Write them as `/schedules quiet 22:00-07:00`, or `/schedules quiet off`."
+_HINT = N_("`/schedules pause N`, `resume N`, `change N ...` and `delete N` change one.")
+_QUIET_HINT = N_("Write them as `/schedules quiet 22:00-07:00`, or `/schedules quiet off`.")
 _MOST_BUTTONS = 3
 _LONGEST_SNOOZE = 60 * 24 * 7
 _STATUSES = {
-    "sent": "told",
-    "late": "told late",
-    "missed": "missed, too old to be told",
-    "held": "kept for the end of quiet hours",
+    "sent": N_("{time}: {text}: told"),
+    "late": N_("{time}: {text}: told late"),
+    "missed": N_("{time}: {text}: missed, too old to be told"),
+    "held": N_("{time}: {text}: kept for the end of quiet hours"),
 }
 
 
 async def _list(page: int, context: CommandContext) -> CommandReply:
     schedules, now = context.fold.schedules, context.schedules.now()
     if not schedules.live:
-        return CommandReply("\n\n".join([_NOTHING, *_quiet_note(context)]))
+        return CommandReply("\n\n".join([_(_NOTHING), *_quiet_note(context)]))
     waiting = sorted(schedules.live.values(), key=lambda one: (one.next is None, one.next or now))
     lines = "\n".join(listed(one, now, schedules.quiet) for one in waiting)
-    text = "\n\n".join([f"**Schedules**\n{lines}", *_quiet_note(context), _HINT])
+    head = bold(_("Schedules"))
+    text = "\n\n".join([f"{head}\n{lines}", *_quiet_note(context), _(_HINT)])
     shown, turning = paginate(text, page, "/schedules page")
     mine = [one for one in waiting if _may_change(one, context)]
-    buttons = [Button(f"Delete {one.number}", f"/schedules delete {one.number}") for one in mine]
+    buttons = [
+        Button(_("Delete {number}", number=one.number), f"/schedules delete {one.number}")
+        for one in mine
+    ]
     return CommandReply(shown, buttons=(*buttons[:_MOST_BUTTONS], *turning))
 
 
 def _quiet_note(context: CommandContext) -> list[str]:
     quiet = context.fold.schedules.quiet
     zone = context.schedules.zone_name
-    return [f"Quiet hours: {quiet.text} ({zone})."] if quiet is not None else []
+    if quiet is None:
+        return []
+    return [_("Quiet hours: {hours} ({zone}).", hours=quiet.text, zone=zone)]
 
 
 async def _pause(rest: str, context: CommandContext) -> CommandReply:
     schedule = _live(rest, context)
     if schedule.paused:
-        return CommandReply(f"{_name(schedule)} is paused already.")
+        return CommandReply(_("{schedule} is paused already.", schedule=_name(schedule)))
     paused = await context.schedules.pause(schedule)
-    button = Button("Resume", f"/schedules resume {schedule.number}")
+    button = Button(_("Resume"), f"/schedules resume {schedule.number}")
     return CommandReply(
-        f"Paused: {_name(schedule)}.", extra_entries=[paused.change()], buttons=(button,)
+        _("Paused: {schedule}.", schedule=_name(schedule)),
+        extra_entries=[paused.change()],
+        buttons=(button,),
     )
 
 
 async def _resume(rest: str, context: CommandContext) -> CommandReply:
     schedule = _live(rest, context)
     if not schedule.paused:
-        return CommandReply(f"{_name(schedule)} is not paused.")
+        return CommandReply(_("{schedule} is not paused.", schedule=_name(schedule)))
     resumed = await context.schedules.resume(schedule)
     return _changed(resumed, context)
 
@@ -76,7 +86,7 @@ async def _change(rest: str, context: CommandContext) -> CommandReply:
     number, what = split_word(rest)
     schedule = _own(number, context)
     if not what:
-        return CommandReply("Change it to what? Give a time, a text, or both.")
+        return CommandReply(_("Change it to what? Give a time, a text, or both."))
     schedules = context.schedules
     try:
         rule, text = schedules.read_when(what, schedules.now())
@@ -89,14 +99,15 @@ async def _change(rest: str, context: CommandContext) -> CommandReply:
 async def _delete(rest: str, context: CommandContext) -> CommandReply:
     schedule = _live(rest, context)
     ended = await context.schedules.end(schedule, "cancelled")
-    return CommandReply(f"Deleted: {_name(schedule)}.", extra_entries=[ended])
+    return CommandReply(_("Deleted: {schedule}.", schedule=_name(schedule)), extra_entries=[ended])
 
 
 async def _done(rest: str, context: CommandContext) -> CommandReply:
     schedule = _own(split_word(rest)[0], context)
     if schedule.recurs and schedule.ended is None:
         when = when_text(schedule, context.schedules.now(), context.fold.schedules.quiet)
-        return CommandReply(f"✔ {_text(schedule)}\n{when[:1].upper()}{when[1:]}.")
+        told = _("{when}.", when=capitalized(when))
+        return CommandReply(f"✔ {_text(schedule)}\n{told}")
     ended = await context.schedules.end(schedule, "done")
     return CommandReply(f"✔ {_text(schedule)}", extra_entries=[ended])
 
@@ -106,14 +117,15 @@ async def _snooze(rest: str, context: CommandContext) -> CommandReply:
     schedule = _own(number, context)
     minutes = minutes or "10"
     if not minutes.isdecimal() or not 1 <= int(minutes[:9]) <= _LONGEST_SNOOZE:
-        return CommandReply("For how many minutes? For example: `/schedules snooze 3 10`.")
+        return CommandReply(_("For how many minutes? For example: `/schedules snooze 3 10`."))
     if schedule.ended == "cancelled":
-        return CommandReply(f"{_name(schedule)} was deleted.")
+        return CommandReply(_("{schedule} was deleted.", schedule=_name(schedule)))
     later = await context.schedules.snooze(schedule, timedelta(minutes=int(minutes)))
     assert later.next is not None
     when = day_and_time(later.next, later.zone, context.schedules.now())
+    again = _("Again at {when} ({zone}).", when=when, zone=later.zone_name)
     return CommandReply(
-        f"💤 {_text(schedule)}\nAgain at {when} ({later.zone_name}).",
+        f"💤 {_text(schedule)}\n{again}",
         extra_entries=[later.change()],
         buttons=(cancel_button(later),),
     )
@@ -122,14 +134,14 @@ async def _snooze(rest: str, context: CommandContext) -> CommandReply:
 async def _task(rest: str, context: CommandContext) -> CommandReply:
     if not rest:
         return CommandReply(
-            "When, and what? For example: `/schedules task every day at 8 sum up yesterday`."
+            _("When, and what? For example: `/schedules task every day at 8 sum up yesterday`.")
         )
     return await set_schedule(rest, context, "task")
 
 
 async def _quiet(rest: str, context: CommandContext) -> CommandReply:
     if not rest:
-        return CommandReply(" ".join([*_quiet_note(context), _QUIET_HINT]))
+        return CommandReply(" ".join([*_quiet_note(context), _(_QUIET_HINT)]))
     text, entry = context.schedules.set_quiet_hours(rest)
     return CommandReply(text, extra_entries=[entry])
 
@@ -139,14 +151,17 @@ async def _history(rest: str, context: CommandContext) -> CommandReply:
     now = context.schedules.now()
     async for firing in read_firings(context.tape):
         known = context.fold.schedules.find(firing.number)
-        text = _text(known) if known is not None else f"schedule {firing.number}"
+        text = _text(known) if known is not None else numbered("", firing.number)
         when = day_and_time(firing.instant, context.schedules.zone, now)
-        missed = f", after {firing.missed} missed" if firing.missed else ""
-        lines.append(f"- {when}: {text}: {_STATUSES.get(firing.status, firing.status)}{missed}")
+        line = _(_STATUSES.get(firing.status, N_("{time}: {text}")), time=when, text=text)
+        if firing.missed:
+            missed = ngettext("after {n} missed", "after {n} missed", firing.missed)
+            line = joined([line, missed])
+        lines.append(f"- {line}")
     if not lines:
-        return CommandReply("Nothing has been due here yet.")
+        return CommandReply(_("Nothing has been due here yet."))
     shown, buttons = paginate(
-        "\n".join(["**What was due, newest first**", *lines]),
+        "\n".join([bold(_("What was due, newest first")), *lines]),
         parse_page_number(rest.removeprefix("page ").strip()),
         "/schedules history page",
     )
@@ -164,7 +179,7 @@ def _changed(schedule: Schedule, context: CommandContext) -> CommandReply:
 def _live(rest: str, context: CommandContext) -> Schedule:
     schedule = _own(split_word(rest)[0], context)
     if schedule.ended is not None:
-        raise ScheduleRefused(f"schedule {schedule.number} is over")
+        raise ScheduleRefused(_("schedule {number} is over", number=schedule.number))
     return schedule
 
 
@@ -179,9 +194,9 @@ def _own(number: str, context: CommandContext) -> Schedule:
         context.fold.schedules.find(int(known)) if known.isdecimal() and len(known) < 9 else None
     )
     if found is None:
-        raise ScheduleRefused("there is no schedule with this number; `/schedules` lists them")
+        raise ScheduleRefused(_("there is no schedule with this number; `/schedules` lists them"))
     if not _may_change(found, context):
-        raise ScheduleRefused("only who set it, or an owner, may change it")
+        raise ScheduleRefused(_("only who set it, or an owner, may change it"))
     return found
 
 
@@ -192,7 +207,8 @@ def _may_change(schedule: Schedule, context: CommandContext) -> bool:
 
 
 def _name(schedule: Schedule) -> str:
-    return f"{schedule.kind} {schedule.number} ({_text(schedule)})"
+    name = numbered(schedule.kind, schedule.number)
+    return _("{schedule} ({text})", schedule=name, text=_text(schedule))
 
 
 def _text(schedule: Schedule) -> str:
@@ -223,15 +239,15 @@ async def _run(arguments: str, context: CommandContext) -> CommandReply:
 
 SCHEDULES_COMMAND = Command(
     "schedules",
-    "list reminders and tasks, with their next run",
+    N_("list reminders and tasks, with their next run"),
     (
-        ("pause N", "pause one; `resume N` starts it again"),
-        ("change N WHEN TEXT", "give one another time, another text, or both"),
-        ("delete N", "delete one"),
-        ("snooze N MINUTES", "let one come again later"),
-        ("task WHEN TEXT", "let me do something by myself, again and again or once"),
-        ("quiet 22:00-07:00", "send nothing in these hours; `quiet off` ends that"),
-        ("history", "show what was due"),
+        ("pause N", N_("pause one; `resume N` starts it again")),
+        ("change N WHEN TEXT", N_("give one another time, another text, or both")),
+        ("delete N", N_("delete one")),
+        ("snooze N MINUTES", N_("let one come again later")),
+        ("task WHEN TEXT", N_("let me do something by myself, again and again or once")),
+        ("quiet 22:00-07:00", N_("send nothing in these hours; `quiet off` ends that")),
+        ("history", N_("show what was due")),
     ),
     _run,
     destructive=lambda arguments: split_form(arguments)[0] == "quiet",

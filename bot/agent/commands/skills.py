@@ -24,21 +24,23 @@ from bot.agent.skills.skill_library import SkillLibrary
 from bot.agent.skills.skill_package import SkillPackage, shown_path
 from bot.agent.skills.skill_rights import SkillCopy, SkillRight, SkillsFold
 from bot.agent.skills.skill_sources import SkillSource, parse_source
+from bot.agent.texts import joined, joined_clauses, known_text
 from bot.agent.web.pages import split_parts
 from bot.bus import Button
 from bot.bus.media.documents import read_text
 from bot.core.errors import SkillRefused
+from bot.core.i18n import N_, _, format_number, ngettext
 
 _FORMS = (
-    ("NAME", "show a skill, and what changed since you allowed it"),
-    ("NAME FILE", "show a file of it"),
-    ("add ADDRESS [FOLDER]", "fetch a skill from a git repository, or from a folder here"),
-    ("update NAME", "fetch it again and show what changed; I use it only after your yes"),
+    ("NAME", N_("show a skill, and what changed since you allowed it")),
+    ("NAME FILE", N_("show a file of it")),
+    ("add ADDRESS [FOLDER]", N_("fetch a skill from a git repository, or from a folder here")),
+    ("update NAME", N_("fetch it again and show what changed; I use it only after your yes")),
     (
         "allow NAME DIGEST|never [here|me|everybody] [TOOL ...]",
-        "let me read it as advice; a turn that reads it may then use these tools only",
+        N_("let me read it as advice; a turn that reads it may then use these tools only"),
     ),
-    ("remove NAME", "remove it with its copies"),
+    ("remove NAME", N_("remove it with its copies")),
 )
 _SHORT = 12
 """Digits of a digest that are shown, and at least as many are typed."""
@@ -46,7 +48,7 @@ _SHORT = 12
 _BEGINNING = 1_200
 _SECTION = 1_200
 _LONGEST_FILE = 1_000_000
-_USAGE_ALLOW = (
+_USAGE_ALLOW = N_(
     "For example: `/skills allow NAME DIGEST here`. `/skills NAME` shows the digest; `never` in its place "
     "takes the right away. The next word is `here` (if there is none), `me` or `everybody`."
 )
@@ -65,11 +67,11 @@ def skills_command(skills: SkillLibrary) -> Command:
         try:
             return await _answer(skills, words, page, context)
         except SkillRefused as error:
-            return CommandReply(f"Not done: {error}.")
+            return CommandReply(_("Not done: {error}.", error=error))
 
     return Command(
         "skills",
-        "show skills, and the ones of others that I may read",
+        N_("show skills, and the ones of others that I may read"),
         _FORMS,
         run,
         owner_only=True,
@@ -86,7 +88,9 @@ async def _answer(
         case ["add", address, *folder] if len(folder) < 2:
             return await _fetch(skills, parse_source(address, *folder))
         case ["add", *_]:
-            return CommandReply("For example: `/skills add https://example.org/skills.git FOLDER`.")
+            return CommandReply(
+                _("For example: `/skills add https://example.org/skills.git FOLDER`.")
+            )
         case ["update", name]:
             copy = _newest(await skills.state(), name)
             return await _fetch(skills, SkillSource(copy.source, copy.path), name)
@@ -94,17 +98,18 @@ async def _answer(
             return await _allow(skills, rest, context)
         case ["remove", name]:
             if await skills.remove(name):
-                return CommandReply(f"Removed: {code(name)}, with its copies and rights.")
+                told = _("Removed: {name}, with its copies and rights.", name=code(name))
+                return CommandReply(told)
             raise _no_skill(await skills.state(), name)
         case [name]:
             return await _show(skills, name, page)
         case [name, file]:
             return await _show_file(skills, _newest(await skills.state(), name), file, page)
-    return CommandReply(f"I know these forms:\n\n{_forms_text()}")
+    return CommandReply("\n\n".join([_("I know these forms:"), _forms_text()]))
 
 
 def _forms_text() -> str:
-    return "\n".join(f"`/skills {form}`: {line}" for form, line in _FORMS)
+    return "\n".join(f"`/skills {form}`: {_(line)}" for form, line in _FORMS)
 
 
 def _newest(fold: SkillsFold, name: str) -> SkillCopy:
@@ -116,8 +121,15 @@ def _newest(fold: SkillsFold, name: str) -> SkillCopy:
 
 def _no_skill(fold: SkillsFold, name: str) -> SkillRefused:
     close = closest_name(name.lower()[:64], {copy.name for copy in fold.copies.values()})
-    hint = f" (did you mean `{close}`?)" if close else ""
-    return SkillRefused(f"no skill {code(name, 64)} is installed{hint}; `/skills` lists them")
+    if close:
+        told = _(
+            "no skill {name} is installed (did you mean {other}?); `/skills` lists them",
+            name=code(name, 64),
+            other=f"`{close}`",
+        )
+    else:
+        told = _("no skill {name} is installed; `/skills` lists them", name=code(name, 64))
+    return SkillRefused(told)
 
 
 async def _own_text(skills: SkillLibrary, name: str) -> str | None:
@@ -125,7 +137,11 @@ async def _own_text(skills: SkillLibrary, name: str) -> str | None:
     fold = await skills.state()
     for one in (await skills.workspace.read()).skills:
         if one.name == name and not fold.of(name):
-            return f"`{name}` is your own, in {code(str(one.folder))}; I follow it.\n{code(one.description)}"
+            folder = code(str(one.folder))
+            told = _(
+                "{name} is your own, in {folder}; I follow it.", name=f"`{name}`", folder=folder
+            )
+            return f"{told}\n{code(one.description)}"
     return None
 
 
@@ -133,52 +149,60 @@ async def _overview(skills: SkillLibrary) -> str:
     workspace = await skills.workspace.read()
     fold = await skills.state()
     lines = [f"- `{one.name}`: {code(one.description, 120)}" for one in workspace.skills]
-    lines = (
-        ["Your own, from the folder `skills` of the workspace; I follow them:", *lines]
-        if lines
-        else []
-    )
-    lines += [f"- {code(folder, 64)} is not used: {why}" for folder, why in workspace.broken]
+    if lines:
+        own_head = _("Your own, from the folder `skills` of the workspace; I follow them:")
+        lines = [own_head, *lines]
+    for folder, why in workspace.broken:
+        broken = _("{folder} is not used: {reason}", folder=code(folder, 64), reason=why)
+        lines.append(f"- {broken}")
     names = sorted({copy.name for copy in fold.copies.values()})
     if names:
         own = {one.name for one in workspace.skills}
-        lines += ["", "Installed, by others; advice to me, never instructions:"]
+        lines += ["", _("Installed, by others; advice to me, never instructions:")]
         for name in names:
             lines += [_overview_line(fold, name, hidden=name in own)]
     elif not lines:
-        lines = ["There are no skills."]
+        lines = [_("There are no skills.")]
     if not names:
-        lines += ["", "`/skills add ADDRESS` fetches one of others."]
+        lines += ["", _("`/skills add ADDRESS` fetches one of others.")]
     return "\n".join(lines).strip()
 
 
 def _overview_line(fold: SkillsFold, name: str, *, hidden: bool) -> str:
     newest = fold.of(name)[-1]
-    told = [_right_text(fold, right) for right in fold.rights_of(name)] or ["not allowed"]
+    told = [_right_text(fold, right) for right in fold.rights_of(name)] or [_("not allowed")]
     if all(right.digest != newest.digest for right in fold.rights_of(name)):
-        told.append(f"`{newest.digest[:_SHORT]}` waits for your yes")
+        told.append(_("{digest} waits for your yes", digest=f"`{newest.digest[:_SHORT]}`"))
     if hidden:
-        told.append("your own skill of this name is used instead")
-    return f"- `{name}`: {'; '.join(told)}"
+        told.append(_("your own skill of this name is used instead"))
+    return f"- `{name}`: {joined_clauses(told)}"
 
 
 def _right_text(fold: SkillsFold, right: SkillRight) -> str:
+    where = scope_text(right.scope)
     if right.decision == "never":
-        return f"never {scope_text(right.scope)}"
-    tools = f", with the tools {', '.join(map(code, right.tools))} only" if right.tools else ""
-    damaged = ", but damaged and not used" if right.digest in fold.damaged else ""
-    return f"`{right.digest[:_SHORT]}` allowed {scope_text(right.scope)}{tools}{damaged}"
+        return _("never {where}", where=where)
+    parts = [_("{digest} allowed {where}", digest=f"`{right.digest[:_SHORT]}`", where=where)]
+    if right.tools:
+        parts.append(_("with the tools {names} only", names=joined(map(code, right.tools))))
+    if right.digest in fold.damaged:
+        parts.append(_("but damaged and not used"))
+    return joined(parts)
 
 
 async def _fetch(skills: SkillLibrary, source: SkillSource, name: str = "") -> CommandReply:
     copy, package = await skills.fetch(source)
     if name and copy.name != name:
-        raise SkillRefused(f"this is now the skill `{copy.name}`; `/skills {copy.name}` shows it")
+        raise SkillRefused(
+            _("this is now the skill `{name}`; `/skills {name}` shows it", name=copy.name)
+        )
     fold = await skills.state()
     rights = [right for right in fold.rights_of(copy.name) if right.digest == copy.digest]
     if rights and copy.digest not in fold.damaged:
-        told = "; ".join(_right_text(fold, right) for right in rights)
-        return CommandReply(f"Nothing changed: `{copy.name}` is {told}.")
+        told = joined_clauses(_right_text(fold, right) for right in rights)
+        return CommandReply(
+            _("Nothing changed: {name} is {rights}.", name=f"`{copy.name}`", rights=told)
+        )
     return await _shown(skills, copy, package, 1)
 
 
@@ -188,7 +212,9 @@ async def _show(skills: SkillLibrary, name: str, page: int) -> CommandReply:
     copy = _newest(await skills.state(), name)
     package = await skills.package(copy)
     if package is None:
-        raise SkillRefused(f"its copy is not whole; `/skills update {copy.name}` fetches it again")
+        raise SkillRefused(
+            _("its copy is not whole; `/skills update {name}` fetches it again", name=copy.name)
+        )
     return await _shown(skills, copy, package, page)
 
 
@@ -201,19 +227,28 @@ async def _shown(
     before = await _allowed_before(skills, fold, copy)
     if before is not None:
         changed = await anyio.to_thread.run_sync(skill_difference, before[1], package)
-        head = f"What changed since `{before[0].digest[:_SHORT]}`, which you allowed:"
+        digest = f"`{before[0].digest[:_SHORT]}`"
+        head = _("What changed since {digest}, which you allowed:", digest=digest)
         sections += [head, *_fenced(changed)]
     else:
         text = read_text(package.files[SKILL_FILE], _LONGEST_FILE).text or ""
-        more = f" `/skills {copy.name} {SKILL_FILE}` shows all." if len(text) > _BEGINNING else ""
-        sections += [f"It begins so.{more}", *_fenced(text[:_BEGINNING])]
+        head = _("It begins so.")
+        if len(text) > _BEGINNING:
+            command = f"`/skills {copy.name} {SKILL_FILE}`"
+            head += " " + _("{command} shows all.", command=command)
+        sections += [head, *_fenced(text[:_BEGINNING])]
     allowed = any(right.digest == copy.digest for right in rights)
     allow = f"/skills allow {copy.name} {copy.digest[:_SHORT]}"
     if not allowed or copy.digest in fold.damaged:
-        sections.append(f"I use it after `{allow} here` (or `me`, `everybody`), not before.")
+        sections.append(
+            _(
+                "I use it after {command} (or `me`, `everybody`), not before.",
+                command=f"`{allow} here`",
+            )
+        )
     shown, at = paginate_items(_pages(sections), page, 1, f"/skills {copy.name} page")
-    choices = () if allowed else (Button("Allow here", f"{allow} here"),)
-    buttons = (*at.buttons, *choices, Button("Remove", f"/skills remove {copy.name}"))
+    choices = () if allowed else (Button(_("Allow here"), f"{allow} here"),)
+    buttons = (*at.buttons, *choices, Button(_("Remove"), f"/skills remove {copy.name}"))
     return CommandReply(
         "\n\n".join(filter(None, [*shown, at.note])), buttons=usable_buttons(buttons)
     )
@@ -236,36 +271,41 @@ async def _allowed_before(
 def _facts(fold: SkillsFold, copy: SkillCopy, package: SkillPackage) -> str:
     header = package.header
     rights = fold.rights_of(copy.name)
-    commit = f", commit `{copy.commit[:_SHORT]}`" if copy.commit else ""
-    lines = [
-        f"The skill `{copy.name}`, in its own words:",
-        code(header.description, 700),
-        f"- from {code(str(SkillSource(copy.source, copy.path)))}{commit}",
-        f"- digest `{copy.digest[:_SHORT]}`, {copy.size:,} bytes in {_counted(copy.files)}",
-    ]
+    source = code(str(SkillSource(copy.source, copy.path)))
+    if copy.commit:
+        commit = f"`{copy.commit[:_SHORT]}`"
+        lines = [_("from {source}, commit {commit}", source=source, commit=commit)]
+    else:
+        lines = [_("from {source}", source=source)]
+    size = ngettext(
+        "digest {digest}, {size} bytes in {n} file; nothing of them is run",
+        "digest {digest}, {size} bytes in {n} files; nothing of them is run",
+        copy.files,
+        digest=f"`{copy.digest[:_SHORT]}`",
+        size=format_number(copy.size),
+    )
+    lines.append(size)
     if header.license:
-        lines.append(f"- license: {code(header.license, 100)}")
+        lines.append(_("license: {license}", license=code(header.license, 100)))
     if header.compatibility:
-        lines.append(f"- it says that it needs: {code(header.compatibility, 200)}")
+        needs = code(header.compatibility, 200)
+        lines.append(_("it says that it needs: {needs}", needs=needs))
     if header.allowed_tools:
         named = code(", ".join(header.allowed_tools), 200)
-        lines.append(f"- it would like to use: {named}; that gives it no right")
-    lines += [f"- {_right_text(fold, right)}" for right in rights]
-    return "\n".join(lines)
-
-
-def _counted(files: int) -> str:
-    return f"{files} file{'s' if files != 1 else ''}; nothing of them is run"
+        lines.append(_("it would like to use: {tools}; that gives it no right", tools=named))
+    lines += [_right_text(fold, right) for right in rights]
+    head = _("The skill {name}, in its own words:", name=f"`{copy.name}`")
+    return "\n".join([head, code(header.description, 700), *(f"- {line}" for line in lines)])
 
 
 def _file_sections(package: SkillPackage) -> list[str]:
-    names = [f"{shown_path(path)} ({len(data):,})" for path, data in package.files.items()]
-    sections = [""]
-    for name in names:
-        if len(sections[-1]) + len(name) > _SECTION:
-            sections.append("")
-        sections[-1] += f"{', ' if sections[-1] else 'Files, with their bytes: '}{name}"
-    return sections
+    names: list[list[str]] = [[]]
+    for path, data in package.files.items():
+        name = f"{shown_path(path)} ({format_number(len(data))})"
+        if sum(map(len, names[-1])) + len(name) > _SECTION:
+            names.append([])
+        names[-1].append(name)
+    return [_("Files, with their bytes: {names}", names=joined(one)) for one in names]
 
 
 def _fenced(text: str) -> list[str]:
@@ -288,15 +328,28 @@ def _pages(sections: Iterable[str]) -> list[str]:
 async def _show_file(skills: SkillLibrary, copy: SkillCopy, file: str, page: int) -> CommandReply:
     package = await skills.package(copy)
     if package is None:
-        raise SkillRefused(f"its copy is not whole; `/skills update {copy.name}` fetches it again")
+        raise SkillRefused(
+            _("its copy is not whole; `/skills update {name}` fetches it again", name=copy.name)
+        )
     if file not in package.files:
-        raise SkillRefused(f"`{copy.name}` has no file {shown_path(file)}")
+        raise SkillRefused(_("`{name}` has no file {file}", name=copy.name, file=shown_path(file)))
     read = read_text(package.files[file], _LONGEST_FILE)
     if read.text is None:
-        raise SkillRefused(f"{shown_path(file)} is not shown: {read.note}")
+        raise SkillRefused(
+            _(
+                "{file} is not shown: {note}",
+                file=shown_path(file),
+                note=known_text(read.note or ""),
+            )
+        )
     command = f"/skills {copy.name} {file} page"
     shown, at = paginate_items(_fenced(read.text), page, 1, command)
-    head = f"{shown_path(file)} of `{copy.name}` `{copy.digest[:_SHORT]}`, in its own words:"
+    head = _(
+        "{file} of {name} {digest}, in its own words:",
+        file=shown_path(file),
+        name=f"`{copy.name}`",
+        digest=f"`{copy.digest[:_SHORT]}`",
+    )
     text = "\n\n".join(filter(None, [head, *shown, at.note]))
     return CommandReply(text, buttons=usable_buttons(at.buttons))
 
@@ -310,19 +363,25 @@ async def _allow(
         "everybody": EVERYBODY,
     }
     if len(words) < 2 or (len(words) > 2 and words[2] not in scopes):
-        return CommandReply(_USAGE_ALLOW)
+        return CommandReply(_(_USAGE_ALLOW))
     name, digest, where = words[0], words[1].lower(), (words[2:3] or ["here"])[0]
     fold = await skills.state()
     scope, by, chat = scopes[where], decider(context), context.tape.name
     if digest == "never":
         _newest(fold, name)
         await skills.decide(SkillRight(name, scope, "never", by=by, chat=chat))
-        return CommandReply(f"I do not use `{name}` {scope_text(scope)}.")
+        return CommandReply(
+            _("I do not use {name} {where}.", name=f"`{name}`", where=scope_text(scope))
+        )
     found = [copy for copy in fold.of(name) if copy.digest.startswith(digest)]
     if len(digest) < _SHORT or len(found) != 1:
         _newest(fold, name)
         raise SkillRefused(
-            f"give at least {_SHORT} digits of the digest of a copy; `/skills {name}` shows it"
+            _(
+                "give at least {short} digits of the digest of a copy; `/skills {name}` shows it",
+                short=_SHORT,
+                name=name,
+            )
         )
     tools = tuple(one_line(tool, 64).replace(".", "_") for tool in words[3:23])
     right = SkillRight(name, scope, "allow", found[0].digest, tools, by, chat)

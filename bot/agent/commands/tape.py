@@ -15,13 +15,14 @@ from bot.agent.tools.tape import (
     render_info,
     search_tape_entries,
 )
+from bot.core.i18n import N_, _
 from bot.tape.search import SearchQuery
 
 _LISTED = 20
 _LONGEST_SHOWN = 100
 
 
-async def _info(_: str, context: CommandContext) -> CommandReply:
+async def _info(rest: str, context: CommandContext) -> CommandReply:  # noqa: ARG001 - a form
     return CommandReply(render_info(await context.tape.info()))
 
 
@@ -35,7 +36,7 @@ async def _search(words: str, context: CommandContext) -> CommandReply:
     words, page = split_page_number(words)
     if not words:
         return CommandReply(
-            "What should I search for? For example: `/tape search the green bicycle`."
+            _("What should I search for? For example: `/tape search the green bicycle`.")
         )
     hits = await search_tape_entries(context.tape, SearchQuery(words, limit=_LISTED))
     told = render_hits(hits, context.zone.timezone, problem_labeller(context.fold))
@@ -57,8 +58,11 @@ _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
 }
 
 _LISTED_FORMS = (
-    ("anchors TOPIC", "show where phases of this conversation began; without TOPIC, the newest"),
-    ("search WORDS", "search all messages of this conversation"),
+    (
+        "anchors TOPIC",
+        N_("show where phases of this conversation began; without TOPIC, the newest"),
+    ),
+    ("search WORDS", N_("search all messages of this conversation")),
 )
 
 
@@ -70,4 +74,4 @@ async def _run(arguments: str, context: CommandContext) -> CommandReply:
     return await chosen(rest, context)
 
 
-TAPE_COMMAND = Command("tape", "show and search this conversation's tape", _LISTED_FORMS, _run)
+TAPE_COMMAND = Command("tape", N_("show and search this conversation's tape"), _LISTED_FORMS, _run)

@@ -17,6 +17,7 @@ from itertools import product
 
 from bot.agent.consolidation.claim_judge import ClaimQuestion
 from bot.agent.consolidation.prompts import Citation, FactOperation
+from bot.core.reasons import Reason
 from bot.language.clauses import is_retraction
 from bot.language.sentences import split_sentences
 from bot.memory.gate.cited_sentences import (
@@ -51,7 +52,6 @@ _LONGEST_AROUND = 600
 RETRACTION_PREFIX = "No longer true:"
 """Prefix of the claim that a judge is asked about the end of a fact."""
 _TEXTS = frozenset({"add", "supersede"})
-_ORDERS = "it tells the assistant what to do, and the words are not {whose}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class EvidenceChecker:
             return CheckedOperation(ruled)
         claim = fact.text if operation.op == "strengthen" else f"{RETRACTION_PREFIX} {fact.text}"
         proposal = resting_on(replace(ruled, objection=""), own)
-        failed = replace(ruled, objection="it does not hold")
+        failed = replace(ruled, objection=Reason("does_not_hold"))
         return CheckedOperation(ruled, self._question(claim, own), proposal, failed)
 
     def question_for_fact(self, fact: Fact, before: str) -> ClaimQuestion:
@@ -197,12 +197,16 @@ class EvidenceChecker:
         found = []
         for citation in cited:
             if not 1 <= citation.message <= len(self.entries):
-                return [], f"message {citation.message} is not in the range"
+                return [], Reason("message_out_of_range", message=citation.message)
             sentence = cite_quote(self.tape, self.entries[citation.message - 1], citation.quote)
             if sentence is None:
                 return (
                     [],
-                    f"message {citation.message} does not say {citation.quote.strip()[:60]!r}",
+                    Reason(
+                        "message_lacks_quote",
+                        message=citation.message,
+                        quote=citation.quote.strip()[:60],
+                    ),
                 )
             found.append(sentence)
         return found, ""
@@ -215,19 +219,19 @@ class EvidenceChecker:
         if operation.op == "restate":
             return proposal
         if why or not cited:
-            return replace(proposal, objection=why or "it cites no message")
+            return replace(proposal, objection=why or Reason("cites_nothing"))
         own = [cited_sentence for cited_sentence in cited if cited_sentence.evidence.is_own_words]
         if not own:
             # It rests on nobody's own words.
             whole = " ".join([text, *(cited_sentence.sentence for cited_sentence in cited)])
-            suspect = _ORDERS.format(whose="a person's own") if contains_instructions(whole) else ""
+            suspect = Reason("order_not_own") if contains_instructions(whole) else ""
             return resting_on(replace(proposal, review_reason=suspect), cited)
         proposal = resting_on(proposal, own)
         fact = self.facts.get(operation.fact or 0)
         if operation.op in _TEXTS:
             return self._claim(proposal, own, fact)
         if fact is None:
-            return replace(proposal, objection=f"there is no fact {operation.fact}")
+            return replace(proposal, objection=Reason("fact_missing", fact=operation.fact))
         if operation.op == "retire":
             return self._end(proposal, fact, own)
         carriers, why = self._carriers(fact.text, own)
@@ -238,7 +242,7 @@ class EvidenceChecker:
     ) -> Proposal:
         """Return a new text with the sentences that support it, or the person's own words."""
         if not proposal.text:
-            return replace(proposal, objection="it has no text")
+            return replace(proposal, objection=Reason("no_text"))
         carriers, why = self._carriers(proposal.text, own, fact.text if fact else "")
         return self._fall_back(proposal, own, why) if why else _attribute(proposal, carriers)
 
@@ -251,7 +255,7 @@ class EvidenceChecker:
             )
             if why is None:
                 return resting_on(proposal, [cited_sentence])
-        return replace(proposal, objection=f"fact {fact.id} does not end: {why}")
+        return replace(proposal, objection=Reason("fact_does_not_end", fact=fact.id, why=why))
 
     def _fall_back(self, proposal: Proposal, own: Sequence[CitedSentence], why: str) -> Proposal:
         """Return the person's statement in place of an unsupported claim; else an objection.
@@ -394,4 +398,4 @@ def _attribute(proposal: Proposal, carriers: Sequence[CitedSentence]) -> Proposa
         proposal = replace(proposal, fallback_text=f"{first.who} {proposal.fallback_text}")
     said = " ".join([proposal.text, *(cited_sentence.sentence for cited_sentence in carriers)])
     suspect = needs_owner(said, [cited_sentence.entry for cited_sentence in carriers])
-    return replace(proposal, review_reason=_ORDERS.format(whose="an owner's") if suspect else "")
+    return replace(proposal, review_reason=Reason("order_not_owner") if suspect else "")

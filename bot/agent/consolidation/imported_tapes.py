@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from bot.agent.consolidation.policy import EntryRange
 from bot.agent.consolidation.runner import ConsolidationResult, consolidation_entries
 from bot.core.errors import TapeNotFound, VersionConflict
+from bot.core.reasons import Reason
 from bot.memory.records.imports import SESSION_IMPORTED, assistant_of
 from bot.memory.records.proposals import ProposalBatch
 from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX
@@ -124,7 +125,7 @@ async def propose_findings(
     Raises:
         TapeWriteError: The storage failed; the part is read again.
     """
-    reason = f"it is from a conversation with {assistant_of(tape)}"
+    reason = Reason("imported_conversation", who=assistant_of(tape))
     proposals = tuple(
         replace(proposal, review_reason=proposal.review_reason or reason)
         for proposal in result.proposals

@@ -24,6 +24,7 @@ from bot.agent.consolidation.prompts import (
     consolidation_messages,
 )
 from bot.core.errors import ConsolidationFailed, ContextOverflow, MemoryRefused
+from bot.core.reasons import reason_of
 from bot.language.sentences import split_sentences
 from bot.llm.base import Model, ModelReply, Usage
 from bot.memory.gate.cited_sentences import user_names
@@ -315,7 +316,7 @@ async def _apply(memory: LongTermMemory, batch: ProposalBatch) -> None:
     except MemoryRefused as error:
         # Facts that it would end stay; new facts are saved all the same.
         proposals = tuple(
-            replace(proposal, objection=str(error)) if proposal.op == "retire" else proposal
+            replace(proposal, objection=reason_of(error)) if proposal.op == "retire" else proposal
             for proposal in batch.proposals
         )
         await memory.apply(replace(batch, proposals=proposals))

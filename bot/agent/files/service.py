@@ -18,10 +18,12 @@ from zlib import crc32
 import anyio
 
 from bot.agent.files.reading import read_sections
+from bot.agent.texts import joined
 from bot.bus.media.attachments import NO_SPACE, SPARE_BYTES
 from bot.bus.media.blobs import Blobs
 from bot.core.errors import FileRefused, TapebotError
 from bot.core.files import disk_error_text
+from bot.core.i18n import _, format_number
 from bot.memory.erasure.entry_matcher import blobs_in
 from bot.memory.erasure.erasure_candidates import visit_entries
 from bot.memory.records.event_names import FILE_DELETED, FILE_RESTORED
@@ -87,7 +89,7 @@ class FileRequest:
             FileRefused: They may not.
         """
         if self.is_group and not self.owner and file.by != self.by:
-            raise FileRefused("in a group only an owner, or who kept the file, may change it")
+            raise FileRefused(_("in a group only an owner, or who kept the file, may change it"))
 
 
 class FileService:
@@ -139,10 +141,11 @@ class FileService:
         for known, file in files.items():
             if name_key(known) == wanted or name.strip() == reference(file):
                 return known, file
-        some = ", ".join(list(files)[:10])
-        raise FileRefused(
-            f"there is no file {clean_name(name)!r}" + (f"; there are: {some}" if some else "")
-        )
+        missing = _("there is no file {name}", name=repr(clean_name(name)))
+        if files:
+            some = joined(list(files)[:10])
+            missing = _("{reason}; there are: {names}", reason=missing, names=some)
+        raise FileRefused(missing)
 
     async def content(self, file: KeptFile) -> bytes:
         """Return a file's bytes.
@@ -153,7 +156,7 @@ class FileService:
         data = await self._blobs.get(file.blob)
         if data is None:
             raise FileRefused(
-                "the file was kept, but cannot be read again: the disk may be failing"
+                _("the file was kept, but cannot be read again: the disk may be failing")
             )
         return data
 
@@ -166,7 +169,7 @@ class FileService:
         """
         data = await self._blobs.get(blob)
         if data is None:
-            raise FileRefused("the file that was sent cannot be read again")
+            raise FileRefused(_("the file that was sent cannot be read again"))
         return await self._keep(request, name, mime, data, written=False)
 
     async def write(self, request: FileRequest, name: str, text: str, mime: str) -> KeptFile:
@@ -183,7 +186,7 @@ class FileService:
         self, request: FileRequest, name: str, mime: str, data: bytes, *, written: bool
     ) -> KeptFile:
         if not self.is_on:
-            raise FileRefused("the owner has switched files off")
+            raise FileRefused(_("the owner has switched files off"))
         name = clean_name(name)
         async with self._readers:
             sections, note = await read_sections(data, mime)
@@ -213,7 +216,7 @@ class FileService:
             await self._finish(tape)
         kept = tape.fold.files.get(tape.fold.keys.get(request.key, 0))
         if kept is None:
-            raise FileRefused("the file was deleted meanwhile")
+            raise FileRefused(_("the file was deleted meanwhile"))
         return kept
 
     async def delete(self, request: FileRequest, file: KeptFile) -> None:
@@ -236,14 +239,14 @@ class FileService:
         request.check_may_change(file)
         fold = self.folders.tape(file.tape).fold
         if file.number not in fold.former and request.key not in fold.keys:
-            raise FileRefused("this file has no former version")
+            raise FileRefused(_("this file has no former version"))
         await self._change(FILE_RESTORED, request, file)
         return fold.files.get(file.number, file)
 
     async def _change(self, event: str, request: FileRequest, file: KeptFile) -> None:
         tape = self.folders.tape(file.tape)
 
-        def compose(fold: FolderFold, _: int) -> tuple[list[TapeEntry], None]:
+        def compose(fold: FolderFold, version: int) -> tuple[list[TapeEntry], None]:  # noqa: ARG001
             if request.key in fold.keys or file.number not in fold.files:
                 return [], None
             return [change_entry(event, fold, file.number, request.key)], None
@@ -271,8 +274,9 @@ class FileService:
             if self._mirror is not None:
                 await self._mirror.update(tape.tape.name, listing([fold]))
         except OSError as error:
+            reason = disk_error_text(error)
             raise FileRefused(
-                f"a copy of the file could not be removed ({disk_error_text(error)}); try again"
+                _("a copy of the file could not be removed ({reason}); try again", reason=reason)
             ) from error
         if not fold.stale:
             return
@@ -315,20 +319,24 @@ class FileService:
         used = sum(tape.fold.size() for tape in tapes) - (0 if going is None else going.size)
         if used + file.size > self._max_bytes:
             raise FileRefused(
-                f"the folder would hold more than {self._max_bytes / _MEGABYTE:g} MB; delete files "
-                "first, with /files delete"
+                _(
+                    "the folder would hold more than {size} MB; delete files first, with /files delete",
+                    size=format_number(self._max_bytes / _MEGABYTE),
+                )
             )
         if not file.number and sum(len(tape.fold.files) for tape in tapes) >= MOST_FILES:
-            raise FileRefused(f"the folder has {MOST_FILES} files, which is the maximum")
+            most = format_number(MOST_FILES)
+            raise FileRefused(_("the folder has {most} files, which is the maximum", most=most))
 
     async def _put(self, data: bytes) -> str:
         try:
             free = await self._blobs.free()
             if free is not None and free - len(data) < SPARE_BYTES:
-                raise FileRefused(f"the file is {NO_SPACE}")
+                raise FileRefused(_("the file is {reason}", reason=_(NO_SPACE)))
             return await self._blobs.put(data)
         except OSError as error:
-            raise FileRefused(f"the file cannot be kept: {disk_error_text(error)}") from error
+            reason = disk_error_text(error)
+            raise FileRefused(_("the file cannot be kept: {reason}", reason=reason)) from error
 
 
 async def _append(

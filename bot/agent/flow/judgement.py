@@ -13,6 +13,7 @@ from bot.agent.flow.labels import argument_texts, label_arguments
 from bot.agent.flow.outgoing import arguments_objection, context_view
 from bot.agent.flow.policy import Decision, RightName, decide
 from bot.agent.tools.registry import Effect, Permission, Tool, ToolContext
+from bot.core.reasons import Reason
 from bot.memory.gate.secret_detection import detect_secret
 from bot.memory.records.argument_labels import ArgumentLabel
 
@@ -87,4 +88,4 @@ async def _objection(
 
 def _secret(given: Mapping[str, Any]) -> str | None:
     kind = detect_secret("\n".join(argument_texts(given)))
-    return None if kind is None else f"it holds what looks like {kind}"
+    return None if kind is None else Reason("holds_secret", kind=kind)

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote_plus, urlsplit
 
+from bot.core.reasons import Reason
 from bot.language.claim_terms import content_terms
 from bot.language.folding import fold_text
 from bot.language.names import NameMatcher, extract_names
@@ -60,7 +61,7 @@ class OutgoingCheck:
     links_in: Collection[str] = ()
     search_hits: Collection[str] = ()
 
-    def address_objection(self, url: str) -> str | None:
+    def address_objection(self, url: str) -> Reason | None:
         """Return why an address may not be fetched unasked; None if it may."""
         if any(_stands_in(url, text) for text in self.own_words):
             return None
@@ -70,12 +71,12 @@ class OutgoingCheck:
         if carried is not None:
             return carried
         if self.outside and not self._is_link_of_named_site(url):
-            return "I had read text from outside, and you named neither this address nor the site of a link to it"
+            return Reason("address_unnamed")
         if not self.outside and len(url) > MAX_COMPOSED:
-            return f"the address has more than {MAX_COMPOSED} characters, and you did not give it"
+            return Reason("address_composed", most=MAX_COMPOSED)
         return None
 
-    def search_objection(self, query: str) -> str | None:
+    def search_objection(self, query: str) -> Reason | None:
         """Return why a search may not be sent unasked; None if it may.
 
         A search goes to the owner's search engine alone. So it may use memory as long as no text
@@ -83,7 +84,7 @@ class OutgoingCheck:
         """
         return self._secret(query) or (self._memory_detail(query) if self.outside else None)
 
-    def text_objection(self, text: str, named: Sequence[str] = ()) -> str | None:
+    def text_objection(self, text: str, named: Sequence[str] = ()) -> Reason | None:
         """Return why a text may not go to another system unasked; None if it may.
 
         Args:
@@ -95,7 +96,7 @@ class OutgoingCheck:
         if (objection := next(filter(None, found), None)) is not None:
             return objection
         if len(addresses) > _MOST_ADDRESSES:
-            return "it holds more addresses than anybody would check"
+            return Reason("many_addresses")
         return self._secret(text) or self._memory_detail(text)
 
     def _is_link_of_named_site(self, url: str) -> bool:
@@ -105,11 +106,11 @@ class OutgoingCheck:
         named = (word.strip(_AROUND) for text in self.own_words for word in text.split())
         return bool(site) and any(_site(word) == site for word in named if "." in word)
 
-    def _secret(self, text: str) -> str | None:
+    def _secret(self, text: str) -> Reason | None:
         kind = detect_secret(text)
-        return None if kind is None else f"it holds what looks like {kind}"
+        return None if kind is None else Reason("holds_secret", kind=kind)
 
-    def _memory_detail(self, text: str) -> str | None:
+    def _memory_detail(self, text: str) -> Reason | None:
         own = " \n".join(self.own_words)
         said, sent = NameMatcher(own), NameMatcher(text)
         said_terms, sent_terms = _terms(own), _terms(text)
@@ -125,10 +126,7 @@ class OutgoingCheck:
             if found is None and len(shared) >= _SHARED_TERMS:
                 found = " ".join(word for word in memory.split() if _terms(word) & shared)
             if found is not None:
-                return (
-                    f"it holds what memory or the tape says ({found[:60]!r}), and you did not say "
-                    "that here"
-                )
+                return Reason("holds_memory", detail=found[:60])
         return None
 
 

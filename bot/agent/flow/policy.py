@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from bot.core.reasons import Reason
 from bot.memory.records.argument_labels import ArgumentLabel
 
 Action = Literal["run", "ask", "refuse"]
@@ -106,5 +107,8 @@ def _reasons(
     if condition == "carries" and carries is not None:
         return (carries,)
     if "unsaid" in condition:
-        return tuple(f"{one.name} is {one.describe()}" for one in unsaid[:_SHOWN_REASONS])
+        return tuple(
+            Reason("argument_unsaid", name=one.name, origin=one.describe())
+            for one in unsaid[:_SHOWN_REASONS]
+        )
     return ()

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from bot.agent.flow.spoken import Found, SpokenWords
+from bot.core.reasons import Reason
 from bot.memory.records.argument_labels import Origin
 from bot.memory.records.conversation_entries import is_overheard
 from bot.memory.records.fact import Fact
@@ -29,7 +30,7 @@ class FlowView:
 
     words: tuple[SpokenWords, ...] = ()
     texts: tuple[SpokenWords, ...] = ()
-    sources: tuple[str, ...] = ()
+    sources: tuple[Reason, ...] = ()
 
     @property
     def outside(self) -> bool:
@@ -63,16 +64,16 @@ def flow_view(
     found = [_of_entry(entry, askers) for entry in shown.values() if not is_erased(entry)]
     sources = [source for one in found for source in one.sources]
     if len(askers) > 1 and any(entry.meta.get("private") is False for entry in asking):
-        sources.append("the words of several people at once")
+        sources.append(Reason("source_people"))
     if beliefs:
-        sources.append("a belief in memory, in the model's words (`/memory beliefs`)")
+        sources.append(Reason("source_belief"))
     facts = list(facts)
     if not all(fact.is_own_words for fact in facts):
-        sources.append("a fact in memory that is not from people's own words")
+        sources.append(Reason("source_fact"))
     if not sources and fold.outside.since:
-        sources.append(f"what I wrote after I had read such text (#{fold.outside.since})")
+        sources.append(Reason("source_own", entry=f"#{fold.outside.since}"))
     if not sources and summaries and fold.outside.first:
-        sources.append(f"summaries of earlier text (#{fold.outside.first})")
+        sources.append(Reason("source_summaries", entry=f"#{fold.outside.first}"))
     words = [word for one in found for word in one.words]
     words += [word for fact in facts for word in _evidence(fact, askers, tape)]
     return FlowView(
@@ -83,14 +84,14 @@ def flow_view(
 def _of_entry(entry: TapeEntry, askers: Collection[str]) -> FlowView:
     """Return what an entry shows the model."""
     own, others = typed_words(entry), outside_texts(entry)
-    sources = [f"{describe_outside(entry)} (#{entry.id})"] if others else []
+    sources = [describe_outside(entry)] if others else []
     words = []
     if own and _is_asker(entry, askers):
         origin = Origin.OWNER if is_owner(entry) else Origin.PERSON
         words.append(SpokenWords(own, Found(origin, entry.id)))
     elif own:
         others.append(own)
-        sources.append(f"the words of {message_author(entry)} (#{entry.id})")
+        sources.append(Reason("source_words", who=message_author(entry), entry=f"#{entry.id}"))
     texts = (SpokenWords(text, Found(Origin.OUTSIDE, entry.id)) for text in others)
     return FlowView(tuple(words), tuple(texts), tuple(sources))
 

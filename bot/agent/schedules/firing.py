@@ -15,7 +15,8 @@ from typing import Any
 
 from bot.agent.schedules.wording import clock_time, day_and_time, escape_markdown
 from bot.bus import Button
-from bot.core.clock import format_time
+from bot.core import clock
+from bot.core.i18n import _, format_time, ngettext
 from bot.core.recurrence import next_occurrence
 from bot.memory.records.schedules import (
     SCHEDULE_FIRED,
@@ -62,9 +63,9 @@ class Firing:
         data: dict[str, Any] = {
             "schedule": self.schedule.id,
             "number": self.schedule.number,
-            "instant": format_time(self.instant),
+            "instant": clock.format_time(self.instant),
             "status": self.status,
-            "next": None if self.next is None else format_time(self.next),
+            "next": None if self.next is None else clock.format_time(self.next),
         }
         if self.missed:
             data["missed"] = self.missed
@@ -131,35 +132,46 @@ def firing_text(firing: Firing, now: datetime) -> str:
     schedule = firing.schedule
     text = schedule.text.strip()
     shown = f"**{escape_markdown(text)}**" if "\n" not in text else escape_markdown(text)
-    lines = [f"⏰ {shown}{_meant(firing, now)}"]
-    if firing.missed:
-        many = "more than 1000" if firing.missed > _MOST_COUNTED else str(firing.missed)
-        times = "time" if firing.missed == 1 else "times"
-        lines.append(f"It was also due {many} {times} before that; I do not repeat those.")
+    lines = [_with_meant(f"⏰ {shown}", firing, now)]
+    if firing.missed > _MOST_COUNTED:
+        lines.append(_("It was also due more than 1000 times before that; I do not repeat those."))
+    elif firing.missed:
+        missed = ngettext(
+            "It was also due {n} time before that; I do not repeat those.",
+            "It was also due {n} times before that; I do not repeat those.",
+            firing.missed,
+        )
+        lines.append(missed)
     return "\n".join(lines)
 
 
-def _meant(firing: Firing, now: datetime) -> str:
+def _with_meant(text: str, firing: Firing, now: datetime) -> str:
+    """Return a reminder's text with the time that it was for."""
     schedule = firing.schedule
     if schedule.held is not None:
         at = clock_time(firing.instant, schedule.zone)
-        return f" (for {at}; I kept it until your quiet hours were over)"
+        kept = _("(for {time}; I kept it until your quiet hours were over)", time=at)
+        return f"{text} {kept}"
     if firing.status == "sent":
-        return f" (for {firing.instant.astimezone(schedule.zone):%H:%M})"
+        at = format_time(firing.instant.astimezone(schedule.zone))
+        meant = _("(for {time})", time=at)
+        return f"{text} {meant}"
     when = day_and_time(firing.instant, schedule.zone, now)
     if firing.was_off:
-        return f"\nI was off at the time: this was for {when}."
-    return f"\nI am late: this was for {when}."
+        late = _("I was off at the time: this was for {when}.", when=when)
+    else:
+        late = _("I am late: this was for {when}.", when=when)
+    return f"{text}\n{late}"
 
 
 def firing_buttons(schedule: Schedule) -> list[Button]:
     """Return the buttons below a reminder."""
     number = schedule.number
     buttons = [
-        Button("Done", f"/schedules done {number}"),
-        Button("Snooze 10 min", f"/schedules snooze {number} 10"),
-        Button("Snooze 1 h", f"/schedules snooze {number} 60"),
+        Button(_("Done"), f"/schedules done {number}"),
+        Button(_("Snooze 10 min"), f"/schedules snooze {number} 10"),
+        Button(_("Snooze 1 h"), f"/schedules snooze {number} 60"),
     ]
-    return (
-        [*buttons, Button("Cancel", f"/schedules delete {number}")] if schedule.recurs else buttons
-    )
+    if schedule.recurs:
+        buttons.append(Button(_("Cancel"), f"/schedules delete {number}"))
+    return buttons

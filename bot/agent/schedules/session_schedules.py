@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 from bot.agent.schedules.due_tape import write_due
 from bot.core.errors import ScheduleRefused
+from bot.core.i18n import N_, _, ngettext
 from bot.core.recurrence import Cron, Once, Rule, moment_of, next_occurrence
 from bot.language.spoken_times import SpokenTime, find_reminder, find_time
 from bot.memory.gate.secret_detection import detect_secret
@@ -36,7 +37,7 @@ LONGEST_TEXT = 2_000
 """The most characters of a schedule's text."""
 
 _SHORTEST_TASK_INTERVAL = timedelta(minutes=15)
-_EXAMPLES = (
+_EXAMPLES = N_(
     '"in 20 minutes", "tomorrow at 17:00", "every Monday at 8", or a cron expression in quotes'
 )
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d")
@@ -100,12 +101,16 @@ class SessionSchedules:
         schedules = self.fold.schedules
         if len(schedules.live) >= MOST_SCHEDULES:
             raise ScheduleRefused(
-                f"{MOST_SCHEDULES} schedules are set here, which is the maximum; delete some first"
+                ngettext(
+                    "{n} schedule is set here, which is the maximum; delete some first",
+                    "{n} schedules are set here, which is the maximum; delete some first",
+                    MOST_SCHEDULES,
+                )
             )
         rule = _whole_seconds(rule)
         upcoming = next_occurrence(rule, asked_at, self.zone)
         if upcoming is None:
-            raise ScheduleRefused("that time is past")
+            raise ScheduleRefused(_("that time is past"))
         _check_interval(rule, kind, upcoming, self.zone)
         made = Schedule(
             id=sha256(key.encode()).hexdigest()[:12],
@@ -182,16 +187,18 @@ class SessionSchedules:
             ScheduleRefused: They are neither.
         """
         if text.strip().lower() == "off":
-            return "There are no quiet hours now.", event(QUIET_HOURS_SET)
+            return _("There are no quiet hours now."), event(QUIET_HOURS_SET)
         found = _QUIET.fullmatch(text.strip())
         pairs = [(found[1], found[2]), (found[3], found[4])] if found is not None else []
         ends = [f"{int(hour):02}:{minute or '00'}" for hour, minute in pairs]
         quiet = read_quiet_hours(*ends) if ends else None
         if quiet is None:
-            raise ScheduleRefused("quiet hours are written as `22:00-07:00`, or `off`")
-        told = (
-            f"Quiet hours are {quiet.text} ({self.zone_name}). In them I send only reminders that "
-            "are set once, for exactly that time. Everything else comes when they end."
+            raise ScheduleRefused(_("quiet hours are written as `22:00-07:00`, or `off`"))
+        told = _(
+            "Quiet hours are {hours} ({zone}). In them I send only reminders that are set once, for "
+            "exactly that time. Everything else comes when they end.",
+            hours=quiet.text,
+            zone=self.zone_name,
         )
         return told, event(QUIET_HOURS_SET, {"from": ends[0], "to": ends[1]})
 
@@ -215,7 +222,10 @@ class SessionSchedules:
             found = self._find_time(text, asked_at)
         if found is None:
             raise ScheduleRefused(
-                f"I find no time in it that is still to come; write for example {_EXAMPLES}"
+                _(
+                    "I find no time in it that is still to come; write for example {examples}",
+                    examples=_(_EXAMPLES),
+                )
             )
         return found.rule, found.rest
 
@@ -234,7 +244,11 @@ class SessionSchedules:
         found = find_reminder(when, asked_at, self.zone) or self._find_time(when, asked_at)
         if found is None:
             raise ScheduleRefused(
-                f"I find no time to come in {when[:80]!r}; write for example {_EXAMPLES}"
+                _(
+                    "I find no time to come in {text}; write for example {examples}",
+                    text=repr(when[:80]),
+                    examples=_(_EXAMPLES),
+                )
             )
         return found.rule
 
@@ -244,7 +258,7 @@ class SessionSchedules:
     def _upcoming(self, schedule: Schedule) -> datetime:
         upcoming = next_occurrence(schedule.rule, self.now(), schedule.zone)
         if upcoming is None:
-            raise ScheduleRefused("its time is past; give it another one")
+            raise ScheduleRefused(_("its time is past; give it another one"))
         return upcoming
 
     async def _write_due(self, schedule: Schedule) -> None:
@@ -265,11 +279,17 @@ def _read_iso(text: str, zone: ZoneInfo) -> datetime | None:
 def _checked(text: str) -> str:
     text = text.strip()
     if not text:
-        raise ScheduleRefused("it has no text: say what for")
+        raise ScheduleRefused(_("it has no text: say what for"))
     if len(text) > LONGEST_TEXT:
-        raise ScheduleRefused(f"its text is longer than {LONGEST_TEXT} characters")
+        raise ScheduleRefused(
+            ngettext(
+                "its text is longer than {n} character",
+                "its text is longer than {n} characters",
+                LONGEST_TEXT,
+            )
+        )
     if (secret := detect_secret(text)) is not None:
-        raise ScheduleRefused(f"its text looks like {secret}, which I do not keep")
+        raise ScheduleRefused(_("its text looks like {secret}, which I do not keep", secret=secret))
     return text
 
 
@@ -278,12 +298,12 @@ def _check_interval(rule: Rule, kind: Kind, first: datetime, zone: ZoneInfo) -> 
     if kind == "reminder" or isinstance(rule, Once):
         return
     moment = first
-    for _ in range(8):
+    for _step in range(8):
         later = next_occurrence(rule, moment, zone)
         if later is None:
             return
         if later - moment < _SHORTEST_TASK_INTERVAL:
-            raise ScheduleRefused("a task calls the model each time: at most every 15 minutes")
+            raise ScheduleRefused(_("a task calls the model each time: at most every 15 minutes"))
         moment = later
 
 

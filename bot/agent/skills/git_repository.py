@@ -22,6 +22,7 @@ from anyio.abc import ByteReceiveStream
 from bot.agent.foreign_text import code
 from bot.agent.skills import git_program
 from bot.core.errors import SkillRefused
+from bot.core.i18n import _
 
 FETCH_SECONDS = 60
 """The most seconds to fetch a repository and read a skill of it; the caller bounds them."""
@@ -95,7 +96,7 @@ class GitRepository:
     def __init__(self, folder: Path) -> None:
         git = shutil.which("git")
         if git is None:
-            raise SkillRefused("the program git is not installed here; give a folder instead")
+            raise SkillRefused(_("the program git is not installed here; give a folder instead"))
         self._git = git
         self._folder = folder
         self._repository = folder / "repository.git"
@@ -111,7 +112,7 @@ class GitRepository:
             SkillRefused: It cannot be had, or is too large.
         """
         if not is_git_address(address):
-            raise SkillRefused("this is no https, ssh or file address of a git repository")
+            raise SkillRefused(_("this is no https, ssh or file address of a git repository"))
         options = ("--bare", "--depth=1", "--single-branch", "--no-tags", "--template=", "--quiet")
         target = str(self._repository)
         await self._run("clone", *options, "--no-recurse-submodules", "--", address, target)
@@ -129,8 +130,8 @@ class GitRepository:
         listed = await self._run(*self._here, "ls-tree", "-r", "-z", "-l", tree)
         found = []
         for line in filter(None, listed.split(b"\0")):
-            head, _, name = line.partition(b"\t")
-            mode, _, blob, size = head.decode("ascii", "replace").split()
+            head, _sep, name = line.partition(b"\t")
+            mode, _kind, blob, size = head.decode("ascii", "replace").split()
             number = int(size) if size.isdecimal() else 0
             found.append(TreeEntry(mode, blob, number, os.fsdecode(name)))
         return found
@@ -153,7 +154,7 @@ class GitRepository:
             end = listed.find(b"\n", start)
             head = listed[start:end].decode("ascii", "replace").split()
             if len(head) != 3 or head[:2] != [name, "blob"]:
-                raise SkillRefused("the repository is damaged")
+                raise SkillRefused(_("the repository is damaged"))
             size = int(head[2])
             found.append(listed[end + 1 : end + 1 + size])
             start = end + 1 + size + 1
@@ -171,9 +172,9 @@ class GitRepository:
         said: dict[str, bytes] = {}
         code = await self._talk([*command, *arguments], given, limit, said)
         if len(said["out"]) > limit:
-            raise SkillRefused("the repository has too many files")
+            raise SkillRefused(_("the repository has too many files"))
         if code:
-            raise SkillRefused(f"git could not read it: {_reason(said['err'])}")
+            raise SkillRefused(_("git could not read it: {said}", said=_reason(said["err"])))
         return said["out"]
 
     async def _talk(
@@ -186,7 +187,9 @@ class GitRepository:
                 command, env=self._environment(), cwd=self._folder, start_new_session=True
             )
         except OSError as error:
-            raise SkillRefused(f"git cannot be started: {error.strerror}") from error
+            raise SkillRefused(
+                _("git cannot be started: {strerror}", strerror=error.strerror)
+            ) from error
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -238,4 +241,4 @@ def _reason(said: bytes) -> str:
     lines = [line for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
     fatal = [line for line in lines if line.startswith(("fatal:", "error:"))]
     # A server may have written it.
-    return code((fatal or lines or ["it does not say why"])[0])
+    return code((fatal or lines or [_("it does not say why")])[0])

@@ -7,6 +7,7 @@ from difflib import unified_diff
 from bot.agent.foreign_text import printable
 from bot.agent.skills.skill_package import SkillPackage, shown_path
 from bot.bus.media.documents import decode_text
+from bot.core.i18n import _, format_number, ngettext
 
 _MOST_LINES = 400
 _COMPARED_LINES = 200
@@ -33,21 +34,28 @@ def skill_difference(before: SkillPackage, after: SkillPackage) -> str:
         return "\n".join(lines)
     files = [line for line in lines[_MOST_LINES:] if line.startswith("= ")]
     left = len(lines) - _MOST_LINES - len(files)
-    return "\n".join([*lines[:_MOST_LINES], f"... {left:,} more lines are not shown", *files])
+    more = ngettext("{n} more line is not shown", "{n} more lines are not shown", left)
+    return "\n".join([*lines[:_MOST_LINES], f"... {more}", *files])
 
 
 def _file_line(path: str, old: bytes | None, new: bytes | None) -> str:
     if old is None:
-        return f"= new: {shown_path(path)}, {len(new or b''):,} bytes"
+        size = format_number(len(new or b""))
+        return "= " + _("new: {path}, {size} bytes", path=shown_path(path), size=size)
     if new is None:
-        return f"= gone: {shown_path(path)}"
-    return f"= changed: {shown_path(path)}, {len(old):,} to {len(new):,} bytes"
+        return "= " + _("gone: {path}", path=shown_path(path))
+    return "= " + _(
+        "changed: {path}, {before} to {after} bytes",
+        path=shown_path(path),
+        before=format_number(len(old)),
+        after=format_number(len(new)),
+    )
 
 
 def _changed_lines(old: bytes, new: bytes) -> list[str]:
     before, after = decode_text(old), decode_text(new)
     if before is None or after is None:
-        return ["(not a text)"]
+        return [_("(not a text)")]
     ours, theirs = _trimmed(printable(before).split("\n"), printable(after).split("\n"))
     if len(ours) > _COMPARED_LINES or len(theirs) > _COMPARED_LINES:
         made = [*(f"-{line}" for line in ours), *(f"+{line}" for line in theirs)]
@@ -56,7 +64,7 @@ def _changed_lines(old: bytes, new: bytes) -> list[str]:
         compared = [*unified_diff(ours, theirs, lineterm="", n=0)][2:]
         made = [line for line in compared if line[0] in "+-"]
     # Invisible signs were taken out above; two texts may differ in them alone.
-    return [_cut(line) for line in made] or ["(only in signs that cannot be seen)"]
+    return [_cut(line) for line in made] or [_("(only in signs that cannot be seen)")]
 
 
 def _trimmed(ours: list[str], theirs: list[str]) -> tuple[list[str], list[str]]:

@@ -20,10 +20,13 @@ from bot.agent.skills.skill_package import (
     shown_path,
 )
 from bot.core.errors import SkillRefused
+from bot.core.i18n import N_, _, format_number
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # Without O_NONBLOCK opening a pipe would wait for its other end.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+IS_LINK = N_("{path} is a symbolic link")
+NO_FILE = N_("{path} is no file")
 _LEFT_OUT = frozenset({".git"})
 _LINK = errno.ELOOP
 
@@ -40,8 +43,8 @@ def read_folder(root: Path) -> dict[str, bytes]:
     with _opened(str(root), _FOLDER) as folder:
         for path, status in _walk(folder):
             if not stat.S_ISREG(status.st_mode):
-                kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no file"
-                raise SkillRefused(f"{shown_path(path)} is {kind}")
+                told = IS_LINK if stat.S_ISLNK(status.st_mode) else NO_FILE
+                raise SkillRefused(_(told, path=shown_path(path)))
             sizes[path] = status.st_size
             check_size(sizes)
         for path in sizes:
@@ -104,22 +107,28 @@ def _walk(folder: int, above: str = "") -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _read(folder: int, path: str) -> bytes:
-    first, _, rest = path.partition("/")
+    first, _sep, rest = path.partition("/")
     try:
         if rest:
             with _opened(first, _FOLDER | os.O_NOFOLLOW, folder) as below:
                 return _read(below, rest)
         with _opened(first, _FILE, folder) as descriptor:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise SkillRefused(f"{shown_path(path)} is no file")
+                raise SkillRefused(_(NO_FILE, path=shown_path(path)))
             with os.fdopen(os.dup(descriptor), "rb") as file:
                 data = file.read(MAX_FILE_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise SkillRefused(f"there is no file {shown_path(path)}") from error
+        raise SkillRefused(_("there is no file {path}", path=shown_path(path))) from error
     except OSError as error:
         if error.errno == _LINK:
-            raise SkillRefused(f"{shown_path(path)} is a symbolic link") from error
+            raise SkillRefused(_(IS_LINK, path=shown_path(path))) from error
         raise
     if len(data) > MAX_FILE_BYTES:
-        raise SkillRefused(f"{shown_path(path)} has more than {MAX_FILE_BYTES:,} bytes")
+        raise SkillRefused(
+            _(
+                "{path} has more than {most} bytes",
+                path=shown_path(path),
+                most=format_number(MAX_FILE_BYTES),
+            )
+        )
     return data

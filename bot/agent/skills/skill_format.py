@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.agent.foreign_text import one_line
+from bot.agent.texts import joined_clauses
 from bot.core.errors import SkillRefused
+from bot.core.i18n import _, format_number
 
 SKILL_FILE = "SKILL.md"
 MAX_NAME = 64
@@ -63,7 +65,7 @@ def parse_header(text: str, folder: str | None = None) -> SkillHeader:
         _tools(fields, problems),
     )
     if problems:
-        raise SkillRefused(f"{SKILL_FILE}: {'; '.join(problems)}")
+        raise SkillRefused(_("SKILL.md: {problems}", problems=joined_clauses(problems)))
     return header
 
 
@@ -71,14 +73,18 @@ def _front_matter(text: str) -> str:
     first, *lines = text[:_LONGEST_HEADER].lstrip("\ufeff").split("\n")
     if first.rstrip() != "---":
         raise SkillRefused(
-            f"{SKILL_FILE} does not begin with a line `---` and a header of name and description"
+            _(
+                "SKILL.md does not begin with a line `---` and a header of name and description",
+            )
         )
     for number, line in enumerate(lines):
         if line.rstrip() == "---":
             return "\n".join(lines[:number])
     raise SkillRefused(
-        f"the header of {SKILL_FILE} does not end with a line `---` within "
-        f"{_LONGEST_HEADER:,} characters"
+        _(
+            "the header of SKILL.md does not end with a line `---` within {most} characters",
+            most=format_number(_LONGEST_HEADER),
+        )
     )
 
 
@@ -91,37 +97,54 @@ def _fields(matter: str) -> dict[Any, Any]:
         for part in yaml.parse(matter, Loader=yaml.BaseLoader):
             # An alias can stand for a million copies.
             if isinstance(part, yaml.AliasEvent) or getattr(part, "anchor", None) is not None:
-                raise SkillRefused(f"the header of {SKILL_FILE} has anchors or aliases")
+                raise SkillRefused(_("the header of SKILL.md has anchors or aliases"))
             depth += isinstance(part, yaml.CollectionStartEvent)
             depth -= isinstance(part, yaml.CollectionEndEvent)
             if depth > _DEEPEST:
-                raise SkillRefused(f"the header of {SKILL_FILE} is nested too deeply")
+                raise SkillRefused(_("the header of SKILL.md is nested too deeply"))
         fields = yaml.load(matter, Loader=yaml.BaseLoader)  # noqa: S506 (it makes texts alone)
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        where = f" in line {mark.line + 2}" if mark is not None else ""
-        raise SkillRefused(f"the header of {SKILL_FILE} is not YAML{where}") from error
+        if mark is None:
+            raise SkillRefused(_("the header of SKILL.md is not YAML")) from error
+        line = mark.line + 2
+        raise SkillRefused(
+            _("the header of SKILL.md is not YAML in line {line}", line=line)
+        ) from error
     if not isinstance(fields, dict):
-        raise SkillRefused(f"the header of {SKILL_FILE} has no fields such as `name: ...`")
+        raise SkillRefused(_("the header of SKILL.md has no fields such as `name: ...`"))
     return fields
 
 
 def _name(fields: dict[Any, Any], folder: str | None, problems: list[str]) -> str:
     name = fields.get("name")
     if not isinstance(name, str) or not name:
-        problems.append("the name is missing")
+        problems.append(_("the name is missing"))
         return ""
     plain = one_line(name, MAX_NAME)
     if len(name) > MAX_NAME:
-        problems.append(f"the name has {len(name):,} characters; at most {MAX_NAME}")
+        problems.append(
+            _(
+                "the name has {size} characters; at most {most}",
+                size=format_number(len(name)),
+                most=MAX_NAME,
+            )
+        )
     elif not _NAME.fullmatch(name) or name.strip("-") != name or "--" in name:
         problems.append(
-            f"the name `{plain}` is not made of lower-case letters, digits and single hyphens "
-            "between them"
+            _(
+                "the name `{plain}` is not made of lower-case letters, digits and single "
+                "hyphens between them",
+                plain=plain,
+            )
         )
     elif folder is not None and name != folder:
         problems.append(
-            f"the name `{plain}` is not that of its folder, `{one_line(folder, MAX_NAME)}`"
+            _(
+                "the name `{name}` is not that of its folder, `{folder}`",
+                name=plain,
+                folder=one_line(folder, MAX_NAME),
+            )
         )
     return name
 
@@ -131,24 +154,36 @@ def _text(
 ) -> str:
     value = fields.get(key, "")
     if not isinstance(value, str):
-        problems.append(f"the {key} is not a text")
+        problems.append(_("the {key} is not a text", key=key))
         return ""
     if len(value) > longest:
-        problems.append(f"the {key} has {len(value):,} characters; at most {longest:,}")
+        problems.append(
+            _(
+                "the {field} has {size} characters; at most {most}",
+                field=key,
+                size=format_number(len(value)),
+                most=format_number(longest),
+            )
+        )
         return ""
     line = one_line(value, longest)
     if required and not line:
-        problems.append(f"the {key} is missing")
+        problems.append(_("the {key} is missing", key=key))
     return line
 
 
 def _metadata(fields: dict[Any, Any], problems: list[str]) -> tuple[tuple[str, str], ...]:
     value = fields.get("metadata") or {}
     if not isinstance(value, dict) or len(value) > _MOST_METADATA:
-        problems.append(f"metadata is not a map of at most {_MOST_METADATA} texts")
+        problems.append(
+            _(
+                "metadata is not a map of at most {most} texts",
+                most=_MOST_METADATA,
+            )
+        )
         return ()
     if not all(isinstance(part, str) for pair in value.items() for part in pair):
-        problems.append("metadata maps something other than texts to texts")
+        problems.append(_("metadata maps something other than texts to texts"))
         return ()
     return tuple((one_line(key, 100), one_line(text, 200)) for key, text in value.items())
 
@@ -162,6 +197,6 @@ def _tools(fields: dict[Any, Any], problems: list[str]) -> tuple[str, ...]:
         or not all(isinstance(name, str) for name in names)
         or len(names) > _MOST_TOOLS
     ):
-        problems.append(f"allowed-tools is not a list of at most {_MOST_TOOLS} names")
+        problems.append(_("allowed-tools is not a list of at most {most} names", most=_MOST_TOOLS))
         return ()
     return tuple(one_line(name.strip(","), MAX_NAME) for name in names if name.strip(","))

@@ -26,6 +26,7 @@ from bot.agent.skills.skill_rights import (
     strictest,
 )
 from bot.agent.skills.skill_sources import FetchedSkill, SkillFetcher, SkillSource
+from bot.agent.texts import readers_language
 from bot.agent.tools.registry import Audience
 from bot.agent.workspace_files import OwnSkill, WorkspaceFiles
 from bot.bus import Address, Answer
@@ -33,6 +34,7 @@ from bot.bus.media.attachments import NO_SPACE, SPARE_BYTES
 from bot.bus.media.blobs import Blobs
 from bot.core.errors import BusError, SkillRefused
 from bot.core.files import disk_error_text
+from bot.core.i18n import _
 from bot.memory.session.scope.workspace_tape import WorkspaceTape
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
@@ -140,12 +142,16 @@ class SkillLibrary:
         await self._tape.refresh()
         copy = self._allowed(name, audience)
         if copy is None:
-            raise SkillRefused(f"there is no skill {name[:64]!r}")
+            raise SkillRefused(_("there is no skill {name}", name=repr(name[:64])))
         package = await self.package(copy)
         if package is None:
-            raise SkillRefused(f"the copy of the skill {name!r} is damaged; the owner was told")
+            raise SkillRefused(
+                _("the copy of the skill {name} is damaged; the owner was told", name=repr(name))
+            )
         if path not in package.files:
-            raise SkillRefused(f"the skill {name!r} has no file {shown_path(path)}")
+            raise SkillRefused(
+                _("the skill {name} has no file {path}", name=repr(name), path=shown_path(path))
+            )
         sizes = {one: len(data) for one, data in package.files.items()}
         return SkillContent(own=False, data=package.files[path], files=sizes)
 
@@ -201,7 +207,11 @@ class SkillLibrary:
             data = await self._blobs.load(copy.digest)
         except OSError as error:
             raise SkillRefused(
-                f"the copy of {copy.name!r} cannot be read now ({disk_error_text(error)})"
+                _(
+                    "the copy of {name} cannot be read now ({reason})",
+                    name=repr(copy.name),
+                    reason=disk_error_text(error),
+                )
             ) from error
         if data is None:
             await self._suspend(copy)
@@ -214,10 +224,12 @@ class SkillLibrary:
         rights = [right for right in fold.rights_of(copy.name) if right.digest == copy.digest]
         if not rights or copy.digest in fold.damaged:
             return
-        text = (
-            f"The files of the skill `{copy.name}` on the disk are not those that you allowed. I do "
-            f"not use it until `/skills update {copy.name}` fetched it and you allowed it again."
-        )
+        with readers_language():
+            text = _(
+                "The files of the skill `{name}` on the disk are not those that you allowed. I do not use "
+                "it until `/skills update {name}` fetched it and you allowed it again.",
+                name=copy.name,
+            )
         for chat in sorted({right.chat for right in rights if right.chat}):
             mark = f"skill-{copy.name}-{copy.digest[:16]}-{self._tape.version}"
             try:
@@ -235,7 +247,7 @@ class SkillLibrary:
         fetched = await self._fetcher.fetch(source)
         name = fetched.package.header.name
         if name in RESERVED:
-            raise SkillRefused(f"the name `{name}` is a word of `/skills`")
+            raise SkillRefused(_("the name `{name}` is a word of `/skills`", name=name))
         data = await anyio.to_thread.run_sync(fetched.package.encode)
         copy = _copy(fetched, package_digest(data))
         async with self._changing:
@@ -253,14 +265,21 @@ class SkillLibrary:
 
         # First the tape, then the bytes: a kill leaves no bytes that nobody knows of.
         if not await self._tape.change(compose):
-            raise SkillRefused(f"there are {MOST_COPIES} skills already: remove others first")
+            raise SkillRefused(
+                _(
+                    "there are {most} skills already: remove others first",
+                    most=MOST_COPIES,
+                )
+            )
         try:
             free = await self._blobs.free()
             if free is not None and free - len(data) < SPARE_BYTES:
-                raise SkillRefused(f"the skill is {NO_SPACE}")
+                raise SkillRefused(_("the skill is {reason}", reason=_(NO_SPACE)))
             await self._blobs.put(data)
         except OSError as error:
-            raise SkillRefused(f"it cannot be kept ({disk_error_text(error)})") from error
+            raise SkillRefused(
+                _("it cannot be kept ({reason})", reason=disk_error_text(error))
+            ) from error
 
     async def decide(self, right: SkillRight) -> None:
         """Record a decision of the owner.
@@ -274,8 +293,10 @@ class SkillLibrary:
                 copy = fold.copies.get(right.digest)
                 if copy is None or await self.package(copy) is None:
                     raise SkillRefused(
-                        f"that copy of `{right.name}` is not whole; `/skills update {right.name}` "
-                        "fetches it again"
+                        _(
+                            "that copy of `{name}` is not whole; `/skills update {name}` fetches it again",
+                            name=right.name,
+                        )
                     )
 
             def compose() -> tuple[list[TapeEntry], bool]:
@@ -284,7 +305,12 @@ class SkillLibrary:
                 return ([] if full else [right_event(right)]), not full
 
             if not await self._tape.change(compose):
-                raise SkillRefused(f"there are {MOST_RIGHTS} rights already: remove a skill first")
+                raise SkillRefused(
+                    _(
+                        "there are {most} rights already: remove a skill first",
+                        most=MOST_RIGHTS,
+                    )
+                )
             await self._drop(self._tape.fold.unused(right.name))
 
     async def remove(self, name: str) -> bool:
@@ -308,7 +334,11 @@ class SkillLibrary:
                 await self._blobs.remove(copy.digest)
             except OSError as error:
                 raise SkillRefused(
-                    f"a copy of `{copy.name}` cannot be removed ({disk_error_text(error)})"
+                    _(
+                        "a copy of `{name}` cannot be removed ({reason})",
+                        name=copy.name,
+                        reason=disk_error_text(error),
+                    )
                 ) from error
             await self._append(dropped_event(copy))
 
@@ -358,5 +388,9 @@ def _read_own(skill: OwnSkill, path: str) -> SkillContent:
         return SkillContent(own=True, data=data, files=list_folder(skill.folder))
     except OSError as error:
         raise SkillRefused(
-            f"the skill {skill.name!r} cannot be read ({disk_error_text(error)})"
+            _(
+                "the skill {name} cannot be read ({reason})",
+                name=repr(skill.name),
+                reason=disk_error_text(error),
+            )
         ) from error

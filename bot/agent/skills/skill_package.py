@@ -16,6 +16,7 @@ from bot.agent.foreign_text import one_line
 from bot.agent.skills.skill_format import SKILL_FILE, SkillHeader, parse_header
 from bot.bus.media.documents import decode_text
 from bot.core.errors import SkillRefused
+from bot.core.i18n import _, format_number
 
 MAX_FILES = 200
 MAX_FILE_BYTES = 1_000_000
@@ -66,10 +67,10 @@ def make_package(files: Mapping[str, bytes]) -> SkillPackage:
     """
     check_size({path: len(data) for path, data in files.items()})
     if SKILL_FILE not in files:
-        raise SkillRefused(f"it has no file {SKILL_FILE}")
+        raise SkillRefused(_("it has no file SKILL.md"))
     text = decode_text(files[SKILL_FILE])
     if text is None:
-        raise SkillRefused(f"{SKILL_FILE} is not a text")
+        raise SkillRefused(_("SKILL.md is not a text"))
     return SkillPackage(parse_header(text), dict(sorted(files.items())))
 
 
@@ -79,15 +80,15 @@ def decode_package(data: bytes) -> SkillPackage:
     Raises:
         SkillRefused: They are no package.
     """
-    line, _, rest = data.partition(b"\n")
+    line, _sep, rest = data.partition(b"\n")
     try:
         head: Any = json.loads(line)
         listed = [(str(path), int(size)) for path, size in head["files"]]
         version = head["skill"]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise SkillRefused("this copy of a skill cannot be read") from error
-    if version != _VERSION or sum(size for _, size in listed) != len(rest):
-        raise SkillRefused("this copy of a skill cannot be read by this version of tapebot")
+        raise SkillRefused(_("this copy of a skill cannot be read")) from error
+    if version != _VERSION or sum(size for _path, size in listed) != len(rest):
+        raise SkillRefused(_("this copy of a skill cannot be read by this version of tapebot"))
     files, start = {}, 0
     for path, size in listed:
         files[path] = rest[start : start + size]
@@ -102,15 +103,25 @@ def check_size(sizes: Mapping[str, int]) -> None:
         SkillRefused: One is not allowed, or there are too many or too large ones.
     """
     if len(sizes) > MAX_FILES:
-        raise SkillRefused(f"it has more than {MAX_FILES} files")
+        raise SkillRefused(_("it has more than {most} files", most=MAX_FILES))
     for path, size in sizes.items():
         check_path(path)
         if size > MAX_FILE_BYTES:
             raise SkillRefused(
-                f"its file {shown_path(path)} has {size:,} bytes; at most {MAX_FILE_BYTES:,}"
+                _(
+                    "its file {path} has {size} bytes; at most {most}",
+                    path=shown_path(path),
+                    size=format_number(size),
+                    most=format_number(MAX_FILE_BYTES),
+                )
             )
     if sum(sizes.values()) > MAX_BYTES:
-        raise SkillRefused(f"its files have more than {MAX_BYTES:,} bytes together")
+        raise SkillRefused(
+            _(
+                "its files have more than {most} bytes together",
+                most=format_number(MAX_BYTES),
+            )
+        )
 
 
 def check_path(path: str) -> None:
@@ -121,11 +132,13 @@ def check_path(path: str) -> None:
     """
     parts = path.split("/")
     if any(part in ("", ".", "..") for part in parts) or "\\" in path:
-        raise SkillRefused(f"{shown_path(path)} is not a path inside the skill")
+        raise SkillRefused(_("{path} is not a path inside the skill", path=shown_path(path)))
     if not path.isprintable() or "`" in path:
-        raise SkillRefused(f"the file name {shown_path(path)} has characters that are not allowed")
+        raise SkillRefused(
+            _("the file name {path} has characters that are not allowed", path=shown_path(path))
+        )
     if len(path) > _LONGEST_PATH or len(parts) > _DEEPEST:
-        raise SkillRefused(f"the path {shown_path(path)} is too long")
+        raise SkillRefused(_("the path {path} is too long", path=shown_path(path)))
 
 
 def shown_path(path: str) -> str:

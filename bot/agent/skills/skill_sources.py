@@ -12,7 +12,7 @@ import anyio.to_thread
 
 from bot.agent.foreign_text import one_line
 from bot.agent.skills.git_repository import FETCH_SECONDS, GitRepository, is_git_address
-from bot.agent.skills.skill_folder import read_folder
+from bot.agent.skills.skill_folder import IS_LINK, NO_FILE, read_folder
 from bot.agent.skills.skill_format import SKILL_FILE
 from bot.agent.skills.skill_package import (
     MAX_BYTES,
@@ -22,8 +22,10 @@ from bot.agent.skills.skill_package import (
     make_package,
     shown_path,
 )
+from bot.agent.texts import joined
 from bot.core.errors import SkillRefused
 from bot.core.files import disk_error_text, private_directory
+from bot.core.i18n import N_, _
 from bot.core.ids import new_id
 
 _MOST_NAMED = 20
@@ -76,13 +78,18 @@ def parse_source(address: str, path: str = "") -> SkillSource:
         return SkillSource(str(Path(address).expanduser()), path)
     host = address.partition("://")[2].partition("/")[0]
     if address.startswith("https:") and "@" in host:
-        raise SkillRefused("an address with a name or password in it is not fetched")
+        raise SkillRefused(_("an address with a name or password in it is not fetched"))
     if not is_git_address(address):
         raise SkillRefused(
-            "give the address of a git repository (https://..., ssh://..., file://... or "
-            "git@host:path) or the absolute path of a folder"
+            _(
+                "give the address of a git repository (https://..., ssh://..., file://... or "
+                "git@host:path) or the absolute path of a folder"
+            )
         )
     return SkillSource(address, path)
+
+
+_KINDS = {"120000": IS_LINK, "160000": N_("{path} is a submodule")}
 
 
 class SkillFetcher:
@@ -108,9 +115,13 @@ class SkillFetcher:
             async with self._one_at_a_time:
                 with anyio.move_on_after(FETCH_SECONDS):
                     return await self._from_repository(source)
-            raise SkillRefused(f"git did not finish within {FETCH_SECONDS} seconds")
+            raise SkillRefused(
+                _("git did not finish within {seconds} seconds", seconds=FETCH_SECONDS)
+            )
         except OSError as error:
-            raise SkillRefused(f"it cannot be read ({disk_error_text(error)})") from error
+            raise SkillRefused(
+                _("it cannot be read ({reason})", reason=disk_error_text(error))
+            ) from error
 
     async def _from_repository(self, source: SkillSource) -> FetchedSkill:
         # What a kill left behind goes first.
@@ -134,8 +145,7 @@ async def _package(repository: GitRepository, path: str) -> SkillPackage:
     entries = await repository.list_files(path)
     for entry in entries:
         if entry.mode not in ("100644", "100755"):
-            kind = {"120000": "a symbolic link", "160000": "a submodule"}.get(entry.mode, "no file")
-            raise SkillRefused(f"{shown_path(entry.path)} is {kind}")
+            raise SkillRefused(_(_KINDS.get(entry.mode, NO_FILE), path=shown_path(entry.path)))
     # Before anything is read.
     check_size({entry.path: entry.size for entry in entries})
     contents = await repository.read_files([entry.name for entry in entries], MAX_BYTES)
@@ -146,7 +156,7 @@ async def _package(repository: GitRepository, path: str) -> SkillPackage:
 def _from_folder(source: SkillSource) -> FetchedSkill:
     root = Path(source.address)
     if not (root / source.path).is_dir():
-        raise SkillRefused("there is no such folder on the machine where tapebot runs")
+        raise SkillRefused(_("there is no such folder on the machine where tapebot runs"))
     if not source.path and not (root / SKILL_FILE).exists():
         listed = [str(path.relative_to(root)) for place in _PLACES for path in root.glob(place)]
         source = SkillSource(source.address, _only_skill(listed))
@@ -167,10 +177,17 @@ def _only_skill(files: Iterable[str]) -> str:
         check_path(folders[0])
         return folders[0]
     if not folders:
-        raise SkillRefused(f"it has no file {SKILL_FILE}")
-    named = ", ".join(f"`{one_line(one, 80)}`" for one in folders[:_MOST_NAMED])
-    more = f" and {len(folders) - _MOST_NAMED} more" if len(folders) > _MOST_NAMED else ""
-    raise SkillRefused(f"it has {len(folders)} skills: {named}{more}. Name one after the address")
+        raise SkillRefused(_("it has no file SKILL.md"))
+    named = [f"`{one_line(one, 80)}`" for one in folders[:_MOST_NAMED]]
+    if len(folders) > _MOST_NAMED:
+        named.append(_("{n} more", n=len(folders) - _MOST_NAMED))
+    raise SkillRefused(
+        _(
+            "it has {count} skills: {names}. Name one after the address",
+            count=len(folders),
+            names=joined(named),
+        )
+    )
 
 
 def _remove(folder: Path) -> None:

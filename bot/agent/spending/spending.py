@@ -25,6 +25,7 @@ from bot.agent.spending.decision import (
     period_name,
 )
 from bot.agent.spending.texts import refusal_text
+from bot.agent.texts import model_language
 from bot.core.clock import Clock
 from bot.core.errors import BudgetReached, DatabaseError, TapeError
 from bot.core.ids import new_id
@@ -93,6 +94,26 @@ class _Queued:
     data: dict[str, Any]
     call: MeteredCall | None = None
     refusal: LimitUse | None = None
+
+
+class LimitReached(BudgetReached):
+    """A limit on spending is reached; the text is in the language of whoever reads it.
+
+    Args:
+        use: How much of the limit is used.
+        role: What the call was for.
+        now: The time in the workspace's time zone.
+        retry_after: Seconds after which the limit counts anew.
+    """
+
+    def __init__(self, use: LimitUse, role: str, now: datetime, *, retry_after: float) -> None:
+        with model_language():
+            super().__init__(refusal_text(use, role, now), retry_after=retry_after)
+        self._reached = (use, role, now)
+
+    def __str__(self) -> str:
+        """Return which limit it is, and when it counts anew."""
+        return refusal_text(*self._reached)
 
 
 class Spending:
@@ -216,7 +237,7 @@ class Spending:
     def refusal(self, use: LimitUse, role: str) -> BudgetReached:
         """Return the error for a limit that is reached."""
         seconds = max(1.0, (use.again - self.now).total_seconds())
-        return BudgetReached(refusal_text(use, role, self.now), retry_after=seconds)
+        return LimitReached(use, role, self.now, retry_after=seconds)
 
     async def set_limit(self, limit: Limit) -> None:
         """Set a limit, or remove it with an amount of 0.

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from bot.agent.tools.registry import ToolContext
+from bot.core.reasons import Reason
 from bot.language.clauses import parse_clauses
 from bot.language.sentences import split_sentences
 from bot.memory.gate.cited_sentences import (
@@ -166,10 +167,10 @@ def propose(
     rest = _find_support(text, grounds)
     evidence = rest.evidence
     foreign = [one for other, one in grounds.quoted_texts if word_overlap(text, other) >= _CARRIED]
-    suspect = ""
+    suspect: str = ""
     if not evidence and foreign:
         evidence = (foreign[-1],)
-        suspect = "it is from quoted or fetched text, and no words of a person say it"
+        suspect = Reason("outside_text")
     elif needs_owner(text, grounds.answered_messages):
         evidence = evidence or tuple(
             cite(grounds.tape, entry) for entry in grounds.answered_messages
@@ -247,7 +248,7 @@ def _unsaid(text: str, grounds: AvailableEvidence) -> str:
     said.update(stemmed_words(grounds.changed_facts_text))
     odd = [one for one in text.split() if (made := stemmed_words(one)) and said.isdisjoint(made)]
     named = " ".join(one.strip(".,;:!?()\"'") for one in odd[:_NAMED])
-    return f"no words of the user carry it: {named}" if named else "no words of the user carry it"
+    return Reason("not_carried_words", words=named) if named else Reason("not_carried")
 
 
 def _on_facts(text: str, grounds: AvailableEvidence) -> _Support | None:
@@ -304,9 +305,9 @@ def as_sentence(text: str) -> str:
 def dropped_content(fact: Fact, heir: str) -> str:
     """Return what a replacement text drops of a fact; empty if nothing."""
     if (literal := missing_detail(fact.text, heir, None, loose=True)) is not None:
-        return f"of fact {fact.id} it drops something that the user said: {literal}"
+        return Reason("fact_detail_dropped", fact=fact.id, why=literal)
     if word_overlap(fact.text, heir) < _KEPT:
-        return f"it drops most of what fact {fact.id} says"
+        return Reason("fact_shortened", fact=fact.id)
     return ""
 
 
@@ -332,7 +333,7 @@ def propose_end(fact: Fact, grounds: AvailableEvidence) -> Proposal:
 
 def find_ending_message(fact: Fact, grounds: AvailableEvidence) -> tuple[TapeEntry | None, str]:
     """Return the answered message that says that a fact has ended, or None and the reason."""
-    why = "the user said nothing of it"
+    why: str = Reason("user_said_nothing")
     for entry in filter(may_learn_from, grounds.answered_messages):
         found = retraction_refusal(fact.text, sender_text(entry))
         if found is None:

@@ -14,8 +14,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.agent.files.service import FileRequest, FileService, reference
+from bot.agent.texts import decimal_text, readers_language
 from bot.agent.tools.registry import Availability, Tool, ToolContext, ToolOutcome, trim_schema
 from bot.core.errors import FileRefused
+from bot.core.i18n import _, format_number, ngettext
 from bot.memory.records.attachments import EntryAttachment, attachments_in, one_line
 from bot.memory.records.evidence import is_local_only
 from bot.memory.records.file_names import clean_name, name_key, sent_name
@@ -85,10 +87,13 @@ def file_tools(files: FileService) -> list[Tool[Any]]:
                 files=((name, sent_name(file.blob, name)),),
             )
         tool_request(context).check_may_change(file)
+        with readers_language():
+            question = _("Delete the file {name} for good?", name=f"`{name}`")
+            button = (_("Delete"), f"/files delete {reference(file)}")
         return ToolOutcome(
             "Not deleted yet: the user is asked below your answer, and a button deletes it.",
-            question=f"Delete the file `{name}` for good?",
-            buttons=(("Delete", f"/files delete {reference(file)}"),),
+            question=question,
+            buttons=(button,),
         )
 
     def applies(available: Availability) -> bool:
@@ -173,8 +178,10 @@ def tool_request(context: ToolContext) -> FileRequest:
 def size_text(size: int) -> str:
     """Return a size in words."""
     if size >= 1_000_000:
-        return f"{size / 1_000_000:.1f} MB"
-    return f"{-(-size // 1_000)} kB" if size >= 1_000 else f"{size} bytes"
+        return _("{n} MB", n=decimal_text(size / 1_000_000, 1))
+    if size >= 1_000:
+        return _("{n} kB", n=format_number(-(-size // 1_000)))
+    return ngettext("{n} byte", "{n} bytes", size)
 
 
 def list_text(files: dict[str, KeptFile], context: ToolContext) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bot.agent.texts import readers_language
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, question_results, trim_schema
 from bot.core.errors import MemoryRefused
 from bot.memory.erasure.entry_matcher import ErasureRights
@@ -75,12 +76,15 @@ async def _forget(arguments: ForgetArguments, context: ToolContext) -> ToolOutco
         message_locations=places,
         redacted_messages=redacted,
     )
-    told = confirmation_text(survey, context.zone.timezone)
+    with readers_language():
+        told = confirmation_text(survey, context.zone.timezone)
+        question = f"{told}\n\n{confirmation_instructions(request.id, survey)}"
+        buttons = tuple(confirmation_buttons(request.id, survey))
     return ToolOutcome(
         question_summary(survey),
         extra_entries=[request_event(survey, request.id, senders)],
-        buttons=tuple(confirmation_buttons(request.id, survey)),
-        question=f"{told}\n\n{confirmation_instructions(request.id, survey)}",
+        buttons=buttons,
+        question=question,
     )
 
 

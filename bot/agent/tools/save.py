@@ -30,6 +30,7 @@ from bot.agent.tools.evidence import (
 )
 from bot.agent.tools.registry import ToolContext, trim_schema
 from bot.core.errors import MemoryRefused
+from bot.core.reasons import Reason
 from bot.memory.gate.claim_support import missing_detail, word_overlap
 from bot.memory.gate.memory_validation import memory_lines
 from bot.memory.gate.secret_detection import detect_secret
@@ -110,7 +111,12 @@ def _changed(change: MemoryChange, fact: Fact | None, grounds: AvailableEvidence
     op: ProposalOperation = "retire" if change.op == "end" else "supersede"
     if fact is None:
         return Proposal(
-            op, text, change.fact, objection=f"there is no fact {change.fact or ''}".rstrip()
+            op,
+            text,
+            change.fact,
+            objection=Reason("fact_missing", fact=change.fact)
+            if change.fact
+            else Reason("fact_unnamed"),
         )
     if change.op == "end":
         return propose_end(fact, grounds)
@@ -216,10 +222,10 @@ def check_daily_note(note: str, context: ToolContext) -> str:
             proposal = _by_parts(line, grounds)
             why = proposal.review_reason or proposal.objection
             if not why and (what := detect_secret(line)) is not None:
-                why = f"it looks like {what}"
+                why = Reason("secret", kind=what)
             if why:
                 raise MemoryRefused(
-                    f"{line[:120]!r} is not noted ({why}): note only what the user said themselves"
+                    f"{line[:120]!r} is not noted ({why!s}): note only what the user said themselves"
                 )
             written = written.replace(line, proposal.text)  # noqa: PLW2901 - bullets stay
         lines.append(written)
@@ -316,13 +322,13 @@ def _unsaved(decided: ProposalDecision) -> str:
     if decided.proposal.op == "retire":
         fact = decided.fact
         ended = f"{_short(fact.text)!r}" if fact is not None else f"fact {decided.proposal.fact}"
-        return f"Not ended ({decided.reason}): {ended}."
+        return f"Not ended ({decided.reason!s}): {ended}."
     if is_pending(decided):
         return f"It waits for the user to decide with /memory pending: {text!r}."
     if decided.verdict == "known":
         return f"Known already: {text!r}."
     if decided.verdict == "pending":
         return (
-            f"Set aside until the user decides with /memory pending ({decided.reason}): {text!r}."
+            f"Set aside until the user decides with /memory pending ({decided.reason!s}): {text!r}."
         )
-    return f"Not saved ({decided.reason}): {text!r}."
+    return f"Not saved ({decided.reason!s}): {text!r}."

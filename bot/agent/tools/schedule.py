@@ -14,8 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from bot.agent.commands.remind import confirmation
 from bot.agent.schedules.session_schedules import LONGEST_TEXT, SessionSchedules
 from bot.agent.schedules.wording import listed
+from bot.agent.texts import readers_language
 from bot.agent.tools.registry import NoArguments, Tool, ToolContext, ToolOutcome, trim_schema
 from bot.core.errors import ScheduleRefused
+from bot.core.i18n import _
 from bot.memory.records.schedules import Author, Schedule
 from bot.memory.records.transcript import (
     is_automation,
@@ -93,7 +95,7 @@ def schedule_list_tool(now: Callable[[], datetime], program_zone: str) -> Tool[A
         program_zone: Name of the program's time zone.
     """
 
-    async def list_schedules(_: NoArguments, context: ToolContext) -> ToolOutcome:
+    async def list_schedules(arguments: NoArguments, context: ToolContext) -> ToolOutcome:  # noqa: ARG001
         schedules = SessionSchedules(context.tape, context.memory.fold, now, program_zone)
         return _list(schedules, context.problem)
 
@@ -148,12 +150,14 @@ def _told(
     done: str, schedule: Schedule, schedules: SessionSchedules, entry: TapeEntry
 ) -> ToolOutcome:
     """Return an outcome whose resolved time is shown to the user, too."""
-    told = confirmation(schedule, schedules)
+    with readers_language():
+        question = confirmation(schedule, schedules)
+        label = _("Cancel {number}", number=schedule.number)
     return ToolOutcome(
-        f"{done}; the user sees this below your answer:\n{told}",
-        question=told,
+        f"{done}; the user sees this below your answer:\n{confirmation(schedule, schedules)}",
+        question=question,
         extra_entries=[entry],
-        buttons=((f"Cancel {schedule.number}", f"/schedules delete {schedule.number}"),),
+        buttons=((label, f"/schedules delete {schedule.number}"),),
     )
 
 

@@ -10,13 +10,15 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bot.agent.texts import joined_clauses, local_time
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
 from bot.core.errors import TapeError
+from bot.core.i18n import N_, _, format_number, ngettext
 from bot.memory.records.event_names import (
     HISTORY_EVENT,
 )
 from bot.memory.records.tombstones import is_erased
-from bot.memory.records.transcript import format_timestamp, message_author, sent_time
+from bot.memory.records.transcript import message_author, sent_time
 from bot.memory.session.recall import RecalledPassage
 from bot.tape.entries import NON_BOUNDARY_ANCHORS, TapeEntry, anchor
 from bot.tape.search import MAX_HITS, Hit, SearchQuery, problem_of
@@ -69,7 +71,9 @@ async def search_tape_entries(tape: TapeService, query: SearchQuery) -> list[Hit
 
 
 def render_hits(
-    hits: Iterable[Hit], timezone: tzinfo | None, mark: Callable[[TapeEntry], str] = lambda _: ""
+    hits: Iterable[Hit],
+    timezone: tzinfo | None,
+    mark: Callable[[TapeEntry], str] = lambda entry: "",  # noqa: ARG005 - no label
 ) -> str:
     """Return hits as records with the entries before and after, except erased ones; each appears once.
 
@@ -83,14 +87,15 @@ def render_hits(
     lines = []
     for hit in hits:
         lines.append(_passage(hit.entry, timezone, mark).render())
-        around = [("before", entry) for entry in hit.before] + [
-            ("after", entry) for entry in hit.after
+        around = [(N_("before: {passage}"), entry) for entry in hit.before] + [
+            (N_("after: {passage}"), entry) for entry in hit.after
         ]
         for where, entry in around:
             if entry.id not in shown and not is_erased(entry):
                 shown.add(entry.id)
-                lines.append(f"  {where}: {_passage(entry, timezone, mark).render()[2:]}")
-    return "\n".join(lines) or "No matching records."
+                passage = _passage(entry, timezone, mark).render()[2:]
+                lines.append(f"  {_(where, passage=passage)}")
+    return "\n".join(lines) or _("No matching records.")
 
 
 async def find_anchors(
@@ -132,32 +137,45 @@ def render_anchors(anchors: Sequence[Anchor], timezone: tzinfo | None) -> str:
     """Return anchors as records, one per line."""
     lines = []
     for phase in anchors:
-        points = f", at #{phase.entry_id}" if phase.entry_id != phase.at else ""
+        name = phase.name
+        if phase.entry_id != phase.at:
+            name = _("{name}, at {entry}", name=name, entry=f"#{phase.entry_id}")
         summary = str(phase.state.get("summary") or "")
         steps = phase.state.get("next_steps")
         if isinstance(steps, list) and steps:
-            summary = f"{summary} Next: {'; '.join(str(step) for step in steps)}"
+            following = _("Next: {steps}", steps=joined_clauses(map(str, steps)))
+            summary = f"{summary} {following}"
         recalled_passage = RecalledPassage(
-            format_timestamp(phase.ts, timezone), phase.name + points, summary, phase.at, 0.0
+            local_time(phase.ts, timezone), name, summary, phase.at, 0.0
         )
         lines.append(recalled_passage.render().rstrip(": "))
-    return "\n".join(lines) or "No matching anchors."
+    return "\n".join(lines) or _("No matching anchors.")
 
 
 def render_info(info: TapeInfo) -> str:
     """Return the state of a tape as a Markdown list."""
     boundary = info.boundary
+    name = f"`{info.name}`" + (f" ({info.title})" if info.title else "")
     lines = [
-        f"- Tape: `{info.name}`" + (f" ({info.title})" if info.title else ""),
-        f"- Entries: {info.entries}; sealed segments: {info.segments}",
-        f"- Anchors: {info.anchors}",
+        _("Tape: {name}", name=name),
+        _(
+            "Entries: {entries}; sealed segments: {segments}",
+            entries=format_number(info.entries),
+            segments=format_number(info.segments),
+        ),
+        _("Anchors: {count}", count=format_number(info.anchors)),
     ]
     if boundary is not None:
-        since = f"{info.since_boundary} entries since"
-        lines.append(f"- This phase: `{boundary.name}` [#{boundary.at}], {since}")
+        since = ngettext(
+            "This phase: {phase}, {n} entry since",
+            "This phase: {phase}, {n} entries since",
+            info.since_boundary,
+            phase=f"`{boundary.name}` [#{boundary.at}]",
+        )
+        lines.append(since)
     if info.parent is not None:
-        lines.append(f"- Fork of: `{info.parent}`")
-    return "\n".join(lines)
+        lines.append(_("Fork of: {name}", name=f"`{info.parent}`"))
+    return "\n".join(f"- {line}" for line in lines)
 
 
 async def _handoff(arguments: HandoffArguments, context: ToolContext) -> ToolOutcome:
@@ -197,7 +215,7 @@ def _passage(
     entry: TapeEntry, timezone: tzinfo | None, mark: Callable[[TapeEntry], str]
 ) -> RecalledPassage:
     moment = sent_time(entry)
-    when = format_timestamp(moment.isoformat(), timezone) if moment is not None else ""
+    when = local_time(moment.isoformat(), timezone) if moment is not None else ""
     who, text = _who(entry) + mark(entry), str(entry.payload.get("content") or "")
     if entry.kind == "tool_call":
         text = "; ".join(
@@ -210,9 +228,9 @@ def _passage(
 
 def _who(entry: TapeEntry) -> str:
     if entry.kind == "tool_result":
-        return f"tool {entry.payload.get('name')}"
+        return _("tool {name}", name=entry.payload.get("name"))
     if entry.kind in ("anchor", "event"):
-        return "history" if entry.name == HISTORY_EVENT else f"{entry.kind} {entry.name}"
+        return _("history") if entry.name == HISTORY_EVENT else f"{entry.kind} {entry.name}"
     return message_author(entry)
 
 

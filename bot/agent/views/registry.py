@@ -7,6 +7,7 @@ from importlib.metadata import entry_points
 from bot.agent.context import ContextBuilder, default_context
 from bot.agent.views.exact import exact_context
 from bot.core.errors import SettingsError
+from bot.core.i18n import _
 
 BUILDER_ENTRY_POINT_GROUP = "tapebot.context_builders"
 """Entry point group in which packages register ``ContextBuilder`` objects."""
@@ -41,11 +42,25 @@ def context_builder(name: str) -> ContextBuilder:
     others = entry_points(group=BUILDER_ENTRY_POINT_GROUP)
     if name not in others.names:
         known = ", ".join(builder_names())
-        raise SettingsError(f"there is no context builder {name!r}; installed are {known}")
+        raise SettingsError(
+            _(
+                "there is no context builder {name}; installed are {known}",
+                name=repr(name),
+                known=known,
+            )
+        )
     try:
         builder = others[name].load()
     except (ImportError, AttributeError) as error:
-        raise SettingsError(f"context builder {name!r} cannot be loaded: {error}") from error
+        raise SettingsError(
+            _("context builder {name} cannot be loaded: {error}", name=repr(name), error=error)
+        ) from error
     if not isinstance(builder, ContextBuilder) or builder.name != name:
-        raise SettingsError(f"{others[name].value} is not a ContextBuilder named {name!r}")
+        raise SettingsError(
+            _(
+                "{value} is not a ContextBuilder named {name}",
+                value=others[name].value,
+                name=repr(name),
+            )
+        )
     return builder

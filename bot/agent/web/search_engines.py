@@ -20,6 +20,7 @@ import anyio.to_thread
 
 from bot.agent.web import ddgs_program
 from bot.core.errors import FetchFailed
+from bot.core.i18n import N_, _
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ SEARCH_SECONDS = 25.0
 _MOST_BYTES = 2_000_000
 _LONGEST_TEXT = 500
 _LONGEST_ADDRESS = 2_000
-_ANOTHER = "try later, or set another engine (TAPEBOT_WEB_SEARCH)"
+_ANOTHER = N_("try later, or set another engine (TAPEBOT_WEB_SEARCH)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class DdgsEngine:
         async with self._turn:
             found = await self._run(json.dumps({"query": query, "count": count}))
         if isinstance(error := found.get("error"), str):
-            raise FetchFailed(f"{error}; {_ANOTHER}")
+            raise FetchFailed(_("{error}; {another}", error=error, another=_(_ANOTHER)))
         return _hits(found.get("hits"), count, ("title", "href", "body", "date"))
 
     async def _run(self, request: str) -> dict[str, Any]:
@@ -95,9 +96,11 @@ class DdgsEngine:
             except* (OSError, anyio.BrokenResourceError) as group:
                 logger.warning("a process that searches failed: %s", group.exceptions[0])
         if bound.cancelled_caught:
-            raise FetchFailed(f"no public search engine answered in time; {_ANOTHER}")
+            raise FetchFailed(
+                _("no public search engine answered in time; {another}", another=_(_ANOTHER))
+            )
         if done is None or done.returncode:
-            raise FetchFailed(f"the search broke; {_ANOTHER}")
+            raise FetchFailed(_("the search broke; {another}", another=_(_ANOTHER)))
         return _json_object(done.stdout)
 
 
@@ -123,7 +126,7 @@ class HttpEngine:
     fields: tuple[str, str, str, str]
     headers: dict[str, str]
     post: bool = False
-    refused: str = "check TAPEBOT_WEB_SEARCH_KEY"
+    refused: str = N_("check TAPEBOT_WEB_SEARCH_KEY")
 
     async def search(self, query: str, count: int) -> list[SearchHit]:
         """Return the engine's hits."""
@@ -156,18 +159,40 @@ class HttpEngine:
                     finally:
                         await response.aclose()
         except (httpx.TimeoutException, TimeoutError) as error:
-            raise FetchFailed(f"{self.name} did not answer in time") from error
+            raise FetchFailed(_("{name} did not answer in time", name=self.name)) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise FetchFailed(f"{self.name} cannot be reached, or its answer is broken") from error
+            raise FetchFailed(
+                _("{name} cannot be reached, or its answer is broken", name=self.name)
+            ) from error
 
     def _check(self, status: int) -> None:
         if status == 200:
             return
         if status in (401, 403, 422):
-            raise FetchFailed(f"{self.name} refuses the search ({status}): {self.refused}")
+            raise FetchFailed(
+                _(
+                    "{name} refuses the search ({status}): {refused}",
+                    name=self.name,
+                    status=status,
+                    refused=_(self.refused),
+                )
+            )
         if status == 429:
-            raise FetchFailed(f"{self.name} allows no more searches now; {_ANOTHER}")
-        raise FetchFailed(f"{self.name} answered with the status {status}; {_ANOTHER}")
+            raise FetchFailed(
+                _(
+                    "{name} allows no more searches now; {another}",
+                    name=self.name,
+                    another=_(_ANOTHER),
+                )
+            )
+        raise FetchFailed(
+            _(
+                "{name} answered with the status {status}; {another}",
+                name=self.name,
+                status=status,
+                another=_(_ANOTHER),
+            )
+        )
 
 
 def searxng(url: str) -> HttpEngine:
@@ -179,7 +204,7 @@ def searxng(url: str) -> HttpEngine:
         ("results",),
         ("title", "url", "content", "publishedDate"),
         {},
-        refused="allow the format json in its settings (search.formats)",
+        refused=N_("allow the format json in its settings (search.formats)"),
     )
 
 
@@ -212,7 +237,7 @@ def _json_object(data: bytes) -> dict[str, Any]:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise FetchFailed("the search engine's answer is no JSON") from error
+        raise FetchFailed(_("the search engine's answer is no JSON")) from error
     return found if isinstance(found, dict) else {}
 
 

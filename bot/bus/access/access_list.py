@@ -72,6 +72,7 @@ class PairingRequest:
         last_sent_at: When the code was last sent to them.
         approved: Whether it was approved; kept while the code is valid, so that a repeated approval
             has the same result.
+        language: The language of their client; empty if unknown.
     """
 
     code: str
@@ -81,6 +82,7 @@ class PairingRequest:
     since: datetime
     last_sent_at: Annotated[datetime, Field(alias="told")]
     approved: bool = False
+    language: str = ""
 
     @property
     def expires(self) -> datetime:
@@ -229,8 +231,15 @@ def add_request(
         return replace(access_list, requests=pairing_requests), told
     if len(own) >= MOST_CODES or len(access_list.pending(now)) >= MOST_PENDING:
         return access_list, None
+    sender = access_request.sender
     fresh = PairingRequest(
-        code, person, safe_name(access_request.sender.name), access_request.address, now, now
+        code,
+        person,
+        safe_name(sender.name),
+        access_request.address,
+        now,
+        now,
+        language=sender.language,
     )
     return replace(access_list, requests=(*recent, fresh)), fresh
 

@@ -47,10 +47,11 @@ from bot.bus.access.messages import (
 )
 from bot.bus.access.store import AccessSnapshot, AccessStore
 from bot.core.clock import Clock, SystemClock
+from bot.core.i18n import _, current_language, use_language
 
 logger = logging.getLogger(__name__)
 
-MANY_WRONG = (
+MANY_WRONG = (  # for the log
     f"{ClaimRateLimiter.MANY} wrong claim codes came within an hour: somebody may be guessing. The "
     "right code still works. To stop accepting codes, set TAPEBOT_OWNERS."
 )
@@ -162,7 +163,8 @@ class AccessControl:
         if request is None:
             return None
         logger.debug("%s was allowed", request.person)
-        notified = await self._notify(request.address)
+        with use_language(request.language or current_language()):
+            notified = await self._notify(request.address)
         return Approval(request.person, request.name, request.address, notified)
 
     async def allow_chat(self, text: str) -> str | None:
@@ -217,7 +219,7 @@ class AccessControl:
             return {"ok": True, "text": (await self.overview()).text()}
         paired = await self.approve(code) if isinstance(code, str) else None
         if paired is None:
-            return {"ok": False, "text": NO_SUCH_CODE}
+            return {"ok": False, "text": _(NO_SUCH_CODE)}
         return {"ok": True, "text": approved_text(paired)}
 
     async def _answer_claim(
@@ -244,7 +246,7 @@ class AccessControl:
             and not attempt.said
         ):
             return None  # a member's ordinary message that looks like a code
-        return AccessDecision(None, WRONG_CLAIM if allowed else None)
+        return AccessDecision(None, _(WRONG_CLAIM) if allowed else None)
 
     async def _make_owner(
         self, access_request: AccessRequest, attempt: ClaimAttempt, person: str
@@ -257,7 +259,7 @@ class AccessControl:
                     access_list, access_request, attempt
                 )
             owned = with_owner(access_list, person, access_request.sender.name, self._clock.now())
-            return owned, AccessDecision(None, OWNED)
+            return owned, AccessDecision(None, _(OWNED))
 
         decision = await self._change(decide)
         if decision is not None:
@@ -276,7 +278,7 @@ class AccessControl:
         """Answer a repeated claim by an owner; None for other attempts."""
         # After a kill a platform redelivers a message that may already be answered.
         again = attempt.said and role_of(access_list, self._configured, access_request) == "owner"
-        return AccessDecision(None, OWNED) if again else None
+        return AccessDecision(None, _(OWNED)) if again else None
 
     async def _answer_stranger(self, access_request: AccessRequest) -> AccessDecision:
         """Answer a stranger's private message."""
@@ -307,7 +309,7 @@ class AccessControl:
         if self._send_notice is None:
             return False
         try:
-            await self._send_notice(address, NEWCOMER)
+            await self._send_notice(address, _(NEWCOMER))
         except BusError as error:
             logger.warning("a newcomer could not be told that they have access: %s", error)
             return False

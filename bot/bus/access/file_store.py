@@ -14,6 +14,7 @@ from bot.bus.access.codes import CLAIM_CODE_LENGTH, new_code
 from bot.bus.access.store import AccessSnapshot, AccessStore, decode, encode
 from bot.core.errors import BusError, SettingsError, TapeLocked
 from bot.core.files import PRIVATE_FILE, disk_error_text, private_directory, replace_file
+from bot.core.i18n import _
 from bot.core.ids import new_id
 
 logger = logging.getLogger(__name__)
@@ -82,8 +83,10 @@ class FileAccessStore(AccessStore):
             self._lock.acquire()
         except Timeout as error:
             raise TapeLocked(
-                f"{self._path} is in use by another tapebot; stop it, or use /pair in a chat with "
-                "it"
+                _(
+                    "{path} is in use by another tapebot; stop it, or use /pair in a chat with it",
+                    path=self._path,
+                )
             ) from error
         except OSError as error:
             raise _unusable(self._path, error) from error
@@ -100,7 +103,7 @@ class FileAccessStore(AccessStore):
             logger.warning("the access list could not be saved: %s", error)
             self._put_back()
             raise BusError(
-                f"the access list could not be saved: {disk_error_text(error)}"
+                _("the access list could not be saved: {why}", why=disk_error_text(error))
             ) from error
 
     def _put_back(self) -> None:
@@ -125,11 +128,14 @@ def read_access_list(path: Path) -> AccessList:
         return AccessList()
     except OSError as error:
         raise _unusable(path, error) from error
-    return decode(data, f"{path} (the access list)", "move the file away")
+    return decode(data, _("{path} (the access list)", path=path), _("move the file away"))
 
 
 def _unusable(path: Path, error: OSError) -> SettingsError:
     return SettingsError(
-        f"{path} (the access list) cannot be used ({error.strerror}); it must belong to the user "
-        "that runs tapebot"
+        _(
+            "{path} (the access list) cannot be used ({strerror}); it must belong to the user that runs tapebot",
+            path=path,
+            strerror=error.strerror,
+        )
     )

@@ -18,26 +18,21 @@ from bot.bus.access.access_list import (
     PairingRequest,
     RemovalResult,
 )
+from bot.core.i18n import N_, _, format_date, ngettext
 
-OWNED = (
+OWNED = N_(
     "You own this bot now.\n\n"
     "Say hello, or ask me something: I remember what you tell me.\n"
     "/help lists what I can do, and /pair allows other people."
 )
 
-WRONG_CLAIM = "That is not this bot's claim code. The bot prints it when it starts."
+WRONG_CLAIM = N_("That is not this bot's claim code. The bot prints it when it starts.")
 
-NEWCOMER = "You may use this bot now. Say hello, or send /help."
+NEWCOMER = N_("You may use this bot now. Say hello, or send /help.")
 
-NO_SUCH_CODE = (
+NO_SUCH_CODE = N_(
     "This code is not valid. Codes expire after ten minutes. To get a new one, the person sends "
     "the bot another message."
-)
-
-
-_FULL = (
-    f"{MOST_PENDING} requests are pending, which is the maximum; new ones get no answer until one "
-    "is accepted or expires"
 )
 
 
@@ -102,8 +97,10 @@ class AccessOverview:
 
         Codes are left out: strangers prove who they are by telling the owner theirs.
         """
-        settings = "in the settings"
-        owners = [f"`{principal}`, {settings}" for principal in sorted(self.configured.owners)]
+        owners = [
+            _("{person}, in the settings", person=_who(principal, ""))
+            for principal in sorted(self.configured.owners)
+        ]
         owners += [
             _listed(allowed_person.person, allowed_person.name, allowed_person.since)
             for allowed_person in self.owners
@@ -114,22 +111,32 @@ class AccessOverview:
         ]
         chats = [_listed(allowed_chat.chat, "", allowed_chat.since) for allowed_chat in self.chats]
         waiting = [
-            f"{_who(pairing_request.person, pairing_request.name)}, asked {_age(self.now - pairing_request.since)}"
+            _asked(
+                _who(pairing_request.person, pairing_request.name), self.now - pairing_request.since
+            )
             for pairing_request in self.pending
         ]
         if len(self.pending) >= MOST_PENDING:
-            waiting.append(_FULL)
+            waiting.append(
+                ngettext(
+                    "{n} request is pending, which is the maximum; new ones get no answer until "
+                    "it is accepted or expires",
+                    "{n} requests are pending, which is the maximum; new ones get no answer until "
+                    "one is accepted or expires",
+                    MOST_PENDING,
+                )
+            )
         parts = [
             _section(
-                "Owners",
-                owners or ["nobody yet: see the claim code that the bot prints when it starts"],
+                _("Owners"),
+                owners or [_("nobody yet: see the claim code that the bot prints when it starts")],
             ),
-            _section("Members", members),
-            _section("Chats where everyone may use the bot", chats),
+            _section(_("Members"), members),
+            _section(_("Chats where everyone may use the bot"), chats),
             _section(
-                "Allowed by TAPEBOT_ALLOW", [f"`{one}`" for one in sorted(self.configured.allow)]
+                _("Allowed by TAPEBOT_ALLOW"), [f"`{one}`" for one in sorted(self.configured.allow)]
             ),
-            _section("Access requests (ask the person for their code)", waiting),
+            _section(_("Access requests (ask the person for their code)"), waiting),
         ]
         return "\n\n".join(part for part in parts if part)
 
@@ -137,39 +144,49 @@ class AccessOverview:
 def pairing_text(request: PairingRequest, now: datetime, *, owned: bool) -> str:
     """Return the text that sends a stranger their pairing code."""
     minutes = max(1, round((request.expires - now).total_seconds() / 60))
-    valid = f"The code is valid for {minutes} minute{'' if minutes == 1 else 's'}."
-    if owned:
-        return (
-            f"This bot is private. To use it, ask its owner to send it /pair "
-            f"{request.code}\n{valid}"
-        )
-    return (
-        "This bot is private and has no owner yet. If it is yours, send the claim code that it "
-        "printed when it started. Otherwise ask its operator to run\n"
-        f"tapebot pair {request.code}\n{valid}"
+    valid = ngettext(
+        "The code is valid for {n} minute.", "The code is valid for {n} minutes.", minutes
     )
+    told = (
+        _(
+            "This bot is private. To use it, ask its owner to send it {command}",
+            command=f"/pair {request.code}",
+        )
+        if owned
+        else _(
+            "This bot is private and has no owner yet. If it is yours, send the claim code that it "
+            "printed when it started. Otherwise ask its operator to run\n{command}",
+            command=f"tapebot pair {request.code}",
+        )
+    )
+    return f"{told}\n{valid}"
 
 
 def approved_text(paired: Approval) -> str:
     """Return the confirmation for the owner who gave access."""
-    notified = (
-        "and I told them" if paired.notified else "but I could not tell them; please do it yourself"
+    person = _who(paired.person, paired.name)
+    if paired.notified:
+        return _("{person} may use this bot now, and I told them.", person=person)
+    return _(
+        "{person} may use this bot now, but I could not tell them; please do it yourself.",
+        person=person,
     )
-    return f"{_who(paired.person, paired.name)} may use this bot now, {notified}."
 
 
 def removal_text(principal: str, removal: RemovalResult) -> str:
     """Return the confirmation for the owner who removed access."""
-    return {
-        "removed": f"`{principal}` may no longer use this bot.",
-        "unknown": f"`{principal}` is not on the list. `/pair` shows who is.",
-        "owners": f"`{principal}` is in `TAPEBOT_OWNERS`. Remove it there, and restart the bot.",
-        "allow": f"`{principal}` is in `TAPEBOT_ALLOW`. Remove it there, and restart the bot.",
-        "last owner": (
-            f"`{principal}` is the last owner. Name another in `TAPEBOT_OWNERS` first, and restart "
-            "the bot."
-        ),
-    }[removal]
+    return _(_REMOVED[removal], person=principal)
+
+
+_REMOVED: dict[RemovalResult, str] = {
+    "removed": N_("`{person}` may no longer use this bot."),
+    "unknown": N_("`{person}` is not on the list. `/pair` shows who is."),
+    "owners": N_("`{person}` is in `TAPEBOT_OWNERS`. Remove it there, and restart the bot."),
+    "allow": N_("`{person}` is in `TAPEBOT_ALLOW`. Remove it there, and restart the bot."),
+    "last owner": N_(
+        "`{person}` is the last owner. Name another in `TAPEBOT_OWNERS` first, and restart the bot."
+    ),
+}
 
 
 def _section(title: str, lines: list[str]) -> str:
@@ -177,7 +194,7 @@ def _section(title: str, lines: list[str]) -> str:
 
 
 def _listed(principal: str, name: str, since: datetime) -> str:
-    return f"{_who(principal, name)}, since {since:%Y-%m-%d}"
+    return _("{person}, since {day}", person=_who(principal, name), day=format_date(since))
 
 
 def _who(principal: str, name: str) -> str:
@@ -185,8 +202,10 @@ def _who(principal: str, name: str) -> str:
     return f"`{principal}` `{name}`" if name else f"`{principal}`"
 
 
-def _age(age: timedelta) -> str:
+def _asked(who: str, age: timedelta) -> str:
     minutes = max(0, int(age.total_seconds() // 60))
     if minutes == 0:
-        return "just now"
-    return f"{minutes} minute{'' if minutes == 1 else 's'} ago"
+        return _("{person}, asked just now", person=who)
+    return ngettext(
+        "{person}, asked {n} minute ago", "{person}, asked {n} minutes ago", minutes, person=who
+    )

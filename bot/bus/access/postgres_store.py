@@ -13,11 +13,14 @@ from bot.bus.access.codes import CLAIM_CODE_LENGTH, new_code
 from bot.bus.access.store import AccessSnapshot, AccessStore, decode, encode
 from bot.core.database.connections import Database, Row
 from bot.core.errors import BusError, SettingsError
+from bot.core.i18n import N_, _
 from bot.core.ids import new_id
 
 _OPEN = """
 insert into tapebot.roster (version, content, claim) values (%s, %s, %s) on conflict do nothing
 """
+_UNREADABLE = N_("who may use the bot cannot be read: {why}")
+_NOT_SAVED = N_("who may use the bot cannot be recorded: {why}")
 _LOOK = """
 select version, claim, case when version = %s then null else content end from tapebot.roster
 """
@@ -41,7 +44,7 @@ class PostgresAccessStore(AccessStore):
 
     async def peek(self) -> AccessList:
         """Return the current list; empty without a row."""
-        rows = await self._asked("read", _PEEK)
+        rows = await self._asked(_UNREADABLE, _PEEK)
         return self._decoded(rows[0][0]) if rows else AccessList()
 
     async def open(self) -> None:
@@ -52,7 +55,7 @@ class PostgresAccessStore(AccessStore):
             BusError: The database cannot be reached.
         """
         fresh = [new_id("roster"), encode(AccessList()), new_code(CLAIM_CODE_LENGTH)]
-        await self._asked("read", _OPEN, fresh)
+        await self._asked(_UNREADABLE, _OPEN, fresh)
         await self._read()
 
     async def read(self) -> AccessSnapshot:
@@ -77,7 +80,7 @@ class PostgresAccessStore(AccessStore):
         """
         fresh = AccessSnapshot(new_id("roster"), access_list, snapshot.claim)
         values = [fresh.version, encode(access_list), snapshot.version, fresh.version]
-        if not await self._asked("recorded", _SAVE, values):
+        if not await self._asked(_NOT_SAVED, _SAVE, values):
             return None
         self._known = fresh
         return fresh
@@ -87,20 +90,23 @@ class PostgresAccessStore(AccessStore):
 
     async def _read(self) -> AccessSnapshot:
         access_snapshot = self._known
-        rows = await self._asked("read", _LOOK, [access_snapshot.version])
+        rows = await self._asked(_UNREADABLE, _LOOK, [access_snapshot.version])
         version, claim, content = rows[0] if rows else ("", "", b"")
         access_list = access_snapshot.access_list if content is None else self._decoded(content)
         self._known = AccessSnapshot(version, access_list, claim)
         return self._known
 
     def _decoded(self, content: bytes) -> AccessList:
-        place = f"the access list in the database at {self._database.display_address}"
+        place = _(
+            "the access list in the database at {display_address}",
+            display_address=self._database.display_address,
+        )
         return decode(
-            content, f"{place} (the table tapebot.roster)", "delete its row and restart tapebot"
+            content,
+            _("{place} (the table tapebot.roster)", place=place),
+            _("delete its row and restart tapebot"),
         )
 
-    async def _asked(self, what: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        with self._database.errors_as(
-            lambda why: BusError(f"who may use the bot cannot be {what}: {why}")
-        ):
+    async def _asked(self, problem: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        with self._database.errors_as(lambda why: BusError(_(problem, why=why))):
             return await self._database.fetch(sql, values)

@@ -19,6 +19,7 @@ from bot.bus.access.access_list import (
     parse_principal,
 )
 from bot.core.errors import InvalidInbound, SettingsError
+from bot.core.i18n import _
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +121,11 @@ def decode(data: bytes, where: str, discard: str) -> AccessList:
     except (ValidationError, InvalidInbound):
         pass
     raise SettingsError(
-        f"{where} is damaged or from another version of tapebot, so nobody may "
-        f"use the bot. Restore a copy. Without one, {discard}: the bot then forgets whom it "
-        "allowed, and prints a new claim code unless TAPEBOT_OWNERS is set."
+        _(
+            "{where} is damaged or from another version of tapebot, so nobody may use the bot. Restore a copy. Without one, {discard}: the bot then forgets whom it allowed, and prints a new claim code unless TAPEBOT_OWNERS is set.",
+            where=where,
+            discard=discard,
+        )
     )
 
 

@@ -20,6 +20,7 @@ from bot.core.clock import Clock, SystemClock
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import POLL, Wakeups
 from bot.core.errors import BusClosed, BusError
+from bot.core.i18n import _
 
 logger = logging.getLogger(__name__)
 
@@ -164,7 +165,7 @@ class PostgresBus:
 
     def _open(self) -> None:
         if self._closed:
-            raise BusClosed("tapebot is stopping")
+            raise BusClosed(_("tapebot is stopping"))
 
     async def _forget(self) -> None:
         while True:

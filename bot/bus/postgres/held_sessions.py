@@ -27,6 +27,7 @@ from bot.bus.postgres.row_handler import (
 )
 from bot.core.database.wakeups import POLL, Wakeups
 from bot.core.errors import BusError, SessionBusy, SessionLost
+from bot.core.i18n import _
 from bot.core.ids import new_id
 
 logger = logging.getLogger(__name__)
@@ -362,6 +363,9 @@ async def hold_session(
                 return HeldSession(session, group, queue, token, reads, asked + lease)
             await wakeups.wait(wakeups.event(f"inbound:{queue}"), POLL)
     raise SessionBusy(
-        f"the session is running in {holder or 'another process'}: wait for its answer, or stop it "
-        "with /stop, then try again"
+        _(
+            "the session is running in another process{name}: wait for its answer, or stop it with "
+            "/stop, then try again",
+            name=f" ({holder})" if holder else "",
+        )
     )

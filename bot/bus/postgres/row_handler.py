@@ -18,6 +18,7 @@ from bot.bus.postgres.codec import decode_report
 from bot.bus.postgres.held_session import HeldSession, PostgresDelivery, ReportRow
 from bot.bus.postgres.queries import InboundRow, Queries
 from bot.core.errors import BusError, InvalidInbound, SessionLost
+from bot.core.i18n import N_, _, current_language, use_language
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ GIVEN_UP_AFTER = 5
 DEAD_LETTER_AFTER_DEATHS = 7
 """Deaths of holders after which a message is set aside."""
 
-DEAD_LETTER_NOTICE = (
+DEAD_LETTER_NOTICE = N_(
     "I was interrupted all seven times that I tried to answer a message of yours, and gave up. "
     "Please send it again."
 )
@@ -105,8 +106,8 @@ class InboundRowHandler:
 
 def _notice(inbound: Inbound, known_by: str) -> Answer:
     """Return the notice that a message was set aside, for the surface that waits for its answer."""
+    with use_language(inbound.sender.language or current_language()):
+        text = _(DEAD_LETTER_NOTICE)
     if inbound.answer_to is None:
-        return Answer(inbound.address, known_by, DEAD_LETTER_NOTICE)
-    return Answer(
-        inbound.answer_to, known_by, DEAD_LETTER_NOTICE, inbound.id, report_to=inbound.session
-    )
+        return Answer(inbound.address, known_by, text)
+    return Answer(inbound.answer_to, known_by, text, inbound.id, report_to=inbound.session)

@@ -16,7 +16,7 @@ from bot.bus import AccessRequest, Authorizer, Role, Sender, WebUser
 from bot.core.clock import Clock
 from bot.core.errors import HttpError, TapebotError
 from bot.core.http.tokens import bearer_token
-from bot.core.i18n import N_, _
+from bot.core.i18n import N_, _, accepted_languages
 from bot.inspector.access.identities import LOCAL, channel_address
 from bot.inspector.access.login_fold import Login
 from bot.inspector.access.login_store import LoginStore
@@ -133,7 +133,9 @@ class Authenticator:
             return None
         if abs(self._clock.now() - login.used) >= _DAY:
             await self._touch(login)
-        return _Caller(WebUser(login.visitor, login.name, role), csrf_token(secret))
+        language = accepted_languages(connection.headers.get("accept-language", ""))
+        visitor = WebUser(login.visitor, login.name, role, language)
+        return _Caller(visitor, csrf_token(secret))
 
     async def _by_token(self, given: str) -> _Caller | None:
         token = await self._login_store.token(given)

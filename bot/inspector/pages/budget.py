@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
-from bot.agent.spending.texts import ROLES
+from bot.agent.spending.texts import role_text
 from bot.core.i18n import _, pgettext
 from bot.inspector.dependencies import Member, WebContextDep
 from bot.inspector.language import short_day
@@ -66,7 +66,7 @@ def money(amount: SpentAmount) -> str:
 
 
 def _role(name: str) -> str:
-    return _(ROLES[name]) if name in ROLES else name
+    return role_text(name).strip("`")
 
 
 def _plots(days: Sequence[SpentDay]) -> list[Plot]:

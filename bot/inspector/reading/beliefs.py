@@ -12,6 +12,7 @@ from bot.bus import WebUser
 from bot.core.clock import format_time
 from bot.core.errors import TapeNotFound
 from bot.core.i18n import _
+from bot.core.reasons import reason_text
 from bot.inspector.dependencies import WebContext
 from bot.inspector.reading import ReadModel
 from bot.inspector.reading.decisions import Signal, signals
@@ -148,7 +149,7 @@ async def why_believed(web: WebContext, visitor: WebUser, tape: str, name: str) 
         chain=await _chain(web.store, await store.get_evidence_chain(name), memory.tape),
         decided=str(entry.meta.get("ts") or "") if entry is not None else "",
         by=str(data.get("by") or ""),
-        reason=str(decision.get("reason") or "") if isinstance(decision, dict) else "",
+        reason=reason_text(decision.get("reason")) if isinstance(decision, dict) else "",
         signals=signals(went_by) if isinstance(went_by, dict) else [],
     )
 
@@ -217,7 +218,7 @@ def _view(web: WebContext, memory: LoadedMemory, belief: SynthesizedPattern) -> 
         when=str(belief.content.get("if") or ""),
         then=str(belief.content.get("then") or ""),
         status=belief.status,
-        reason=belief.reason.replace(f"{memory.tape}#", "#"),
+        reason=reason_text(belief.reason).replace(f"{memory.tape}#", "#"),
         confidence=left,
         confirmed_confidence=belief.confidence,
         confirmed=format_time(belief.last_validated),

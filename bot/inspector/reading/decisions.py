@@ -13,6 +13,7 @@ from bot.agent.commands.memory.fact_text import AUTHOR_NAMES
 from bot.agent.commands.message_links import message_url
 from bot.core.errors import TapeNotFound
 from bot.core.i18n import N_, _
+from bot.core.reasons import reason_text
 from bot.inspector.reading import ReadModel
 from bot.memory.records.fact import Evidence, EvidenceOrigin, Fact
 from bot.memory.records.fact_fold import FACTS_EVENT
@@ -212,7 +213,9 @@ async def reasons_of(scope: TapeService, facts: Sequence[Fact]) -> dict[int, str
         entry = await _record(scope, at)
         for decided in parse_outcome(entry).decisions if entry is not None else ():
             concerned = (decided.fact, decided.ended)
-            told |= {(at, fact.id): decided.reason for fact in concerned if fact is not None}
+            told |= {
+                (at, fact.id): reason_text(decided.reason) for fact in concerned if fact is not None
+            }
     keys = {fact.id: (fact.admitted, fact.id) for fact in facts}
     return {number: told[key] for number, key in keys.items() if key in told}
 
@@ -275,7 +278,7 @@ def _view(
         asker=who,
         operation=decided.proposal.op,
         verdict=decided.verdict,
-        reason=decided.reason,
+        reason=reason_text(decided.reason),
         signals=signals(decided.signals),
         went=_went(decided, fact),
         text=decided.proposal.text,
@@ -300,6 +303,7 @@ def signals(found: Mapping[str, Any]) -> list[Signal]:
 
 
 def _signal(name: str, value: object) -> Signal:
+    value = reason_text(value) if name == "judge" else value
     meaning = _MEANINGS.get(name, {}).get(value, "") if isinstance(value, str) else ""
     if name == "source_quality" and isinstance(value, int | float):
         own = N_("a person's own words support it")

@@ -14,6 +14,7 @@ from bot.agent.schedules.wording import event_text
 from bot.agent.subtask import TASK_RUN
 from bot.core.clock import format_time
 from bot.core.i18n import N_, _, ngettext, pgettext
+from bot.core.reasons import reason_text
 from bot.inspector import labels
 from bot.inspector.language import fixed, money
 from bot.inspector.reading.categories import category
@@ -170,7 +171,11 @@ def decisions(entry: TapeEntry) -> list[str]:
         return []
     return [
         f"{one.get('op')}: {one.get('text') or _(ERASED)} - {one.get('verdict')}"
-        + (f" ({one['reason']})" if one.get("reason") not in (None, "", one.get("verdict")) else "")
+        + (
+            f" ({why})"
+            if (why := reason_text(one.get("reason"))) not in ("", one.get("verdict"))
+            else ""
+        )
         for one in _listed(entry.data.get("ops"))
     ]
 

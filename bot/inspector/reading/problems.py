@@ -17,6 +17,7 @@ from bot.bus import WebUser
 from bot.core.clock import format_time
 from bot.core.errors import HttpError
 from bot.core.i18n import _
+from bot.core.reasons import reason_text
 from bot.inspector.dependencies import WebContext
 from bot.inspector.reading import ReadModel
 from bot.inspector.reading.decisions import reason_of
@@ -293,7 +294,7 @@ async def _reasons(tape: TapeService, facts: FactFold, texts: set[str]) -> dict[
             content = logged.data.get("content")
             text = content.get("text") if isinstance(content, dict) else None
             if isinstance(text, str) and text in texts:
-                found.setdefault(text, str(decision.get("reason") or ""))
+                found.setdefault(text, reason_text(decision.get("reason")))
         before = change.data.get("previous")
         at = before if type(before) is int and before < at else 0
     return found

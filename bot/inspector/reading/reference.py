@@ -16,6 +16,7 @@ from bot.bus import WebUser
 from bot.core.clock import format_time
 from bot.core.errors import TapeNotFound
 from bot.core.i18n import _
+from bot.core.reasons import reason_text
 from bot.inspector.dependencies import WebContext
 from bot.inspector.reading import ReadModel
 from bot.inspector.reading.beliefs import SupportingEntry, supporting_entry
@@ -250,7 +251,7 @@ async def _version(
         if reference is not None and reference.source
         else None,
         entry=at,
-        reason=str(decision.get("reason") or "") if isinstance(decision, dict) else "",
+        reason=reason_text(decision.get("reason")) if isinstance(decision, dict) else "",
         signals=signals(went_by) if isinstance(went_by, dict) else [],
         changes=changes,
     )

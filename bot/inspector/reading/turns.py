@@ -136,9 +136,9 @@ async def waiting_calls(tape: TapeService) -> tuple[WaitingCallModel, ...]:
             entry=call.entry,
             tool=call.tool,
             arguments=call.arguments,
-            foreign=call.foreign,
+            foreign=tuple(f"{one}" for one in call.foreign),
             labels=tuple(label.line() for label in call.labels),
-            reasons=call.reasons,
+            reasons=tuple(f"{one}" for one in call.reasons),
             expires=format_time(call.expires),
         )
         for call in fold.pending_calls.waiting

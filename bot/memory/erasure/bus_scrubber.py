@@ -60,7 +60,7 @@ class BusScrubber:
             if key in _LINKS or key in _RECORDS:
                 continue
             if key == "decision" and isinstance(value, dict):
-                fresh[key] = {**value, "reason": self._text(value.get("reason"))}
+                fresh[key] = {**value, "reason": self.scrubber.scrub_reason(value.get("reason"))}
             elif (wording := self.scrubber.scrub_texts(list(texts_in_value(value)))) is not None:
                 fresh[key] = self.scrubber.scrub_value(value, wording)
         return fresh
@@ -154,7 +154,7 @@ class BusScrubber:
         if baseless or record.get("id") in self.patterns or self._goes(record.get("content")):
             return {**fresh, "content": {"text": ""}, "status": "retired", "reason": ""}
         if "reason" in record:
-            fresh["reason"] = self._text(record["reason"])
+            fresh["reason"] = self.scrubber.scrub_reason(record["reason"])
         return fresh
 
     def _versions(self, versions: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:

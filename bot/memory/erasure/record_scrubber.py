@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bot.core.reasons import recorded_words
 from bot.memory.erasure.bus_scrubber import BusScrubber
 from bot.memory.erasure.message_redaction import MessageRedactor
 from bot.memory.erasure.scrubber import Scrubber
@@ -84,17 +85,20 @@ class RecordScrubber:
                 fresh[place] = self._fact(operation[place])
         went_by = operation.get("signals")
         judged = went_by.get("judge") if isinstance(went_by, dict) else None
-        words = (operation.get("text"), operation.get("reason"), judged)
-        told = [word for word in words if isinstance(word, str)]
+        recorded = (operation.get("text"), operation.get("reason"), judged)
+        told = [word for record in recorded for word in recorded_words(record)]
         wording = self.scrubber.scrub_texts(told) or _NO_WORDS
         fact = fact_from_json(operation.get("fact"))
         if fact is not None and fact.id in self.facts:
             fresh["text"] = ""
         elif fact is None or operation.get("text") != fact.text:
             fresh["text"] = self.scrubber.scrub_value(operation.get("text", ""), wording)
-        for key in ("reason", "signals"):
-            if key in operation:
-                fresh[key] = self.scrubber.scrub_value(operation[key], wording)
+        if "reason" in operation:
+            fresh["reason"] = self.scrubber.scrub_reason(operation["reason"], wording)
+        if "signals" in operation:
+            fresh["signals"] = self.scrubber.scrub_value(went_by, wording)
+        if judged is not None:
+            fresh["signals"]["judge"] = self.scrubber.scrub_reason(judged, wording)
         return fresh
 
     def _fact(self, record: Any) -> Any:

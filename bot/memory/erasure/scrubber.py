@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bot.core.reasons import recorded_words
 from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.erasure.text_matcher import TextMatcher, normalize_for_match, pad_words
 from bot.memory.records.conversation_entries import (
@@ -152,6 +153,25 @@ class Scrubber:
     def scrub_value(self, value: Any, wording: TextMatcher) -> Any:
         """Return a JSON value without the text that ``wording`` matches."""
         return _Scrub(wording, self._kept).value(value)
+
+    def scrub_reason(self, record: Any, wording: TextMatcher | None = None) -> Any:
+        """Return a recorded reason without erased text; its code stays.
+
+        Args:
+            record: The reason as ``bot.core.reasons`` records it.
+            wording: What to remove; None for what matches the reason's own words.
+        """
+        wording = wording or self.scrub_texts(list(recorded_words(record)))
+        if wording is None:
+            return record
+        if isinstance(record, dict):
+            return {
+                name: value if name == "code" else self.scrub_reason(value, wording)
+                for name, value in record.items()
+            }
+        if isinstance(record, list):
+            return [self.scrub_reason(one, wording) for one in record]
+        return self.scrub_value(record, wording)
 
 
 @dataclass(frozen=True, slots=True)

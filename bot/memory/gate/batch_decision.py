@@ -19,6 +19,7 @@ from datetime import datetime
 
 from bot.core.clock import format_time
 from bot.core.errors import MemoryRefused
+from bot.core.reasons import Reason
 from bot.language.clauses import parse_clauses
 from bot.language.parsed_facts import parse_fact
 from bot.language.topics import topic_of
@@ -26,7 +27,7 @@ from bot.memory.gate.claim_support import word_overlap
 from bot.memory.gate.current_facts import CurrentFacts
 from bot.memory.gate.fact_similarity import fact_comparison_key
 from bot.memory.gate.memory_validation import is_placeholder, memory_line
-from bot.memory.gate.secret_detection import UNASKED, detect_secret
+from bot.memory.gate.secret_detection import detect_secret
 from bot.memory.gate.write_gate import (
     ASKED_CONFIDENCE,
     BlastRadius,
@@ -59,7 +60,7 @@ from bot.memory.records.stemming import stemmed_words
 MOST_FACTS = 2_000
 """Active facts that one scope may hold."""
 
-_NO_HEIR = "what was to take its place is not believed"
+_NO_HEIR = Reason("no_heir")
 _FEW = 3
 _ACCEPTED, _STRENGTHENED = 0.9, 0.05
 
@@ -110,10 +111,7 @@ class BatchDecider:
         if self._batch.is_by_model and (kept := _ended_without_replacement(decided)):
             return self._anew(kept).decide()
         if self._batch.is_by_model and (self._ended > _FEW and self._ended * 3 > self._before):
-            raise MemoryRefused(
-                f"this would end {self._ended} of {self._before} facts at once: keep them, and end "
-                "only what the user's own words end"
-            )
+            raise MemoryRefused(Reason("too_many_ends", ended=self._ended, facts=self._before))
         return BatchOutcome(tuple(decided), self._entry)
 
     def _anew(self, kept: Collection[int]) -> BatchDecider:
@@ -138,7 +136,7 @@ class BatchDecider:
             return self._added(proposal)
         target = self._current.facts.get(proposal.fact or 0)
         if target is None or not target.text:
-            return ProposalDecision(proposal, "refused", f"there is no fact {proposal.fact}")
+            return ProposalDecision(proposal, "refused", _no_fact(proposal.fact))
         if proposal.op == "restate":
             return self._restated(proposal, target)
         if proposal.op == "strengthen":
@@ -150,10 +148,10 @@ class BatchDecider:
         if proposal.op in ("verify", "refute"):
             return self._judged(proposal, target)
         if target.status != "pending":
-            return ProposalDecision(proposal, "refused", f"fact {target.id} is not pending")
+            return ProposalDecision(proposal, "refused", Reason("fact_not_pending", fact=target.id))
         if proposal.op == "drop":
             return self._current.record(
-                proposal, replace(target, status="dropped"), "dropped by a person"
+                proposal, replace(target, status="dropped"), Reason("dropped")
             )
         return self._accepted(proposal, target)
 
@@ -171,16 +169,14 @@ class BatchDecider:
         if twin is not None and twin.status == "active":
             return self._strengthened(proposal, twin)
         if (gone := self._current.find_ended(text, proposal.evidence)) is not None:
-            return ProposalDecision(
-                proposal, "refused", f"fact {gone.id} said so and was ended since"
-            )
+            return ProposalDecision(proposal, "refused", Reason("fact_ended_since", fact=gone.id))
         if twin is not None and proposal.review_reason:
-            return ProposalDecision(proposal, "known", "it is pending already", twin)
+            return ProposalDecision(proposal, "known", Reason("pending_already"), twin)
         rival = self._current.find_replaced(proposal, text)
         if rival is not None and self._current.is_older(proposal, rival):
-            return ProposalDecision(proposal, "refused", f"fact {rival.id} is newer")
+            return ProposalDecision(proposal, "refused", Reason("fact_newer", fact=rival.id))
         if self._full(rival):
-            full = f"there are {MOST_FACTS} facts already: forget some first"
+            full = Reason("memory_full", limit=MOST_FACTS)
             return ProposalDecision(proposal, "refused", full, signals={"source_quality": 0.0})
         signals = self._signals(proposal, rival)
         verdict, reason = self._verdict(proposal, signals)
@@ -197,13 +193,13 @@ class BatchDecider:
 
     def _unfit(self, proposal: Proposal, text: str) -> str | None:
         if not text or is_placeholder(text):
-            return "it says nothing"
+            return Reason("says_nothing")
         if len(text) > MAX_FACT_TEXT:
-            return f"it is longer than {MAX_FACT_TEXT} characters"
+            return Reason("too_long", limit=MAX_FACT_TEXT)
         if proposal.objection:
             return proposal.objection
         if self._batch.is_by_model and (what := detect_secret(text)) is not None:
-            return f"it looks like {what}, {UNASKED}"
+            return Reason("secret_unasked", kind=what)
         return None
 
     def _full(self, rival: Fact | None) -> bool:
@@ -224,7 +220,7 @@ class BatchDecider:
         )
         decision = self._gate.evaluate(request, self._now)
         if decision.target_compartment == "semantic":
-            own = f"kept in the person's own words: of what was proposed, {proposal.unsupported_reason}"
+            own = Reason("own_words_kept", why=proposal.unsupported_reason)
             return "approved", own if proposal.fallback_text else decision.reason
         if decision.target_compartment == "working":
             return "pending", decision.reason
@@ -298,7 +294,7 @@ class BatchDecider:
                 self._ended += 1
                 ending = Proposal("retire", fact=other.id)
                 found.append(
-                    ProposalDecision(ending, "approved", f"fact {fact.id} is newer", closed)
+                    ProposalDecision(ending, "approved", Reason("fact_newer", fact=fact.id), closed)
                 )
         return found
 
@@ -312,32 +308,28 @@ class BatchDecider:
         own = [evidence for evidence in proposal.evidence if evidence.is_own_words]
         fresh = [evidence for evidence in own if (evidence.tape, evidence.entry) not in known]
         if target.status != "active" or not fresh or proposal.review_reason or proposal.unverified:
-            return ProposalDecision(proposal, "known", f"fact {target.id} says so already", target)
+            return ProposalDecision(proposal, "known", Reason("fact_known", fact=target.id), target)
         surer = max(target.confidence, min(ASKED_CONFIDENCE, target.confidence + _STRENGTHENED))
         if self._batch.author == "person":
             surer = ASKED_CONFIDENCE
         rests_on = merge_evidence(target.evidence, fresh)
         fact = replace(target, evidence=rests_on, confidence=surer, unverified=False)
-        return self._current.record(proposal, fact, f"fact {target.id} was said again")
+        return self._current.record(proposal, fact, Reason("fact_repeated", fact=target.id))
 
     def _retired(self, proposal: Proposal, target: Fact) -> ProposalDecision:
         if target.status not in ("active", "pending"):
-            return ProposalDecision(
-                proposal, "known", f"fact {target.id} has ended already", target
-            )
+            return ProposalDecision(proposal, "known", Reason("fact_ended", fact=target.id), target)
         if target.id in self._said_again:
             # A model that rewords a text drops a line and adds it again with other words.
-            return ProposalDecision(
-                proposal, "known", f"fact {target.id} holds: it was said again", target
-            )
+            return ProposalDecision(proposal, "known", Reason("fact_holds", fact=target.id), target)
         if proposal.obstacle:
             return ProposalDecision(proposal, "refused", proposal.obstacle, target)
         if self._batch.is_by_model and not self._current.is_same_speaker(proposal, target):
-            return ProposalDecision(proposal, "refused", "somebody else said it", target)
+            return ProposalDecision(proposal, "refused", Reason("said_by_another"), target)
         self._ended += not proposal.merged
         # Facts that others now express have not ended; they are superseded.
         closed = self._current.close(target, status="superseded" if proposal.merged else "retired")
-        return self._current.record(proposal, closed, "ended", was=target)
+        return self._current.record(proposal, closed, Reason("ended"), was=target)
 
     def _taken_back(self, proposal: Proposal, target: Fact) -> ProposalDecision:
         """Restore a fact to its state before the operation that is undone."""
@@ -352,16 +344,16 @@ class BatchDecider:
         confidence = target.confidence if before is None else before.confidence
         fact = replace(target, evidence=left, confidence=confidence)
         if proposal.op == "weaken":
-            return self._current.record(proposal, fact, "taken back")
+            return self._current.record(proposal, fact, Reason("taken_back"))
         status: FactStatus = "pending" if target.status == "dropped" else "active"
         fact = replace(fact, status=before.status if before else status, valid_to=None)
-        return self._current.record(proposal, fact, "it is as it was before")
+        return self._current.record(proposal, fact, Reason("restored"))
 
     def _judged(self, proposal: Proposal, target: Fact) -> ProposalDecision:
         """Apply a judge's verdict to a fact."""
         if target.status != "active" or not target.unverified:
             return ProposalDecision(
-                proposal, "known", f"fact {target.id} waits for no judge", target
+                proposal, "known", Reason("fact_not_judged", fact=target.id), target
             )
         why = proposal.judgement.description if proposal.judgement is not None else proposal.op
         known = replace(target, unverified=False, judged=self._entry)
@@ -393,13 +385,13 @@ class BatchDecider:
         text = memory_line(proposal.text)
         if not text or not self._says_no_more(text, target):
             return ProposalDecision(
-                proposal, "refused", f"it says more than fact {target.id} did", target
+                proposal, "refused", Reason("fact_says_less", fact=target.id), target
             )
         if (twin := self._current.find_duplicate(text)) is not None and twin.id != target.id:
-            return ProposalDecision(proposal, "known", f"fact {twin.id} says so already", twin)
+            return ProposalDecision(proposal, "known", Reason("fact_known", fact=twin.id), twin)
         if target.status == "active" or target.batch != self._entry:
             return ProposalDecision(
-                proposal, "refused", f"fact {target.id} did not end here", target
+                proposal, "refused", Reason("fact_not_ended_here", fact=target.id), target
             )
         fact = replace(
             target,
@@ -411,7 +403,7 @@ class BatchDecider:
             supersedes=target.id,
             admitted=self._entry,
         )
-        return self._current.record(proposal, fact, f"what stays of fact {target.id}")
+        return self._current.record(proposal, fact, Reason("fact_remains", fact=target.id))
 
     def _says_no_more(self, text: str, fact: Fact) -> bool:
         """Say whether a text uses only words of a fact and negates the same things."""
@@ -436,7 +428,11 @@ class BatchDecider:
         closed = self._current.close(rival) if rival is not None else None
         if rival is not None:
             fact = replace(fact, supersedes=rival.id)
-        return self._current.record(proposal, fact, "accepted by a person", closed=closed)
+        return self._current.record(proposal, fact, Reason("accepted"), closed=closed)
+
+
+def _no_fact(number: int | None) -> Reason:
+    return Reason("fact_unnamed") if number is None else Reason("fact_missing", fact=number)
 
 
 def _with_judgement(decided: ProposalDecision) -> ProposalDecision:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from bot.core.clock import format_time
+from bot.core.reasons import Reason, join_reasons, split_reasons
 from bot.memory.gate.fact_similarity import is_contradiction, is_same_fact
 from bot.memory.gate.write_gate import ASKED_CONFIDENCE
 from bot.memory.records.compartment_records import SynthesizedPattern, parse_utc_time
@@ -36,8 +37,8 @@ STEP, SUREST, LESS, LEAST = 0.05, 0.95, 0.2, 0.05
 MIN_RANK_CHANGE = 0.01
 """Smallest change of a rank that is recorded."""
 
-INVALID_REASON = "revalidated: no longer valid"
-CONFIRMED_REASON = "revalidated: still valid"
+INVALID_REASON = Reason("belief_invalid")
+CONFIRMED_REASON = Reason("belief_confirmed")
 
 _ENOUGH = 2
 _SUMMARY = 0.7
@@ -211,9 +212,9 @@ def apply_evidence_faults(
         pattern: A belief that is not retired.
         faults: Why evidence is invalid, by its id.
     """
-    noted = pattern.reason.split("; ")
+    noted = split_reasons(pattern.reason)
     new = [
-        f"{evidence_id} {faults[evidence_id]}"
+        faults[evidence_id]
         for evidence_id in pattern.evidence_ids
         if evidence_id in faults and not any(told.startswith(f"{evidence_id} ") for told in noted)
     ]
@@ -249,15 +250,15 @@ def belief_faults(
         if one.isascii() and one.isdecimal():
             fact = fold.facts.get(int(one))
             if fact is None or not fact.text:
-                faults[one] = "was erased" if fact is not None else "is missing"
+                missing = "evidence_erased" if fact is not None else "evidence_missing"
+                faults[one] = Reason(missing, evidence=one)
             elif fact.status != "active":
-                faults[one] = (
-                    "waits for a person" if fact.status == "pending" else f"was {fact.status}"
-                )
+                faults[one] = Reason(f"evidence_{fact.status}", evidence=one)
         elif parse_episode_id(one) is None:
             other = believed.get(one)
             if other is None or other.status != "active":
-                faults[one] = "is missing" if other is None else f"is {other.status}"
+                gone = "evidence_missing" if other is None else f"belief_{other.status}"
+                faults[one] = Reason(gone, evidence=one)
     return faults
 
 
@@ -291,8 +292,12 @@ def belief_number(pattern: SynthesizedPattern) -> int:
 
 
 def _with(reasons: str, *more: str) -> str:
-    told = [one.replace("; ", ", ")[:_LONGEST_REASON] for one in more if one]
-    return "; ".join([*filter(None, reasons.split("; ")), *told][-_MOST_REASONS:])
+    told = [
+        one if isinstance(one, Reason) else one.replace("; ", ", ")[:_LONGEST_REASON]
+        for one in more
+        if one
+    ]
+    return join_reasons([*split_reasons(reasons), *told][-_MOST_REASONS:])
 
 
 def _moment(stamp: object) -> datetime:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
+from bot.core.reasons import Reason
 from bot.language.clauses import parse_clauses
 from bot.language.folding import fold_text
 from bot.language.names import extract_names
@@ -44,7 +45,7 @@ _NAME_GIVEN = re.compile(r"(?:the user's|my) name is ", re.IGNORECASE)
 _LONGEST_NAME = 4
 """Maximum number of words of a user's name."""
 
-INSTRUCTION_REFUSED = "it tells the assistant what to do, and an owner did not say it"
+INSTRUCTION_REFUSED = Reason("order")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,7 @@ def retraction_refusal(fact: str, said: str, when: date | None = None) -> str | 
     asks_to_forget = _FORGET.search(fold_text(said)) is not None
     told = [clause.text for clause in parse_clauses(said) if asks_to_forget or not clause.mood]
     if word_overlap(fact, ", ".join(told)) == 0:
-        return "the words say nothing of it"
+        return Reason("words_say_nothing")
     if not asks_to_forget and unsupported_reason(fact, said, when=when) is None:
-        return "the words say that it holds"
+        return Reason("words_say_it_holds")
     return None

@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 
+from bot.core.reasons import Reason
 from bot.language.claim_terms import STOP, TermSet, content_terms
 from bot.language.clause import Clause
 from bot.language.clauses import (
@@ -150,9 +151,9 @@ def unsupported_reason(
     newest = said[:MAX_SOURCE_TEXT]
     said = f"{_as_said(known[:MAX_SOURCE_TEXT])} {said}"[:MAX_SOURCE_TEXT] if known else newest
     if len(claim) > MAX_CLAIM:
-        return "it is too long to be checked"
+        return Reason("too_long_to_check")
     if not words(fold_text(said)) or not words(fold_text(claim)):
-        return "nothing is said in it"
+        return Reason("nothing_said")
     parsed_claim = parse_claim(claim, when, frozenset(names))
     if (own := _OWN_WORDS.fullmatch(parsed_claim.text)) and _flat(own[1]) == _flat(said):
         return None
@@ -196,7 +197,7 @@ def missing_detail(
             the words, and a German noun, which is capitalised, is not taken for a name.
     """
     if len(claim) > MAX_CLAIM:
-        return "it is too long to be checked"
+        return Reason("too_long_to_check")
     parsed_claim = parse_claim(claim, when, frozenset(names))
     if loose and GERMAN.search(parsed_claim.folded):
         parsed_claim = replace(parsed_claim, names=tuple(filter(_is_no_noun, parsed_claim.names)))
@@ -256,10 +257,10 @@ def _missing(
     """Return why a name, number or date of a claim is missing from the words; None if none is."""
     name_matcher = NameMatcher(said)
     if (odd := mixed_script_word(claim.text)) and odd not in said:
-        return f"the user's words do not name {odd[:60]}"
+        return Reason("name_missing", name=odd[:60])
     for name in claim.names:
         if name not in name_matcher:
-            return f"the user's words do not name {name[:60]}"
+            return Reason("name_missing", name=name[:60])
     return _missing_number(claim, said, when, loose=loose) or _missing_signs(claim, said)
 
 
@@ -279,7 +280,7 @@ def _missing_number(claim: ParsedClaim, said: str, when: date | None, *, loose: 
             and not (day.month is None and day.year and str(day.year) in readings)
             and not (loose and _is_put_together(day, partial_dates, readings, when))
         ):
-            return f"the user's words do not give the date {day.source_text.strip()[:60]}"
+            return Reason("date_missing", date=day.source_text.strip()[:60])
     return _missing_count(quantities, there, said, partial_dates, when, loose=loose)
 
 
@@ -323,7 +324,7 @@ def _missing_count(
         if loose and shown.isdecimal() and 1 < int(shown) <= _most_listed(said):
             continue
         if not _is_told_year(shown, partial_dates, low, when):
-            return f"the user's words do not give the number {shown.strip()[:60]}"
+            return Reason("number_missing", number=shown.strip()[:60])
     return None
 
 
@@ -414,7 +415,7 @@ def _missing_signs(claim: ParsedClaim, said: str) -> str | None:
         shared = sum(
             any(w[at : at + 3] in there for at in range(max(1, len(w) - 2))) for w in wanted
         )
-    return None if shared * 2 >= len(wanted) else "it speaks of something else"
+    return None if shared * 2 >= len(wanted) else Reason("other_subject")
 
 
 def _states(clause: Clause, claim: ParsedClaim) -> bool:
@@ -444,10 +445,10 @@ def is_statement(said: str) -> bool:
 
 
 _WHY = {
-    "asks": "it only asks",
-    "supposes": "it only supposes it",
-    "reports": "it repeats somebody else's words",
-    "jokes": "it is plainly a joke",
+    "asks": Reason("only_asked"),
+    "supposes": Reason("only_supposed"),
+    "reports": Reason("only_reported"),
+    "jokes": Reason("joke"),
 }
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 
 from bot.core.errors import TapeNotFound
+from bot.core.reasons import Reason
 from bot.memory.records.episodes import EPISODE_EVENT, entry_of, episode_id, parse_episode_id
 from bot.memory.records.event_names import (
     REPLY,
@@ -45,9 +46,9 @@ async def find_evidence_faults(
     for one in places:
         read = await entry_of(store, one)
         if read is None:
-            found[one] = "is missing"
+            found[one] = Reason("evidence_missing", evidence=one)
         elif is_erased(read[1]):
-            found[one] = "was erased"
+            found[one] = Reason("evidence_erased", evidence=one)
     first: dict[str, int] = {}
     for tape, number in places.values():
         first[tape] = min(number, first.get(tape, number))
@@ -57,7 +58,8 @@ async def find_evidence_faults(
         async for entry in _episodes(store, tape, after + 1):
             old = entry.meta.get("supersedes")
             if isinstance(old, str) and old in places and old not in found:
-                found[old] = f"was superseded by {episode_id(tape, entry.id)}"
+                by = episode_id(tape, entry.id)
+                found[old] = Reason("evidence_superseded_by", evidence=old, by=by)
     return found
 
 

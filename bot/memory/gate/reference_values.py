@@ -71,7 +71,7 @@ def check_no_secret_value(key: str, value: Any) -> None:
     texts = [key, *texts_in_value(value)]
     # A password is often recognisable only by its name.
     for text in (*texts, *(f"{key}: {part}" for part in texts), *_named(value)):
-        check_no_secret(text, "which is kept only where a person asks")
+        check_no_secret(text, "secret_elsewhere")
 
 
 def parse_value(key: str, text: str) -> Any:

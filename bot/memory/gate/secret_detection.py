@@ -7,13 +7,12 @@ Rule 2: dates and telephone, order and room numbers are not secrets.
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from bot.core.errors import MemoryRefused
+from bot.core.reasons import Reason
 from bot.core.telemetry.redaction import redact
 from bot.language.folding import normalize_typography
-
-UNASKED = "which is not learned unasked"
-"""The rule that a secret breaks if nobody asked to remember it."""
 
 _LONGEST = 20_000
 _PRIVATE = re.compile(
@@ -50,21 +49,23 @@ _TOKEN = re.compile(
 )
 
 
-def check_no_secret(text: str, why: str = "") -> None:
+def check_no_secret(
+    text: str, code: Literal["secret", "secret_unasked", "secret_elsewhere"] = "secret"
+) -> None:
     """Refuse a text that looks like a secret.
 
     Args:
         text: The text.
-        why: The rule that it breaks, for the refusal.
+        code: The refusal's code; it says which rule the text breaks.
 
     Raises:
         MemoryRefused: It looks like a secret.
     """
     if (what := detect_secret(text)) is not None:
-        raise MemoryRefused(f"it looks like {what}{f', {why}' if why else ''}")
+        raise MemoryRefused(Reason(code, kind=what))
 
 
-def detect_secret(text: str) -> str | None:
+def detect_secret(text: str) -> Reason | None:
     """Return the kind of secret that a text looks like, with its article, or None.
 
     Kinds: "a private key", "a recovery phrase", "an API key", "a password", "a one-time code",
@@ -72,21 +73,21 @@ def detect_secret(text: str) -> str | None:
     """
     text = normalize_typography(text[:_LONGEST])
     if _PRIVATE.search(text):
-        return "a private key"
+        return Reason("private_key")
     if _PHRASE.search(text):
-        return "a recovery phrase"
+        return Reason("recovery_phrase")
     password = any(_is_password(hit["what"]) for hit in _PASSWORD.finditer(text))
     if password:
-        return "a password"
+        return Reason("password")
     if _KEY.search(text) or _TOKEN.search(text) or redact(text) != text:
-        return "an API key"
+        return Reason("api_key")
     if _CODE.search(text):
-        return "a one-time code"
+        return Reason("one_time_code")
     if _PIN.search(text):
-        return "a PIN"
+        return Reason("pin")
     if any(_luhn(re.sub(r"\D", "", run)) for run in _CARD.findall(text)):
-        return "a card number"
-    return "an IBAN" if any(_iban(run) for run in _IBAN.findall(text)) else None
+        return Reason("card_number")
+    return Reason("iban") if any(_iban(run) for run in _IBAN.findall(text)) else None
 
 
 def _is_password(what: str) -> bool:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from bot.core.reasons import Reason
+
 Compartment = Literal["working", "shared", "episodic", "semantic"]
 ConflictLevel = Literal["none", "low", "medium", "high"]
 BlastRadius = Literal["minimal", "moderate", "severe"]
@@ -67,7 +69,7 @@ class WriteDecision:
         target_compartment: Where it is stored; None if it is not.
         confidence_threshold: The confidence that was required.
         expiry: When the write expires; None if it does not.
-        reason: The reason in plain words.
+        reason: The reason.
     """
 
     approved: bool
@@ -119,19 +121,19 @@ class WriteGate:
         needed: float = getattr(lines, signals.blast_radius)
         if signals.conflict_level in ("medium", "high"):
             expiry = self._expiry("working", now)
-            reason = "it contradicts what another source said; a person must decide"
+            reason = Reason("contested")
             return WriteDecision(True, "working", needed, expiry, reason)
         if signals.alignment_score < lines.aligned and request.target_compartment == "semantic":
-            return WriteDecision(False, None, 0.0, None, "it does not serve the priorities")
+            return WriteDecision(False, None, 0.0, None, Reason("not_aligned"))
         if signals.source_quality < lines.grounded:
-            reason = "no words of a person carry it; it is logged, not believed"
+            reason = Reason("ungrounded")
             return WriteDecision(True, "episodic", 0.0, None, reason)
         confidence = request.data.get("confidence", 1.0)
         if confidence < needed:
-            reason = f"its confidence of {confidence:.2f} is below the {needed:.1f} needed here"
+            reason = Reason("unsure", confidence=confidence, needed=needed)
             return WriteDecision(True, "episodic", needed, None, reason)
         expiry = self._expiry(request.target_compartment, now)
-        return WriteDecision(True, request.target_compartment, needed, expiry, "approved")
+        return WriteDecision(True, request.target_compartment, needed, expiry, Reason("approved"))
 
     def _expiry(self, target: Compartment, now: datetime | None) -> datetime | None:
         """Return when a write expires: only working-set writes do."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from bot.core.reasons import parse_reason, reason_json
 from bot.memory.gate.write_gate import Compartment, WriteDecision, WriteSignals
 from bot.memory.records.compartment_records import parse_utc_time
 from bot.memory.records.episodes import episode_id
@@ -41,7 +42,7 @@ class WriteResult:
         noted = (
             " It is noted as an assumption of the problem at hand." if self.is_assumption else ""
         )
-        return f"{self.decision.reason}.{noted}"
+        return f"{self.decision.reason!s}.{noted}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class ApprovedWrite:
 def decision_record(decision: WriteDecision, signals: WriteSignals, by: str) -> dict[str, Any]:
     """Return a decision as JSON for its entry."""
     expiry = decision.expiry.isoformat() if decision.expiry is not None else None
-    told = {**asdict(decision), "expiry": expiry}
+    told = {**asdict(decision), "expiry": expiry, "reason": reason_json(decision.reason)}
     return {"decision": told, "signals": asdict(signals), "by": by}
 
 
@@ -77,7 +78,7 @@ def parse_write_result(tape: str, entry: TapeEntry, requested: Compartment) -> W
         told.get("target_compartment"),
         float(threshold) if isinstance(threshold, (int, float)) else 0.0,
         parse_utc_time(told.get("expiry")),
-        str(told.get("reason", "")),
+        parse_reason(told.get("reason")),
     )
     for name, key in (("references", "version"), ("patterns", "id")):
         records = entry.data.get(name)

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from enum import IntEnum
 from typing import Any
 
+from bot.core.reasons import Reason
+
 
 class Origin(IntEnum):
     """Where a value comes from, weakest first.
@@ -53,19 +55,12 @@ class ArgumentLabel:
         """Return the label as JSON."""
         return {**asdict(self), "origin": self.origin.name.lower()}
 
-    def describe(self) -> str:
+    def describe(self) -> Reason:
         """Return where the value comes from, for people."""
-        at = f" (#{self.entry})" if self.entry else ""
-        if self.origin is Origin.OUTSIDE and at:
-            return f"from outside, not from whoever asked{at}"
-        told = {
-            Origin.OUTSIDE: "not in the words of whoever asked",
-            Origin.MODEL: "written by the model",
-            Origin.MEMORY: f"in words that memory rests on{at}",
-            Origin.PERSON: f"in the words of whoever asked{at}",
-            Origin.OWNER: f"in an owner's words{at}",
-        }
-        return told[self.origin]
+        code = f"origin_{self.origin.name.lower()}"
+        if self.entry and self.origin is not Origin.MODEL:
+            return Reason(f"{code}_at", entry=f"#{self.entry}")
+        return Reason(code)
 
     def line(self) -> str:
         """Return the label as a line for people."""

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
 
 from bot.core.clock import format_time
+from bot.core.reasons import parse_reason, reason_json
 
 NORTH_STARS_KEY = "north_stars"
 PRIORITIES_KEY = "priorities"
@@ -234,7 +235,7 @@ class SynthesizedPattern:
             "decay": self.decay_rate,
             **({"protected": True} if self.protected else {}),
             "status": self.status,
-            **({"reason": self.reason} if self.reason else {}),
+            **({"reason": reason_json(self.reason)} if self.reason else {}),
         }
 
 
@@ -375,7 +376,7 @@ def pattern_from_json(record: object) -> SynthesizedPattern | None:
         _number(record.get("decay"), 0.01),
         record.get("protected") is True,
         status if status in ("active", "stale", "retired") else "retired",
-        _text(record.get("reason")),
+        parse_reason(record.get("reason")),
     )
 
 

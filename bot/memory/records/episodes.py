@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, get_args
 
 from bot.core.errors import TapeNotFound
+from bot.core.reasons import parse_reason
 from bot.memory.records.compartment_records import EpisodeEntry, EpisodeType
 from bot.memory.records.compartments import BUS_EVENT, Compartments
 from bot.memory.records.conversation_entries import replaced_entry_id
@@ -126,11 +127,12 @@ def _on_facts(data: dict[str, Any]) -> tuple[EpisodeType, dict[str, Any]]:
     """Return a batch of fact operations: a delta if it superseded any, else a decision."""
     given = data.get("ops")
     ops = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
-    kept = ("op", "text", "verdict", "reason")
+    kept = ("op", "text", "verdict")
     told: dict[str, Any] = {
         "by": data.get("author"),
         "decisions": [
-            {**{name: op[name] for name in kept if name in op}, **_numbers(op)} for op in ops
+            {**{name: op[name] for name in kept if name in op}, **_why(op), **_numbers(op)}
+            for op in ops
         ],
     }
     done = [op for op in ops if _text(op.get("closed")) and op.get("op") == "supersede"]
@@ -138,6 +140,10 @@ def _on_facts(data: dict[str, Any]) -> tuple[EpisodeType, dict[str, Any]]:
         return "decision", told
     before, after = ([_text(one.get(place)) for one in done] for place in ("closed", "fact"))
     return "delta", {**told, "from": before, "to": after}
+
+
+def _why(operation: dict[str, Any]) -> dict[str, str]:
+    return {"reason": str(parse_reason(operation["reason"]))} if "reason" in operation else {}
 
 
 def _numbers(operation: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bot.core.reasons import reason_json
 from bot.memory.records.compartments import BUS_EVENT, Compartments
 from bot.memory.records.fact import Fact, fact_from_json
 from bot.memory.records.proposals import BatchOutcome
@@ -175,8 +176,11 @@ def batch_entry(
             "op": decision.proposal.op,
             "text": decision.proposal.text,
             "verdict": decision.verdict,
-            "reason": decision.reason,
-            "signals": decision.signals,
+            "reason": reason_json(decision.reason),
+            "signals": {
+                name: reason_json(signal) if isinstance(signal, str) else signal
+                for name, signal in decision.signals.items()
+            },
             "cites": [{"tape": e.tape, "entry": e.entry} for e in decision.proposal.evidence],
             **({"fact": decision.fact.as_json()} if decision.fact is not None else {}),
             **({"closed": decision.ended.as_json()} if decision.ended is not None else {}),

@@ -6,6 +6,7 @@ quoted and forwarded text, files with their names, what other systems send.
 
 from __future__ import annotations
 
+from bot.core.reasons import Reason
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.evidence import (
     FROM_OUTSIDE,
@@ -53,20 +54,23 @@ def typed_words(entry: TapeEntry) -> str:
     return words if len(words) <= LONGEST_TYPED else ""
 
 
-def describe_outside(entry: TapeEntry) -> str:
-    """Return what an entry's text from outside is, for people."""
+def describe_outside(entry: TapeEntry) -> Reason:
+    """Return what an entry's text from outside is, and which entry it is, for people."""
+    at = f"#{entry.id}"
     if entry.kind == "tool_result":
         name = str(entry.payload.get("name"))
         if entry.meta.get(REPEATS_OUTSIDE) is True:
-            return f"what {name} found in earlier text"
-        return f"the result of {name}"
+            return Reason("source_earlier", tool=name, entry=at)
+        return Reason("source_result", tool=name, entry=at)
     if is_automation(entry):
         cause = cause_label(entry)
         call = cause.removeprefix("trigger approval ")
-        return f"the result of call {call}" if call != cause else f"what came by {cause}"
+        if call != cause:
+            return Reason("source_call", call=call, entry=at)
+        return Reason("source_cause", cause=cause, entry=at)
     if entry.meta.get(FROM_OUTSIDE) is True:
-        return "the result of a task"
-    return "quoted text or a file"
+        return Reason("source_task", entry=at)
+    return Reason("source_quoted", entry=at)
 
 
 def _is_from_a_system(entry: TapeEntry) -> bool:

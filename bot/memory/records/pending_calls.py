@@ -9,12 +9,14 @@ Rule 4: whatever is missing or malformed is no yes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from bot.core.clock import format_time, parse_time
+from bot.core.i18n import N_, _
+from bot.core.reasons import parse_reason, reason_json
 from bot.memory.records.argument_labels import ArgumentLabel, labels_from_json
 from bot.memory.records.attachments import EntryAttachment, attachment_record
 from bot.memory.records.conversation_entries import AUTOMATION
@@ -154,12 +156,12 @@ def pending_entry(call: PendingCall, *, call_id: str, turn: str) -> TapeEntry:
             "arguments": call.arguments,
             "key": call.key,
             "asked_by": list(call.asked_by),
-            "foreign": list(call.foreign),
+            "foreign": [reason_json(one) for one in call.foreign],
             "expires": format_time(call.expires),
             "call_id": call_id,
             **({"cost": call.cost} if call.cost else {}),
             **({"labels": [one.as_json() for one in call.labels]} if call.labels else {}),
-            **({"reasons": list(call.reasons)} if call.reasons else {}),
+            **({"reasons": [reason_json(one) for one in call.reasons]} if call.reasons else {}),
             "answers": list(call.answers),
             "tz": call.timezone,
         },
@@ -248,33 +250,63 @@ def describe_call_event(entry: TapeEntry) -> str | None:
     """Describe one of these events in a sentence; None for any other entry."""
     data, number = entry.data, entry.data.get("number")
     if entry.name == TOOL_PENDING:
-        shown = f"Call {number} waits for a yes: {data.get('tool')}({data.get('arguments')})"
+        call = f"{data.get('tool')}({data.get('arguments')})"
+        shown = _("Call {number} waits for a yes: {call}", number=number, call=call)
         return "\n".join(
             [shown, *(f"- {one.line()}" for one in labels_from_json(data.get("labels")))]
         )
     if entry.name == TOOL_DECIDED:
-        told = {"yes": "was approved", "no": "was denied", "expired": "was not answered in time"}
-        by = f" by {data['by']}" if data.get("by") else ""
-        by += ", beforehand" if data.get("standing") is True else ""
-        return f"Call {number} {told.get(str(data.get('decision')), 'was decided')}{by}"
+        return _describe_decision(data)
     if entry.name == TOOL_STARTED:
-        return f"Call {number} runs"
+        return _("Call {number} runs", number=number)
     if entry.name == TOOL_RESULT:
-        return f"Call {number} → {data.get('status')}: {data.get('content')}"
+        call = _("Call {number}", number=number)
+        return f"{call} → {data.get('status')}: {data.get('content')}"
     return None
+
+
+def _describe_decision(data: Mapping[str, Any]) -> str:
+    number, by = data.get("number"), data.get("by")
+    plain, by_whom, beforehand = _DECIDED.get(str(data.get("decision")), _DECIDED_SOMEHOW)
+    if not by:
+        return _(plain, number=number)
+    return _(beforehand if data.get("standing") is True else by_whom, number=number, by=by)
+
+
+_DECIDED_SOMEHOW = (
+    N_("Call {number} was decided"),
+    N_("Call {number} was decided by {by}"),
+    N_("Call {number} was decided by {by}, beforehand"),
+)
+_DECIDED: dict[str, tuple[str, str, str]] = {
+    "yes": (
+        N_("Call {number} was approved"),
+        N_("Call {number} was approved by {by}"),
+        N_("Call {number} was approved by {by}, beforehand"),
+    ),
+    "no": (
+        N_("Call {number} was denied"),
+        N_("Call {number} was denied by {by}"),
+        N_("Call {number} was denied by {by}, beforehand"),
+    ),
+    "expired": (N_("Call {number} was not answered in time"),) * 3,
+}
+"""What is said of a decision: without and with who decided, and if they did so beforehand."""
 
 
 def describe_call_state(entry: TapeEntry) -> str:
     """Return what became of a call by one of the events after ``tool.pending``, as a sentence."""
     if entry.name != TOOL_RESULT:
         return describe_call_event(entry) or ""
-    told = {
-        "ok": "It ran",
-        "error": "It failed",
-        "unknown": "It is not known whether it happened",
-        "stopped": "It was stopped before it ran",
-    }
-    return told.get(str(entry.data.get("status")), "It ended")
+    return _(_STATES.get(str(entry.data.get("status")), N_("It ended")))
+
+
+_STATES = {
+    "ok": N_("It ran"),
+    "error": N_("It failed"),
+    "unknown": N_("It is not known whether it happened"),
+    "stopped": N_("It was stopped before it ran"),
+}
 
 
 def _meta(call: PendingCall) -> dict[str, object]:
@@ -306,15 +338,20 @@ def parse_pending(entry: TapeEntry) -> PendingCall | None:
         arguments,
         str(data.get("key") or ""),
         _texts(data.get("asked_by")),
-        _texts(data.get("foreign")),
+        _reasons(data.get("foreign")),
         expires,
         cost if isinstance(cost := data.get("cost"), (int, float)) else 0.0,
         labels_from_json(data.get("labels")),
-        _texts(data.get("reasons")),
+        _reasons(data.get("reasons")),
         tuple(one for one in answers if type(one) is int),
         str(data.get("tz") or ""),
         entry.id,
     )
+
+
+def _reasons(value: object) -> tuple[str, ...]:
+    items: Sequence[object] = value if isinstance(value, list) else ()
+    return tuple(filter(None, map(parse_reason, items)))
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from bot.core.reasons import Reason, parse_reason
 from bot.memory.records.fact import Evidence, Fact, FactStatus, fact_from_json
 from bot.tape.entries import TapeEntry
 
@@ -40,16 +41,6 @@ Ruling = Literal[
 """Verdict of a judge on a claim; ``not_stated``: the words only ask, suppose, joke or quote."""
 
 
-_RULED: dict[Ruling, str] = {
-    "supported": "the judge finds that the words carry it",
-    "not_supported": "the judge finds that the words do not say it",
-    "contradicted": "the judge finds that the words say the opposite",
-    "other_person": "the judge finds that the words speak of somebody else",
-    "overstated": "the judge finds that it says more than the words",
-    "not_stated": "the judge finds that the words only ask, suppose, joke or quote",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """Verdict of the judge model on a claim.
@@ -70,10 +61,16 @@ class Judgement:
         return self.ruling == "supported"
 
     @property
-    def description(self) -> str:
-        """The ruling in plain words, with the model and the reason."""
-        by = f" ({self.model})" if self.model else ""
-        return f"{_RULED[self.ruling]}{by}{f': {self.reason}' if self.reason else ''}"
+    def description(self) -> Reason:
+        """The ruling, with the model and the reason."""
+        ruling = Reason(f"judge_{self.ruling}")
+        if self.model and self.reason:
+            return Reason(
+                "judged_by_because", ruling=ruling, model=self.model, explanation=self.reason
+            )
+        if self.reason:
+            return Reason("judged_because", ruling=ruling, explanation=self.reason)
+        return Reason("judged_by", ruling=ruling, model=self.model) if self.model else ruling
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +166,7 @@ class ProposalDecision:
     Attributes:
         proposal: The proposal.
         verdict: The verdict.
-        reason: The reason in plain words.
+        reason: The reason.
         fact: The fact as it is afterwards; None if there is none.
         ended: The fact that the operation ended.
         signals: The signals that the gate used.
@@ -249,8 +246,13 @@ def _decided(operation: dict[str, Any]) -> ProposalDecision:
     return ProposalDecision(
         Proposal(operation["op"], str(operation.get("text", "")), fact.id if fact else None),
         operation["verdict"],
-        str(operation.get("reason", "")),
+        parse_reason(operation.get("reason")),
         fact,
         fact_from_json(operation.get("closed")),
-        signals if isinstance(signals, dict) else {},
+        _signals(signals) if isinstance(signals, dict) else {},
     )
+
+
+def _signals(record: dict[str, Any]) -> dict[str, Any]:
+    judged = {"judge": parse_reason(record["judge"])} if "judge" in record else {}
+    return {**record, **judged}

@@ -23,10 +23,12 @@ from bot.agent.approvals import Approvals
 from bot.agent.builtin_tools import builtin_tools
 from bot.agent.commands.approvals import ApprovalCommands
 from bot.agent.commands.builtin import builtin_commands
+from bot.agent.commands.language import language_command
 from bot.agent.commands.link import link_commands
 from bot.agent.commands.pair import pair_command
 from bot.agent.commands.registry import Command
 from bot.agent.consolidation.policy import ConsolidationPolicy
+from bot.agent.languages import Languages
 from bot.agent.spending.spending import Spending
 from bot.agent.tools.files import file_tools
 from bot.agent.tools.registry import ToolRegistry
@@ -162,6 +164,7 @@ def _assemble(
     approvals = Approvals(store)
     scopes = ScopeRegistry(store, clock, gate=_gate(settings))
     members = scopes.identity_linker.people.members
+    languages = Languages(store, members, settings.language)
     spending = Spending(store, clock, ZoneInfo(settings.timezone), members)
     models = meter(models, spending)
     vectors = _vectors(settings, store, models, clock)
@@ -197,7 +200,9 @@ def _assemble(
         ),
         scopes=scopes,
         approvals=ApprovalCommands(approvals, bus),
+        languages=languages,
         commands=[
+            language_command(languages),
             pair_command(access_control),
             *link_commands(bus.send),
             *web.commands(),
@@ -407,6 +412,7 @@ def _services(
     agent: Agent,
     scopes: ScopeRegistry,
     approvals: ApprovalCommands,
+    languages: Languages,
     commands: list[Command],
     residual: ResidualFiles,
     blobs: Blobs,
@@ -437,6 +443,7 @@ def _services(
         sent_files=extensions.files.sent,
         commands=builtin_commands([*own, *added]),
         approvals=approvals,
+        languages=languages,
         policy=ConsolidationPolicy(
             window=messages,
             tokens=(settings.memory_tokens or window // 2) // divisor,

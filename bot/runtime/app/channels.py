@@ -226,6 +226,7 @@ def _context(app: App, spec: ChannelSpec, announce: Announce) -> ChannelContext:
         if spec.name == CONSOLE
         else private_directory(settings.home / "channels" / spec.name),
         announce=announce,
+        language=app.services.languages.of_client,
         on_connected=partial(_announce_claim_code, app, spec.name.partition("-")[0], announce),
     )
     if (shared := app.database_services) is None:
@@ -282,6 +283,7 @@ def _create_console_channel(app: App, context: ChannelContext) -> Channel:
     return ConsoleChannel(
         history_file=context.data_dir / "history",
         user_name=app.settings.console_name,
+        language=context.language,
         commands=[
             (f"/{menu_command.name}", menu_command.summary) for menu_command in context.commands
         ],

@@ -34,7 +34,7 @@ RESERVED_NAMESPACES = frozenset(
 """First parts of the names of the program's own tools."""
 
 RESERVED_COMMANDS = frozenset(
-    "approvals approve claim deny exit export files forget link login mcp pair quit skills unlink why".split()
+    "approvals approve claim deny exit export files forget language link login mcp pair quit skills unlink why".split()
 )
 """Commands that the program has only with some settings, or that a platform's adapter answers."""
 

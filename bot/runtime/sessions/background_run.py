@@ -20,9 +20,9 @@ LONGEST_RETRY = 3_600.0
 """Seconds of the longest pause."""
 
 CONSOLIDATION = "(consolidation)"
-VERIFICATION = "(fact verification)"
-BELIEF_CHECK = "(belief check)"
-IMPORT_READING = "(imported conversations)"
+VERIFICATION = "(fact verification)"  # for the log
+BELIEF_CHECK = "(belief check)"  # for the log
+IMPORT_READING = "(imported conversations)"  # for the log
 """Kinds of background work; they stand for message ids in the record of active work."""
 
 Outcome = Callable[[], Awaitable[None]]

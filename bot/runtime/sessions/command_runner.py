@@ -12,6 +12,7 @@ from bot.agent.schedules.session_schedules import SessionSchedules
 from bot.agent.spending.spending import Spending
 from bot.bus import ReceivedMessage
 from bot.core.errors import TapebotError
+from bot.core.i18n import N_, _
 from bot.llm.presets import ModelPresets, RefusingModel
 from bot.llm.spender import Spender, spends
 from bot.memory.erasure.entry_matcher import ErasureRights
@@ -33,7 +34,7 @@ from bot.runtime.sessions.writer import SessionWriter
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
-_THEIR_OWN = (
+_THEIR_OWN = N_(
     "`/{name}` concerns a personal account. Only the person of this chat can use it, in the chat "
     "itself."
 )
@@ -55,7 +56,7 @@ async def run_command(
             with spends(context.spender):
                 reply = await command.run(parsed.arguments, context)
     except TapebotError as error:
-        reply = CommandReply(f"That did not work: {error}.")
+        reply = CommandReply(_("That did not work: {error}.", error=error))
     await writer.reply(delivery, parsed, reply)
 
 
@@ -68,7 +69,7 @@ async def find_call_to_approve(
     try:
         found = await session.services.approvals.find(parsed.name, parsed.arguments, context)
     except TapebotError as error:
-        return CommandReply(f"That did not work: {error}.")
+        return CommandReply(_("That did not work: {error}.", error=error))
     return found if isinstance(found, CommandReply) else (found, decider(context))
 
 
@@ -78,7 +79,7 @@ def refusal(session: Session, delivery: ReceivedMessage, parsed: ParsedCommand) 
     if command is None:
         return None
     if delivery.inbound.answer_to is not None and command.name in _OF_ACCOUNTS:
-        return _THEIR_OWN.format(name=command.name)
+        return _(_THEIR_OWN, name=command.name)
     return command.refusal(parsed.arguments, command_author(delivery.inbound))
 
 
@@ -205,12 +206,20 @@ class SessionContext:
         fold = self.fold
         agent = self._agent.for_chat(fold.chosen_preset, private=fold.is_private)
         if isinstance(agent.model, RefusingModel):
-            return "none: this problem is private, and there is no private model"
+            return _("none: this problem is private, and there is no private model")
         name = agent.model.name
         if name == "offline" and not agent.preset:
-            return "offline responder (no language model; set `TAPEBOT_MODEL` for one)"
-        why = " (this problem is private)" if agent.private else ""
-        return f"`{name}`" + (f", preset `{agent.preset}`{why}" if agent.preset else why)
+            return _("offline responder (no language model; set `TAPEBOT_MODEL` for one)")
+        if not agent.preset:
+            private = _("`{model}` (this problem is private)", model=name)
+            return private if agent.private else f"`{name}`"
+        if agent.private:
+            return _(
+                "`{model}`, preset `{preset}` (this problem is private)",
+                model=name,
+                preset=agent.preset,
+            )
+        return _("`{model}`, preset `{preset}`", model=name, preset=agent.preset)
 
     async def imported_tapes(self) -> list[ImportedTape]:
         """Return the conversations that were imported for the person, oldest first."""
@@ -224,13 +233,14 @@ class SessionContext:
         """Return the state of consolidation in one line."""
         zone = self._agent.timezone
         if self._session.consolidator.running:
-            return "running"
+            return _("running")
         if (paused := self._session.consolidator.budget_pause()) is not None:
-            return f"waits: {paused}"
+            return _("waits: {paused}", paused=paused)
         failure = self.fold.consolidation_failure
         if failure is not None:
             when, error = format_entry_time(failure, zone), failure.data.get("error")
-            return f"failed at {when} ({error}); will retry"
+            return _("failed at {when} ({error}); will retry", when=when, error=error)
         if self.fold.last_consolidation is None:
-            return "not needed yet"
-        return f"last at {format_entry_time(self.fold.last_consolidation, zone)}"
+            return _("not needed yet")
+        when = format_entry_time(self.fold.last_consolidation, zone)
+        return _("last at {when}", when=when)

@@ -120,10 +120,10 @@ def _told(decided: ProposalDecision) -> str:
     if decided.verdict == "pending":
         return (
             "What the user asked to remember was set aside, since "
-            f"{decided.reason}; `/memory pending` shows it."
+            f"{decided.reason!s}; `/memory pending` shows it."
         )
     return _not_saved(decided.reason)
 
 
 def _not_saved(why: str) -> str:
-    return f"What the user asked to remember was not saved just now: {why}."
+    return f"What the user asked to remember was not saved just now: {why!s}."

@@ -24,6 +24,7 @@ from bot.agent.consolidation.imported_tapes import (
 from bot.agent.consolidation.runner import ConsolidationResult, consolidate
 from bot.core.clock import parse_time
 from bot.core.errors import BudgetReached, ConsolidationFailed, ModelError
+from bot.core.i18n import _, ngettext
 from bot.llm.call_slots import Caller, calling_for
 from bot.llm.spender import Spender, spends
 from bot.memory.records.event_names import IMPORT_READING
@@ -87,12 +88,20 @@ class ImportReader:
     def waits_for(self) -> str:
         """Return what reading waits for, in words; empty if for nothing."""
         if self._memory.paused:
-            return "memory is paused (`/memory resume`)"
+            return _("memory is paused (`/memory resume`)")
         if len(self._memory.home.fold.pending()) >= MOST_PENDING:
-            return f"{MOST_PENDING} facts wait for you: accept or drop some"
+            return ngettext(
+                "{n} fact waits for you: accept or drop it",
+                "{n} facts wait for you: accept or drop some",
+                MOST_PENDING,
+            )
         if (reached := self._budget_pause()) is not None:
             return str(reached)
-        return f"it failed, and will be tried again: {self._failed_on}" if self._failures else ""
+        return (
+            _("it failed, and will be tried again: {failed_on}", failed_on=self._failed_on)
+            if self._failures
+            else ""
+        )
 
     def start_if_due(self, tasks: TaskGroup) -> None:
         """Read the next portion, unless reading is off, runs, or waits for something."""

@@ -30,6 +30,7 @@ from bot.bus import (
     ReleaseRequest,
     SessionInbox,
 )
+from bot.core.i18n import _, use_language
 from bot.llm.call_slots import Caller, calling_for
 from bot.runtime.sessions.background_run import (
     CONSOLIDATION,
@@ -59,6 +60,9 @@ _KINDS_BY_COMMAND = {
     "new": MessageKind.NEW_SESSION,
 }
 """The commands that the loop itself carries out."""
+
+
+_CRASHED = "tapebot hung or crashed in it"  # for the tape and the log
 
 
 class MessageLoop:
@@ -110,8 +114,9 @@ class MessageLoop:
     async def run(self) -> None:
         """Go on with what a kill left, then handle items until the session is idle for long."""
         self._tasks.start_soon(self._pump)
-        await self._writer.send_damage()
-        await self._recover()
+        with use_language(await self._session.last_language()):
+            await self._writer.send_damage()
+            await self._recover()
         self._recovered = True
         while not (self._leaving and self._is_quiet):
             item: LoopItem | None = None
@@ -182,12 +187,12 @@ class MessageLoop:
         """Retry background work that may have broken a worker with back-off."""
         key = self._session.key
         if self._poison.count_failures(key, CONSOLIDATION):
-            await self._session.consolidator.record_failure(None, "tapebot hung or crashed in it")
+            await self._session.consolidator.record_failure(None, _CRASHED)
             self._poison.clear(key, [CONSOLIDATION])
         if failures := self._poison.count_failures(key, VERIFICATION):
             self._session.verifier.pause(failures)
         if failures := self._poison.count_failures(key, IMPORT_READING):
-            self._session.import_reader.pause("tapebot hung or crashed in it", failures)
+            self._session.import_reader.pause(_CRASHED, failures)
 
     def _waits_for_answer(self) -> list[str]:
         """Return the platform ids of people's messages and commands that are not done with."""
@@ -224,10 +229,12 @@ class MessageLoop:
         elif isinstance(item, DeliveryReport):
             await self._writer.record_report(item)
         elif callable(item):
-            await item()
-            self._start_background_work()
+            with use_language(await self._session.last_language()):
+                await item()
+                self._start_background_work()
         else:
-            with self._working_on(partial(_list_of, item.inbound.id)):
+            language = await self._session.language_of(item.inbound)
+            with self._working_on(partial(_list_of, item.inbound.id)), use_language(language):
                 await self._receive_message(item)
 
     async def _receive_message(self, delivery: ReceivedMessage) -> None:
@@ -304,9 +311,9 @@ class MessageLoop:
             # The cancelled job answers the stop itself when it ends.
             self._job_scope.cancel()
         elif action is Action.REPLY_IDLE:
-            await self._writer.reply(delivery, parsed, CommandReply("Nothing is running."))
+            await self._writer.reply(delivery, parsed, CommandReply(_("Nothing is running.")))
         elif action is Action.REPLY_STOPPING:
-            await self._writer.reply(delivery, parsed, CommandReply("I am already stopping."))
+            await self._writer.reply(delivery, parsed, CommandReply(_("I am already stopping.")))
         elif (why := refusal(self._session, delivery, parsed)) is not None:
             await self._writer.reply_text(delivery, parsed, why)
         elif action is Action.RETRY:
@@ -346,7 +353,7 @@ class MessageLoop:
         self, turn: Turn, delivery: ReceivedMessage, parsed: ParsedCommand
     ) -> None:
         await self._turns.run(turn)
-        text = "Approved. The result is in the chat that asked."
+        text = _("Approved. The result is in the chat that asked.")
         await self._writer.reply_text(delivery, parsed, text)
 
     async def _start_turn(self, delivery: ReceivedMessage) -> None:
@@ -427,14 +434,16 @@ class MessageLoop:
             if self._new_session is not None:
                 await self._new_session.reply_stopped()
             if (parsed := self._parsed(stop)) is not None:
-                await self._turns.stop(stop, parsed)
+                with use_language(await self._session.language_of(stop.inbound)):
+                    await self._turns.stop(stop, parsed)
 
     async def _start_next_job(self) -> None:
         """Start what waits: first messages on the tape, then deferred ones."""
         if await self._start_waiting_turn():
             return
         while (deferred := self._state.next_deferred(self._kind)) is not None:
-            await self._carry_out(*deferred)
+            with use_language(await self._session.language_of(deferred[0].inbound)):
+                await self._carry_out(*deferred)
         self._start_background_work()
 
     async def _start_waiting_turn(self) -> bool:

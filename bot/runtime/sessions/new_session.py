@@ -8,6 +8,7 @@ from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandReply
 from bot.bus import ReceivedMessage
 from bot.core.errors import ConsolidationFailed, ModelError
+from bot.core.i18n import N_, _, format_number
 from bot.memory.records.attachments import one_line
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.outside_text import typed_words
@@ -16,7 +17,7 @@ from bot.runtime.sessions.session import Session
 from bot.runtime.sessions.writer import SessionWriter
 from bot.tape.search import problem_of
 
-FAILED = "Memory archival failed, session not cleared. Please try again."
+FAILED = N_("Memory archival failed, session not cleared. Please try again.")
 
 _QUOTED_LINES = 6
 _QUOTED_LENGTH = 200
@@ -50,11 +51,13 @@ class NewSession:
         """Start a new phase, or reply why not; ``/new now`` leaves the consolidation for later."""
         arguments = self._parsed.arguments.lower()
         if arguments not in ("", "now"):
-            await self._reply("There is only `/new` and `/new now`.")
+            await self._reply(_("There is only `/new` and `/new now`."))
             return
         now = arguments == "now"
         if not now and (why := await self._consolidate()) is not None:
-            await self._reply(f"{FAILED}\n\n({why}. `/new now` starts at once.)")
+            await self._reply(
+                _("{failed}\n\n({why}. `/new now` starts at once.)", failed=_(FAILED), why=why)
+            )
             return
         self._session.cancel_background_work()
         with anyio.CancelScope(shield=True):
@@ -76,7 +79,7 @@ class NewSession:
     async def reply_stopped(self) -> None:
         """Reply that the session was not cleared, if it was stopped before that."""
         if not self._answered:
-            await self._reply("Stopped. The session was not cleared.")
+            await self._reply(_("Stopped. The session was not cleared."))
 
     async def _reply(self, text: str) -> None:
         # A stop meanwhile must not leave a reply on the tape that is not sent, or make another one.
@@ -94,9 +97,9 @@ class NewSession:
             with anyio.fail_after(seconds):
                 await consolidator.finish()
         except (ModelError, ConsolidationFailed, TimeoutError) as error:
-            why = str(error) or f"it took over {seconds:g} s"
-            await consolidator.record_failure(error, why)
-            return why
+            await consolidator.record_failure(error, str(error) or "timeout")
+            limit = format_number(seconds)
+            return str(error) or _("it took over {seconds} s", seconds=limit)
         return None
 
 
@@ -104,7 +107,7 @@ def own_words_summary(session: Session) -> str:
     """Return a person's last words of this phase: what the model wrote could repeat text from outside."""
     spoken = [words for one in session.fold.window.conversation() if (words := typed_words(one))]
     lines = [f"- {one_line(words, _QUOTED_LENGTH)}" for words in spoken[-_QUOTED_LINES:]]
-    told = (
+    told = (  # for the model
         "The conversation had text from outside in it, so only the user's own words are kept here"
     )
     return "\n".join([f"{told}:", *lines]) if lines else f"{told}."
@@ -117,11 +120,12 @@ async def phase_summary(session: Session, *, consolidated: bool) -> str:
     """
     fold = session.fold
     if consolidated:
-        return await _history(session) or "Nothing was said before."
+        return await _history(session) or "Nothing was said before."  # for the model
     spoken = [entry for entry in fold.window.conversation() if entry.kind == "message"]
     zone = session.services.agent.timezone
     lines = [line[:_QUOTED_LENGTH] for line in render_transcript(spoken[-_QUOTED_LINES:], zone)]
-    return "Not consolidated yet. The last words were:\n" + "\n".join(lines) if lines else ""
+    head = "Not consolidated yet. The last words were:"  # for the model
+    return "\n".join([head, *lines]) if lines else ""
 
 
 async def _history(session: Session) -> str:

@@ -18,6 +18,7 @@ from bot.agent.schedules.firing import LATE, Firing, decide_firing, firing_butto
 from bot.agent.schedules.task_turn import schedule_cause
 from bot.agent.turn import Turn
 from bot.bus import Address, Button, Inbound, ReceivedMessage
+from bot.core.i18n import N_, _
 from bot.core.ids import new_id
 from bot.memory.records.conversation_entries import REMINDED
 from bot.memory.records.schedules import Schedule
@@ -29,10 +30,16 @@ from bot.tape.entries import TapeEntry
 
 logger = logging.getLogger(__name__)
 
-_PAUSED = (
-    "{what} {number} failed more than once, so I paused it. My log says why. "
-    "`/schedules resume {number}` starts it again."
-)
+_PAUSED = {
+    "reminder": N_(
+        "Reminder {number} failed more than once, so I paused it. My log says why. "
+        "`/schedules resume {number}` starts it again."
+    ),
+    "task": N_(
+        "Task {number} failed more than once, so I paused it. My log says why. "
+        "`/schedules resume {number}` starts it again."
+    ),
+}
 
 
 def is_occurrence(inbound: Inbound) -> bool:
@@ -74,7 +81,7 @@ class Occurrences:
             await self._writer.acknowledge(delivery)
             return None
         if not await self._person_has_access(firing.schedule):
-            paused = await self._paused(firing.schedule, "its person has no access any more")
+            paused = await self._paused(firing.schedule, "no access")  # for the log
             await self._session.tape.append_many([paused])
             await self._writer.acknowledge(delivery)
             return None
@@ -105,8 +112,8 @@ class Occurrences:
         if schedule is None or schedule.paused:
             await self._writer.acknowledge(delivery)
             return
-        paused = await self._paused(schedule, "it failed")
-        text = _PAUSED.format(what=schedule.kind.capitalize(), number=schedule.number)
+        paused = await self._paused(schedule, "failure")
+        text = _(_PAUSED[schedule.kind], number=schedule.number)
         await self._answer(delivery, schedule, [paused], text, status="error")
 
     async def _paused(self, schedule: Schedule, why: str) -> TapeEntry:

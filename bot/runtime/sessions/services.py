@@ -11,6 +11,7 @@ from bot.agent.agent import Agent
 from bot.agent.commands.approvals import ApprovalCommands
 from bot.agent.commands.registry import CommandRegistry
 from bot.agent.consolidation.policy import ConsolidationPolicy
+from bot.agent.languages import Languages
 from bot.bus import Address, Bus
 from bot.memory.session.archive_summary import ArchiveSummary
 from bot.memory.session.linking.scope_registry import ScopeRegistry
@@ -57,6 +58,7 @@ class SessionServices:
         scopes: The scopes of shared memory.
         commands: Slash commands.
         approvals: Finds the calls that ``/approve`` lets act.
+        languages: The languages that people read.
         policy: Decides when to consolidate.
         exports: The folder for exported files.
         archive: Writes memory archives into ``exports``.
@@ -84,6 +86,7 @@ class SessionServices:
     scopes: ScopeRegistry
     commands: CommandRegistry
     approvals: ApprovalCommands
+    languages: Languages
     policy: ConsolidationPolicy
     exports: Path
     archive: Archiver

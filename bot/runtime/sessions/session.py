@@ -7,13 +7,17 @@ from dataclasses import dataclass, fields
 from anyio.abc import TaskGroup
 
 from bot.agent.request_builder import RequestBuilder
+from bot.agent.schedules.due_tape import parse_occurrence_id
 from bot.agent.views.automatic_recall import AutomaticRecall
 from bot.agent.views.exact import AnchorReader
 from bot.agent.views.summaries import SummaryReader
 from bot.agent.vision import ImageTracker
-from bot.bus import Address
+from bot.bus import PERSON, Address, Inbound
+from bot.memory.records.conversation_entries import AUTOMATION
 from bot.memory.records.episodes import stamp_problem
+from bot.memory.records.transcript import sender_id
 from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.scope.identities import identity_at
 from bot.memory.session.state.fold_loader import load_fold
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone
@@ -77,6 +81,28 @@ class Session:
     def works_in_background(self) -> bool:
         """True while a consolidation, a verification or the reading of an import runs."""
         return self.consolidator.running or self.verifier.running or self.import_reader.running
+
+    async def language_of(self, inbound: Inbound) -> str:
+        """Return the language of a message's sender."""
+        languages = self.services.languages
+        if (schedule := parse_occurrence_id(inbound.id)) is not None and inbound.cause != PERSON:
+            known = self.fold.schedules.live.get(schedule[0])
+            author = known.author.id if known is not None else ""
+            return await languages.of(self._identity(author)) if author else languages.default
+        channel = (inbound.answer_to or inbound.address).channel
+        return await languages.of_sender(channel, inbound.sender)
+
+    async def last_language(self) -> str:
+        """Return the language of who wrote last, for what is told unasked or to all."""
+        for entry in reversed(self.fold.window.entries):
+            if entry.payload.get("role") != AUTOMATION and (sender := sender_id(entry)):
+                return await self.services.languages.of(self._identity(sender))
+        # On some platforms a private chat has its person's id.
+        return await self.services.languages.of(self._identity(self.address.chat_id))
+
+    def _identity(self, sender: str) -> str:
+        # An id of another surface has its channel already.
+        return sender if ":" in sender else identity_at(self.key, sender)
 
     def use_model(self, chosen: str | None = None, *, problem: str | None = None) -> None:
         """Have the next turn run with the model for this chat, within the limits of its window.

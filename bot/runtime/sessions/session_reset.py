@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.core.errors import MemoryRefused, VersionConflict
+from bot.core.i18n import N_, _
 from bot.memory.session.linking.scope_registry import ScopeRegistry, is_shared_scope
 from bot.memory.session.state.fold_loader import load_state
 from bot.memory.session.state.zone import MemoryZone
@@ -11,7 +12,7 @@ from bot.runtime.sessions.erasure import BUSY, DerivedFiles, suspend_files
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
-_GREW = "the conversation continued after the export, so nothing was reset; try again"
+_GREW = N_("the conversation continued after the export, so nothing was reset; try again")
 
 
 async def reset_session(
@@ -48,7 +49,7 @@ async def reset_session(
         live = scopes.active_sessions.get(session)
         if live is not None:
             if live.is_busy:
-                raise MemoryRefused(BUSY)
+                raise MemoryRefused(_(BUSY))
             live.cancel_background_work()
         tape = TapeService(store, session)
         fold = await load_state(tape)
@@ -58,7 +59,7 @@ async def reset_session(
             async with suspend_files(files, {session}):
                 await zone.reset(archive=archive)
         except VersionConflict as error:
-            raise MemoryRefused(_GREW) from error
+            raise MemoryRefused(_(_GREW)) from error
         if live is not None:
             await live.reload()
         if vectors is not None:
@@ -73,5 +74,8 @@ def check_resettable(session: str) -> None:
     """
     if is_shared_scope(session):
         raise MemoryRefused(
-            f"{session} is not a conversation but a memory. Use `/memory forget` or `/memory clear`"
+            _(
+                "{session} is not a conversation but a memory. Use `/memory forget` or `/memory clear`",
+                session=session,
+            )
         )

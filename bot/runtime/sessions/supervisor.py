@@ -21,6 +21,7 @@ from bot.core.errors import (
     VersionConflict,
 )
 from bot.core.files import disk_error_text, is_disk_error
+from bot.core.i18n import N_, _, use_language
 from bot.core.ids import new_id
 from bot.core.telemetry.instruments import MetricSample
 from bot.core.telemetry.metrics import (
@@ -36,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
-_INSIDE = "an error in tapebot (see its log)"
+_INSIDE = N_("an error in tapebot (see its log)")
 _LONGEST_WAIT = 600.0
 _MOST_MOVES = 3
 
@@ -152,8 +153,14 @@ class Supervisor:
 
     async def _tell(self, session: str, failure: Exception) -> None:
         """Report a failure in the chat; not on the tape, which may be what cannot be written."""
-        why = _told(failure)
-        text = f"Something went wrong: {why}. Nothing is lost, and I will retry."
+        # The session is closed; a private chat has its person's id on some platforms.
+        channel, _sep, chat = session.partition(":")
+        language = await self._services.languages.of(f"{channel}:{chat.partition(':')[0]}")
+        with use_language(language):
+            text = _(
+                "Something went wrong: {why}. Nothing is lost, and I will retry.",
+                why=_told(failure),
+            )
         try:
             await self._services.bus.send(Answer(Address.parse(session), new_id("notice"), text))
         except BusError as error:
@@ -176,10 +183,10 @@ def _told(failure: BaseException) -> str:
     if isinstance(failure, BaseExceptionGroup):
         # The group may also hold errors that only followed from the cause.
         told = map(_told, failure.exceptions)
-        return next((one for one in told if one != _INSIDE), _INSIDE)
+        return next((one for one in told if one != _(_INSIDE)), _(_INSIDE))
     if isinstance(failure, OSError) and is_disk_error(failure):
         return disk_error_text(failure)
-    return _INSIDE
+    return _(_INSIDE)
 
 
 def _from_outside(failure: BaseException) -> bool:

@@ -15,6 +15,7 @@ from bot.agent.schedules.firing import Firing
 from bot.agent.schedules.task_turn import TaskTurn, schedule_cause
 from bot.agent.turn import Turn
 from bot.bus import Activity, PartialAnswer, ReceivedMessage
+from bot.core.i18n import N_, _
 from bot.llm.spender import Spender, spends
 from bot.memory.records.conversation_entries import inbound_ids
 from bot.memory.records.evidence import is_local_only
@@ -36,7 +37,7 @@ _LONGEST_QUOTE = 2_000
 _MOST_OTHERS = 20
 """The most overheard edits and private messages that a turn takes in."""
 
-_ELSEWHERE = (
+_ELSEWHERE = N_(
     "That message is from a private problem. Go there with `/problem switch`, then retry it."
 )
 
@@ -133,13 +134,13 @@ class TurnRunner:
         entries = {str(entry): one for one, entry in self._fold.turns.interrupted_messages.items()}
         wanted = parsed.arguments.strip() or next(iter(entries), "")
         if delivery.inbound.answer_to is not None:
-            await self._writer.reply_text(delivery, parsed, "Send `/retry` in the chat itself.")
+            await self._writer.reply_text(delivery, parsed, _("Send `/retry` in the chat itself."))
             return None
         if wanted not in entries:
-            await self._writer.reply_text(delivery, parsed, "There is nothing to retry.")
+            await self._writer.reply_text(delivery, parsed, _("There is nothing to retry."))
             return None
         if not await self._may_show(int(wanted)):
-            await self._writer.reply_text(delivery, parsed, _ELSEWHERE)
+            await self._writer.reply_text(delivery, parsed, _(_ELSEWHERE))
             return None
         turn = self._new()
         turn.alone = True
@@ -184,7 +185,7 @@ class TurnRunner:
             await self._interrupt(turn, suspects[0], next(iter(opened.retries), suspects[0]))
             return None
         if opened.task and not isinstance(turn, TaskTurn):
-            await turn.end("error", "The task was erased meanwhile.")
+            await turn.end("error", _("The task was erased meanwhile."))
             self.current = None
             return None
         turn.notes += notes
@@ -225,19 +226,19 @@ class TurnRunner:
         """Answer ``/stop`` once the job is cancelled; messages that were recorded stay."""
         turn = self.current
         if turn is None or turn.ended:
-            await self._writer.reply(delivery, parsed, CommandReply("Stopped."))
+            await self._writer.reply(delivery, parsed, CommandReply(_("Stopped.")))
             return
         waiting = self._fold.window.waiting_messages()
         joined = [entry.id for entry in waiting]
         turn.inbound += inbound_ids(waiting)
         if delivery.inbound.answer_to is not None:
             # The chat sees that its turn was stopped; the reply goes to the other surface.
-            await turn.end("stopped", "Stopped.", joined=joined)
-            await self._writer.reply(delivery, parsed, CommandReply("Stopped."))
+            await turn.end("stopped", _("Stopped."), joined=joined)
+            await self._writer.reply(delivery, parsed, CommandReply(_("Stopped.")))
             return
         turn.inbound.append(delivery.inbound.id)
         command = self._writer.command(delivery, parsed)
-        await turn.end("stopped", "Stopped.", entries=[command], joined=joined)
+        await turn.end("stopped", _("Stopped."), entries=[command], joined=joined)
 
     def finish(self) -> None:
         """Forget the turn that ran; messages of a turn that has ended are no suspects."""
@@ -317,8 +318,8 @@ class TurnRunner:
         turn.inbound = [inbound]
         await turn.end(
             "interrupted",
-            GAVE_UP,
-            error="it interrupted itself more than once",
+            _(GAVE_UP),
+            error="interrupted more than once",  # for the tape
             joined=joined,
             buttons=[retry_button(entry)],
         )
@@ -337,6 +338,7 @@ class TurnRunner:
             if place is not None and await self._may_show(place):
                 entries += await self._session.tape.read_entries(place, place)
         return [
+            # for the model
             f"Answer now this message of {speaker_label(entry)}, which could not be answered before: "
             f"{str(entry.payload.get('content', ''))[:_LONGEST_QUOTE]}"
             for entry in entries

@@ -20,6 +20,7 @@ from bot.agent.commands.registry import CommandReply
 from bot.bus import Address, Answer, Button, DeliveryReport, Inbound, OutgoingFile, ReceivedMessage
 from bot.core.clock import format_time
 from bot.core.errors import InvalidInbound
+from bot.core.i18n import N_, _
 from bot.core.ids import new_id
 from bot.memory.records.conversation_entries import TURN_END, needs_answer
 from bot.memory.records.pending_calls import refused_entries
@@ -43,23 +44,23 @@ from bot.tape.search import problem_of
 
 logger = logging.getLogger(__name__)
 
-GAVE_UP = (
+GAVE_UP = N_(
     "I was interrupted more than once while answering this, and gave up. My log says why. Your "
     "message is kept. To retry, press the button or send `/retry`."
 )
-COMMAND_GAVE_UP = (
+COMMAND_GAVE_UP = N_(
     "I was interrupted more than once while doing this, and gave up. My log says why. To retry, "
     "send the command again."
 )
-ONLY_COMMANDS = (
+ONLY_COMMANDS = N_(
     "Here I accept only commands, such as `/memory`; `/help` lists them. Send messages in the chat "
     "itself."
 )
-DAMAGED = (
+DAMAGED = N_(
     "The tape of this conversation is damaged: {what}. I keep everything readable and continue. "
     "The log has details; `tapebot tape repair` may repair the tape."
 )
-STARTED = "New session started."
+STARTED = N_("New session started.")
 
 _CLOCK_SLACK = timedelta(minutes=10)
 """The wall clock may have been set back between acceptance and the entry."""
@@ -69,7 +70,7 @@ _MARK_EVERY = 200
 
 def retry_button(entry: int) -> tuple[str, str]:
     """Return label and command of the button that retries a message."""
-    return "Try again", f"/retry {entry}"
+    return _("Try again"), f"/retry {entry}"
 
 
 class SessionWriter:
@@ -146,7 +147,7 @@ class SessionWriter:
         found = tuple(services.store.damage(name))
         if found and services.told_damage.get(name) != found:
             services.told_damage[name] = found
-            text = DAMAGED.format(what="; ".join(found))
+            text = _(DAMAGED, what="; ".join(found))
             await services.bus.send(Answer(self._session.address, new_id("notice"), text))
 
     async def record_report(self, report: DeliveryReport) -> None:
@@ -305,7 +306,7 @@ class SessionWriter:
 
     async def reply_commands_only(self, delivery: ReceivedMessage) -> None:
         """Refuse a message from another surface that is no command; it is not recorded."""
-        await self._end(delivery, [], ONLY_COMMANDS)
+        await self._end(delivery, [], _(ONLY_COMMANDS))
 
     async def give_up(self, delivery: ReceivedMessage, parsed: ParsedCommand | None) -> None:
         """Record and answer a message that broke the worker before, without handling it."""
@@ -316,12 +317,12 @@ class SessionWriter:
             return
         logger.warning("gave up on message %s of %s: it failed", inbound.id, inbound.session)
         if parsed is None:
-            buttons = [Button("Try again", "/retry")]
+            buttons = [Button(_("Try again"), "/retry")]
             before = self.unrecorded(delivery, self.message(inbound))
-            await self._end(delivery, before, GAVE_UP, status="interrupted", buttons=buttons)
+            await self._end(delivery, before, _(GAVE_UP), status="interrupted", buttons=buttons)
         else:
             before = self.unrecorded(delivery, self.command(delivery, parsed))
-            await self._end(delivery, before, COMMAND_GAVE_UP, status="error")
+            await self._end(delivery, before, _(COMMAND_GAVE_UP), status="error")
 
     async def start_session(
         self,
@@ -360,7 +361,7 @@ class SessionWriter:
                 *zone_entries(zone.read(), format_time(zone.now())),
                 anchor(SESSION_NEW, state),
                 self.command(delivery, parsed),
-                *command_end_entries(new_id("turn"), delivery.inbound, STARTED, fold),
+                *command_end_entries(new_id("turn"), delivery.inbound, _(STARTED), fold),
             ]
 
         await self._tape.archive_composed(compose)

@@ -38,6 +38,7 @@ from bot.runtime.settings.validators import (
     absolute,
     embedding_name,
     is_loopback,
+    language_code,
     local_zone,
     person_name,
     site_address,
@@ -187,6 +188,9 @@ class Settings(ChannelSettings, BaseSettings):
     timezone: Annotated[str, AfterValidator(time_zone)] = Field(
         default_factory=local_zone,
         description="Time zone of shown times; unset: the machine's.",
+    )
+    language: Annotated[str, AfterValidator(language_code)] = Field(
+        "en", description="Language of people who choose none and whose app states none."
     )
     web_listen: Annotated[str | None, AfterValidator(site_listen)] = Field(
         "127.0.0.1:8020", description="Where the site listens on this machine, or off."

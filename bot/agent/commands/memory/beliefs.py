@@ -9,9 +9,11 @@ from bot.agent.commands.memory.fact_numbers import parse_belief_names
 from bot.agent.commands.memory.fact_text import (
     AUTHOR_NAMES,
     age_text,
+    author_name,
     bullet_list,
     confidence_text,
     escape_markdown,
+    is_today,
     shorten,
     signals_text,
 )
@@ -20,19 +22,34 @@ from bot.agent.commands.memory.pending import drop_facts as drop_pending
 from bot.agent.commands.memory.why import evidence_line, why_fact
 from bot.agent.commands.pagination import paginate, parse_page_number, split_page_number
 from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
+from bot.agent.texts import bold, joined, joined_clauses, local_time
 from bot.core.clock import format_time
+from bot.core.i18n import N_, _
+from bot.core.reasons import reason_text
 from bot.memory.gate.belief_updates import is_current
 from bot.memory.records.compartment_records import EpisodeEntry, SynthesizedPattern
 from bot.memory.records.episodes import entry_of
 from bot.memory.records.evidence import cite
-from bot.memory.records.transcript import format_timestamp
 from bot.tape.entries import TapeEntry
 
-_NOTHING = "There are no beliefs yet."
-_HINT = (
+_NOTHING = N_("There are no beliefs yet.")
+_HINT = N_(
     "`/memory why pN` shows the evidence, `/memory accept pN` confirms a belief, `/memory drop pN` "
     "ends it."
 )
+
+_KINDS = {
+    "conclusion": N_("conclusion"),
+    "fact": N_("fact"),
+    "heuristic": N_("heuristic"),
+    "policy": N_("policy"),
+    "summary": N_("summary"),
+}
+_STATES = {
+    "active": N_("Believed: a {kind}, {state}."),
+    "stale": N_("No longer used: a {kind}, {state}."),
+    "retired": N_("Ended: a {kind}, {state}."),
+}
 
 
 async def beliefs(page: str, context: CommandContext) -> CommandReply:
@@ -41,8 +58,9 @@ async def beliefs(page: str, context: CommandContext) -> CommandReply:
         belief for belief in await context.memory.bus.semantic.search() if _is_own(belief, context)
     ]
     if not found:
-        return CommandReply(_NOTHING)
-    parts = ["**Beliefs**\n" + "\n".join(_line(belief, context) for belief in found), _HINT]
+        return CommandReply(_(_NOTHING))
+    lines = [bold(_("Beliefs")), *(_line(belief, context) for belief in found)]
+    parts = ["\n".join(lines), _(_HINT)]
     text, buttons = paginate("\n\n".join(parts), parse_page_number(page), "/memory beliefs")
     return CommandReply(text, buttons=buttons)
 
@@ -52,10 +70,11 @@ def _is_own(pattern: SynthesizedPattern, context: CommandContext) -> bool:
 
 
 def _line(belief: SynthesizedPattern, context: CommandContext) -> str:
-    told = f"{_named(belief)} ({belief.pattern_type}; {_standing(belief, context)})"
-    return (
-        f"{told}: no longer used, {_reason(belief, context)}" if belief.status == "stale" else told
-    )
+    kind = joined_clauses([_(_KINDS[belief.pattern_type]), _standing(belief, context)])
+    told = f"{_named(belief)} ({kind})"
+    if belief.status != "stale":
+        return told
+    return _("{belief}: no longer used, {reason}", belief=told, reason=_reason(belief, context))
 
 
 def _named(belief: SynthesizedPattern) -> str:
@@ -65,14 +84,17 @@ def _named(belief: SynthesizedPattern) -> str:
 def _standing(belief: SynthesizedPattern, context: CommandContext) -> str:
     """Return a belief's confidence, and how long ago it was last confirmed."""
     zone = context.zone
-    old = age_text(format_time(belief.last_validated), zone.today(), zone.timezone)
-    since = "confirmed today" if old == "today" else f"last confirmed {old} ago"
-    return f"{confidence_text(belief.confidence_at(zone.now()))}, {since}"
+    stamp = format_time(belief.last_validated)
+    if is_today(stamp, zone.today(), zone.timezone):
+        since = _("confirmed today")
+    else:
+        since = _("last confirmed {age} ago", age=age_text(stamp, zone.today(), zone.timezone))
+    return joined([confidence_text(belief.confidence_at(zone.now())), since])
 
 
 def _reason(belief: SynthesizedPattern, context: CommandContext) -> str:
     """Return the reason for a belief's status; entries of this chat without the tape's name."""
-    return escape_markdown(belief.reason.replace(f"{context.tape.name}#", "#"))
+    return escape_markdown(f"{belief.reason}".replace(f"{context.tape.name}#", "#"))
 
 
 async def why(arguments: str, context: CommandContext) -> CommandReply:
@@ -89,7 +111,7 @@ async def _why_belief(name: str, page: int, context: CommandContext) -> CommandR
     if pattern is None:
         return CommandReply(_missing(name))
     if not pattern.text or (pattern.status != "retired" and not is_current(pattern)):
-        return CommandReply(f"{name} was forgotten and erased.")
+        return CommandReply(_("{name} was forgotten and erased.", name=name))
     parts = [part async for part in _told(pattern, context)]
     text, buttons = paginate("\n".join(parts), page, f"/memory why {name} page")
     return CommandReply(text, buttons=buttons)
@@ -99,14 +121,17 @@ async def _told(pattern: SynthesizedPattern, context: CommandContext) -> AsyncIt
     """Yield the explanation of a belief line by line."""
     semantic = context.memory.bus.semantic
     yield _named(pattern)
-    states = {"active": "Believed", "stale": "No longer used", "retired": "Ended"}
-    yield f"{states[pattern.status]}: a {pattern.pattern_type}, {_standing(pattern, context)}."
+    yield _(
+        _STATES[pattern.status],
+        kind=_(_KINDS[pattern.pattern_type]),
+        state=_standing(pattern, context),
+    )
     if pattern.reason:
-        yield f"Reason: {_reason(pattern, context)}."
+        yield _("Reason: {reason}.", reason=_reason(pattern, context))
     through = [evidence_id for evidence_id in pattern.evidence_ids if "#" not in evidence_id]
     if through:
-        yield f"It follows from {', '.join(through)}, which have this evidence."
-    yield "Evidence:"
+        yield _("It follows from {names}, which have this evidence.", names=joined(through))
+    yield _("Evidence:")
     for episode in await semantic.get_evidence_chain(pattern.id):
         yield f"- {await _evidence(episode, context)}"
     if (entry := await semantic.find_decision_entry(pattern.id)) is not None:
@@ -117,9 +142,9 @@ async def _evidence(episode: EpisodeEntry, context: CommandContext) -> str:
     place = episode.id.replace(f"{context.tape.name}#", "#")
     read = await entry_of(context.tape.store, episode.id)
     if read is None or episode.content.get("missing") is True:
-        return f"entry {escape_markdown(place)}, which no longer exists"
+        return _("entry {entry}, which no longer exists", entry=escape_markdown(place))
     if episode.content.get("erased") is True:
-        return f"entry {escape_markdown(place)}, whose words were erased"
+        return _("entry {entry}, whose words were erased", entry=escape_markdown(place))
     return evidence_line(cite(*read), context)
 
 
@@ -129,10 +154,11 @@ def _decision(entry: TapeEntry, context: CommandContext) -> str:
     found: Mapping[str, Any] = decision if isinstance(decision, dict) else {}
     went_by = entry.data.get("signals")
     more = signals_text(went_by) if isinstance(went_by, dict) else ""
-    when = format_timestamp(entry.meta.get("ts"), context.zone.timezone)
-    who = AUTHOR_NAMES.get(by, "a person asked")
-    reason = str(found.get("reason") or "approved")
-    return f"Decision of {when} ({who}): {reason}{f'; {more}' if more else ''}."
+    when = local_time(entry.meta.get("ts"), context.zone.timezone)
+    who = author_name(by) if by in AUTHOR_NAMES else _("a person asked")
+    reason = reason_text(found.get("reason") or {"code": "approved"})
+    told = joined_clauses([reason, more]) if more else reason
+    return _("Decision of {time} ({author}): {reason}.", time=when, author=who, reason=told)
 
 
 async def accept(arguments: str, context: CommandContext) -> CommandReply:
@@ -161,9 +187,12 @@ async def _revalidated(
             continue
         cause = f"{idempotency_key(context)}:{name}"
         await semantic.revalidate(name, still_valid, cause=cause, asker=context.author.id)
-        told.append(f"{'Confirmed' if still_valid else 'Ended'}: {_named(pattern)}")
+        if still_valid:
+            told.append(_("Confirmed: {belief}", belief=_named(pattern)))
+        else:
+            told.append(_("Ended: {belief}", belief=_named(pattern)))
     return CommandReply(bullet_list(told), zone_edit=context.memory.with_current_facts)
 
 
 def _missing(name: str) -> str:
-    return f"There is no {name}. `/memory beliefs` lists them."
+    return _("There is no {name}. `/memory beliefs` lists them.", name=name)

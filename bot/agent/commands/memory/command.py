@@ -16,6 +16,7 @@ from bot.agent.commands.memory.search import search
 from bot.agent.commands.memory.undo import clear, undo
 from bot.agent.commands.parser import split_form
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
+from bot.core.i18n import N_
 
 _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
     "why": why,
@@ -39,22 +40,22 @@ _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
 }
 
 _LISTED_FORMS = (
-    ("why N", "show the evidence of fact N, and who decided to remember it"),
-    ("add TEXT", "remember a text"),
-    ("edit N TEXT", "correct fact N"),
-    ("undo", "undo the last change; again: the one before it"),
-    ("search WORDS", "search facts, notes and messages of this chat"),
-    ("beliefs", "list beliefs and their confidence: `why pN`, `accept pN`, `drop pN`"),
-    ("pending", "list what needs your decision: `accept N`, `drop 2-9`, `drop all`"),
-    ("import", "have conversations that were imported read for facts"),
-    ("pause", "learn nothing until `resume`"),
-    ("history", "show the history of consolidations, newest last"),
-    ("share N", "share fact N with everyone who uses this bot; `unshare wN` stops it"),
-    ("export", "export it as a file"),
-    ("clear", "clear it (asks first); `undo` restores the facts"),
+    ("why N", N_("show the evidence of fact N, and who decided to remember it")),
+    ("add TEXT", N_("remember a text")),
+    ("edit N TEXT", N_("correct fact N")),
+    ("undo", N_("undo the last change; again: the one before it")),
+    ("search WORDS", N_("search facts, notes and messages of this chat")),
+    ("beliefs", N_("list beliefs and their confidence: `why pN`, `accept pN`, `drop pN`")),
+    ("pending", N_("list what needs your decision: `accept N`, `drop 2-9`, `drop all`")),
+    ("import", N_("have conversations that were imported read for facts")),
+    ("pause", N_("learn nothing until `resume`")),
+    ("history", N_("show the history of consolidations, newest last")),
+    ("share N", N_("share fact N with everyone who uses this bot; `unshare wN` stops it")),
+    ("export", N_("export it as a file")),
+    ("clear", N_("clear it (asks first); `undo` restores the facts")),
     (
         "forget N",
-        "erase fact N for good, or everything with some words: `forget WORDS` (asks first)",
+        N_("erase fact N for good, or everything with some words: `forget WORDS` (asks first)"),
     ),
 )
 
@@ -70,5 +71,5 @@ async def _run(arguments: str, context: CommandContext) -> CommandReply:
 
 
 MEMORY_COMMAND = Command(
-    "memory", "show what I remember here", _LISTED_FORMS, _run, destructive=requires_owner
+    "memory", N_("show what I remember here"), _LISTED_FORMS, _run, destructive=requires_owner
 )

@@ -20,6 +20,7 @@ from bot.agent.commands.registry import (
     idempotency_key,
     person_batch,
 )
+from bot.core.i18n import N_, _
 from bot.memory.gate.cited_sentences import propose_remembered_line
 from bot.memory.gate.remember_requests import to_memory_line
 from bot.memory.records.fact import MAX_FACT_TEXT, Fact
@@ -29,16 +30,15 @@ from bot.memory.records.proposals import (
     ProposalDecision,
 )
 
-_EXAMPLE = "For example: `/memory add I prefer tea`."
-_EDIT_EXAMPLE = "For example: `/memory edit 3 I prefer coffee`. `/memory` lists the numbers."
-ALREADY_DONE = "Already done."
+ALREADY_DONE = N_("Already done.")
 
 
 async def add(text: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory add TEXT``."""
     line = to_memory_line(text)
     if line is None:
-        return CommandReply(_unusable(text, f"What should I add? {_EXAMPLE}"))
+        example = _("What should I add? For example: `/memory add I prefer tea`.")
+        return CommandReply(_unusable(text, example))
     proposal = _asked(line, context)
     outcome = await context.memory.apply(person_batch(context, proposal))
     return CommandReply(_added(outcome), zone_edit=context.memory.with_current_facts)
@@ -55,24 +55,25 @@ def _asked(line: str, context: CommandContext) -> Proposal:
 
 def _added(outcome: BatchOutcome) -> str:
     if not outcome.decisions:
-        return ALREADY_DONE
+        return _(ALREADY_DONE)
     decided, *ended = outcome.decisions
     fact = decided.fact
     if fact is None or decided.is_rejected:
-        return f"Not added: {decided.reason}."
+        return _("Not added: {reason}.", reason=decided.reason)
     if decided.verdict == "pending":
         return _set_aside(decided, fact)
     if decided.verdict == "known" and fact.status == "pending":
-        return f"Already pending: {fact_line(fact)}\n`/memory pending` shows it."
+        return _("Already pending: {fact}\n`/memory pending` shows it.", fact=fact_line(fact))
     if fact.admitted != outcome.entry:
-        return f"I have that already: {fact_line(fact)}"
-    told = f"Added to memory: {fact_line(fact)}"
+        return _("I have that already: {fact}", fact=fact_line(fact))
+    told = _("Added to memory: {fact}", fact=fact_line(fact))
     facts = [
         replaced
         for replaced in (decided.ended, *(decision.fact for decision in ended))
         if replaced is not None
     ]
-    return "\n".join([told, *(f"It replaces {fact_line(replaced)}" for replaced in facts)])
+    also = [_("It replaces {fact}", fact=fact_line(replaced)) for replaced in facts]
+    return "\n".join([told, *also])
 
 
 async def edit(arguments: str, context: CommandContext) -> CommandReply:
@@ -81,15 +82,23 @@ async def edit(arguments: str, context: CommandContext) -> CommandReply:
     number = parse_fact_number(word)
     line = to_memory_line(text)
     if number is None:
-        return CommandReply(f"Which one? {_EDIT_EXAMPLE}")
+        return CommandReply(
+            _(
+                "Which one? For example: `/memory edit 3 I prefer coffee`. `/memory` lists the numbers."
+            )
+        )
     if line is None:
-        return CommandReply(_unusable(text, f"What should it say? {_EDIT_EXAMPLE}"))
+        example = _(
+            "What should it say? For example: `/memory edit 3 I prefer coffee`. `/memory` lists the "
+            "numbers."
+        )
+        return CommandReply(_unusable(text, example))
     scope = scope_of(number, context)
     fact = find_fact(number, context)
     if fact is None:
         return CommandReply(unknown_number_text(number, context))
     if not may_edit(fact, context.author, shared=number.shared):
-        return CommandReply(OWNER_ONLY_TEXT if number.shared else _OTHERS)
+        return CommandReply(_(OWNER_ONLY_TEXT) if number.shared else _(_OTHERS))
     key = idempotency_key(context)
     if key not in scope.fold.decided_keys and fact.status != "active":
         return CommandReply(_ended(number, fact))
@@ -100,21 +109,23 @@ async def edit(arguments: str, context: CommandContext) -> CommandReply:
     return CommandReply(told, zone_edit=context.memory.with_current_facts)
 
 
-_OTHERS = "In a group only an owner may change what somebody else said."
+_OTHERS = N_("In a group only an owner may change what somebody else said.")
 
 
 def _edited(outcome: BatchOutcome, old: Fact, *, shared: bool) -> str:
     if not outcome.decisions:
-        return ALREADY_DONE
+        return _(ALREADY_DONE)
     decided = outcome.decisions[0]  # The other decisions are facts that it ended.
     new = decided.fact
     if new is None or decided.is_rejected:
-        return f"Not changed: {decided.reason}."
+        return _("Not changed: {reason}.", reason=decided.reason)
     if decided.verdict == "pending":
         return _set_aside(decided, new)
+    line = fact_line(new, shared=shared)
     if new.admitted != outcome.entry:
-        return f"I have that already: {fact_line(new, shared=shared)}"
-    return f"Changed: {fact_line(old, shared=shared)}\n→ {fact_line(new, shared=shared)}"
+        return _("I have that already: {fact}", fact=line)
+    changed = _("Changed: {fact}", fact=fact_line(old, shared=shared))
+    return f"{changed}\n→ {line}"
 
 
 def _attributed(line: str, fact: Fact) -> str:
@@ -125,70 +136,94 @@ def _attributed(line: str, fact: Fact) -> str:
 
 
 def _set_aside(decided: ProposalDecision, fact: Fact) -> str:
-    return f"Pending ({decided.reason}): {fact_line(fact)}\n`/memory pending` shows it."
+    return _(
+        "Pending ({reason}): {fact}\n`/memory pending` shows it.",
+        reason=decided.reason,
+        fact=fact_line(fact),
+    )
 
 
 def _ended(number: FactNumber, fact: Fact) -> str:
     if fact.status == "pending":
-        return f"It is pending: `/memory accept {fact.id}` or `/memory drop {fact.id}`."
-    told = fact_line(fact, shared=number.shared)
-    return f"It is no longer valid: {told}\n`/memory why {number}` explains why."
+        return _(
+            "It is pending: `/memory accept {number}` or `/memory drop {number}`.", number=fact.id
+        )
+    return _(
+        "It is no longer valid: {fact}\n`/memory why {number}` explains why.",
+        fact=fact_line(fact, shared=number.shared),
+        number=number,
+    )
 
 
 def _unusable(text: str, otherwise: str) -> str:
     length = len(" ".join(text.split()))
     if length <= MAX_FACT_TEXT:
         return otherwise
-    return f"That is too long: {length} characters, {shorten(text, 40)!r}. A fact has at most {MAX_FACT_TEXT}."
+    return _(
+        "That is too long: {length} characters, {text}. A fact has at most {most}.",
+        length=length,
+        text=repr(shorten(text, 40)),
+        most=MAX_FACT_TEXT,
+    )
 
 
 async def share(arguments: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory share N``."""
     if context.author.role != "owner":
-        return CommandReply(OWNER_ONLY_TEXT)
+        return CommandReply(_(OWNER_ONLY_TEXT))
     number = parse_fact_number(arguments.strip())
     if number is None:
-        return CommandReply("Which one? For example: `/memory share 3`.")
+        return CommandReply(_("Which one? For example: `/memory share 3`."))
     fact = find_fact(number, context)
     if fact is None:
         return CommandReply(unknown_number_text(number, context))
     if number.shared:
-        still = "already" if fact.status == "active" else "no longer"
-        return CommandReply(f"It is shared {still}: {fact_line(fact, shared=True)}")
+        line = fact_line(fact, shared=True)
+        if fact.status == "active":
+            return CommandReply(_("It is shared already: {fact}", fact=line))
+        return CommandReply(_("It is shared no longer: {fact}", fact=line))
     workspace, key = context.memory.workspace, idempotency_key(context)
     if fact.status != "active" and key not in workspace.fold.decided_keys:
-        return CommandReply(f"Not shared, because it is not believed here: {fact_line(fact)}")
+        line = fact_line(fact)
+        return CommandReply(_("Not shared, because it is not believed here: {fact}", fact=line))
     proposal = Proposal("add", fact.text, subject=fact.subject, evidence=fact.evidence)
     outcome = await workspace.apply(person_batch(context, proposal))
     if not outcome.decisions:
-        return CommandReply(ALREADY_DONE, zone_edit=context.memory.with_current_facts)
+        return CommandReply(_(ALREADY_DONE), zone_edit=context.memory.with_current_facts)
     decided = outcome.decisions[0]  # The other decisions are facts that it ended.
     if decided.fact is None or decided.is_rejected:
-        return CommandReply(f"Not shared: {decided.reason}.")
+        return CommandReply(_("Not shared: {reason}.", reason=decided.reason))
     copy = fact_line(decided.fact, shared=True)
-    if decided.fact.admitted != outcome.entry:
-        return CommandReply(f"Already shared: {copy}", zone_edit=context.memory.with_current_facts)
-    return CommandReply(
-        f"Shared: {copy}\nEveryone who uses this bot will see it, in every chat. `/memory unshare "
-        f"w{decided.fact.id}` stops it.",
-        zone_edit=context.memory.with_current_facts,
-    )
+    told = _("Already shared: {fact}", fact=copy)
+    if decided.fact.admitted == outcome.entry:
+        told = _(
+            "Shared: {line}\nEveryone who uses this bot will see it, in every chat. {command} stops it.",
+            line=copy,
+            command=f"`/memory unshare w{decided.fact.id}`",
+        )
+    return CommandReply(told, zone_edit=context.memory.with_current_facts)
 
 
 async def unshare(arguments: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory unshare wN``."""
     if context.author.role != "owner":
-        return CommandReply(OWNER_ONLY_TEXT)
+        return CommandReply(_(OWNER_ONLY_TEXT))
     number = parse_fact_number(arguments.strip())
     if number is None or not number.shared:
-        return CommandReply("Which one? For example: `/memory unshare w3`. `/memory` lists them.")
+        return CommandReply(
+            _("Which one? For example: `/memory unshare w3`. `/memory` lists them.")
+        )
     if find_fact(number, context) is None:
         return CommandReply(unknown_number_text(number, context))
     batch = person_batch(context, Proposal("retire", fact=number.id))
     outcome = await context.memory.workspace.apply(batch)
-    told = ALREADY_DONE
+    told = _(ALREADY_DONE)
     for decision in outcome.decisions:
-        if decision.fact is not None:
-            took = decision.verdict == "approved"
-            told = f"{'No longer shared' if took else 'It was not shared'}: {fact_line(decision.fact, shared=True)}"
+        if decision.fact is None:
+            continue
+        line = fact_line(decision.fact, shared=True)
+        if decision.verdict == "approved":
+            told = _("No longer shared: {fact}", fact=line)
+        else:
+            told = _("It was not shared: {fact}", fact=line)
     return CommandReply(told, zone_edit=context.memory.with_current_facts)

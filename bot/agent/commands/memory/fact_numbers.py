@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from bot.agent.commands.registry import CommandContext
+from bot.core.i18n import _
 from bot.memory.records.fact import Fact
 from bot.memory.session.scope.scope_memory import ScopeMemory
 
@@ -70,5 +71,5 @@ def find_fact(number: FactNumber, context: CommandContext) -> Fact | None:
 def unknown_number_text(number: FactNumber, context: CommandContext) -> str:
     """Return the reply to a number without a fact."""
     if number.id in scope_of(number, context).fold.facts:
-        return f"Fact {number} was forgotten and erased."
-    return f"There is no fact {number}. `/memory` lists the facts."
+        return _("Fact {number} was forgotten and erased.", number=number)
+    return _("There is no fact {number}. `/memory` lists the facts.", number=number)

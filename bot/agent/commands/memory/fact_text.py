@@ -7,28 +7,50 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime, tzinfo
 from typing import Any
 
+from bot.agent.texts import decimal_text, joined, joined_clauses, local_time
+from bot.core.i18n import N_, _, ngettext
+from bot.core.reasons import reason_text
 from bot.memory.records.fact import Fact
 from bot.memory.records.proposals import ProposalDecision
-from bot.memory.records.transcript import format_timestamp
 
-_SURE = ((0.9, "certain"), (0.7, "fairly certain"), (0.5, "not certain"), (0.0, "doubtful"))
-_UNITS = ((14, 1, "day"), (63, 7, "week"), (730, 30, "month"))
-"""Upper limit in days, days per unit, and unit name of an age."""
+_DOUBTFUL = N_("doubtful ({number})")
+_SURE = (
+    (0.9, N_("certain ({number})")),
+    (0.7, N_("fairly certain ({number})")),
+    (0.5, N_("not certain ({number})")),
+)
+_DAYS, _WEEKS, _MONTHS = 14, 63, 730
+"""Ages in days from which weeks, months and years are counted."""
 
-_YEAR = 365
+_WEEK, _MONTH, _YEAR = 7, 30, 365
 _LISTED = 10
 _SHOWN = 300
 _MARKUP = re.compile(r"[\\*`~|]|(?<![^\W_])_|_(?![^\W_])|\[(?=[^\]]{0,1000}\]\()")
 """Characters that Markdown would interpret; an underscore within a word is literal everywhere."""
 
 AUTHOR_NAMES: Mapping[str, str] = {
-    "consolidation": "consolidation",
-    "assistant": "the assistant",
-    "import": "import",
-    "undo": "an undo",
-    "judge": "the judge",
+    "consolidation": N_("consolidation"),
+    "assistant": N_("the assistant"),
+    "import": N_("import"),
+    "undo": N_("an undo"),
+    "judge": N_("the judge"),
 }
-"""Display names of authors of changes that are not people."""
+"""Names of authors of changes that are not people, marked for translation."""
+
+
+def author_name(author: str) -> str:
+    """Return the name of an author of changes that is not a person, such as "the judge"."""
+    return _(AUTHOR_NAMES[author]) if author in AUTHOR_NAMES else author
+
+
+_CONFLICTS = {"low": N_("low"), "medium": N_("medium"), "high": N_("high")}
+_VERDICTS = {
+    "approved": N_("approved"),
+    "known": N_("known"),
+    "logged": N_("logged"),
+    "pending": N_("pending"),
+    "refused": N_("refused"),
+}
 
 
 def fact_label(fact: Fact, *, shared: bool = False) -> str:
@@ -44,7 +66,7 @@ def fact_line(fact: Fact, *, shared: bool = False) -> str:
 
 def unverified_mark(fact: Fact) -> str:
     """Return a mark for a fact that awaits a judge; empty for others."""
-    return " (not verified yet)" if fact.unverified else ""
+    return " " + _("(not verified yet)") if fact.unverified else ""
 
 
 def escape_markdown(text: str) -> str:
@@ -58,38 +80,53 @@ def shorten(text: str, most: int = _SHOWN) -> str:
 
 
 def age_text(stamp: str, today: date, timezone: tzinfo | None) -> str:
-    """Return an age, such as ``3 days``; empty if unknown.
+    """Return an age, such as ``3 days``, or ``today``; empty if unknown.
 
     Args:
         stamp: Time in ISO 8601.
         today: Current date in the user's time zone.
         timezone: The user's time zone.
     """
-    try:
-        moment = datetime.fromisoformat(stamp)
-        days = (today - moment.astimezone(timezone).date()).days
-    except (ValueError, OverflowError):
+    days = _days_since(stamp, today, timezone)
+    if days is None:
         return ""
     if days <= 0:
-        return "today"
-    for most, unit, word in _UNITS:
-        if days < most:
-            return _count(days // unit, word)
-    return _count(days // _YEAR, "year")
+        return _("today")
+    if days < _DAYS:
+        return ngettext("{n} day", "{n} days", days)
+    if days < _WEEKS:
+        return ngettext("{n} week", "{n} weeks", days // _WEEK)
+    if days < _MONTHS:
+        return ngettext("{n} month", "{n} months", days // _MONTH)
+    return ngettext("{n} year", "{n} years", days // _YEAR)
+
+
+def is_today(stamp: str, today: date, timezone: tzinfo | None) -> bool:
+    """Return whether a time is of today, or later."""
+    days = _days_since(stamp, today, timezone)
+    return days is not None and days <= 0
+
+
+def _days_since(stamp: str, today: date, timezone: tzinfo | None) -> int | None:
+    try:
+        moment = datetime.fromisoformat(stamp)
+        return (today - moment.astimezone(timezone).date()).days
+    except (ValueError, OverflowError):
+        return None
 
 
 def confidence_text(confidence: float) -> str:
     """Return a confidence in words and as a number."""
-    words = next((words for least, words in _SURE if confidence >= least), "doubtful")
-    return f"{words} ({confidence:.2f})"
+    words = next((words for least, words in _SURE if confidence >= least), _DOUBTFUL)
+    return _(words, number=decimal_text(confidence, 2))
 
 
 def validity_text(fact: Fact, timezone: tzinfo | None) -> str:
     """Return the period in which a fact holds or held."""
-    since = format_timestamp(fact.valid_from, timezone)
+    since = local_time(fact.valid_from, timezone)
     if fact.valid_to is None:
-        return f"since {since}"
-    return f"from {since} to {format_timestamp(fact.valid_to, timezone)}"
+        return _("since {time}", time=since)
+    return _("from {start} to {end}", start=since, end=local_time(fact.valid_to, timezone))
 
 
 def signals_text(found: Mapping[str, Any], *, erased: bool = False) -> str:
@@ -102,20 +139,32 @@ def signals_text(found: Mapping[str, Any], *, erased: bool = False) -> str:
     parts = []
     quality = found.get("source_quality")
     if isinstance(quality, (int, float)):
-        support = "supported it, which were erased since" if erased else "support it"
-        carried = f"a person's own words {support}" if quality >= 0.9 else "its source is weak"
-        parts.append(f"{carried} ({quality:.2f})")
+        number = decimal_text(quality, 2)
+        if quality < 0.9:
+            parts.append(_("its source is weak ({number})", number=number))
+        elif erased:
+            parts.append(
+                _(
+                    "a person's own words supported it, which were erased since ({number})",
+                    number=number,
+                )
+            )
+        else:
+            parts.append(_("a person's own words support it ({number})", number=number))
     conflict = found.get("conflict_level")
-    if isinstance(conflict, str):
-        against = f"it contradicts another source ({conflict})"
-        parts.append("nothing contradicts it" if conflict == "none" else against)
+    if conflict == "none":
+        parts.append(_("nothing contradicts it"))
+    elif isinstance(conflict, str):
+        level = _(_CONFLICTS[conflict]) if conflict in _CONFLICTS else conflict
+        parts.append(_("it contradicts another source ({level})", level=level))
     radius = found.get("blast_radius")
-    if isinstance(radius, str):
-        whom = "everyone" if radius == "severe" else "only this memory"
-        parts.append(f"a mistake would affect {whom}")
-    if isinstance(judged := found.get("judge"), str):
+    if radius == "severe":
+        parts.append(_("a mistake would affect everyone"))
+    elif isinstance(radius, str):
+        parts.append(_("a mistake would affect only this memory"))
+    if judged := reason_text(found.get("judge")):
         parts.append(judged)
-    return ", ".join(parts)
+    return joined(parts)
 
 
 def decision_text(decided: ProposalDecision, *, erased: bool = False) -> str:
@@ -125,24 +174,24 @@ def decision_text(decided: ProposalDecision, *, erased: bool = False) -> str:
         decided: The decision.
         erased: The words that supported the fact were erased since.
     """
-    why = "" if decided.reason == decided.verdict else f", {decided.reason}"
+    text = _(_VERDICTS[decided.verdict])
+    if decided.reason and decided.reason != decided.verdict:
+        text = joined([text, f"{decided.reason}"])
     # The judge's ruling may be the reason itself.
     signals = {k: v for k, v in decided.signals.items() if v != decided.reason}
     went_by = signals_text(signals, erased=erased)
-    return f"{decided.verdict}{why}{f'; {went_by}' if went_by else ''}"
+    return joined_clauses([text, went_by]) if went_by else text
 
 
 def bullet_list(lines: Iterable[str]) -> str:
     """Return lines as a bullet list, cut after the first ``_LISTED``."""
     found = list(lines)
-    more = [f"- and {len(found) - _LISTED} more"] if len(found) > _LISTED else []
-    return "\n".join([*(f"- {one}" for one in found[:_LISTED]), *more])
+    shown = found[:_LISTED]
+    if len(found) > _LISTED:
+        shown.append(_("and {n} more", n=len(found) - _LISTED))
+    return "\n".join(f"- {one}" for one in shown)
 
 
 def fact_count_text(count: int) -> str:
     """Return a number of facts in words."""
-    return _count(count, "fact")
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'s' * (number != 1)}"
+    return ngettext("{n} fact", "{n} facts", count)

@@ -14,6 +14,8 @@ from bot.agent.commands.memory.fact_text import (
 from bot.agent.commands.pagination import paginate, parse_page_number
 from bot.agent.commands.problem_label import problem_labeller
 from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.agent.texts import bold, plain_day
+from bot.core.i18n import N_, _, ngettext
 from bot.memory.records.event_names import (
     HISTORY_EVENT,
 )
@@ -24,11 +26,11 @@ from bot.tape.entries import TapeEntry
 _SCANNED = 20_000
 _LISTED = 10
 _NOTES = 3
-_HINT = (
+_HINT = N_(
     "`/memory why N` shows the evidence, `/memory edit N TEXT` corrects a fact, and `/memory "
     "forget N` erases it."
 )
-_NOTHING = "Nothing yet. Tell me something about you, or use `/memory add`."
+_NOTHING = N_("Nothing yet. Tell me something about you, or use `/memory add`.")
 
 
 async def summary(page: str, context: CommandContext) -> CommandReply:
@@ -40,23 +42,25 @@ async def summary(page: str, context: CommandContext) -> CommandReply:
 def _parts(context: CommandContext) -> Iterator[str]:
     memory, zone = context.memory, context.zone
     own, shared = memory.facts(), memory.workspace.active()
-    yield f"**What I remember** ({fact_count_text(len(own))})"
+    yield bold(_("What I remember")) + f" ({fact_count_text(len(own))})"
     subjects = group_by_subject(own)
     for subject, facts in subjects.items():
-        heading = f"**{subject or 'other'}**\n" if len(subjects) > 1 or subject else ""
+        heading = bold(subject or _("other")) + "\n" if len(subjects) > 1 or subject else ""
         yield heading + _lines(facts, context)
     if not own:
-        yield _NOTHING
+        yield _(_NOTHING)
     if shared:
-        yield "**Shared with everyone**\n" + _lines(shared, context, shared=True)
+        yield bold(_("Shared with everyone")) + "\n" + _lines(shared, context, shared=True)
     dailies = zone.read().dailies
     for note in dailies[-_NOTES:][::-1]:
-        yield f"**Notes of {note.date}**\n{note.content}"
+        head = bold(_("Notes of {day}", day=plain_day(note.date)))
+        yield f"{head}\n{note.content}"
     if len(dailies) > _NOTES:
-        yield f"and notes of {len(dailies) - _NOTES} earlier days"
+        left = len(dailies) - _NOTES
+        yield ngettext("and notes of {n} earlier day", "and notes of {n} earlier days", left)
     yield "\n".join(_state(context))
     if own or shared:
-        yield _HINT
+        yield _(_HINT)
 
 
 def _lines(facts: list[Fact], context: CommandContext, *, shared: bool = False) -> str:
@@ -73,13 +77,16 @@ def _lines(facts: list[Fact], context: CommandContext, *, shared: bool = False) 
 def _state(context: CommandContext) -> Iterator[str]:
     waiting = len(context.memory.home.fold.pending())
     if waiting:
-        yield f"{waiting} pending: `/memory pending`"
+        yield ngettext("{n} pending: `/memory pending`", "{n} pending: `/memory pending`", waiting)
     if context.memory.paused:
-        yield "Paused: I learn nothing until `/memory resume`."
-    yield (
-        f"{context.fold.window.unconsolidated} messages are not consolidated yet. "
-        f"Consolidation: {context.consolidation_line()}."
+        yield _("Paused: I learn nothing until `/memory resume`.")
+    left = ngettext(
+        "{n} message is not consolidated yet.",
+        "{n} messages are not consolidated yet.",
+        context.fold.window.unconsolidated,
     )
+    state = _("Consolidation: {state}.", state=context.consolidation_line())
+    yield f"{left} {state}"
 
 
 async def history(page: str, context: CommandContext) -> CommandReply:
@@ -93,7 +100,7 @@ async def history(page: str, context: CommandContext) -> CommandReply:
         if len(entries) == _LISTED or scanned == _SCANNED:
             break
     if not entries:
-        return CommandReply("There is no history yet: nothing was consolidated.")
+        return CommandReply(_("There is no history yet: nothing was consolidated."))
     mark = problem_labeller(context.fold)
     told = "\n\n".join(f"{entry.data.get('entry', '')}{mark(entry)}" for entry in reversed(entries))
     text, buttons = paginate(told, parse_page_number(page), "/memory history")

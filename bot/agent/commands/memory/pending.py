@@ -21,7 +21,9 @@ from bot.agent.commands.registry import (
     idempotency_key,
     person_batch,
 )
+from bot.agent.texts import capitalized, joined_clauses, local_day
 from bot.bus import Button
+from bot.core.i18n import N_, _, ngettext
 from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.imports import assistant_of
 from bot.memory.records.proposals import (
@@ -30,15 +32,18 @@ from bot.memory.records.proposals import (
     ProposalOperation,
     find_fact_decision,
 )
-from bot.memory.records.transcript import format_timestamp_day
 
 _A_PAGE = 4
 _QUOTED = 160
+_HINT = N_(
+    "`/memory accept N` accepts a fact, `accept 2-9` or `accept all` several; `/memory drop N` or "
+    "`drop all` rejects it."
+)
 _ORIGINS = {
-    "import": "from an import",
-    "assistant": "in the assistant's words",
-    "tool": "from a tool's result",
-    "quoted": "from quoted text",
+    "import": N_("from an import"),
+    "assistant": N_("in the assistant's words"),
+    "tool": N_("from a tool's result"),
+    "quoted": N_("from quoted text"),
 }
 
 
@@ -46,21 +51,18 @@ async def pending(page: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory pending``."""
     waiting = context.memory.home.fold.pending()
     if not waiting:
-        return CommandReply("Nothing is pending.")
+        return CommandReply(_("Nothing is pending."))
     facts, at = paginate_items(waiting, parse_page_number(page), _A_PAGE, "/memory pending")
-    parts = [f"**{len(waiting)} pending**"]
+    head = ngettext("{n} pending", "{n} pending", len(waiting))
+    parts = [f"**{head}**"]
     parts += [await _item(fact, context) for fact in facts]
-    hint = (
-        "`/memory accept N` accepts a fact, `accept 2-9` or `accept all` several; `/memory drop N` or "
-        "`drop all` rejects it."
-    )
-    parts.append(f"{hint} {at.note}".rstrip())
+    parts.append(f"{_(_HINT)} {at.note}".rstrip())
     buttons = [button for fact in facts for button in _buttons(fact)]
     if len(facts) > 1:
         listed = " ".join(str(fact.id) for fact in facts)
         buttons += [
-            Button("Accept these", f"/memory accept {listed}"),
-            Button("Drop these", f"/memory drop {listed}"),
+            Button(_("Accept these"), f"/memory accept {listed}"),
+            Button(_("Drop these"), f"/memory drop {listed}"),
         ]
     return CommandReply("\n\n".join(parts), buttons=(*buttons, *at.buttons))
 
@@ -68,32 +70,33 @@ async def pending(page: str, context: CommandContext) -> CommandReply:
 async def _item(fact: Fact, context: CommandContext) -> str:
     entry = await context.memory.home.find_batch(fact.admitted)
     decided = find_fact_decision(entry, fact.id) if entry is not None else None
-    why = f"; {decided.reason}" if decided is not None else ""
+    why = [_origin(fact), *([f"{decided.reason}"] if decided is not None else [])]
     quotes = [_quote(one, context) for one in fact.evidence[-1:] if assistant_of(one.tape)]
-    return "\n".join([fact_line(fact), *quotes, f"({_origin(fact)}{why})"])
+    return "\n".join([fact_line(fact), *quotes, f"({joined_clauses(why)})"])
 
 
 def _quote(evidence: Evidence, context: CommandContext) -> str:
     """Return the words of an imported message that a fact rests on, with their day and source."""
-    day = format_timestamp_day(evidence.when, context.zone.timezone) or "an unknown day"
+    day = local_day(evidence.when, context.zone.timezone) or _("an unknown day")
     where = assistant_of(evidence.tape)
     if not evidence.is_own_words:
-        return f"(kept by {where}, {day})"
-    words = escape_markdown(shorten(evidence.quote, _QUOTED)) or "[erased]"
-    return f"“{words}” (you to {where}, {day})"
+        return _("(kept by {assistant}, {day})", assistant=where, day=day)
+    words = escape_markdown(shorten(evidence.quote, _QUOTED)) or _("[erased]")
+    return _("“{words}” (you to {assistant}, {day})", words=words, assistant=where, day=day)
 
 
 def _origin(fact: Fact) -> str:
     if not fact.evidence:
-        return "no person said it"
-    evidence = fact.evidence[-1]
-    return _ORIGINS.get(fact.origin) or f"{evidence.who} said it"
+        return _("no person said it")
+    if fact.origin in _ORIGINS:
+        return _(_ORIGINS[fact.origin])
+    return _("{who} said it", who=fact.evidence[-1].who)
 
 
 def _buttons(fact: Fact) -> tuple[Button, Button]:
     return (
-        Button(f"Accept {fact.id}", f"/memory accept {fact.id}"),
-        Button(f"Drop {fact.id}", f"/memory drop {fact.id}"),
+        Button(_("Accept {number}", number=fact.id), f"/memory accept {fact.id}"),
+        Button(_("Drop {number}", number=fact.id), f"/memory drop {fact.id}"),
     )
 
 
@@ -114,36 +117,43 @@ async def _decide(op: ProposalOperation, arguments: str, context: CommandContext
         waiting = context.memory.home.fold.pending()
         numbers = [FactNumber(fact.id) for fact in waiting if span is None or fact.id in span]
         if not numbers and idempotency_key(context) not in context.memory.home.fold.decided_keys:
-            return CommandReply("Nothing is pending.")
+            return CommandReply(_("Nothing is pending."))
     elif not numbers or any(fact_number.shared for fact_number in numbers):
-        return CommandReply(f"Which one? For example: `/memory {op} 3`. See `/memory pending`.")
+        example = f"`/memory {op} 3`"
+        return CommandReply(
+            _("Which one? For example: {example}. See `/memory pending`.", example=example)
+        )
     proposals = (Proposal(op, fact=fact_number.id) for fact_number in numbers)
     outcome = await context.memory.apply(person_batch(context, *proposals))
     told = bullet_list(_decided(decision) for decision in outcome.decisions)
-    return CommandReply(told or ALREADY_DONE, zone_edit=context.memory.with_current_facts)
+    return CommandReply(told or _(ALREADY_DONE), zone_edit=context.memory.with_current_facts)
 
 
 def _decided(decided: ProposalDecision) -> str:
     fact = decided.fact
     if decided.verdict != "approved" or fact is None:
-        return f"{decided.reason[:1].upper()}{decided.reason[1:]}"
+        return capitalized(f"{decided.reason}")
     if fact.status == "dropped":
-        return f"Dropped: {fact_line(fact)}"
-    closed = decided.ended
-    instead = f" (instead of {fact_line(closed)})" if closed is not None else ""
-    return f"Accepted: {fact_line(fact)}{instead}"
+        return _("Dropped: {fact}", fact=fact_line(fact))
+    accepted = _("Accepted: {fact}", fact=fact_line(fact))
+    if decided.ended is None:
+        return accepted
+    instead = _("(instead of {fact})", fact=fact_line(decided.ended))
+    return f"{accepted} {instead}"
 
 
-async def pause(_: str, context: CommandContext) -> CommandReply:
+async def pause(arguments: str, context: CommandContext) -> CommandReply:  # noqa: ARG001 - a form
     """Answer ``/memory pause``."""
     await context.memory.home.pause(paused=True)
     return CommandReply(
-        "Memory is paused. I learn nothing from what is said here, neither now nor later. What I "
-        "know stays, and `/memory add` still works. `/memory resume` ends the pause."
+        _(
+            "Memory is paused. I learn nothing from what is said here, neither now nor later. What I "
+            "know stays, and `/memory add` still works. `/memory resume` ends the pause."
+        )
     )
 
 
-async def resume(_: str, context: CommandContext) -> CommandReply:
+async def resume(arguments: str, context: CommandContext) -> CommandReply:  # noqa: ARG001 - a form
     """Answer ``/memory resume``."""
     await context.memory.home.pause(paused=False)
-    return CommandReply("Memory is on again. I do not learn what was said during the pause.")
+    return CommandReply(_("Memory is on again. I do not learn what was said during the pause."))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bot.agent.commands.parser import split_form
 from bot.agent.commands.registry import CommandAuthor, CommandContext
+from bot.core.i18n import N_
 from bot.memory.records.fact import Fact
 
 _OWNERS = frozenset(
     ("accept", "drop", "pause", "resume", "undo", "clear", "share", "unshare", "export")
 )
 
-OWNER_ONLY_TEXT = "Only an owner may do this: everyone who uses this bot sees it."
+OWNER_ONLY_TEXT = N_("Only an owner may do this: everyone who uses this bot sees it.")
 
 
 def requires_owner(arguments: str) -> bool:

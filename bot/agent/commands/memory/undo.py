@@ -12,7 +12,9 @@ from bot.agent.commands.memory.fact_edits import ALREADY_DONE
 from bot.agent.commands.memory.fact_text import bullet_list, fact_count_text, fact_line
 from bot.agent.commands.parser import split_form
 from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
+from bot.agent.texts import joined
 from bot.bus import Button
+from bot.core.i18n import N_, _, ngettext
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_undo import inverse_proposals, undone_batch_id
 from bot.memory.records.proposals import BatchOutcome, ProposalBatch, ProposalDecision
@@ -31,9 +33,9 @@ from bot.memory.session.state.zone_versions import (
 )
 from bot.tape.entries import TapeEntry, event
 
-_NOTHING = "There is nothing to undo."
+_NOTHING = N_("There is nothing to undo.")
 _NAMED = 5
-_CHANGED = (
+_CHANGED = N_(
     "Memory has changed since, so nothing was undone. `/memory undo` undoes the newest change."
 )
 
@@ -45,7 +47,7 @@ async def undo(looked_at: str, context: CommandContext) -> CommandReply:
     if key not in home.fold.decided_keys:
         proposal_batch = await home.undo_batch()
         if looked_at and (proposal_batch is None or looked_at != str(proposal_batch.undone_entry)):
-            return CommandReply(_CHANGED, replaces_message=False)
+            return CommandReply(_(_CHANGED), replaces_message=False)
         if proposal_batch is None or await _is_import(proposal_batch, context):
             return await _undo_notes(context)
         undone = await home.find_batch(proposal_batch.undone_entry or 0)
@@ -64,7 +66,7 @@ async def undo(looked_at: str, context: CommandContext) -> CommandReply:
     recorded = await home.find_batch(outcome.entry)
     undone = await home.find_batch(undone_batch_id(recorded) or 0) if recorded is not None else None
     if undone is None:
-        return CommandReply(ALREADY_DONE, zone_edit=context.memory.with_current_facts)
+        return CommandReply(_(ALREADY_DONE), zone_edit=context.memory.with_current_facts)
     notes = await _notes_before(undone, context)
 
     def change(snapshot: MemorySnapshot) -> MemorySnapshot:
@@ -75,11 +77,12 @@ async def undo(looked_at: str, context: CommandContext) -> CommandReply:
         return replace(fresh, version=snapshot.version + 1, dailies=dailies, cleared=False)
 
     lost = await _without_evidence(undone, context)
-    told = _told(outcome, lost.values()) + (
-        "\n\nThe daily notes of this chat are restored, too." if notes else ""
-    )
+    told = [_told(outcome, lost.values())]
+    if notes:
+        told.append(_("The daily notes of this chat are restored, too."))
+    told.append(_("`/memory undo` undoes the change before."))
     note = event(MEMORY_UNDONE_EVENT, {"from": context.zone.read().version, "batch": undone.id})
-    return CommandReply(f"{told}\n\n`/memory undo` undoes the change before.", change, [note])
+    return CommandReply("\n\n".join(told), change, [note])
 
 
 async def _without_evidence(undone: TapeEntry, context: CommandContext) -> dict[int, Fact]:
@@ -100,21 +103,26 @@ def _told(outcome: BatchOutcome, lost: Iterable[Fact]) -> str:
         _taken_back(decision) for decision in outcome.decisions if decision.verdict == "approved"
     ]
     lines += [
-        f"not restored, because the words that it rested on were erased: {fact_line(fact)}"
+        _(
+            "not restored, because the words that it rested on were erased: {fact}",
+            fact=fact_line(fact),
+        )
         for fact in lost
     ]
-    return f"Undone:\n{bullet_list(lines)}" if lines else "Undone."
+    return "\n".join([_("Undone:"), bullet_list(lines)]) if lines else _("Undone.")
 
 
 def _taken_back(decided: ProposalDecision) -> str:
     fact = decided.fact
     if fact is None:
-        return decided.reason
+        return f"{decided.reason}"
     if decided.proposal.op == "retire":
-        return f"removed: {fact_line(fact)}"
+        return _("removed: {fact}", fact=fact_line(fact))
     if decided.proposal.op == "weaken":
-        return f"newest evidence removed: {fact_line(fact)}"
-    return f"{'pending again' if fact.status == 'pending' else 'restored'}: {fact_line(fact)}"
+        return _("newest evidence removed: {fact}", fact=fact_line(fact))
+    if fact.status == "pending":
+        return _("pending again: {fact}", fact=fact_line(fact))
+    return _("restored: {fact}", fact=fact_line(fact))
 
 
 async def _is_import(batch: ProposalBatch, context: CommandContext) -> bool:
@@ -146,13 +154,13 @@ async def _undo_notes(context: CommandContext) -> CommandReply:
     """Restore earlier daily notes, if no change of facts is left to undo."""
     earlier = await _earlier_notes(context)
     if earlier is None:
-        return CommandReply(_NOTHING)
+        return CommandReply(_(_NOTHING))
     current = context.zone.read().version
     note = event(
         MEMORY_UNDONE_EVENT, {"from": current, "to": earlier.version, "version": current + 1}
     )
     return CommandReply(
-        f"The daily notes are restored to version {earlier.version}.",
+        _("The daily notes are restored to version {version}.", version=earlier.version),
         lambda snapshot: replace(
             snapshot, version=snapshot.version + 1, dailies=earlier.dailies, cleared=False
         ),
@@ -180,65 +188,87 @@ async def clear(arguments: str, context: CommandContext) -> CommandReply:
     memory, key = context.memory, idempotency_key(context)
     if key in memory.home.fold.decided_keys:
         await clear_bus(memory, key)
-        return _cleared(memory, memory.home.fold.decided_keys[key], "A copy was saved before")
+        return _cleared(memory, memory.home.fold.decided_keys[key], _(_COPY_SAVED))
     state = f"{context.zone.read().version}-{memory.home.fold.last_entry_id}"
     dailies, more = context.zone.read().dailies, preview_clear(memory)
     if not (memory.facts() or memory.home.fold.pending() or dailies or more):
-        return CommandReply("There is nothing to clear.", replaces_message=False)
+        return CommandReply(_("There is nothing to clear."), replaces_message=False)
     if word != "yes":
         return CommandReply(
-            f"This clears long-term memory ({fact_count_text(len(memory.facts()))}) and the daily notes of "
-            f"this chat{_with(more)}. To continue, send `/memory clear yes`.",
+            _clear_question(len(memory.facts()), more),
             buttons=(
-                Button("Clear it", f"/memory clear yes {state}"),
-                Button("Keep it", "/memory"),
+                Button(_("Clear it"), f"/memory clear yes {state}"),
+                Button(_("Keep it"), "/memory"),
             ),
         )
     if looked_at and looked_at != state:
         return CommandReply(
-            "Memory has changed since I asked, so nothing was cleared. Check it with `/memory` "
-            "first.",
+            _(
+                "Memory has changed since I asked, so nothing was cleared. Check it with `/memory` "
+                "first."
+            ),
             replaces_message=False,
         )
     copy = await context.export_memory()
     outcome = await clear_memory(memory, key, context.author.id)
-    return _cleared(memory, outcome.entry, f"A copy is in `{_shown(copy.path, context)}`", more)
+    saved = _("A copy is in {path}", path=f"`{_shown(copy.path, context)}`")
+    return _cleared(memory, outcome.entry, saved, more)
 
 
-def _with(more: ClearPreview) -> str:
-    parts = [
-        f"{len(more.values)} shared value{'s' * (len(more.values) != 1)}" if more.values else "",
-        f"{len(more.beliefs)} belief{'s' * (len(more.beliefs) != 1)}" if more.beliefs else "",
-        "the working notes of its problems" if more.notes else "",
-    ]
-    told = ", ".join(filter(None, parts))
-    return f", with {told}" if told else ""
+_COPY_SAVED = N_("A copy was saved before")
+
+
+def _clear_question(facts: int, more: ClearPreview) -> str:
+    parts = []
+    if more.values:
+        parts.append(ngettext("{n} shared value", "{n} shared values", len(more.values)))
+    if more.beliefs:
+        parts.append(ngettext("{n} belief", "{n} beliefs", len(more.beliefs)))
+    if more.notes:
+        parts.append(_("the working notes of its problems"))
+    if not parts:
+        return _(
+            "This clears long-term memory ({facts}) and the daily notes of this chat. To continue, send "
+            "`/memory clear yes`.",
+            facts=fact_count_text(facts),
+        )
+    return _(
+        "This clears long-term memory ({facts}) and the daily notes of this chat, with {more}. To "
+        "continue, send `/memory clear yes`.",
+        facts=fact_count_text(facts),
+        more=joined(parts),
+    )
 
 
 def _cleared(
     memory: LongTermMemory, entry: int, copy: str, more: ClearPreview | None = None
 ) -> CommandReply:
+    if more:
+        restores = _("{copy}; `/memory undo` restores the facts and the daily notes.", copy=copy)
+    else:
+        restores = _("{copy}; `/memory undo` restores it.", copy=copy)
+    lines = [_("Memory is cleared."), restores]
     return CommandReply(
-        f"Memory is cleared. {copy}; `/memory undo` restores {_back(more)}",
+        " ".join([*lines, *_not_undone(more)]),
         # Values shared with everyone stay.
         lambda snapshot: replace(
             snapshot.without_own_memory(), reference=memory.render_reference()
         ),
-        buttons=(Button("Undo", f"/memory undo {entry}"),),
+        buttons=(Button(_("Undo"), f"/memory undo {entry}"),),
     )
 
 
-def _back(more: ClearPreview | None) -> str:
-    if not more:
-        return "it."
-    told = ["the facts and the daily notes."]
-    if more.values:
-        told.append("Restore shared values one by one: `/reference rollback KEY N`.")
-    if more.beliefs:
-        told.append(f"Restore beliefs with `/memory accept {' '.join(more.beliefs[:_NAMED])}`.")
-    if more.notes:
-        told.append("Working notes cannot be restored.")
-    return " ".join(told)
+def _not_undone(more: ClearPreview | None) -> list[str]:
+    """Return what restores the rest of what was cleared."""
+    told = []
+    if more is not None and more.values:
+        told.append(_("Restore shared values one by one: `/reference rollback KEY N`."))
+    if more is not None and more.beliefs:
+        command = f"`/memory accept {' '.join(more.beliefs[:_NAMED])}`"
+        told.append(_("Restore beliefs with {command}.", command=command))
+    if more is not None and more.notes:
+        told.append(_("Working notes cannot be restored."))
+    return told
 
 
 def _shown(path: Path, context: CommandContext) -> str:

@@ -14,6 +14,7 @@ from bot.agent.commands.memory.fact_numbers import (
 )
 from bot.agent.commands.memory.fact_text import (
     AUTHOR_NAMES,
+    author_name,
     confidence_text,
     decision_text,
     escape_markdown,
@@ -25,13 +26,20 @@ from bot.agent.commands.memory.permissions import is_other_person
 from bot.agent.commands.message_links import message_url
 from bot.agent.commands.pagination import paginate, split_page_number
 from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.agent.texts import local_time
+from bot.core.i18n import N_, _
 from bot.memory.gate.fact_similarity import fact_comparison_key
 from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.proposals import find_fact_decision
-from bot.memory.records.transcript import format_timestamp
 from bot.tape.entries import TapeEntry
 
-_USAGE = "Which one? For example: `/memory why 3`. `/memory` lists the numbers."
+_USAGE = N_("Which one? For example: `/memory why 3`. `/memory` lists the numbers.")
+
+_ENDINGS = {
+    "dropped": N_("dropped"),
+    "retired": N_("retired"),
+    "superseded": N_("superseded"),
+}
 
 
 async def why_fact(arguments: str, context: CommandContext) -> CommandReply:
@@ -39,7 +47,7 @@ async def why_fact(arguments: str, context: CommandContext) -> CommandReply:
     word, page = split_page_number(arguments)
     number = parse_fact_number(word)
     if number is None:
-        return CommandReply(_USAGE)
+        return CommandReply(_(_USAGE))
     fact = find_fact(number, context)
     if fact is None:
         return CommandReply(unknown_number_text(number, context))
@@ -64,31 +72,42 @@ class _Told:
         yield f"{fact_label(fact, shared=self._number.shared)} {escape_markdown(fact.text)}"
         yield await self._status()
         if fact.subject:
-            yield f"It is about {fact.subject}."
+            yield _("It is about {subject}.", subject=fact.subject)
         if fact.slot:
-            yield f"It is the current value of {escape_markdown(fact.slot)}; a newer value replaces it."
+            yield _(
+                "It is the current value of {name}; a newer value replaces it.",
+                name=escape_markdown(fact.slot),
+            )
         for before in self._scope.fold.history(fact)[1:]:
             told = fact_line(before, shared=self._number.shared)
-            yield f"It replaced {told} ({validity_text(before, self._timezone)})"
+            valid = validity_text(before, self._timezone)
+            yield _("It replaced {fact} ({valid})", fact=told, valid=valid)
         if self._may_see():
-            yield "Evidence:" if fact.evidence else "Evidence: no person's words."
+            yield _("Evidence:") if fact.evidence else _("Evidence: no person's words.")
             store = self._context.tape.store
             for evidence in fact.evidence:
-                gone = ": its words were erased" * await is_evidence_erased(evidence, store)
-                yield f"- {evidence_line(evidence, self._context)}{gone}"
+                line = evidence_line(evidence, self._context)
+                if await is_evidence_erased(evidence, store):
+                    line = _("{evidence}: its words were erased", evidence=line)
+                yield f"- {line}"
         else:
-            yield "An owner shared it. Only owners see its evidence, in private."
+            yield _("An owner shared it. Only owners see its evidence, in private.")
         entry = await self._scope.find_batch(fact.admitted)
         decided = find_fact_decision(entry, fact.id) if entry is not None else None
         if entry is not None and decided is not None:
             erased = await is_all_evidence_erased(fact, self._context.tape.store)
             # A line directly below a list would continue the last item in Markdown.
-            yield f"\nDecision of {self._dated(entry)}: {decision_text(decided, erased=erased)}."
+            decision = _(
+                "Decision of {when}: {decision}.",
+                when=self._dated(entry),
+                decision=decision_text(decided, erased=erased),
+            )
+            yield f"\n{decision}"
             if fact.judged not in (0, fact.admitted) and (later := await self._judged()):
                 yield later
             proposed = decided.proposal.text
             if proposed and fact_comparison_key(proposed) != fact_comparison_key(fact.text):
-                yield f"Proposed as: {escape_markdown(proposed)}"
+                yield _("Proposed as: {text}", text=escape_markdown(proposed))
 
     async def _judged(self) -> str:
         """Return the judge's later decision on a fact that was believed at first."""
@@ -96,7 +115,8 @@ class _Told:
         decided = find_fact_decision(entry, self._fact.id) if entry is not None else None
         if entry is None or decided is None:
             return ""
-        return f"Judged {self._dated(entry)}: {decided.reason.removesuffix('.')}."
+        reason = f"{decided.reason}".removesuffix(".")
+        return _("Judged {when}: {reason}.", when=self._dated(entry), reason=reason)
 
     def _may_see(self) -> bool:
         asker = self._context.author
@@ -105,23 +125,28 @@ class _Told:
     async def _status(self) -> str:
         fact = self._fact
         if fact.status == "active":
-            unheard = (
-                "; not verified yet: the judge has not decided whether the evidence supports it"
+            valid, sure = validity_text(fact, self._timezone), confidence_text(fact.confidence)
+            if not fact.unverified:
+                return _("Believed {valid}; {confidence}.", valid=valid, confidence=sure)
+            return _(
+                "Believed {valid}; {confidence}; not verified yet: the judge has not decided whether "
+                "the evidence supports it.",
+                valid=valid,
+                confidence=sure,
             )
-            judged = unheard if fact.unverified else ""
-            return f"Believed {validity_text(fact, self._timezone)}; {confidence_text(fact.confidence)}{judged}."
         if fact.status == "pending":
-            return "It is pending: `/memory pending`."
+            return _("It is pending: `/memory pending`.")
         entry = await self._scope.find_batch(fact.batch)
-        ended = (
-            f"Valid {validity_text(fact, self._timezone)}"
-            if fact.valid_to
-            else "It was not accepted"
-        )
+        if fact.valid_to:
+            ended = _("Valid {valid}", valid=validity_text(fact, self._timezone))
+        else:
+            ended = _("It was not accepted")
         if entry is None:
-            return f"{ended}; it is not believed."
-        why = self._end(entry).removesuffix(".")
-        return f"{ended}; it ended {self._dated(entry)}{f': {why}' if why else ''}."
+            return _("{ended}; it is not believed.", ended=ended)
+        when, why = self._dated(entry), self._end(entry).removesuffix(".")
+        if not why:
+            return _("{ended}; it ended {when}.", ended=ended, when=when)
+        return _("{ended}; it ended {when}: {reason}.", ended=ended, when=when, reason=why)
 
     def _end(self, entry: TapeEntry) -> str:
         """Return what ended a fact; empty if nothing but its author is known."""
@@ -134,45 +159,48 @@ class _Told:
             None,
         )
         if self._fact.status == "superseded" and heir is not None:
-            return f"replaced by {fact_line(heir, shared=self._number.shared)}"
+            return _("replaced by {fact}", fact=fact_line(heir, shared=self._number.shared))
         if entry.data.get("clears") is True:
-            return "all memory was cleared"
+            return _("all memory was cleared")
         decided = find_fact_decision(entry, self._fact.id)
-        reason = decided.reason if decided is not None else self._fact.status
-        return "" if reason == "ended" else reason
+        if decided is None:
+            return _(_ENDINGS.get(self._fact.status, self._fact.status))
+        return "" if decided.reason == "ended" else f"{decided.reason}"
 
     def _dated(self, entry: TapeEntry) -> str:
-        when = format_timestamp(entry.meta.get("ts"), self._timezone)
-        return f"{when} ({self._author(entry)})"
+        when = local_time(entry.meta.get("ts"), self._timezone)
+        return _("{time} ({author})", time=when, author=self._author(entry))
 
     def _author(self, entry: TapeEntry) -> str:
         author, asker = str(entry.data.get("author")), entry.data.get("asker")
         if author in AUTHOR_NAMES:
-            return AUTHOR_NAMES[author]
+            return author_name(author)
         me = self._context.author
         own = not is_other_person(str(asker or ""), self._context)
         if asker == me.id or (me.private and own and not self._number.shared):
-            return "you asked"
+            return _("you asked")
         who = next(
             (evidence.who for evidence in self._fact.evidence if evidence.sender == asker), ""
         )
         if not asker and self._fact.evidence:
             who = self._fact.evidence[-1].who
-        return f"{who} asked" if who and self._may_see() else "an owner asked"
+        return _("{who} asked", who=who) if who and self._may_see() else _("an owner asked")
 
 
 def evidence_line(evidence: Evidence, context: CommandContext) -> str:
     """Return a piece of evidence as text: speaker, time, link to the message, entry and quote."""
-    when = (
-        format_timestamp(evidence.when, context.zone.timezone)
-        if evidence.when
-        else "an unknown day"
-    )
+    when = _("an unknown day")
+    if evidence.when:
+        when = local_time(evidence.when, context.zone.timezone)
     address = message_url(evidence.tape, evidence.inbound, private=evidence.origin != "member")
-    message = f"message of {when}"
+    message = _("message of {time}", time=when)
     if address is not None:
         message = f"[{message}]({address})"
-    here = evidence.tape == context.tape.name
-    entry = f"#{evidence.entry}" if here else f"#{evidence.entry} of `{evidence.tape}`"
-    quote = f": “{escape_markdown(evidence.quote)}”" if evidence.quote else ""
-    return f"{escape_markdown(evidence.who or evidence.origin)}, {message}, entry {entry}{quote}"
+    entry = f"#{evidence.entry}"
+    if evidence.tape != context.tape.name:
+        entry = _("{entry} of {tape}", entry=entry, tape=f"`{evidence.tape}`")
+    who = escape_markdown(evidence.who or evidence.origin)
+    line = _("{who}, {message}, entry {entry}", who=who, message=message, entry=entry)
+    if not evidence.quote:
+        return line
+    return _("{line}: “{quote}”", line=line, quote=escape_markdown(evidence.quote))

@@ -17,6 +17,7 @@ from bot.agent.commands.problem.transitions import (
     switch,
 )
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
+from bot.core.i18n import N_
 
 _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
     "": list_problems,
@@ -37,15 +38,18 @@ _SWITCHING = frozenset({"new", "switch", "pause", "resume", "background", "done"
 _READING = frozenset({"", "list", "show"})
 
 _LISTED_FORMS = (
-    ("new NAME", "start a problem and switch to it"),
-    ("switch X", "switch to a problem by number or name; `general` always exists"),
-    ("pause", "put the problem aside and return to `general`; or `pause X`, `background X`"),
-    ("done", "end the problem, or `done X`; `list done` shows ended ones"),
-    ("show", "show its notes"),
-    ("note KIND TEXT", "add a note: `must`, `must-not`, `assume`, `ask`, `decide`, `draft NAME`"),
-    ("note drop KIND N", "remove a note"),
-    ("private on", "from now on only private models see what is said in the problem"),
-    ("priority X N", "set its priority, 1 to 9; 9 comes first"),
+    ("new NAME", N_("start a problem and switch to it")),
+    ("switch X", N_("switch to a problem by number or name; `general` always exists")),
+    ("pause", N_("put the problem aside and return to `general`; or `pause X`, `background X`")),
+    ("done", N_("end the problem, or `done X`; `list done` shows ended ones")),
+    ("show", N_("show its notes")),
+    (
+        "note KIND TEXT",
+        N_("add a note: `must`, `must-not`, `assume`, `ask`, `decide`, `draft NAME`"),
+    ),
+    ("note drop KIND N", N_("remove a note")),
+    ("private on", N_("from now on only private models see what is said in the problem")),
+    ("priority X N", N_("set its priority, 1 to 9; 9 comes first")),
 )
 
 
@@ -68,7 +72,7 @@ def _changes(arguments: str) -> bool:
 
 PROBLEM_COMMAND = Command(
     "problem",
-    "work on several problems separately",
+    N_("work on several problems separately"),
     _LISTED_FORMS,
     _run,
     waits_for_turn=_switches,

@@ -6,6 +6,7 @@ from bot.agent.commands.memory.fact_text import escape_markdown, shorten
 from bot.agent.commands.parser import split_form, split_word
 from bot.agent.commands.problem.transitions import find_recorded_change, formatted_name
 from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
+from bot.core.i18n import N_, _
 from bot.memory.records.compartment_records import WorkingSet, working_set_from_json
 from bot.memory.records.problem_notes import (
     NOTE_KINDS,
@@ -19,10 +20,10 @@ from bot.memory.session.bus.working_set import WorkingSetEdit
 _SURE = 0.8
 """Confidence of an assumption that a person states."""
 
-_EXAMPLES = (
-    "`/problem note must stay below 500 €`, `/problem note ask Which hotel?`, "
+_EXAMPLES = N_(
+    "For example: `/problem note must stay below 500 €`, `/problem note ask Which hotel?`, "
     "`/problem note decide by train because it is quiet`, `/problem note draft letter Dear …`, "
-    "`/problem note drop ask 1`"
+    "`/problem note drop ask 1`."
 )
 
 
@@ -40,13 +41,13 @@ async def note(arguments: str, context: CommandContext) -> CommandReply:
     )
     number, begins = split_form(rest)
     if kind is None or not rest or (drops and not _is_number(number)):
-        return CommandReply(f"For example: {_EXAMPLES}.")
+        return CommandReply(_(_EXAMPLES))
     edit = _dropping(kind, int(number), begins) if drops else _noting(kind, rest)
-    return await _change(kind, edit, context, "Noted" if not drops else "Left")
+    return await _change(kind, edit, context, drops=drops)
 
 
 async def _change(
-    kind: NoteKind, edit: WorkingSetEdit, context: CommandContext, done: str
+    kind: NoteKind, edit: WorkingSetEdit, context: CommandContext, *, drops: bool
 ) -> CommandReply:
     bus, cause = context.memory.bus, idempotency_key(context)
     working = await _changed_before(context, cause)
@@ -54,12 +55,21 @@ async def _change(
         problem = await bus.problems.get_active()
         working = await bus.working_sets.change(problem.problem_id, edit, cause=cause)
     owner = await bus.problems.get(working.problem_id)
-    of = f" for {formatted_name(owner)}" if owner is not None else ""
     lines = [
         f"**{at}.** {escape_markdown(shorten(one))}"
         for at, one in enumerate(note_lines(working, kind), 1)
     ]
-    return CommandReply("\n".join([f"{done}{of}, **{kind}**:", *(lines or ["nothing"])]))
+    head = _head(kind, "" if owner is None else formatted_name(owner), drops=drops)
+    return CommandReply("\n".join([head, *(lines or [_("nothing")])]))
+
+
+def _head(kind: NoteKind, problem: str, *, drops: bool) -> str:
+    shown = f"**{kind}**"
+    if not problem:
+        return _("Left, {kind}:", kind=shown) if drops else _("Noted, {kind}:", kind=shown)
+    if drops:
+        return _("Left for {problem}, {kind}:", problem=problem, kind=shown)
+    return _("Noted for {problem}, {kind}:", problem=problem, kind=shown)
 
 
 async def _changed_before(context: CommandContext, cause: str) -> WorkingSet | None:
@@ -72,7 +82,7 @@ async def _changed_before(context: CommandContext, cause: str) -> WorkingSet | N
 def _noting(kind: NoteKind, text: str) -> WorkingSetEdit:
     why = ""
     if kind == "decide":
-        text, _, why = text.partition(" because ")
+        text, _sep, why = text.partition(" because ")
     elif kind == "draft":
         why, text = split_word(text)
     return lambda working: with_note(working, kind, text, why, _SURE)

@@ -14,6 +14,7 @@ from bot.agent.commands.memory.fact_text import escape_markdown, shorten
 from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
 from bot.bus import Button
 from bot.core.errors import MemoryRefused
+from bot.core.i18n import N_, _, ngettext
 from bot.memory.records.compartment_records import (
     Problem,
     problem_from_json,
@@ -28,14 +29,14 @@ from bot.tape.search import GENERAL_PROBLEM
 _Put = Callable[[ProblemRegistry, str, str], Awaitable[bool]]
 """Change a problem's state, given the registry, its id and the cause."""
 
-_WHICH = "Which one? Give its number or its name; `/problem` lists all."
-_PRIVATE = (
+_WHICH = N_("Which one? Give its number or its name; `/problem` lists all.")
+_PRIVATE = N_(
     "{name} is private. From now on only models on your own machine see what is said in it, also "
     "later. Nothing of it becomes a part of memory, because every model sees that; "
     "`/problem note` keeps what matters here. What was said in it before may have been seen by "
     "other models."
 )
-_DONE = "Done."
+_DONE = N_("Done.")
 """Reply to a repeated command if the record of its change was erased."""
 
 
@@ -54,14 +55,17 @@ async def find_problem(wanted: str, context: CommandContext) -> Problem:
     """
     problem = match_problem(await context.memory.bus.problems.list_by_state(), wanted)
     if problem is None:
-        raise MemoryRefused(f"there is no problem {wanted[:60]!r}; `/problem` lists the problems")
+        name = repr(wanted[:60])
+        raise MemoryRefused(
+            _("there is no problem {name}; `/problem` lists the problems", name=name)
+        )
     return problem
 
 
 async def new(name: str, context: CommandContext) -> CommandReply:
     """Answer ``/problem new NAME``."""
     if not name:
-        return CommandReply("What should it be called? For example: `/problem new Taxes`.")
+        return CommandReply(_("What should it be called? For example: `/problem new Taxes`."))
     problems, cause = context.memory.bus.problems, idempotency_key(context)
     problem = await problems.create(name, cause=cause)
     switching = f"{cause}:switch"
@@ -73,14 +77,18 @@ async def switch(wanted: str, context: CommandContext) -> CommandReply:
     """Answer ``/problem switch X`` and ``/problem resume X``."""
     cause = idempotency_key(context)
     if not wanted:
-        return CommandReply(_WHICH)
+        return CommandReply(_(_WHICH))
     if cause not in context.fold.facts.decided_keys:
         problem = await find_problem(wanted, context)
         if problem.state == "active":
-            return CommandReply(f"You are already on {formatted_name(problem)}.")
+            name = formatted_name(problem)
+            return CommandReply(_("You are already on {problem}.", problem=name))
         if problem.state == "completed":
             raise MemoryRefused(
-                f"{formatted_name(problem)} is done; `/problem new` starts a new one of that name"
+                _(
+                    "{problem} is done; `/problem new` starts a new one of that name",
+                    problem=formatted_name(problem),
+                )
             )
         await context.memory.bus.problems.switch_to(problem.problem_id, cause=cause)
     return await _told(context, cause)
@@ -114,7 +122,9 @@ async def _put(wanted: str, context: CommandContext, put: _Put) -> CommandReply:
         problems = context.memory.bus.problems
         problem = await find_problem(wanted, context) if wanted else await problems.get_active()
         if problem.problem_id == GENERAL_PROBLEM:
-            return CommandReply("“general” always exists. `/problem switch X` switches to another.")
+            return CommandReply(
+                _("“general” always exists. `/problem switch X` switches to another.")
+            )
         if not await put(problems, problem.problem_id, cause):
             return CommandReply(put_aside_text(problem), buttons=resume_button(problem))
     return await _told(context, cause)
@@ -127,32 +137,35 @@ async def private(arguments: str, context: CommandContext) -> CommandReply:
     name = formatted_name(problem)
     if wanted == "off" and problem.private:
         return CommandReply(
-            f"{name} stays private: what was said in it would otherwise reach other models. "
-            "`/problem new NAME` starts a problem that is not."
+            _(
+                "{problem} stays private: what was said in it would otherwise reach other models. "
+                "`/problem new NAME` starts a problem that is not.",
+                problem=name,
+            )
         )
-    if wanted not in ("on", ""):
-        return CommandReply(f"{name} is not private. `/problem private on` makes it so.")
     if wanted == "on":
         await problems.make_private(problem.problem_id, cause=idempotency_key(context))
-    elif not problem.private:
-        return CommandReply(f"{name} is not private. `/problem private on` makes it so.")
-    return CommandReply(
-        "\n\n".join([_PRIVATE.format(name=name), f"Model: {context.model_line()}."])
-    )
+    elif wanted or not problem.private:
+        return CommandReply(
+            _("{problem} is not private. `/problem private on` makes it so.", problem=name)
+        )
+    model = _("Model: {model}.", model=context.model_line())
+    return CommandReply("\n\n".join([_(_PRIVATE, name=name), model]))
 
 
 async def priority(arguments: str, context: CommandContext) -> CommandReply:
     """Answer ``/problem priority X N``."""
-    wanted, _, number = arguments.rpartition(" ")
+    wanted, _sep, number = arguments.rpartition(" ")
     if not wanted or not number.isdecimal() or len(number) > 1:
         return CommandReply(
-            "For example: `/problem priority 2 9`. Priorities are 1 to 9; 9 comes first."
+            _("For example: `/problem priority 2 9`. Priorities are 1 to 9; 9 comes first.")
         )
     problem = await find_problem(wanted, context)
     await context.memory.bus.problems.prioritise(
         problem.problem_id, int(number), cause=idempotency_key(context)
     )
-    return CommandReply(f"{formatted_name(problem)} now has priority {number}.")
+    told = _("{problem} now has priority {number}.", problem=formatted_name(problem), number=number)
+    return CommandReply(told)
 
 
 async def _told(context: CommandContext, cause: str) -> CommandReply:
@@ -164,7 +177,7 @@ async def _told(context: CommandContext, cause: str) -> CommandReply:
         return CommandReply(switch_text(left, taken), buttons=resume_button(left))
     if problems:
         return CommandReply(put_aside_text(problems[0]), buttons=resume_button(problems[0]))
-    return CommandReply(_DONE)
+    return CommandReply(_(_DONE))
 
 
 def _problems_in(data: dict[str, Any]) -> list[Problem]:
@@ -182,6 +195,16 @@ def _problems_in(data: dict[str, Any]) -> list[Problem]:
 
 
 _SHOWN = 300
+_STATES: dict[str, tuple[str, str]] = {
+    "active": (N_("{problem} is active."), N_("{problem} is active: {summary}")),
+    "paused": (N_("{problem} is paused."), N_("{problem} is paused: {summary}")),
+    "background": (
+        N_("{problem} is in the background."),
+        N_("{problem} is in the background: {summary}"),
+    ),
+    "completed": (N_("{problem} is done."), N_("{problem} is done: {summary}")),
+}
+"""What is said of a problem in a state, without and with its summary."""
 
 
 def formatted_name(problem: Problem) -> str:
@@ -189,29 +212,35 @@ def formatted_name(problem: Problem) -> str:
     return f"“{escape_markdown(problem.name)}”"
 
 
-def summary_clause(summary: str) -> str:
-    """Return an exported summary as the end of a sentence, shortened; a full stop if empty."""
-    told = "; ".join(line.strip() for line in summary.splitlines() if line.strip())
-    return f": {escape_markdown(shorten(told, _SHOWN))}" if told else "."
+def _summary(problem: Problem) -> str:
+    """Return a problem's summary on one line, shortened."""
+    lines = (line.strip() for line in problem_summary(problem).splitlines())
+    return escape_markdown(shorten("; ".join(filter(None, lines)), _SHOWN))
 
 
 def put_aside_text(problem: Problem) -> str:
     """Return the new state of a problem that is no longer active, and its summary."""
-    states = {"background": "in the background", "completed": "done"}
-    return f"{formatted_name(problem)} is {states.get(problem.state, problem.state)}{summary_clause(problem_summary(problem))}"
+    name, summary = formatted_name(problem), _summary(problem)
+    plain, summed_up = _STATES[problem.state]
+    return _(summed_up if summary else plain, problem=name, summary=summary)
 
 
 def switch_text(left: Problem, taken: Problem) -> str:
     """Return the text that reports a switch."""
-    parts = [f"You are now on {formatted_name(taken)}.", put_aside_text(left)]
-    messages, _ = taken.resumable_size
-    if summary := problem_summary(taken):
-        parts.append(f"Its summary{summary_clause(summary)}")
+    name = formatted_name(taken)
+    parts = [_("You are now on {problem}.", problem=name), put_aside_text(left)]
+    messages, _tokens = taken.resumable_size
+    if summary := _summary(taken):
+        parts.append(_("Its summary: {summary}", summary=summary))
     if messages:
-        told = (
-            f"{messages} messages of {formatted_name(taken)} are" if messages > 1 else "message is"
+        parts.append(
+            ngettext(
+                "The last message is back in view.",
+                "The last {n} messages of {problem} are back in view.",
+                messages,
+                problem=name,
+            )
         )
-        parts.append(f"The last {told} back in view.")
     return "\n\n".join(parts)
 
 
@@ -219,4 +248,5 @@ def resume_button(problem: Problem) -> tuple[Button, ...]:
     """Return the button to resume a problem; empty if it is completed."""
     if problem.state == "completed":
         return ()
-    return (Button(f"Back to {problem.name}", f"/problem switch {problem.problem_id}"),)
+    label = _("Back to {problem}", problem=problem.name)
+    return (Button(label, f"/problem switch {problem.problem_id}"),)

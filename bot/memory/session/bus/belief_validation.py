@@ -12,7 +12,7 @@ from bot.core.errors import MemoryRefused
 from bot.memory.gate.belief_updates import MOST_EVIDENCE, belief_faults, is_summary
 from bot.memory.gate.evidence_status import find_evidence_faults
 from bot.memory.gate.memory_validation import is_placeholder
-from bot.memory.gate.secret_detection import UNASKED, check_no_secret
+from bot.memory.gate.secret_detection import check_no_secret
 from bot.memory.records.compartment_records import SynthesizedPattern
 from bot.memory.records.episodes import episode_id, parse_episode_id
 from bot.memory.session.scope.scope_memory import ScopeMemory
@@ -71,7 +71,7 @@ def _check_content(text: str, content: dict[str, Any]) -> None:
             f"a belief has at most {MAX_BELIEF_TEXT} characters and {MAX_BELIEF_CONTENT} bytes in all"
         )
     for said in map(str, content.values()):
-        check_no_secret(said, UNASKED)
+        check_no_secret(said, "secret_unasked")
 
 
 async def _evidence(
@@ -95,6 +95,6 @@ async def _evidence(
     resting = SynthesizedPattern("", "conclusion", {}, ids, 0.0, _UNKNOWN, _UNKNOWN)
     faults = belief_faults(resting, home.compartments.patterns, home.fold, found)
     if faults:
-        what = ", ".join(f"{one[:80]} {why}" for one, why in faults.items())
+        what = ", ".join(map(str, faults.values()))
         raise MemoryRefused(f"{what}: name evidence that holds")
     return ids

@@ -22,7 +22,7 @@ from bot.memory.gate.reference_values import (
     texts_to_verify,
     value_text,
 )
-from bot.memory.gate.secret_detection import UNASKED, check_no_secret
+from bot.memory.gate.secret_detection import check_no_secret
 from bot.memory.gate.write_gate import (
     Compartment,
     WriteDecision,
@@ -215,7 +215,7 @@ class MemoryBus:
             *(one for one in texts_in_value(pattern.content) if one not in known),
         ]
         # Checked before the gate, because rejected writes are recorded, too.
-        check_no_secret("\n".join(texts), UNASKED)
+        check_no_secret("\n".join(texts), "secret_unasked")
         data = {"text": " ".join(texts), "type": pattern.pattern_type, "content": pattern.content}
         parts = [str(pattern.content["then"])] if "then" in pattern.content else []
         kind, evidence = pattern.pattern_type, pattern.evidence_ids

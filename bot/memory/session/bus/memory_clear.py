@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from bot.core.reasons import Reason
 from bot.memory.records.compartments import Compartments
 from bot.memory.records.fact_fold import bus_entry
 from bot.memory.records.proposals import BatchOutcome
@@ -22,7 +23,7 @@ from bot.tape.entries import TapeEntry
 if TYPE_CHECKING:
     from bot.memory.session.long_term_memory import LongTermMemory
 
-CLEARED_REASON = "cleared"
+CLEARED_REASON = Reason("cleared")
 """Reason recorded for beliefs that were retired by clearing."""
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bot.core.reasons import Reason, join_reasons, split_reasons
 from bot.memory.gate.belief_updates import (
     MOST_EVIDENCE,
     belief_number,
@@ -175,10 +176,12 @@ def removal_changes(
     gone_ids = {name for name, belief in ended.items() if belief.status == "retired"}
     for other in compartments.patterns.values():
         if other.status == "stale" and other.id not in gone_ids:
-            reasons = other.reason.split("; ")
+            reasons = split_reasons(other.reason)
             rest = [why for why in reasons if why.removesuffix(_OTHERWISE) not in gone_ids]
             if rest != reasons:
-                back = replace(ended.get(other.id, other), reason="; ".join(rest))
+                back = replace(
+                    ended.get(other.id, other), reason=join_reasons(rest) if rest else ""
+                )
                 ended[other.id] = replace(back, status="stale" if rest else "active")
     return _change(values, ended.values())
 
@@ -254,7 +257,7 @@ class _Believed:
         )
         newer = [belief for belief in others if belief.last_validated > added.last_validated]
         if newer:
-            added = mark_stale(added, f"{newer[0].id}{_OTHERWISE}")
+            added = mark_stale(added, Reason("belief_contradicts", evidence=newer[0].id))
         for other in () if newer else others:
             self._put(other)
         self._put(added)
@@ -314,7 +317,7 @@ def _without(
         return pattern
     if evidence_sources(kept, fold):
         return replace(pattern, evidence_ids=kept)
-    reason = "; ".join(filter(None, (pattern.reason, PARTED_REASON)))
+    reason = join_reasons([*split_reasons(pattern.reason), Reason("parted")])
     return replace(pattern, status="retired", reason=reason)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from bot.core.reasons import Reason
 from bot.memory.gate.fact_similarity import (
     fact_comparison_key,
     is_contradiction,
@@ -27,8 +28,8 @@ from bot.memory.records.proposals import Proposal
 from bot.memory.session.scope.identities import channel_of, identity_at
 
 _GROUNDED = 0.6
-_ACCEPTED = "a person accepted it in the other memory, though no words of theirs carry it"
-_PENDING = "it waited for a person in the other memory"
+_ACCEPTED = Reason("accepted_elsewhere")
+_PENDING = Reason("waited_elsewhere")
 
 
 def was_parted(fold: FactFold) -> bool:

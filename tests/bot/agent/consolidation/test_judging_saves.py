@@ -304,4 +304,4 @@ async def test_status_counts_the_judges_calls(tmp_path):
         await until_judged(host)
         status = str(await host.channel.ask("/status"))
         assert len(model.requests) == 3
-    assert "- Usage: 3 model calls, 1020 tokens read (8 cached), 17 written" in status
+    assert "- Usage: 3 model calls, 1,020 tokens read (8 cached), 17 written" in status

@@ -177,7 +177,7 @@ async def test_it_pauses_while_much_waits_and_goes_on_once_that_is_decided(tmp_p
         await host.channel.ask("/memory import start")
         await until(lambda: _some(host, 1))
         told = await host.channel.ask("/memory import")
-        assert "Reading waits: 1 facts wait for you" in told
+        assert "Reading waits: 1 fact waits for you" in told
         await host.channel.ask("/memory drop 1")
         await all_read(host)
         assert [fact.status for fact in await facts(host)] == ["dropped", "pending"]
