@@ -11,6 +11,7 @@ __all__ = [
     "context",
     "files",
     "foreign_text",
+    "languages",
     "request_builder",
     "request_reconstruction",
     "right_scopes",
