@@ -15,6 +15,7 @@ from bot.bus import WEB_CHANNEL
 from bot.core.errors import TapebotError
 from bot.core.http.errors import add_error_handlers
 from bot.core.http.tokens import bearer_token
+from bot.core.i18n import accepted_languages
 from bot.inspector.access.middleware import CLIENTS, SecurityMiddleware
 from bot.inspector.api import commands
 from bot.inspector.api import conversations as conversations_api
@@ -23,7 +24,7 @@ from bot.inspector.api import memory as memory_api
 from bot.inspector.api import spending as spending_api
 from bot.inspector.dependencies import Member, WebContext
 from bot.inspector.errors import AsciiJSONResponse, error_response, http_error
-from bot.inspector.language import LanguageMiddleware, accepted_language
+from bot.inspector.language import LanguageMiddleware
 from bot.inspector.pages import budget, conversations, language, login, mcp, memory, statistics
 from bot.inspector.parameters import API
 from bot.inspector.rendering import STATIC
@@ -103,7 +104,7 @@ async def _language(web: WebContext, connection: HTTPConnection) -> str:
     """Return the language of a request or WebSocket; programs read English."""
     if connection.scope["path"].startswith(CLIENTS) or bearer_token(connection.headers) is not None:
         return "en"
-    asked = accepted_language(connection.headers.get("accept-language", "")) or web.language
+    asked = accepted_languages(connection.headers.get("accept-language", "")) or web.language
     secret = web.logins.origin.login_cookie(connection)
     if web.languages is None or secret is None:
         return asked

@@ -6,7 +6,6 @@ Programs read English: requests with a token, and those to ``/v1``.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import date
 from functools import cache
@@ -18,17 +17,15 @@ from typing import Protocol
 from babel import Locale
 from babel.dates import format_skeleton
 from babel.messages.extract import extract
-from babel.numbers import format_decimal, parse_pattern
+from babel.numbers import format_decimal
 from markupsafe import Markup, escape
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bot.core.i18n import RIGHT_TO_LEFT, _, current_language, match_language, ngettext, use_language
+from bot.core.i18n import RIGHT_TO_LEFT, _, current_language, format_money, ngettext, use_language
 
 logger = logging.getLogger(__name__)
 
-_LONGEST_HEADER = 500
-_WEIGHT = re.compile(r"q=([01](?:\.\d{0,3})?)")
 _SCRIPTS = Path(__file__).parent / "static"
 _SAMPLES = (*range(21), 100, 1_000_000)
 """Numbers among which are all categories of plurals that whole numbers have in any language."""
@@ -81,19 +78,6 @@ class LanguageMiddleware:
             await self._app(scope, receive, send)
 
 
-def accepted_language(header: str) -> str | None:
-    """Return the language that a header ``Accept-Language`` prefers among those of the program."""
-    weighted: list[tuple[float, str]] = []
-    for part in header[:_LONGEST_HEADER].split(","):
-        tag, _semicolon, parameters = part.partition(";")
-        found = _WEIGHT.fullmatch(parameters.strip())
-        weight = float(found[1]) if found else 1.0
-        if weight > 0:
-            weighted.append((weight, tag.strip()))
-    weighted.sort(key=lambda one: -one[0])
-    return match_language(tag for _weight, tag in weighted)
-
-
 def direction() -> str:
     """Return in which direction the current language is written: ``ltr`` or ``rtl``."""
     return "rtl" if current_language() in RIGHT_TO_LEFT else "ltr"
@@ -125,10 +109,7 @@ def _filled(message: str, values: dict[str, object]) -> Markup:
 
 def money(value: float, digits: int) -> str:
     """Return US dollars with so many digits behind the point, as the current language writes them."""
-    locale = Locale.parse(current_language())
-    pattern = parse_pattern(locale.currency_formats["standard"].pattern)
-    pattern.frac_prec = (digits, digits)
-    text: str = pattern.apply(value, locale, currency="USD", currency_digits=False)
+    text = format_money(value, digits)
     # Else the sign leaves its letters where the line goes to the left.
     return text.replace("US$", "US$\u200e") if direction() == "rtl" else text
 

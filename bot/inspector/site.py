@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from starlette.requests import HTTPConnection
 
 from bot.bus import Address, Answer, BusError, RemoteCommands, Transcript, WebUser
+from bot.core.i18n import _
 from bot.inspector import rendering
 from bot.inspector.app import build_app
 from bot.inspector.dependencies import WebContext
@@ -33,7 +34,7 @@ class UnavailableCommands:
         Raises:
             BusError: Always.
         """
-        raise BusError("the web channel is not running")
+        raise BusError(_("the web channel is not running"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,16 +41,13 @@ PAGES = (
     "/budget?whose=all",
     "/account",
 )
-ELSEWHERE = {"today", "certain (0.95)"}
-"""Words of the chat's commands, which the site shows as they come."""
-
 UNDIRECTED = "one => getComputedStyle(one).direction"
 
 
 async def unmarked(part: Locator) -> list[str]:
     """Return the texts in a part of a page that are in no message."""
     found: list[str] = await part.evaluate(UNMARKED)
-    return [text for text in found if text not in ELSEWHERE]
+    return found
 
 
 @pytest.fixture

@@ -8,11 +8,10 @@ from itertools import groupby
 from typing import Annotated
 from urllib.parse import urlencode
 
-from babel.lists import format_list
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
-from bot.core.i18n import _, current_language
+from bot.core.i18n import _, format_list
 from bot.inspector.dependencies import Owner, WebContextDep
 from bot.inspector.labels import fact_filters
 from bot.inspector.parameters import (
@@ -126,7 +125,7 @@ def _whose(kind: str, scope: str, identities: list[str]) -> str:
     if kind == "session":
         return _("this conversation alone")
     known = identities or [scope.removeprefix(PERSON_SCOPE_PREFIX)]
-    people = format_list(known, locale=current_language())
+    people = format_list(known)
     return _("{people}, in all their private chats", people=people)
 
 

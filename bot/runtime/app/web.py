@@ -178,6 +178,8 @@ def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
         view_tokens=services.view_tokens,
         url=base,
         mcp=app.extensions.mcp,
+        language=services.languages.default,
+        languages=services.languages,
     )
 
     async def ready() -> None:

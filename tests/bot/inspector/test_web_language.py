@@ -17,7 +17,7 @@ from web_rig import Rig, open_web
 from bot.core.errors import TapeError
 from bot.core.i18n import use_language
 from bot.inspector.app import build_app
-from bot.inspector.language import accepted_language, html_, nhtml_, script_messages
+from bot.inspector.language import html_, nhtml_, script_messages
 from bot.inspector.rendering import STATIC
 
 HOSTILE = "<script>alert(1)</script> {name} %s"
@@ -204,19 +204,3 @@ def test_every_message_of_a_script_is_found(path: Path) -> None:
         line for line in path.read_text().splitlines() if not line.lstrip().startswith("/")
     )
     assert [one for one in _CALL.findall(code) if one not in known] == []
-
-
-@pytest.mark.parametrize(
-    ("header", "language"),
-    [
-        ("de-CH, fr;q=0.9, en;q=0.8", "de"),
-        ("en;q=0.5, pt-BR", "pt"),
-        ("zh_Hans_CN", "zh"),
-        ("de;q=0, it;q=0.1", "it"),
-        ("xx, *;q=0.5", None),
-        ("", None),
-        (",;q=,;;,de;q=x" + ",a" * 100_000, "de"),
-    ],
-)
-def test_the_header_of_a_browser_is_read_by_its_weights(header: str, language: str | None) -> None:
-    assert accepted_language(header) == language
