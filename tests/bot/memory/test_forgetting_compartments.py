@@ -146,7 +146,9 @@ def test_changes_and_the_whole_states_after_them_agree() -> None:
         known = fold.compartments.references.get(key)
         made = value(known.version + 1 if known else 1, held, key, created=format_time(NOW))
         write(bus_entry(fold, {"references": [made], "key": f"k{len(entries)}"}))
-    write(bus_entry(fold, {"problems": [{"id": "p1", "name": WORD}], "decision": {"reason": WORD}}))
+    reason = {"code": "name_missing", "name": WORD}
+    decision = {"reason": reason}
+    write(bus_entry(fold, {"problems": [{"id": "p1", "name": WORD}], "decision": decision}))
     write(
         event(
             PAUSED_EVENT, {"paused": False, "previous": fold.last_entry_id, "state": fold.state()}

@@ -128,11 +128,19 @@ def test_an_erased_fact_keeps_its_number_and_links_and_is_never_believed() -> No
     ]
     operations[1]["text"] = other.text
     operations.append({"op": "add", "text": f"no {WORD}", "verdict": "refused", "reason": WORD})
+    named, ruling = {"code": "name_missing", "name": WORD}, {"code": "judge_overstated"}
+    judged = {"code": "judged_because", "ruling": ruling, "explanation": f"not {WORD}"}
+    operations.append(
+        {"op": "add", "verdict": "refused", "reason": named, "signals": {"judge": judged}}
+    )
     data = {"key": "k", "author": "person", "previous": 0, "ops": operations}
     data["state"] = {"facts": [operations[0]["fact"]], "next": 9, "keys": [["j", 1]]}
     record = TapeEntry(3, "event", {"name": FACTS_EVENT, "data": data})
     scrubbed = RecordScrubber(SCRUBBER, {1}, {("a:1", 5)}).scrub_entry(record)
     assert WORD not in json.dumps(scrubbed.payload)
+    coded = scrubbed.data["ops"][-1]
+    assert coded["reason"]["code"] == "name_missing"
+    assert coded["signals"]["judge"]["ruling"] == ruling
     before, after = fold_entries([record]), fold_entries([scrubbed])
     assert (after.next_id, after.decided_keys) == (before.next_id, before.decided_keys)
     assert after.get(1) is None

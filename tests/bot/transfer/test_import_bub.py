@@ -113,7 +113,7 @@ def test_a_tape_that_does_not_name_its_session_waits_for_its_name(tmp_path, caps
     assert "does not name its session" in capsys.readouterr().err
     assert import_bub(settings(tmp_path), BUB, sessions=["telegram:5", "matrix:!room"]) == 0
     told = capsys.readouterr()
-    assert "imported\tmatrix:!room: 1 messages" in told.out
+    assert "imported\tmatrix:!room: 1 message" in told.out
     assert told.out.count("known\t") == 2
     assert "name its session" not in told.err
 
@@ -199,5 +199,5 @@ def test_what_is_no_file_is_told_and_the_others_come(tmp_path, capsys):
     (theirs / "ab__telegram%3A2.jsonl").symlink_to(tmp_path / "nowhere")
     assert import_bub(settings(tmp_path), theirs) == 0
     told = capsys.readouterr()
-    assert "imported\ttelegram:1: 1 messages" in told.out
+    assert "imported\ttelegram:1: 1 message" in told.out
     assert "ab__telegram%3A2.jsonl: is not a file" in told.err

@@ -391,5 +391,5 @@ def test_what_is_no_file_is_told_and_the_others_come(tmp_path, capsys):
     os.mkfifo(folder / "telegram_3.jsonl")
     assert import_nanobot(settings(tmp_path), tmp_path / "theirs") == 0
     told = capsys.readouterr()
-    assert "imported\ttelegram:1: 1 messages" in told.out
+    assert "imported\ttelegram:1: 1 message" in told.out
     assert told.err.count("is not a file; skipped") == 2

@@ -38,7 +38,7 @@ async def test_a_tape_server_is_asked_only_when_probed(tmp_path):
         settings = {"tape_store": rig.url, "tape_store_token": rig.tokens.add("a", "read", ["*"])}
         assert await found(ready, **settings) == (
             "ok",
-            f"on the tape server {rig.url}: it answers, and lists 1 tapes ",
+            f"on the tape server {rig.url}: it answers, and lists 1 tape ",
         )
     assert await found(**settings) == (
         "ok",
