@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import Depends, Request
+from fastapi import APIRouter, Depends, Request
 
 from bot.agent.agent import Agent
 from bot.agent.commands.registry import CommandRegistry
@@ -39,6 +39,7 @@ class WebContext:
         view_tokens: The most tokens in a turn's view.
         url: The site's public URL, without a trailing slash.
         mcp: The MCP servers; None if none is configured.
+        setup: The routes of ``/setup``; None if settings cannot be changed on the site.
     """
 
     store: TapeStore
@@ -54,6 +55,7 @@ class WebContext:
     view_tokens: int
     url: str
     mcp: McpClient | None = None
+    setup: APIRouter | None = None
 
 
 def _web(request: Request) -> WebContext:

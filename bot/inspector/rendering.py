@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markdown_it import MarkdownIt
 
 from bot.bus import WebUser
+from bot.core.i18n import _
 
 STATIC = Path(__file__).parent / "static"
 
@@ -104,6 +105,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals["asset"] = asset
+    environment.globals["_"] = _
     return environment
 
 

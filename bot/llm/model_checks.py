@@ -100,6 +100,19 @@ async def check_model(model: Model, *, seconds: float) -> ModelChecks:
     return ModelChecks(checks, next(iter(seen), None), await list_price(model.name))
 
 
+async def check_answers_and_tools(model: Model, *, seconds: float) -> tuple[Check, Check]:
+    """Call a model twice: for an answer, and for a tool call if it answers.
+
+    Args:
+        model: The model, without fallbacks.
+        seconds: The most seconds for each call.
+    """
+    answers = await _checked("answers", lambda: _answers(model), seconds, needed=True)
+    if not answers.works or not model.profile.tools:
+        return answers, Check("tools", None)
+    return answers, await _checked("tools", lambda: _calls(model, "auto"), seconds, needed=True)
+
+
 async def _checked(
     name: str, run: Callable[[], Awaitable[str]], seconds: float, *, needed: bool = False
 ) -> Check:

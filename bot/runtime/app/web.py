@@ -157,6 +157,7 @@ def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
     from bot.inspector.dependencies import WebContext as Context
     from bot.inspector.site import UnavailableCommands, WebSite
     from bot.inspector.transcript import TapeTranscript
+    from bot.runtime.setup.pages import require_owner_in_browser, setup_router
 
     web, services = app.web, app.services
     base, listen = app.settings.web_base, app.settings.web_listen
@@ -177,6 +178,8 @@ def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
         view_tokens=services.view_tokens,
         url=base,
         mcp=app.extensions.mcp,
+        # Processes that share a database have their settings from their operator.
+        setup=None if web.shared else setup_router(app.settings, require_owner_in_browser),
     )
 
     async def ready() -> None:

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, ValidationInfo
 from tzlocal import get_localzone_name
 
 from bot.core.addresses import host_and_port, web_address
+from bot.core.i18n import LANGUAGES
 from bot.core.plugins import Plugins
 from channels.registry import PLATFORMS
 
@@ -138,6 +139,14 @@ def time_zone(name: str) -> str:
             f"a time zone such as Europe/Berlin{spelling_hint(name, _zones())}"
         ) from exc
     return name
+
+
+def language_code(name: str) -> str:
+    """Return the code of a language that the program speaks."""
+    code = name.strip().lower()
+    if code not in LANGUAGES:
+        raise ValueError(" or ".join(LANGUAGES))
+    return code
 
 
 def _zones() -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""The guided setup: its steps, checks and files; ``bot.cli.setup`` and the site show them."""
