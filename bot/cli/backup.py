@@ -53,7 +53,7 @@ def backup(settings: Settings, to: Path | None, recipients: Sequence[str], keep:
     print(f"saved\t{printable(str(made.path))}: {_counts(made)}; unpacked and checked")
     for name in made.removed:
         print(f"removed\t{name}")
-    print("The settings in .env are not part of it: keep a copy of them yourself.")
+    print("A .env outside of the home folder is not part of it: keep a copy of it yourself.")
     return _tell_damage(made)
 
 

@@ -117,7 +117,7 @@ def run_setup(settings: Settings, names: Sequence[str], *, starts: bool = False)
     steps = [known[name] for name in names] or list(STEPS)
     interactive = at_terminal()
     lines: LineReader = _TerminalLines() if interactive else _PipedLines()
-    setup = TerminalSetup(Setup(settings), steps, lines, ask=interactive)
+    setup = TerminalSetup(Setup(settings, with_link=True), steps, lines, ask=interactive)
     try:
         with _echo_off() if interactive else nullcontext():
             return setup.run(starts=starts)
@@ -264,6 +264,8 @@ class TerminalSetup:
         choices = question.choices(self._setup)
         for number, choice in enumerate(choices, 1):
             self._say(f"{number:>2}  {choice.value}: {choice.label}", indent=_INDENT)
+        if choices:
+            self._say(_("Type a number, or the answer itself."), indent=_INDENT)
         if question.about:
             self._say(_(question.about), indent=_INDENT)
         while True:

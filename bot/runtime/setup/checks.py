@@ -83,22 +83,23 @@ async def check_model(settings: Settings, key: str | None) -> Outcome:
         with _quiet():
             answers, tools = await check_answers_and_tools(model, seconds=_MODEL_SECONDS)
     except ModelError as error:
-        return Outcome(False, str(error), _model_remedy(name))
+        return Outcome(False, str(error), _model_remedy(settings))
     finally:
         with anyio.CancelScope(shield=True):
             await model.aclose()
     if not answers.works:
-        text = _("{model} does not answer: {why}.", model=name, why=answers.detail.rstrip("."))
-        return Outcome(False, text, _model_remedy(name))
+        why = answers.detail.removeprefix(f"{name}: ").rstrip(".")
+        text = _("{model} does not answer: {why}.", model=name, why=why)
+        return Outcome(False, text, _model_remedy(settings))
     if tools.works is False:
         text = _("{model} answers, but calls no tools: {why}.", model=name, why=tools.detail)
         return Outcome(True, text, _("It can talk, but not act; another model can."))
     return Outcome(True, _("{model} answers and calls tools.", model=name))
 
 
-def _model_remedy(name: str) -> str:
-    provider = provider_of(name)
-    if provider is None:
+def _model_remedy(settings: Settings) -> str:
+    provider = provider_of(settings.model or "")
+    if provider is None or settings.model_api_base is not None:
         return _("Correct the model's name, its address or its key.")
     return _(
         "Correct the key, which {page} shows, or the model's name.",
@@ -155,8 +156,13 @@ async def check_discord(settings: Settings) -> Outcome:
     return _with_library(text, PLATFORMS["discord"])
 
 
-async def check_site(settings: Settings) -> Outcome:
-    """Check that the site can listen; return a link that logs in, if tapebot runs."""
+async def check_site(settings: Settings, *, with_link: bool) -> Outcome:
+    """Check that the site can listen.
+
+    Args:
+        settings: The settings to try.
+        with_link: Whether to return a link that logs in the person at this machine, if tapebot runs.
+    """
     listen = settings.web_listen
     if listen is None:
         return Outcome(True, _("The site is off."))
@@ -167,18 +173,19 @@ async def check_site(settings: Settings) -> Outcome:
     try:
         bind(listen).close()
     except OSError as error:
-        return await _taken(settings, listen, error)
+        return await _taken(settings, listen, error, with_link=with_link)
     text = _("The site will be at {address}.", address=settings.web_base)
     return Outcome(True, text, _("tapebot prints a link that logs you in when it starts."))
 
 
-async def _taken(settings: Settings, listen: str, error: OSError) -> Outcome:
+async def _taken(settings: Settings, listen: str, error: OSError, *, with_link: bool) -> Outcome:
     """Return what an address means that cannot be listened on: perhaps tapebot itself does."""
-    link = await running_site_link(settings.home)
-    if link is not None and error.errno == errno.EADDRINUSE:
-        return Outcome(
-            True, _("tapebot runs already. This link logs you in once: {link}", link=link)
-        )
+    if error.errno == errno.EADDRINUSE and await is_running(settings.home):
+        link = await _login_link(settings.home) if with_link else None
+        if link is not None:
+            remedy = _("This link logs you in once: {link}", link=link)
+            return Outcome(True, _("tapebot runs already."), remedy)
+        return Outcome(True, _("tapebot runs already."))
     text = _(
         "tapebot cannot listen on {address}: {why}.",
         address=listen,
@@ -187,7 +194,7 @@ async def _taken(settings: Settings, listen: str, error: OSError) -> Outcome:
     return Outcome(False, text, _("Choose another port, such as 127.0.0.1:8021, or off."))
 
 
-async def running_site_link(home: Path) -> str | None:
+async def _login_link(home: Path) -> str | None:
     """Return a link that logs in to the site of the tapebot that runs; None if there is none."""
     try:
         reply = await call_control(home, {"do": "web link"})

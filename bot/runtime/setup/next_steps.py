@@ -24,7 +24,7 @@ async def next_steps(setup: Setup, *, starts: bool = False) -> list[str]:
         lines.append(_("tapebot runs already: start it again to use what you changed."))
     else:
         if not starts:
-            lines.append(_("Talk here: tapebot"))
+            lines.append(_("Talk in the terminal: tapebot"))
         lines.append(_("Keep it running, also when you log out: tapebot service install"))
     if settings.telegram_token or settings.discord_token:
         lines += _pairing(setup)

@@ -32,7 +32,6 @@ _KEY = "model_api_key"
 _CHECKS = {
     "telegram": check_telegram,
     "discord": check_discord,
-    "web": check_site,
     "backup": check_backup,
 }
 
@@ -42,6 +41,7 @@ class Setup:
 
     Args:
         settings: The settings as they are now.
+        with_link: Whether the person is at this machine, and may get a link that logs them in.
 
     Attributes:
         settings: The same; read anew after each step that is saved.
@@ -49,8 +49,9 @@ class Setup:
         local_models: Models that run on this machine, once ``look_around`` has run.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, with_link: bool = False) -> None:
         self.settings = settings
+        self._with_link = with_link
         self.files = ConfigFiles(settings)
         self.local_models: list[str] = []
 
@@ -145,6 +146,8 @@ class Setup:
         candidate = self._candidate(self._fields(step, answers))
         if step.name == "model":
             outcome = await self._check_model(candidate, answers)
+        elif step.name == "web":
+            outcome = await check_site(candidate, with_link=self._with_link)
         elif step.name in _CHECKS:
             outcome = await _CHECKS[step.name](candidate)
         else:

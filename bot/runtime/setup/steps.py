@@ -147,7 +147,7 @@ STEPS = (
         N_("Language model"),
         N_("It answers you, and what you write is sent to it. It is called twice to test it."),
         (
-            Question("model", N_("A number, or any model as provider/model"), choices=_models),
+            Question("model", N_("Model, as provider/model"), choices=_models),
             Question(
                 "model_api_base",
                 N_("Address of its API; empty for the provider's own"),
