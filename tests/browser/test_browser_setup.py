@@ -7,15 +7,17 @@ import re
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 from anyio.abc import Process
 from browser_checks import WITHIN, Watch, check_page, shot
 from browser_site import ROOT, running_site
 from playwright.async_api import Browser, Page, expect
-from preloaded import open_program
+from preloaded import open_program, run_program
 
 from testkit.openai_server import Call, Reply, ScriptedOpenAI
 from testkit.telegram.server import TelegramServer
@@ -179,6 +181,14 @@ async def test_an_owner_changes_settings_on_the_site(browser: Browser, tmp_path:
             await try_and_save(page)
             await expect(page.get_by_role("status").first).to_contain_text("tapebot runs already")
             assert "/enter#" not in await page.content()
+            run = partial(run_program, environment=site.environment, cwd=tmp_path)
+            made = await anyio.to_thread.run_sync(run, ["-m", "bot", "web", "token", "script"])
+            bearer = {"Authorization": f"Bearer {made.stdout.strip()}"}
+            program = await browser.new_context(extra_http_headers=bearer)
+            refused = await program.request.get(f"{site.url}/setup")
+            assert refused.status == 403
+            assert "not by a token" in await refused.text()
+            await program.close()
             await check_page(page)
             await context.close()
             watch.check()
