@@ -20,9 +20,10 @@ from urllib.parse import urlencode
 
 import anyio.to_thread
 
-from bot.core.errors import ModelError, TapebotError
+from bot.core.errors import ModelUnavailable, TapebotError
 from bot.core.files import private_directory
 from bot.core.i18n import _
+from bot.core.plugins import Plugins
 from bot.llm.call_slots import CallSlots
 from bot.llm.model_checks import check_answers_and_tools
 from bot.runtime.control_socket import call_control
@@ -73,17 +74,21 @@ async def check_model(settings: Settings, key: str | None) -> Outcome:
     name = settings.model or "offline"
     if name == "offline":
         return Outcome(True, _("The offline responder answers; nothing leaves this machine."))
-    library, extra = ("xllamacpp", "local") if name.startswith("gguf:") else ("litellm", "models")
-    plugin = ":" in name.partition("/")[0] and extra == "models"
-    if not plugin and importlib.util.find_spec(library) is None:
-        return _missing(library, extra)
-    options = ModelOptions(settings.model_api_base, key, timeout=30, timeout_total=5)
+    options = ModelOptions(
+        settings.model_api_base,
+        key,
+        timeout=30,
+        timeout_total=5,
+        client=settings.model_client,
+        plugins=Plugins(settings.plugins),
+    )
     model = build_model(name, options, CallSlots(1))
     try:
         with _quiet():
             answers, tools = await check_answers_and_tools(model, seconds=_MODEL_SECONDS)
-    except ModelError as error:
-        return Outcome(False, str(error), _model_remedy(settings))
+    except ModelUnavailable as error:
+        # It names the file, or the command that installs what is missing.
+        return Outcome(False, str(error))
     finally:
         with anyio.CancelScope(shield=True):
             await model.aclose()

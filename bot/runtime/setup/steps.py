@@ -120,8 +120,8 @@ def needs_address(model: str) -> bool:
 
 
 def _asks_key(setup: Setup, answers: Answers) -> bool:
-    model = answers.get("model") or (setup.settings.model or "offline")
-    return needs_key(model)
+    model = answers.get("model", setup.settings.model)
+    return needs_key(model or "offline")
 
 
 def _asks_passphrase(setup: Setup, answers: Answers) -> bool:

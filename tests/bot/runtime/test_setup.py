@@ -67,6 +67,13 @@ async def test_a_model_without_tools_is_taken_and_the_person_is_told():
     assert "calls no tools" in outcome.text
 
 
+async def test_a_model_that_cannot_run_here_is_told_with_the_reason(tmp_path):
+    (tmp_path / "model.gguf").write_text("no model")
+    outcome = await made().check(STEP["model"], {"model": f"gguf:{tmp_path}/model.gguf"})
+    assert not outcome.works
+    assert "is not a GGUF file" in outcome.text
+
+
 async def test_a_refused_key_is_told_with_what_to_do_and_not_shown():
     refusal = Failure(401, f"Incorrect API key provided: {KEY}", "invalid_api_key")
     async with ScriptedOpenAI(lambda _body: refusal) as server:
