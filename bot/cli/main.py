@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from bot.cli.parser import make_parser
 from bot.cli.terminal import at_terminal
 from bot.core.errors import SettingsError, TapebotError
-from bot.core.i18n import use_language
+from bot.core.i18n import _, use_language
 from bot.core.telemetry.logging import configure_logging
 from bot.runtime.settings import ProcessRole, Settings, export_dotenv, load_settings
 
@@ -100,7 +100,9 @@ def _setup(settings: Settings, chosen: argparse.Namespace) -> int:
         try:
             from bot.cli.setup_web import serve_setup
         except ModuleNotFoundError as error:
-            raise SettingsError(f"this needs {error.name}: pip install 'tapebot[web]'") from error
+            raise SettingsError(
+                _("this needs {name}: pip install 'tapebot[web]'", name=error.name)
+            ) from error
         return serve_setup(settings)
     from bot.cli.setup import run_setup
 

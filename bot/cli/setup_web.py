@@ -42,5 +42,5 @@ def _print_link(link: str) -> None:
     print(_("Open this link in a browser on this machine. It works once:"))
     print(f"  {link}")
     print(_("If your browser is on another machine, run this there first:"))
-    print(f"  ssh -L {port}:127.0.0.1:{port} USER@HOST")
+    print(f"  ssh -L {port}:127.0.0.1:{port} USER@HOST")  # words for programs
     print(_("Ctrl-C ends it."), flush=True)

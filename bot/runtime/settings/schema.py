@@ -24,7 +24,7 @@ from pydantic_settings import (
 
 from bot.core.addresses import host_and_port, web_address
 from bot.core.errors import SettingsError
-from bot.core.i18n import LANGUAGES, match_language
+from bot.core.i18n import current_language
 from bot.mcp_client.settings import McpServer, server_name
 from bot.runtime.settings.model_presets import (
     DEFAULT_PRESET,
@@ -463,9 +463,8 @@ class Settings(ChannelSettings, BaseSettings):
 
     @property
     def shown_language(self) -> str:
-        """The language in which the program speaks where no person has chosen one."""
-        named = (os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
-        return self.language or match_language(named) or next(iter(LANGUAGES))
+        """The language that is set, else the one that is spoken now."""
+        return self.language or current_language()
 
     @property
     def web_base(self) -> str | None:

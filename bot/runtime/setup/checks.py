@@ -61,7 +61,7 @@ class Outcome:
 
 def install_command(extra: str) -> str:
     """Return the command that installs what an extra needs."""
-    return f"pip install 'tapebot[{extra}]'"
+    return f"pip install 'tapebot[{extra}]'"  # words for programs
 
 
 async def check_model(settings: Settings, key: str | None) -> Outcome:
@@ -149,7 +149,7 @@ async def check_discord(settings: Settings) -> Outcome:
         return Outcome(False, text, _("Turn it on at {page} and save there.", page=page))
     query = {
         "client_id": application.get("id"),
-        "scope": "bot applications.commands",
+        "scope": "bot applications.commands",  # words for programs
         "permissions": _PERMISSIONS,
     }
     link = f"https://discord.com/oauth2/authorize?{urlencode(query)}"
@@ -202,7 +202,7 @@ async def _taken(settings: Settings, listen: str, error: OSError, *, with_link: 
 async def _login_link(home: Path) -> str | None:
     """Return a link that logs in to the site of the tapebot that runs; None if there is none."""
     try:
-        reply = await call_control(home, {"do": "web link"})
+        reply = await call_control(home, {"do": "web link"})  # words for programs
     except TapebotError:
         return None
     return str(reply.get("text")) if reply is not None and reply.get("ok") is True else None

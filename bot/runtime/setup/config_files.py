@@ -19,6 +19,7 @@ from filelock import FileLock
 
 from bot.core.errors import SettingsError
 from bot.core.files import PRIVATE_FILE, create_or_replace_file, private_directory
+from bot.core.i18n import _
 from bot.runtime.settings import ENV_FILE, PREFIX, TOML_FILE, Settings, exported_variables
 from bot.runtime.setup import env_text, toml_text
 
@@ -154,7 +155,7 @@ def _read(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError as error:
-        raise SettingsError(f"{path} cannot be read: it is not UTF-8") from error
+        raise SettingsError(_("{path} cannot be read: it is not UTF-8.", path=path)) from error
 
 
 def _write(path: Path, text: str) -> None:

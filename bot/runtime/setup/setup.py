@@ -169,7 +169,9 @@ class Setup:
         comments = {
             f"{PREFIX}{name.upper()}": field.description or "" for name, field in fields.items()
         }
-        comments |= {one.variable: f"Key for {one.title}." for one in PROVIDERS.values()}
+        comments |= {
+            one.variable: _("Key for {provider}.", provider=one.title) for one in PROVIDERS.values()
+        }
         written = self.files.write(values, comments, secret=secret)
         export_dotenv()
         self.settings = load_settings(home=self.settings.home)

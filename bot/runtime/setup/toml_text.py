@@ -13,6 +13,7 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from bot.core.errors import SettingsError
+from bot.core.i18n import _
 
 
 def set_keys(
@@ -32,7 +33,7 @@ def set_keys(
         try:
             document = tomlkit.parse(text)
         except TOMLKitError as error:
-            raise SettingsError(f"tapebot.toml cannot be read: {error}") from error
+            raise SettingsError(_("tapebot.toml cannot be read: {why}.", why=error)) from error
         if name in document:
             if value is None:
                 document.remove(name)
@@ -53,7 +54,7 @@ def keys(text: str) -> frozenset[str]:
     try:
         return frozenset(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"tapebot.toml cannot be read: {error}") from error
+        raise SettingsError(_("tapebot.toml cannot be read: {why}.", why=error)) from error
 
 
 def _with_key(text: str, name: str, value: str, comment: str) -> str:
