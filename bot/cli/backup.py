@@ -60,7 +60,7 @@ def backup(settings: Settings, to: Path | None, recipients: Sequence[str], keep:
     )
     for name in made.removed:
         print(_("removed\t{name}", name=name))
-    print(_("The settings in .env are not part of it: keep a copy of them yourself."))
+    print(_("A .env outside of the home folder is not part of it: keep a copy of it yourself."))
     return _tell_damage(made)
 
 

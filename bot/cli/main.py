@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from bot.cli.language import terminal_language
 from bot.cli.parser import make_parser
+from bot.cli.terminal import at_terminal
 from bot.core.errors import SettingsError, TapebotError
 from bot.core.i18n import _, translate_libraries, use_language
 from bot.core.telemetry.logging import configure_logging
@@ -61,6 +62,13 @@ def _run(chosen: argparse.Namespace) -> int:
         return _evaluate(chosen)
     export_dotenv()
     settings = load_settings()
+    with use_language(settings.shown_language):
+        return _run_with(settings, chosen)
+
+
+def _run_with(settings: Settings, chosen: argparse.Namespace) -> int:
+    if chosen.command == "setup":
+        return _setup(settings, chosen)
     if chosen.command in ("pair", "web", "models", "backup", "restore", "service"):
         return _small(settings, chosen)
     if chosen.command == "tape":
@@ -93,6 +101,20 @@ def _evaluate(chosen: argparse.Namespace) -> int:
             settings = settings.model_copy(update={"judge_model": chosen.judge})
         return eval_claims(chosen.file, chosen.json, settings)
     return eval_recall(chosen.files, chosen.json, chosen.embeddings)
+
+
+def _setup(settings: Settings, chosen: argparse.Namespace) -> int:
+    if chosen.web:
+        try:
+            from bot.cli.setup_web import serve_setup
+        except ModuleNotFoundError as error:
+            raise SettingsError(
+                _("this needs {name}: pip install 'tapebot[web]'", name=error.name)
+            ) from error
+        return serve_setup(settings)
+    from bot.cli.setup import run_setup
+
+    return run_setup(settings, chosen.steps)
 
 
 def _small(settings: Settings, chosen: argparse.Namespace) -> int:
@@ -203,15 +225,16 @@ def _database(settings: Settings, chosen: argparse.Namespace) -> int:
 
 
 def _talk(settings: Settings) -> int:
-    from bot.cli.first_run import offer_model
+    if at_terminal():
+        from bot.cli.setup import offer_setup
 
-    return _run_program(offer_model(settings), "both")
+        settings = offer_setup(settings)
+    return _run_program(settings, "both")
 
 
 def _run_program(settings: Settings, role: ProcessRole) -> int:
-    at_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     stop = configure_logging(
-        settings.home, settings.log_level, settings.secrets(), to_stderr=not at_terminal
+        settings.home, settings.log_level, settings.secrets(), to_stderr=not at_terminal()
     )
     try:
         from bot.runtime.app import run

@@ -22,6 +22,9 @@ def make_parser() -> argparse.ArgumentParser:
     commands.add_parser("run", help=_("talk here, or run the bot (the default)"))
     commands.add_parser("gateway", help=_("run only the channels; sessions run in workers"))
     commands.add_parser("worker", help=_("run only sessions; channels run in gateways"))
+    _setup(
+        commands.add_parser("setup", help=_("set up model, Telegram, Discord, site and backups"))
+    )
     doctor = commands.add_parser("doctor", help=_("check settings, folders, model and channels"))
     doctor.add_argument(
         "--probe", action="store_true", help=_("also ask the model, platforms, MCP servers")
@@ -49,6 +52,34 @@ def make_parser() -> argparse.ArgumentParser:
     models.add_argument("name", nargs="?", metavar="NAME", help=_("only this preset"))
     _eval(commands.add_parser("eval", help=_("measure recall, judgement and answers")))
     return parser
+
+
+def _setup(parser: argparse.ArgumentParser) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = _(
+        "Asks, tries each answer, and writes it to .env and tapebot.toml.\n"
+        "Run it again to change something; Enter keeps what is set."
+    )
+    lines = [
+        _("Without a terminal it reads one answer from each line:"),
+        "  printf '%s\\n' anthropic/claude-haiku-4-5 \"$KEY\" | tapebot setup model",
+        _("A check that fails then ends it with 1, and nothing of that step is saved."),
+        _("Or set variables, or lines of .env, yourself:"),
+        "  TAPEBOT_LANGUAGE, TAPEBOT_TIMEZONE",
+        "  TAPEBOT_MODEL, ANTHROPIC_API_KEY, OPENAI_API_KEY ...",
+        "  TAPEBOT_TELEGRAM_TOKEN, TAPEBOT_DISCORD_TOKEN",
+        "  TAPEBOT_WEB_LISTEN, TAPEBOT_WEB_URL",
+        "  TAPEBOT_BACKUP_TO, TAPEBOT_BACKUP_PASSPHRASE",
+        _("`tapebot doctor --probe` checks them."),
+    ]
+    parser.epilog = "\n".join(lines)
+    names = "language, timezone, model, telegram, discord, web, backup"
+    parser.add_argument(
+        "steps", nargs="*", metavar="STEP", help=_("only these: {steps}", steps=names)
+    )
+    parser.add_argument(
+        "--web", action="store_true", help=_("in the browser: prints a link for this machine")
+    )
 
 
 def _web(parser: argparse.ArgumentParser) -> None:

@@ -5,6 +5,8 @@ __all__ = [
     "clients",
     "dependencies",
     "reading",
+    "rendering",
+    "single_visit",
     "site",
     "transcript",
 ]

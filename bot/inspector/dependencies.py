@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import Depends, Request
+from fastapi import APIRouter, Depends, Request
 
 from bot.agent.agent import Agent
 from bot.agent.commands.registry import CommandRegistry
@@ -43,6 +43,7 @@ class WebContext:
         mcp: The MCP servers; None if none is configured.
         language: The language of those who state none.
         languages: The languages that people chose; None where they cannot choose.
+        setup: The routes of ``/setup``; None if settings cannot be changed on the site.
     """
 
     store: TapeStore
@@ -60,6 +61,7 @@ class WebContext:
     mcp: McpClient | None = None
     language: str = "en"
     languages: LanguageChoices | None = None
+    setup: APIRouter | None = None
 
 
 def _web(request: Request) -> WebContext:

@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 
-from bot.core.errors import ModelError
+from bot.core.errors import ModelError, ModelUnavailable
 from bot.core.i18n import _
 from bot.llm.base import Model, ModelReply, ModelRequest, ToolSpec
 from bot.llm.prices import Price, list_price
@@ -101,13 +101,39 @@ async def check_model(model: Model, *, seconds: float) -> ModelChecks:
     return ModelChecks(checks, next(iter(seen), None), await list_price(model.name))
 
 
+async def check_answers_and_tools(model: Model, *, seconds: float) -> tuple[Check, Check]:
+    """Call a model twice: for an answer, and for a tool call if it answers.
+
+    Args:
+        model: The model, without fallbacks.
+        seconds: The most seconds for each call.
+
+    Raises:
+        ModelUnavailable: A package or a file is missing.
+    """
+    passed = (ModelUnavailable,)
+    answers = await _checked(
+        "answers", lambda: _answers(model), seconds, needed=True, passed=passed
+    )
+    if not answers.works or not model.profile.tools:
+        return answers, Check("tools", None)
+    return answers, await _checked("tools", lambda: _calls(model, "auto"), seconds, needed=True)
+
+
 async def _checked(
-    name: str, run: Callable[[], Awaitable[str]], seconds: float, *, needed: bool = False
+    name: str,
+    run: Callable[[], Awaitable[str]],
+    seconds: float,
+    *,
+    needed: bool = False,
+    passed: tuple[type[ModelError], ...] = (),
 ) -> Check:
     """Run a check, which returns why the capability does not work; empty if it does."""
     try:
         with anyio.fail_after(seconds):
             why = await run()
+    except passed:
+        raise
     except ModelError as error:
         why = str(error)
     except TimeoutError:

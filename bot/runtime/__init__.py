@@ -6,4 +6,5 @@ __all__ = [
     "models",
     "sessions",
     "settings",
+    "setup",
 ]

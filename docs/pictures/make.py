@@ -58,6 +58,7 @@ def terminal(home: Path, web: str = "off") -> Iterator[pexpect.spawn[str]]:
         "LANG": "C.UTF-8",
         "TERM": "dumb",  # lines of plain text, and no cursor that moves
         "HOME": str(home),
+        "TAPEBOT_MODEL": "offline",
         "TAPEBOT_USER_NAME": "Ada",
         "TAPEBOT_TIMEZONE": "UTC",
         "TAPEBOT_WEB_LISTEN": web,

@@ -112,6 +112,7 @@ async def test_a_reminder_appears_at_the_prompt_and_is_snoozed_by_the_command_be
             "LANG": "C.UTF-8",
             "TERM": "xterm-256color",
             "HOME": str(tmp_path),
+            "TAPEBOT_MODEL": "offline",
             "TAPEBOT_TIMEZONE": "UTC",
             "TAPEBOT_WEB_LISTEN": "off",
         },

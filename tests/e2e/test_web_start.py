@@ -49,7 +49,8 @@ def environment(home: Path, **settings: str) -> dict[str, str]:
     """Return what the program is started with, and nothing else."""
     named = {f"TAPEBOT_{name.upper()}": value for name, value in settings.items()}
     kept = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(ROOT)}
-    return {**kept, "TAPEBOT_HOME": str(home / "home"), **named}
+    own = {"TAPEBOT_HOME": str(home / "home"), "TAPEBOT_MODEL": "offline"}
+    return {**kept, **own, **named}
 
 
 def piped(home: Path, said: str, *, code: str = "", **settings: str) -> tuple[str, str]:

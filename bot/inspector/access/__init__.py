@@ -3,4 +3,5 @@
 __all__ = [
     "control_handlers",
     "logins",
+    "origin",
 ]

@@ -165,7 +165,7 @@ def _assemble(
     approvals = Approvals(store)
     scopes = ScopeRegistry(store, clock, gate=_gate(settings))
     members = scopes.identity_linker.people.members
-    languages = Languages(store, members, settings.language)
+    languages = Languages(store, members, settings.shown_language)
     spending = Spending(store, clock, ZoneInfo(settings.timezone), members)
     models = meter(models, spending)
     vectors = _vectors(settings, store, models, clock)

@@ -234,7 +234,7 @@ def _context(app: App, spec: ChannelSpec, announce: Announce) -> ChannelContext:
         if spec.name == CONSOLE
         else private_directory(settings.home / "channels" / spec.name),
         announce=announce,
-        default_language=app.settings.language,
+        default_language=app.settings.shown_language,
         language=app.services.languages.of_client,
         on_connected=partial(_announce_claim_code, app, spec.name.partition("-")[0], announce),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -19,8 +19,10 @@ from bot.core.errors import SettingsError
 from bot.core.i18n import N_, _
 from bot.core.telemetry.redaction import redact
 from bot.runtime.settings.model_presets import PresetSettings, RoleSettings
-from bot.runtime.settings.schema import ENV_FILE, PREFIX, TABLES, Settings
+from bot.runtime.settings.schema import ENV_FILE, PREFIX, TABLES, Settings, home_folder
 from bot.runtime.settings.validators import spelling_hint
+
+_exported: dict[str, str] = {}
 
 
 def load_settings(**overrides: Any) -> Settings:
@@ -32,7 +34,7 @@ def load_settings(**overrides: Any) -> Settings:
     Raises:
         SettingsError: A setting is wrong or unknown, or a file cannot be read; one line for each.
     """
-    if bad := list(_bad_lines()):
+    if bad := list(_bad_lines(overrides)):
         raise SettingsError("\n".join(bad))
     wrong = list(_unknown_in_environment())
     try:
@@ -48,34 +50,58 @@ def load_settings(**overrides: Any) -> Settings:
 def export_dotenv() -> None:
     """Export variables for libraries from ``.env`` to the environment, such as OPENAI_API_KEY.
 
-    Variables that are already set stay; tapebot's own are not exported.
+    Variables that are already set stay, unless they were set here; tapebot's own are not exported.
 
     Raises:
-        SettingsError: The file cannot be read.
+        SettingsError: A file cannot be read.
     """
-    if not ENV_FILE.is_file():
-        return
-    values = dotenv_values(stream=io.StringIO(_env_text()))
-    for name, value in values.items():
-        if value and not name.upper().startswith(PREFIX):
-            os.environ.setdefault(name, value)
+    for path in reversed(env_files({})):
+        values = dotenv_values(stream=io.StringIO(_env_text(path)))
+        for name, value in values.items():
+            may_set = name not in os.environ or name in exported_variables()
+            if value and may_set and not name.upper().startswith(PREFIX):
+                os.environ[name] = _exported[name] = value
 
 
-def _env_text() -> str:
+def exported_variables() -> frozenset[str]:
+    """Return the names of variables that are in the environment only because ``.env`` has them."""
+    return frozenset(name for name, value in _exported.items() if os.environ.get(name) == value)
+
+
+def env_files(given: Mapping[str, Any]) -> list[Path]:
+    """Return the ``.env`` files that are read, the nearer one first.
+
+    Args:
+        given: Values that win over every source; ``home`` may be among them.
+
+    Raises:
+        SettingsError: One of them cannot be read.
+    """
+    near = [ENV_FILE] if ENV_FILE.is_file() else []
+    named = {name.upper(): value for name, value in os.environ.items()}.get(f"{PREFIX}HOME")
+    if named is None and near:
+        values = dotenv_values(stream=io.StringIO(_env_text(ENV_FILE)))
+        named = {name.upper(): value for name, value in values.items()}.get(f"{PREFIX}HOME")
+    path = home_folder({"home": given.get("home") or named}) / ENV_FILE
+    far = path.is_file() and not (near and path.samefile(ENV_FILE))
+    return [*near, *([path] if far else [])]
+
+
+def _env_text(path: Path) -> str:
     try:
-        return ENV_FILE.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
-        raise SettingsError(_("{file} cannot be read: {exc}", file=ENV_FILE, exc=exc)) from exc
+        raise SettingsError(_("{file} cannot be read: {exc}", file=path, exc=exc)) from exc
 
 
-def _bad_lines() -> Iterator[str]:
+def _bad_lines(given: Mapping[str, Any]) -> Iterator[str]:
     """Yield a message for each line of ``.env`` that sets nothing."""
-    if ENV_FILE.is_file():
-        for binding in parse_stream(io.StringIO(_env_text())):
+    for path in env_files(given):
+        for binding in parse_stream(io.StringIO(_env_text(path))):
             if binding.error or (binding.key is not None and binding.value is None):
                 yield _(
                     "{file}, line {line}: not in the form NAME=value.",
-                    file=ENV_FILE,
+                    file=path,
                     line=binding.original.line,
                 )
 

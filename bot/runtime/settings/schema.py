@@ -6,7 +6,7 @@ import getpass
 import os
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import time
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
+    DotEnvSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
@@ -23,7 +24,7 @@ from pydantic_settings import (
 
 from bot.core.addresses import host_and_port, web_address
 from bot.core.errors import SettingsError
-from bot.core.i18n import _
+from bot.core.i18n import _, current_language
 from bot.mcp_client.settings import McpServer, server_name
 from bot.runtime.settings.model_presets import (
     DEFAULT_PRESET,
@@ -52,7 +53,7 @@ PREFIX = "TAPEBOT_"
 """Prefix of every variable's name."""
 
 ENV_FILE = Path(".env")
-"""Read from the working directory."""
+"""Read from the working directory, and from the home folder."""
 
 TABLES = ("models", "roles")
 """Settings that are tables of the TOML file, and no variables."""
@@ -65,7 +66,7 @@ _ROLE_SETTINGS = {
 }
 """Settings of a role's model, which mean nothing if ``[roles]`` names a preset for it."""
 
-_TOML_FILE = "tapebot.toml"
+TOML_FILE = "tapebot.toml"
 _SECRET_NAME = re.compile(r"(?:API_KEY|ACCESS_KEY|TOKEN|SECRET|PASSWORD)$")
 
 
@@ -194,8 +195,9 @@ class Settings(ChannelSettings, BaseSettings):
         default_factory=local_zone,
         description="Time zone of shown times; unset: the machine's.",
     )
-    language: Annotated[str, AfterValidator(language_code)] = Field(
-        "en", description="Language of people who choose none and whose app states none."
+    language: Annotated[str, AfterValidator(language_code)] | None = Field(
+        None,
+        description="Language of people who choose none, and whose app states none; unset: the system's.",
     )
     web_listen: Annotated[str | None, AfterValidator(site_listen)] = Field(
         "127.0.0.1:8020", description="Where the site listens on this machine, or off."
@@ -407,8 +409,13 @@ class Settings(ChannelSettings, BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 (the library's signature)
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Add the TOML file as the last source; the others name its path."""
-        near = (init_settings, env_settings, dotenv_settings)
-        path = _toml_path({**dotenv_settings(), **env_settings(), **init_settings()})
+        given = {**dotenv_settings(), **env_settings(), **init_settings()}
+        home = DotEnvSettingsSource(settings_cls, env_file=home_folder(given) / ENV_FILE)
+        in_home = home()
+        if in_home.get("home"):
+            raise SettingsError(f"{home.env_file}: {PREFIX}HOME cannot be set in the home itself.")
+        near = (init_settings, env_settings, dotenv_settings, home)
+        path = _toml_path({**in_home, **given})
         if path is None:
             return near
         try:
@@ -462,6 +469,11 @@ class Settings(ChannelSettings, BaseSettings):
     def workspace_id(self) -> str | None:
         """The workspace's name on tapes; None by default, so that the home folder can be moved."""
         return None if self.workspace is None else str(self.workspace.resolve())
+
+    @property
+    def shown_language(self) -> str:
+        """The language that is set, else the one that is spoken now."""
+        return self.language or current_language()
 
     @property
     def web_base(self) -> str | None:
@@ -518,6 +530,11 @@ def _toml_path(given: dict[str, Any]) -> Path | None:
                 )
             )
         return path
-    home = str(given.get("home") or "").strip() or Settings.model_fields["home"].default
-    path = Path(os.path.expanduser(home)) / _TOML_FILE  # noqa: PTH111 (this one never raises)
+    path = home_folder(given) / TOML_FILE
     return path if path.is_file() else None
+
+
+def home_folder(given: Mapping[str, Any]) -> Path:
+    """Return the home folder, given the values of the sources that can name it."""
+    home = str(given.get("home") or "").strip() or Settings.model_fields["home"].default
+    return Path(os.path.expanduser(home))  # noqa: PTH111 (this one never raises)

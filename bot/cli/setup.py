@@ -1,0 +1,371 @@
+"""``tapebot setup``: the guided setup at the terminal, or by lines of a script.
+
+At a terminal a failed check asks what to do. Without one, it ends the setup: a script cannot know
+which question its next line answers.
+"""
+
+from __future__ import annotations
+
+import getpass
+import sys
+import termios
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import Protocol
+
+import anyio
+from prompt_toolkit import PromptSession
+from prompt_toolkit.output import create_output
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.utils import is_dumb_terminal
+from rich.console import Console
+from rich.text import Text
+
+from bot.cli.terminal import at_terminal
+from bot.core.errors import SettingsError, TapebotError
+from bot.core.files import create_or_replace_file
+from bot.core.i18n import _, use_language
+from bot.runtime.settings import Settings, export_dotenv, load_settings
+from bot.runtime.setup.checks import Outcome
+from bot.runtime.setup.next_steps import next_steps
+from bot.runtime.setup.setup import REMOVE, Setup
+from bot.runtime.setup.steps import STEPS, Answers, Choice, Question, Step
+
+BACK = "<"
+"""The answer that goes back to the step before."""
+
+_INDENT = 4
+_WIDEST = 100
+
+
+class LineReader(Protocol):
+    """Where answers come from."""
+
+    def read(self, prompt: str, *, secret: bool) -> str:
+        """Return one line.
+
+        Raises:
+            EOFError: There is none.
+            KeyboardInterrupt: The person pressed Ctrl-C.
+        """
+        ...
+
+
+class _TerminalLines:
+    """Lines that a person types; secrets are not echoed."""
+
+    def __init__(self) -> None:
+        output = create_output(sys.stdout)
+        # If a terminal never reports its cursor position, prompt_toolkit would print a warning.
+        if isinstance(output, Vt100_Output):
+            output.enable_cpr = False
+        self._session: PromptSession[str] = PromptSession(output=output)
+
+    def read(self, prompt: str, *, secret: bool) -> str:
+        if secret and is_dumb_terminal():
+            # prompt_toolkit would echo it there.
+            return getpass.getpass(prompt)
+        return self._session.prompt(prompt, is_password=secret)
+
+
+class _PipedLines:
+    """Lines of standard input."""
+
+    def read(self, prompt: str, *, secret: bool) -> str:
+        sys.stdout.write(prompt)
+        sys.stdout.flush()
+        line = sys.stdin.readline()
+        sys.stdout.write("\n" if secret else line.rstrip("\r\n") + "\n")
+        if not line:
+            raise EOFError
+        return line.rstrip("\r\n")
+
+
+class _Back(Exception):
+    """The person goes back one step."""
+
+
+class _Failed(Exception):
+    """A step failed, and nobody is here to correct it."""
+
+
+def run_setup(settings: Settings, names: Sequence[str], *, starts: bool = False) -> int:
+    """Go through the steps, or only those that are named.
+
+    Args:
+        settings: The settings as they are.
+        names: Names of steps; all if empty.
+        starts: Whether tapebot starts afterwards.
+
+    Returns:
+        0; 1 if a check failed and nobody was there to correct the answers; 130 after Ctrl-C.
+
+    Raises:
+        SettingsError: A step has no such name.
+    """
+    known = {step.name: step for step in STEPS}
+    if unknown := next((name for name in names if name not in known), None):
+        raise SettingsError(
+            _(
+                "There is no step {name}; the steps are: {steps}.",
+                name=unknown,
+                steps=", ".join(known),
+            )
+        )
+    steps = [known[name] for name in names] or list(STEPS)
+    interactive = at_terminal()
+    lines: LineReader = _TerminalLines() if interactive else _PipedLines()
+    setup = TerminalSetup(Setup(settings, with_link=True), steps, lines, ask=interactive)
+    try:
+        with _echo_off() if interactive else nullcontext():
+            return setup.run(starts=starts)
+    except KeyboardInterrupt:
+        print("\n" + _("Stopped. What was saved stays; `tapebot setup` goes on."))
+        return 130
+
+
+def offer_setup(settings: Settings) -> Settings:
+    """Offer the setup at the first run at a terminal, once, if nothing is set.
+
+    Returns:
+        The settings as they are then.
+    """
+    asked = settings.home / ".asked"
+    names = {"model", "models", "telegram_token", "discord_token", "database_url"}
+    if names & settings.model_fields_set or asked.exists() or not at_terminal():
+        return settings
+    question = _("tapebot is new here. Set up a model, Telegram and more now? [y/N]")
+    try:
+        reply = input(f"{question} ").strip()
+    except EOFError:
+        reply = ""
+        print()
+    create_or_replace_file(asked, b"")
+    if (
+        reply.lower() in (_("y"), _("yes"), "y", "yes")
+        and run_setup(settings, [], starts=True) == 0
+    ):
+        print()
+        export_dotenv()
+        return load_settings()
+    print(_("The offline responder answers. `tapebot setup` sets up more."))
+    return settings
+
+
+@contextmanager
+def _echo_off() -> Iterator[None]:
+    """Show nothing that is typed or pasted while no question is open: it may be a token."""
+    before = termios.tcgetattr(sys.stdin)
+    silent = [*before]
+    silent[3] &= ~termios.ECHO
+    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, silent)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+class TerminalSetup:
+    """The setup as a conversation of lines.
+
+    Args:
+        setup: What is set.
+        steps: The steps to go through.
+        lines: Where answers come from.
+        ask: Whether somebody is there to correct an answer.
+    """
+
+    def __init__(
+        self, setup: Setup, steps: Sequence[Step], lines: LineReader, *, ask: bool
+    ) -> None:
+        self._setup = setup
+        self._steps = steps
+        self._lines = lines
+        self._ask = ask
+        self._console = Console(highlight=False)
+
+    def run(self, *, starts: bool = False) -> int:
+        """Go through the steps, and say what to do next; return the exit code.
+
+        Args:
+            starts: Whether tapebot starts afterwards.
+        """
+        anyio.run(self._setup.look_around)
+        self._say(
+            _(
+                "Enter keeps what is set, {back} goes back, {remove} removes, Ctrl-C leaves. Each "
+                "step is tried and saved before the next one.",
+                back=BACK,
+                remove=REMOVE,
+            )
+        )
+        place = 0
+        try:
+            while place < len(self._steps):
+                with use_language(self._setup.settings.shown_language):
+                    place = self._go(place)
+        except EOFError:
+            self._console.print()
+        except _Failed:
+            return 1
+        with use_language(self._setup.settings.shown_language):
+            self._say("")
+            self._say(_("What next:"), style="bold")
+            for line in anyio.run(partial(next_steps, self._setup, starts=starts)):
+                self._say(f"- {line}", hang=2)
+        return 0
+
+    def _go(self, place: int) -> int:
+        """Do one step; return the place of the next."""
+        step = self._steps[place]
+        self._say("")
+        title = f"{place + 1}/{len(self._steps)} {_(step.title)}: {self._setup.status(step)}"
+        self._say(title, style="bold")
+        self._say(_(step.about), indent=_INDENT)
+        try:
+            self._do(step)
+        except _Back:
+            return max(place - 1, 0)
+        return place + 1
+
+    def _do(self, step: Step) -> None:
+        """Ask until the answers work, are saved as they are, or are dropped.
+
+        Raises:
+            _Back: The person goes back.
+            _Failed: They do not work, and nobody is here to correct them.
+        """
+        while True:
+            answers = self._setup.changes(step, self._questions(step))
+            if not answers and not step.always:
+                return
+            works = self._try(step, answers)
+            if works and answers:
+                self._save(step, answers)
+            if works or not (answers or self._ask):
+                return
+            if not self._ask:
+                self._say(_("Nothing of this step was saved."), indent=_INDENT)
+                raise _Failed
+            if self._leaves(step, answers):
+                return
+
+    def _questions(self, step: Step) -> dict[str, str | None]:
+        answers: dict[str, str | None] = {}
+        for question in step.questions:
+            if question.asked(self._setup, answers):
+                self._question(question, answers)
+        return answers
+
+    def _question(self, question: Question, answers: dict[str, str | None]) -> None:
+        """Ask until the answer has the right form; Enter leaves it out."""
+        choices = question.choices(self._setup)
+        for number, choice in enumerate(choices, 1):
+            self._say(f"{number:>2}  {choice.value}: {choice.label}", indent=_INDENT)
+        if choices:
+            self._say(_("Type a number, or the answer itself."), indent=_INDENT)
+        if question.about:
+            self._say(_(question.about), indent=_INDENT)
+        while True:
+            text = self._lines.read(self._prompt(question, answers), secret=question.secret)
+            text = text.strip()
+            if text == BACK:
+                raise _Back
+            if not text:
+                return
+            try:
+                answers[question.field] = self._setup.parse(question, _chosen(text, choices))
+            except SettingsError as error:
+                self._fail(str(error))
+                if not self._ask:
+                    raise _Failed from None
+            else:
+                return
+
+    def _prompt(self, question: Question, answers: Answers) -> str:
+        """Return the question with what is set."""
+        if question.secret:
+            value = _("set") if self._setup.is_set(question, answers) else ""
+        elif question.field == "model_api_base" and "model" in answers:
+            value = ""
+        else:
+            value = self._setup.value(question)
+        shown = f" [{value}]" if value else ""
+        return " " * _INDENT + f"{_(question.text)}{shown}: "
+
+    def _try(self, step: Step, answers: Answers) -> bool:
+        """Check answers, and say what came of it; return whether they work."""
+        if step.waiting:
+            self._say(_(step.waiting), indent=_INDENT, style="dim")
+        try:
+            outcome = anyio.run(self._setup.check, step, answers)
+        except TapebotError as error:
+            outcome = Outcome(False, str(error))
+        if outcome.works and outcome.text:
+            self._say(f"✓ {outcome.text}", indent=_INDENT, hang=2, style="green")
+        elif not outcome.works:
+            self._fail(outcome.text)
+        if outcome.remedy:
+            self._say(f"→ {outcome.remedy}", indent=_INDENT, hang=2)
+        return outcome.works
+
+    def _save(self, step: Step, answers: Answers) -> None:
+        written = self._setup.save(step, answers)
+        with use_language(self._setup.settings.shown_language):
+            self._say(_("Saved in {path}.", path=written.path), indent=_INDENT, style="dim")
+            for name in written.overridden:
+                self._say(
+                    _(
+                        "But {name} is set in the environment, which wins. Unset it there.",
+                        name=name,
+                    ),
+                    indent=_INDENT,
+                    style="yellow",
+                )
+
+    def _leaves(self, step: Step, answers: Answers) -> bool:
+        """Ask what to do with answers that do not work; return whether to leave the step.
+
+        Raises:
+            _Back: The person goes back.
+        """
+        prompt = _("Enter: correct it; s: skip; {back}: back", back=BACK)
+        if answers:
+            prompt = _("Enter: correct it; s: skip; w: write it as it is; {back}: back", back=BACK)
+        while True:
+            text = self._lines.read(" " * _INDENT + f"{prompt}: ", secret=False)
+            match text.strip().lower():
+                case "":
+                    return False
+                case "s":
+                    return True
+                case "w" if answers:
+                    self._save(step, answers)
+                    return True
+                case "<":
+                    raise _Back
+
+    def _fail(self, text: str) -> None:
+        self._say(f"✗ {text}", indent=_INDENT, hang=2, style="red")
+
+    def _say(self, text: str, *, indent: int = 0, hang: int = 0, style: str = "") -> None:
+        """Print a text, wrapped at spaces: a link that is broken cannot be opened."""
+        width = min(self._console.width, _WIDEST) - 1
+        for line in textwrap.wrap(
+            text,
+            width,
+            initial_indent=" " * indent,
+            subsequent_indent=" " * (indent + hang),
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) or [""]:
+            self._console.print(Text(line, style=style), soft_wrap=True)
+
+
+def _chosen(text: str, choices: Sequence[Choice]) -> str:
+    """Return the value of a number among the choices; else the text."""
+    if text.isascii() and text.isdecimal() and 1 <= int(text[:4]) <= len(choices):
+        return choices[int(text[:4]) - 1].value
+    return text

@@ -1,0 +1,341 @@
+"""``tapebot setup`` in a real terminal, with servers that stand for the platforms and the model."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pexpect
+import pytest
+from preloaded import run_program
+from terminals import end
+
+from bot.runtime.setup.steps import STEPS
+from testkit.discord.server import DiscordServer
+from testkit.openai_server import Call, Reply, ScriptedOpenAI
+from testkit.telegram.server import TelegramServer
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.family("setup")]
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 60
+KEY = "sk-for-tests-only"
+_STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+PROMPTS = re.compile(
+    "|".join([*(re.escape(q.text) for s in STEPS for q in s.questions), "Enter: correct", "http"])
+)
+
+Start = Callable[..., pexpect.spawn]
+
+
+def environment(folder: Path, **settings: str) -> dict[str, str]:
+    """Return what the program is started with, and nothing else."""
+    named = {f"TAPEBOT_{name.upper()}": value for name, value in settings.items()}
+    kept = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(ROOT)}
+    return {**kept, "LANG": "C.UTF-8", **named}
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Start]:
+    started: list[pexpect.spawn] = []
+
+    def start(*arguments: str, term: str = "xterm-256color", **settings: str) -> pexpect.spawn:
+        child = pexpect.spawn(
+            sys.executable,
+            ["-m", "bot", *arguments],
+            cwd=str(tmp_path),
+            env=environment(tmp_path, **settings) | {"TERM": term},
+            encoding="utf-8",
+            timeout=SECONDS,
+            dimensions=(40, 80),
+        )
+        child.logfile_read = io.StringIO()
+        started.append(child)
+        return child
+
+    yield start
+    for child in started:
+        end(child)
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[ScriptedOpenAI]:
+    def answer(body):
+        if body.get("tools"):
+            return Reply("", calls=(Call("add_numbers", '{"a": 17, "b": 25}'),))
+        return Reply("ready")
+
+    async with ScriptedOpenAI(answer) as server:
+        yield server
+
+
+def screen(child: pexpect.spawn) -> str:
+    return _STYLE.sub("", child.logfile_read.getvalue()).replace("\r", "")
+
+
+def answer(child: pexpect.spawn, question: str, text: str) -> None:
+    child.expect(question)
+    # Until this is written, keys would go to the question before.
+    child.expect(r"\x1b\[\?25h")
+    child.send(f"{text}\r")
+
+
+def finished(child: pexpect.spawn) -> int | None:
+    child.expect(pexpect.EOF)
+    child.wait()
+    return child.exitstatus
+
+
+async def at_terminal(talk: Callable[[], None]) -> None:
+    """Run the person's side in a thread: the servers are on this event loop."""
+    await anyio.to_thread.run_sync(talk)
+
+
+async def test_a_person_goes_from_nothing_to_a_bot_that_runs(tmp_path, terminal, model):
+    async with TelegramServer() as telegram, DiscordServer() as discord:
+        addresses = {
+            "telegram_api_base": telegram.url,
+            "discord_api_base": discord.api_url,
+            "web_listen": "off",
+        }
+
+        def first() -> None:
+            child = terminal("setup", **addresses)
+            answer(child, r"Language \[en\]:", "")
+            answer(child, "Berlin .*:", "Europe/Berln")
+            child.expect("did you mean")
+            answer(child, "Berlin .*:", "Europe/Berlin")
+            answer(child, "Model, as", "openai/test")
+            answer(child, "Address of its API", model.base_url)
+            answer(child, "Key for its API", KEY)
+            child.expect("answers and calls tools")
+            answer(child, "Token of the bot", "123:not-a-token")
+            child.expect("Telegram does not accept the token.")
+            answer(child, "Enter: correct it", "")
+            answer(child, "Token of the bot", telegram.token)
+            child.expect(f"https://t.me/{telegram.me.username}")
+            answer(child, "Token of the bot", discord.token)
+            child.expect("https://discord.com/oauth2/authorize")
+            answer(child, "listens", "")
+            answer(child, "public address", "")
+            answer(child, "Folder of the backups", "")
+            child.expect("/claim CODE")
+            assert finished(child) == 0
+            shown = screen(child)
+            for secret in (KEY, "not-a-token", telegram.token, discord.token):
+                assert secret not in shown
+            # Prompts are drawn anew in their line; links and paths are never broken.
+            shown = shown.replace(str(tmp_path), "~")
+            said = [line for line in shown.splitlines() if not PROMPTS.search(line)]
+            assert [line for line in said if len(line) > 80] == []
+            assert "TAPEBOT_TELEGRAM_TOKEN" in (tmp_path / ".tapebot" / ".env").read_text()
+
+        def again() -> None:
+            before = (tmp_path / ".tapebot" / ".env").read_bytes()
+            asked = len(model.requests)
+            child = terminal("setup", "telegram", "model", **addresses)
+            child.expect("1/2 Telegram: set")
+            answer(child, r"Token of the bot \[set\]", "")
+            child.expect("2/2 Language model: openai/test")
+            answer(child, r"Model, as provider/model \[openai/test\]", "")
+            answer(child, r"Key for its API \[set\]", "<")
+            answer(child, r"Token of the bot \[set\]", "")
+            answer(child, "Model, as", "")
+            answer(child, "Key for its API", "")
+            assert finished(child) == 0
+            assert (tmp_path / ".tapebot" / ".env").read_bytes() == before
+            assert len(model.requests) == asked
+
+        def talks() -> None:
+            child = terminal(**addresses)
+            child.expect("tapebot, openai/test")
+            child.expect("/claim")
+            child.expect("you>")
+            child.send("\x04")
+            finished(child)
+
+        await at_terminal(first)
+        await at_terminal(again)
+        await at_terminal(talks)
+
+
+async def test_a_kill_while_a_model_is_tried_leaves_the_step_unwritten(tmp_path, terminal):
+    asked = anyio.Event()
+
+    def answers(_body):
+        asked.set()
+        return Reply("ready", gate=anyio.Event())
+
+    async with ScriptedOpenAI(answers) as model:
+
+        def begin() -> pexpect.spawn:
+            child = terminal("setup", "timezone", "model")
+            answer(child, "Berlin .*:", "Europe/Berlin")
+            answer(child, "Model, as", "openai/test")
+            answer(child, "Address of its API", model.base_url)
+            answer(child, "Key for its API", KEY)
+            return child
+
+        child = await anyio.to_thread.run_sync(begin)
+        with anyio.fail_after(SECONDS):
+            await asked.wait()
+        child.kill(signal.SIGKILL)
+        await anyio.to_thread.run_sync(child.wait)
+    home = tmp_path / ".tapebot"
+    assert not (home / ".env").exists()
+    toml = (home / "tapebot.toml").read_text()
+    assert 'timezone = "Europe/Berlin"' in toml
+    assert "model" not in toml
+
+
+def test_ctrl_c_leaves_what_was_saved_and_says_how_to_go_on(tmp_path, terminal):
+    child = terminal("setup", "timezone", "telegram")
+    answer(child, "Berlin .*:", "Asia/Tokyo")
+    child.expect("Token of the bot")
+    child.expect(r"\x1b\[\?25h")
+    child.send("123:half\x03")
+    child.expect("Stopped. What was saved stays")
+    assert finished(child) == 130
+    assert "Asia/Tokyo" in (tmp_path / ".tapebot" / "tapebot.toml").read_text()
+    assert not (tmp_path / ".tapebot" / ".env").exists()
+    assert "123:half" not in screen(child)
+
+
+async def test_what_is_typed_or_pasted_while_a_service_is_asked_is_not_shown(terminal):
+    gate, asked = anyio.Event(), anyio.Event()
+
+    def answers(_body):
+        asked.set()
+        return Reply("ready", gate=gate)
+
+    async with ScriptedOpenAI(answers) as model:
+
+        def begin() -> pexpect.spawn:
+            child = terminal("setup", "model", "telegram")
+            answer(child, "Model, as", "openai/test")
+            answer(child, "Address of its API", model.base_url)
+            answer(child, "Key for its API", KEY)
+            return child
+
+        child = await anyio.to_thread.run_sync(begin)
+        await asked.wait()
+        child.send("123:too-early-token")
+        gate.set()
+
+        def rest() -> None:
+            child.expect("Token of the bot")
+            child.send("\x03")
+            finished(child)
+
+        await anyio.to_thread.run_sync(rest)
+    assert "too-early" not in screen(child)
+
+
+def test_a_variable_that_wins_over_the_file_is_said(terminal):
+    child = terminal("setup", "timezone", timezone="UTC")
+    answer(child, "Berlin .*:", "Asia/Tokyo")
+    child.expect("But TAPEBOT_TIMEZONE is set in the environment, which wins")
+    assert finished(child) == 0
+
+
+def test_a_dumb_terminal_shows_no_secret_either(terminal):
+    child = terminal("setup", "discord", term="dumb", discord_api_base="http://127.0.0.1:9")
+    child.expect("Token of the bot: ")
+    child.send("secret-of-discord\r")
+    child.expect("Discord cannot be reached")
+    assert "secret-of-discord" not in screen(child)
+
+
+# The first start.
+
+
+def test_the_first_start_offers_the_setup_once_and_talks_offline_after_a_no(terminal):
+    first = terminal(web_listen="off")
+    first.expect("Set up a model, Telegram and more now")
+    first.sendline("n")
+    first.expect("The offline responder answers")
+    first.expect("you>")
+    first.send("\x04")
+    finished(first)
+    second = terminal(web_listen="off")
+    second.expect("tapebot, offline responder")
+    assert "Set up" not in second.before
+
+
+async def test_a_yes_at_the_first_start_goes_through_the_setup_and_then_talks(terminal, model):
+    def talk() -> None:
+        child = terminal(web_listen="off")
+        child.expect("Set up a model")
+        child.sendline("y")
+        for question in ("Language", "Berlin"):
+            answer(child, question + r" \[.*:", "")
+        answer(child, "Model, as", "openai/test")
+        answer(child, "Address of its API", model.base_url)
+        answer(child, "Key for its API", KEY)
+        for question in ("Token", "Token", "listens", "public address", "Folder"):
+            answer(child, question, "")
+        child.expect("tapebot, openai/test")
+
+    await at_terminal(talk)
+
+
+def test_the_end_of_input_at_the_first_question_is_a_no(terminal):
+    child = terminal(web_listen="off")
+    child.expect("Set up a model")
+    child.send("\x04")
+    child.expect("The offline responder answers")
+    child.expect("you>")
+
+
+# Without a terminal.
+
+
+def piped(folder: Path, *steps: str, given: str) -> subprocess.CompletedProcess[str]:
+    return run_program(
+        ["-m", "bot", "setup", *steps],
+        environment=environment(folder),
+        cwd=folder,
+        given=given,
+        timeout=SECONDS,
+    )
+
+
+async def test_a_script_gives_its_answers_line_by_line(tmp_path, model):
+    lines = f"openai/test\n{model.base_url}\n{KEY}\n"
+    run = partial(piped, tmp_path, "model", given=lines)
+    done = await anyio.to_thread.run_sync(run)
+    assert done.returncode == 0, done.stderr
+    assert "answers and calls tools" in done.stdout
+    assert KEY not in done.stdout
+    assert KEY in (tmp_path / ".tapebot" / ".env").read_text()
+
+
+def test_a_script_whose_answer_does_not_work_ends_at_once_with_nothing_written(tmp_path):
+    done = piped(tmp_path, "timezone", "backup", given=f"Europe/Berlin\n{tmp_path}/x\ntiny1\n")
+    assert done.returncode == 1
+    assert "Nothing of this step was saved." in done.stdout
+    assert "tiny1" not in done.stdout
+    assert "backup" not in (tmp_path / ".tapebot" / "tapebot.toml").read_text()
+    assert not (tmp_path / ".tapebot" / ".env").exists()
+
+
+def test_the_end_of_input_keeps_all_that_is_left(tmp_path):
+    done = piped(tmp_path, given="fr\n")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / ".tapebot" / "tapebot.toml").read_text().endswith('language = "fr"\n')
+
+
+def test_a_step_without_such_a_name_is_told_with_those_that_are_there(tmp_path):
+    done = piped(tmp_path, "modle", given="")
+    assert done.returncode == 2
+    assert "language, timezone, model" in done.stderr

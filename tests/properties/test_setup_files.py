@@ -1,0 +1,133 @@
+"""The setup changes what it is asked to in ``.env`` and ``tapebot.toml``, and nothing else."""
+
+from __future__ import annotations
+
+import io
+import tomllib
+
+import pytest
+from dotenv import dotenv_values
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from bot.core.errors import SettingsError
+from bot.runtime.setup import env_text, toml_text
+
+VALUES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+NAMES = st.sampled_from("ABCDEFGN")
+ENV_LINES = st.sampled_from(
+    [
+        "A=1\n",
+        "A=2 # the second\n",
+        "# a comment\n",
+        "\n",
+        "   \n",
+        "B='x # y' # c\n",
+        "  C = 3 \r\n",
+        "export D=4 # d\n",
+        'E="a\nb"\n',
+        "F=\n",
+        "G= # empty\n",
+        "no assignment\n",
+        "#N=3\n",
+        "n=5\n",
+        "H=x#y ${A}\n",
+    ]
+)
+ENVS = st.lists(ENV_LINES).map("".join)
+HOSTILE = ["'", '"', "\n", "#", " ", "\\", "${A}", "${A:-x}", "$", "`x`", "é", "\u2028", "\ufeff"]
+
+TOML_TOPS = st.sampled_from(
+    [
+        "# a comment\n",
+        "\n",
+        'x = """a\n[b]\n"""\n',
+        "array = [\n[1],\n]\n",
+        'model = "m" # mine\n',
+        "\"timezone\" = 'Z'\n",
+        "a.b = 1\r\n",
+        "  indented = 2\n",
+    ]
+)
+TOML_TABLES = st.sampled_from(
+    ["[t]\nmodel = 1\n", "# of this table\n[[t2]]\nk='v'\n", "[models.x]\nmodel='y'"]
+)
+TOMLS = st.tuples(
+    st.lists(TOML_TOPS, max_size=6, unique=True).map("".join),
+    st.lists(TOML_TABLES, max_size=3, unique=True).map("\n".join),
+).map("".join)
+
+
+def read(text: str) -> dict[str, str | None]:
+    return dict(dotenv_values(stream=io.StringIO(text, newline="")))
+
+
+def others(values: dict[str, str | None], name: str) -> dict[str, str | None]:
+    # Its own line may name A, which then has another value.
+    return {key: value for key, value in values.items() if key.upper() != name and key != "H"}
+
+
+@given(ENVS, VALUES, NAMES)
+@example("", "${X}\\", "A")
+def test_a_variable_reads_back_and_all_other_lines_of_dotenv_stay(text, value, name):
+    changed = env_text.set_variables(text, {name: value}, {name: "why"})
+    after = read(changed)
+    assert value in [found for key, found in after.items() if key.upper() == name]
+    assert others(after, name) == others(read(text), name)
+    kept = [line for line in text.splitlines() if line.strip().startswith("#")]
+    assert [line for line in changed.splitlines() if line in kept] == kept
+
+
+@given(ENVS, NAMES)
+def test_a_removed_variable_is_gone_and_all_others_stay(text, name):
+    after = read(env_text.set_variables(text, {name: None}))
+    assert not [key for key in after if key.upper() == name]
+    assert others(after, name) == others(read(text), name)
+
+
+@given(ENVS, st.lists(st.sampled_from(HOSTILE)).map("".join), NAMES)
+def test_setting_it_twice_is_setting_it_once(text, value, name):
+    once = env_text.set_variables(text, {name: value})
+    assert env_text.set_variables(once, {name: value}) == once
+
+
+def test_comments_order_and_line_ends_of_dotenv_stay():
+    text = "# mine\r\nA=1 # keep\r\n\r\n#TAPEBOT_MODEL=openai/gpt-5-mini\r\nB=2"
+    changed = env_text.set_variables(
+        text, {"A": "x y", "TAPEBOT_MODEL": "offline", "C": "3"}, {"C": "A comment."}
+    )
+    assert changed == (
+        "# mine\r\nA='x y' # keep\r\n\r\n#TAPEBOT_MODEL=openai/gpt-5-mini\r\n"
+        "TAPEBOT_MODEL=offline\r\nB=2\r\n\r\n# A comment.\r\nC=3\r\n"
+    )
+
+
+def test_a_token_stays_bare_so_that_docker_reads_it():
+    assert env_text.quote_value("123456789:AA-b_c") == "123456789:AA-b_c"
+
+
+@given(TOMLS, VALUES, st.sampled_from(["model", "timezone", "web_listen"]))
+def test_a_setting_reads_back_and_all_else_of_the_toml_file_stays(text, value, name):
+    try:
+        before = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        assume(False)
+    changed = toml_text.set_keys(text, {name: value}, {name: "why"})
+    assert tomllib.loads(changed) == {**before, name: value}
+    kept = [line for line in text.splitlines() if line.strip().startswith("#")]
+    assert [line for line in changed.splitlines() if line in kept] == kept
+    before.pop(name, None)
+    assert tomllib.loads(toml_text.set_keys(changed, {name: None})) == before
+
+
+def test_a_new_setting_stands_above_the_tables_and_their_comments():
+    text = '# mine\nmodel = "a" # why\n\n# about x\n[mcp.x]\ncommand = "y"\n'
+    changed = toml_text.set_keys(text, {"timezone": "UTC", "model": "b"}, {"timezone": "Zone."})
+    assert changed == (
+        '# mine\nmodel = "b" # why\n\n# Zone.\ntimezone = "UTC"\n\n# about x\n[mcp.x]\ncommand = "y"\n'
+    )
+
+
+def test_a_file_that_is_no_toml_is_left_alone():
+    with pytest.raises(SettingsError, match="cannot be read"):
+        toml_text.set_keys("model = ", {"model": "x"})
