@@ -85,9 +85,7 @@ translations: $(VENV)/.dev ## Extract the messages, update the languages' catalo
 
 lock: $(VENV)/.dev ## Resolve the dependencies anew
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --no-header --extra models --extra telegram --extra discord --extra tape-server --extra remote \
-	  --extra postgres --extra operate --extra web --extra mcp --extra web-tools --extra backup \
-	  --extra documents \
+	  --no-header --extra all \
 	  pyproject.toml -o locks/run.txt
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-header --all-extras --group dev pyproject.toml -o locks/dev.txt

@@ -33,6 +33,7 @@ from bot.cli.doctor_plugins import check_installed_plugins
 from bot.cli.doctor_tapes import check_tape_store
 from bot.cli.doctor_web_tools import check_web_tools
 from bot.core.errors import SettingsError, TapebotError
+from bot.core.installation import this_installation
 from bot.core.plugins import Plugins
 from bot.core.telemetry.redaction import Redactor
 from bot.llm.http.providers import find_server
@@ -109,10 +110,11 @@ async def run_checks(
 def report(findings: list[CheckResult]) -> str:
     """Format the results as text for a terminal, with a summary on the last line."""
     lines = []
+    adapt = this_installation().adapt
     for each in findings:
-        lines.append(f"{each.level:<5}{each.area:<11}{each.text}")
+        lines.append(f"{each.level:<5}{each.area:<11}{adapt(each.text)}")
         if each.remedy:
-            lines.append(f"{'':<16}-> {each.remedy}")
+            lines.append(f"{'':<16}-> {adapt(each.remedy)}")
     bad = sum(each.level == "bad" for each in findings)
     warnings = sum(each.level == "warn" for each in findings)
     lines.append(f"{bad or 'Nothing'} bad, {warnings or 'no'} warning{'s' * (warnings != 1)}.")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from bot.cli.parser import make_parser
 from bot.core.errors import SettingsError, TapebotError
+from bot.core.installation import this_installation
 from bot.core.telemetry.logging import configure_logging
 from bot.runtime.settings import ProcessRole, Settings, export_dotenv, load_settings
 
@@ -26,10 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(chosen)
     except SettingsError as error:
-        print(error, file=sys.stderr)
+        print(this_installation().adapt(str(error)), file=sys.stderr)
         return WRONG_SETTINGS
     except TapebotError as error:
-        print(f"tapebot: {error}", file=sys.stderr)
+        print(f"tapebot: {this_installation().adapt(str(error))}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         # The reader closed the pipe; flushing the rest at exit would raise again.
@@ -52,7 +53,7 @@ def _run(chosen: argparse.Namespace) -> int:
         return _evaluate(chosen)
     export_dotenv()
     settings = load_settings()
-    if chosen.command in ("pair", "web", "models", "backup", "restore", "service"):
+    if chosen.command in ("pair", "web", "models", "backup", "restore", "service", "upgrade"):
         return _small(settings, chosen)
     if chosen.command == "tape":
         return _tape(settings, chosen)
@@ -97,6 +98,10 @@ def _small(settings: Settings, chosen: argparse.Namespace) -> int:
         from bot.cli.service import run_service
 
         return run_service(settings, chosen.service)
+    if chosen.command == "upgrade":
+        from bot.cli.upgrade import check_upgrade
+
+        return check_upgrade(settings)
     if chosen.command == "pair":
         from bot.cli.pair import pair
 

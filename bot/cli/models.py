@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import anyio
 
 from bot.core.errors import SettingsError
+from bot.core.installation import this_installation
 from bot.core.telemetry.redaction import Redactor
 from bot.llm.model_checks import ModelChecks, check_model
 from bot.llm.presets import Preset
@@ -65,7 +66,7 @@ async def _check(presets: Sequence[Preset], settings: Settings) -> int:
         with anyio.CancelScope(shield=True):
             for preset in presets:
                 await preset.model.aclose()
-    print(redact(render_checks(found)))
+    print(this_installation().adapt(redact(render_checks(found))))
     return int(any(check.is_bad for _, checks in found for check in checks.checks))
 
 

@@ -36,6 +36,12 @@ def make_parser() -> argparse.ArgumentParser:
     )
     _backup(commands)
     _service(commands.add_parser("service", help="run tapebot whenever this machine runs"))
+    upgrade = commands.add_parser(
+        "upgrade", help="show what a newer version changes, and how to get it"
+    )
+    upgrade.add_argument(
+        "--check", action="store_true", required=True, help="ask the package index; change nothing"
+    )
     _tape_server(commands.add_parser("tape-server", help="serve tapes to bots on other machines"))
     models = commands.add_parser("models", help="call the configured models; show what works")
     models.add_argument("name", nargs="?", metavar="NAME", help="only this preset")
