@@ -95,6 +95,7 @@ def install(folder: Path, *others: Path, packages: tuple[str, ...] = ()) -> Inst
         others: More wheels for the index.
         packages: More packages that are installed, from those that are installed here.
     """
+    folder.mkdir(exist_ok=True)
     wheel = build(folder / "dist")
     index = folder / "index"
     write_index(index, [wheel, *others], extra=packages)

@@ -28,7 +28,8 @@ from bot.core.installation import PACKAGE
 _SECONDS = 120
 """The longest that a download may take."""
 
-_HEADING = re.compile(r"^## \[?v?(\d[\w.]{0,40})", re.MULTILINE)
+_SECTION = re.compile(r"^## ", re.MULTILINE)
+_VERSION = re.compile(r"\[?v?(\d[\w.]{0,40})")
 _NO_NETWORK = re.compile(
     r"Retrying|onnection|resolve|imed out|unreachable|error sending request|Failed to fetch",
 )
@@ -53,12 +54,11 @@ class Release:
 
     def changes_since(self, version: str) -> str:
         """Return the changelog's sections of versions after one, newest first."""
-        headings = list(_HEADING.finditer(self.changelog))
-        ends = [*(heading.start() for heading in headings[1:]), len(self.changelog)]
+        sections = _SECTION.split(self.changelog)[1:]
         return "\n\n".join(
-            self.changelog[heading.start() : end].strip()
-            for heading, end in zip(headings, ends, strict=True)
-            if is_newer(heading[1], version)
+            f"## {section.strip()}"
+            for section in sections
+            if (found := _VERSION.match(section)) and is_newer(found[1], version)
         )
 
 

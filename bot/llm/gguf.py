@@ -27,6 +27,7 @@ from bot.core.errors import (
     ModelUnavailable,
     TransientModelError,
 )
+from bot.core.installation import this_installation
 from bot.llm.base import CapabilityProfile, Model, ModelReply, ModelRequest, OnText, Usage
 from bot.llm.instrumented import instrumented
 from bot.llm.openai_format import flatten_content, least_of, response_format, tools_json
@@ -245,7 +246,9 @@ def _load(path: Path, profile: CapabilityProfile) -> _Loaded:
     try:
         import xllamacpp
     except ImportError as exc:
-        raise ModelUnavailable("xllamacpp is missing: pip install 'tapebot[local]'") from exc
+        raise ModelUnavailable(
+            f"xllamacpp is missing: {this_installation().add_command('local')}"
+        ) from exc
     params = xllamacpp.CommonParams()
     params.model.path = os.fspath(path)
     params.n_ctx = _LARGEST_WINDOW

@@ -18,6 +18,7 @@ from typing import Any
 import anyio.to_thread
 
 from bot.core.errors import ModelRejected, ModelUnavailable
+from bot.core.installation import this_installation
 from bot.llm.base import Usage
 from bot.llm.bounds import MOST_BYTES, MOST_LINE
 from bot.llm.provider_errors import model_error
@@ -122,7 +123,9 @@ def _load() -> ModuleType:
     try:
         litellm = importlib.import_module("litellm")
     except ImportError as exc:
-        raise ModelUnavailable("litellm is missing: pip install 'tapebot[models]'") from exc
+        raise ModelUnavailable(
+            f"litellm is missing: {this_installation().add_command('models')}"
+        ) from exc
     bound_responses(importlib.import_module("litellm.llms.custom_httpx.aiohttp_transport"))
     settings: Any = litellm
     settings.suppress_debug_info = True
