@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-all browser pictures lint format bench attacks translations lock clean
+.PHONY: help run test test-slow test-all browser pictures first-day lint format bench attacks translations lock clean
 
 help:            ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -57,6 +57,9 @@ browser:         ## Install Chromium for the browser tests
 
 pictures: $(VENV)/.dev browser ## Make the README's pictures from the running program
 	@$(BIN)/python -m docs.pictures.make
+
+first-day: $(VENV)/.dev ## Play a stranger's first day on a bare Debian (as root), and write docs/first-day.md
+	@$(BIN)/python -m docs.first_day.play
 
 lint: $(VENV)/.dev ## Check style, types and the layers
 	@! git grep -nE '^(<<<<<<<|>>>>>>>) ' || { echo "resolve these merge conflicts" >&2; exit 1; }

@@ -9,7 +9,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from wheels import build, write_index
+from wheels import write_index
+
+from docs.first_day.wheels import build
 
 _LONGEST = 100
 

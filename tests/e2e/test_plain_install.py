@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from installs import Install, install
-from wheels import ROOT, build
+
+from docs.first_day.wheels import ROOT, build
 
 pytestmark = [pytest.mark.slow, pytest.mark.family("plain install")]
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from installs import Install, install
-from wheels import build, tree_of_version
+
+from docs.first_day.wheels import build, tree_of_version
 
 pytestmark = [pytest.mark.slow, pytest.mark.family("upgrade check")]
 
