@@ -127,20 +127,25 @@ def _backup(settings: Settings) -> CheckResult:
     if settings.backup_to is None:
         return CheckResult("backup", "warn", _("TAPEBOT_BACKUP_TO names no folder"), remedy)
     remedy = _("Run `tapebot backup` first.")
-    try:
-        from bot.transfer.backup import backup_time, newest_backup
-
-        newest = newest_backup(settings.backup_to.expanduser())
-    except (ImportError, OSError):
-        newest = None
+    newest = _newest_backup(settings.backup_to.expanduser())
     if newest is None:
         text = _("there is none in {folder}", folder=settings.backup_to)
         return CheckResult("backup", "warn", text, remedy)
-    age = datetime.now(UTC) - backup_time(newest)
-    if age > _RECENT:
-        text = _("{backup} is older than a day", backup=newest.name)
+    name, made = newest
+    if datetime.now(UTC) - made > _RECENT:
+        text = _("{backup} is older than a day", backup=name)
         return CheckResult("backup", "warn", text, remedy)
-    return CheckResult("backup", "ok", newest.name)
+    return CheckResult("backup", "ok", name)
+
+
+def _newest_backup(folder: Path) -> tuple[str, datetime] | None:
+    """Return a backup's name and time; None if there is none, or no extra that makes any."""
+    try:
+        from bot.transfer.backup import backup_time, newest_backup
+    except ImportError:
+        return None
+    newest = newest_backup(folder)
+    return None if newest is None else (newest.name, backup_time(newest))
 
 
 def _commands(settings: Settings, upgrade: str) -> Iterator[str]:
