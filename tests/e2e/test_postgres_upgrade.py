@@ -97,12 +97,17 @@ async def test_an_upgrade_of_one_process_after_the_other_loses_no_message(tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.night
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 async def test_the_version_before_works_beside_this_one(
     tmp_path: Path, version_before: Path
 ) -> None:
     """The tables are this version's while processes of the version before go on, one replaced after the other."""
-    async with open_trial(tmp_path, SEED, people=40, rate=5, tree=version_before) as trial:
+    async with open_trial(
+        tmp_path, SEED, people=40, rate=5, lease=15.0, tree=version_before
+    ) as trial:
+        # Its processes import their libraries themselves, all at once.
+        trial.traffic.speak()
+        await trial.traffic.settled(within=400)
         await trial.play([roll], 20)
         lives = [one.lives for one in trial.fleet.members.values()]
         found = await trial.close()
