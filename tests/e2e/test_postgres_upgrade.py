@@ -105,7 +105,13 @@ async def test_the_version_before_works_beside_this_one(
     async with open_trial(
         tmp_path, SEED, people=40, rate=5, lease=15.0, tree=version_before
     ) as trial:
-        # Its processes import their libraries themselves, all at once.
+        # Its processes import their libraries themselves, all at once; one that starts late finds newer tables.
+        members = trial.fleet.members.values()
+        await trial.fleet.until(
+            lambda: all("started with" in one.logs() for one in members),
+            "not all have started",
+            400,
+        )
         trial.traffic.speak()
         await trial.traffic.settled(within=400)
         await trial.play([roll], 20)
