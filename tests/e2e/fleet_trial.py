@@ -203,9 +203,9 @@ def _set_up_by(tree: Path) -> str:
     database = server().create()
     subprocess.run(
         [sys.executable, "-m", "bot", "db", "migrate"],
+        cwd=tree,
         env={
             **os.environ,
-            "PYTHONPATH": str(tree),
             "TAPEBOT_HOME": str(tree / "home"),
             "TAPEBOT_DATABASE_URL": database,
         },
