@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-all browser pictures lint format bench attacks translations lock clean
+.PHONY: help run test test-slow test-all browser pictures first-day lint format bench attacks translations lock clean
 
 help:            ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -58,6 +58,9 @@ browser:         ## Install Chromium for the browser tests
 pictures: $(VENV)/.dev browser ## Make the README's pictures from the running program
 	@$(BIN)/python -m docs.pictures.make
 
+first-day: $(VENV)/.dev ## Play a stranger's first day on a bare Debian (as root), and write docs/first-day.md
+	@$(BIN)/python -m docs.first_day.play
+
 lint: $(VENV)/.dev ## Check style, types and the layers
 	@! git grep -nE '^(<<<<<<<|>>>>>>>) ' || { echo "resolve these merge conflicts" >&2; exit 1; }
 	@$(BIN)/ruff check .
@@ -91,9 +94,7 @@ translations: $(VENV)/.dev ## Extract the messages, update the languages' catalo
 
 lock: $(VENV)/.dev ## Resolve the dependencies anew
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --no-header --extra models --extra telegram --extra discord --extra tape-server --extra remote \
-	  --extra postgres --extra operate --extra web --extra mcp --extra web-tools --extra backup \
-	  --extra documents \
+	  --no-header --extra all \
 	  pyproject.toml -o locks/run.txt
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-header --all-extras --group dev pyproject.toml -o locks/dev.txt

@@ -34,6 +34,7 @@ from bot.cli.doctor_tapes import check_tape_store
 from bot.cli.doctor_web_tools import check_web_tools
 from bot.core.errors import SettingsError, TapebotError
 from bot.core.i18n import _, ngettext
+from bot.core.installation import this_installation
 from bot.core.plugins import Plugins
 from bot.core.telemetry.redaction import Redactor
 from bot.llm.http.providers import find_server
@@ -115,11 +116,12 @@ async def run_checks(
 def report(findings: list[CheckResult]) -> str:
     """Format the results as text for a terminal, with a summary on the last line."""
     lines = []
+    adapt = this_installation().adapt
     for each in findings:
         level, area = _(LEVELS[each.level]), _(AREAS.get(each.area, each.area))
-        lines.append(f"{level:<5}{area:<11}{each.text}")
+        lines.append(f"{level:<5}{area:<11}{adapt(each.text)}")
         if each.remedy:
-            lines.append(f"{'':<16}-> {each.remedy}")
+            lines.append(f"{'':<16}-> {adapt(each.remedy)}")
     bad = sum(each.level == "bad" for each in findings)
     warnings = sum(each.level == "warn" for each in findings)
     counted = ngettext("{n} warning", "{n} warnings", warnings) if warnings else _("no warnings")

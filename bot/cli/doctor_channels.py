@@ -74,6 +74,7 @@ def _channel(name: str, platform: Platform, check: TokenCheck | None, *, ask: bo
         with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310 (as above)
             told = json.load(answer)
     except urllib.error.HTTPError as error:
+        error.close()
         if error.code in (401, 404):
             remedy = _("Set the right token; @BotFather or the developer portal shows it.")
             return CheckResult(

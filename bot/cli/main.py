@@ -12,6 +12,7 @@ from bot.cli.parser import make_parser
 from bot.cli.terminal import at_terminal
 from bot.core.errors import SettingsError, TapebotError
 from bot.core.i18n import _, translate_libraries, use_language
+from bot.core.installation import this_installation
 from bot.core.telemetry.logging import configure_logging
 from bot.runtime.settings import ProcessRole, Settings, export_dotenv, load_settings
 
@@ -36,10 +37,10 @@ def _main(arguments: Sequence[str] | None) -> int:
     try:
         return _run(chosen)
     except SettingsError as error:
-        print(error, file=sys.stderr)
+        print(this_installation().adapt(str(error)), file=sys.stderr)
         return WRONG_SETTINGS
     except TapebotError as error:
-        print(f"tapebot: {error}", file=sys.stderr)
+        print(f"tapebot: {this_installation().adapt(str(error))}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         # The reader closed the pipe; flushing the rest at exit would raise again.
@@ -69,7 +70,7 @@ def _run(chosen: argparse.Namespace) -> int:
 def _run_with(settings: Settings, chosen: argparse.Namespace) -> int:
     if chosen.command == "setup":
         return _setup(settings, chosen)
-    if chosen.command in ("pair", "web", "models", "backup", "restore", "service"):
+    if chosen.command in ("pair", "web", "models", "backup", "restore", "service", "upgrade"):
         return _small(settings, chosen)
     if chosen.command == "tape":
         return _tape(settings, chosen)
@@ -128,6 +129,10 @@ def _small(settings: Settings, chosen: argparse.Namespace) -> int:
         from bot.cli.service import run_service
 
         return run_service(settings, chosen.service)
+    if chosen.command == "upgrade":
+        from bot.cli.upgrade import check_upgrade
+
+        return check_upgrade(settings)
     if chosen.command == "pair":
         from bot.cli.pair import pair
 

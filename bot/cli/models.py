@@ -12,6 +12,7 @@ import anyio
 
 from bot.core.errors import SettingsError
 from bot.core.i18n import N_, _
+from bot.core.installation import this_installation
 from bot.core.telemetry.redaction import Redactor
 from bot.llm.model_checks import ModelChecks, check_model
 from bot.llm.presets import Preset
@@ -78,7 +79,7 @@ async def _check(presets: Sequence[Preset], settings: Settings) -> int:
         with anyio.CancelScope(shield=True):
             for preset in presets:
                 await preset.model.aclose()
-    print(redact(render_checks(found)))
+    print(this_installation().adapt(redact(render_checks(found))))
     return int(any(check.is_bad for _preset, checks in found for check in checks.checks))
 
 

@@ -10,6 +10,7 @@ __all__ = [
     "http",
     "i18n",
     "ids",
+    "installation",
     "plugins",
     "reasons",
     "recurrence",

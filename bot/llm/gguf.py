@@ -28,6 +28,7 @@ from bot.core.errors import (
     TransientModelError,
 )
 from bot.core.i18n import _
+from bot.core.installation import this_installation
 from bot.llm.base import CapabilityProfile, Model, ModelReply, ModelRequest, OnText, Usage
 from bot.llm.instrumented import instrumented
 from bot.llm.openai_format import flatten_content, least_of, response_format, tools_json
@@ -248,7 +249,8 @@ def _load(path: Path, profile: CapabilityProfile) -> _Loaded:
     try:
         import xllamacpp
     except ImportError as exc:
-        raise ModelUnavailable(_("xllamacpp is missing: pip install 'tapebot[local]'")) from exc
+        command = this_installation().add_command("local")
+        raise ModelUnavailable(_("xllamacpp is missing: {command}", command=command)) from exc
     params = xllamacpp.CommonParams()
     params.model.path = os.fspath(path)
     params.n_ctx = _LARGEST_WINDOW

@@ -19,6 +19,7 @@ import anyio.to_thread
 
 from bot.core.errors import ModelRejected, ModelUnavailable
 from bot.core.i18n import _
+from bot.core.installation import this_installation
 from bot.llm.base import Usage
 from bot.llm.bounds import MOST_BYTES, MOST_LINE
 from bot.llm.provider_errors import model_error
@@ -125,7 +126,8 @@ def _load() -> ModuleType:
     try:
         litellm = importlib.import_module("litellm")
     except ImportError as exc:
-        raise ModelUnavailable(_("litellm is missing: pip install 'tapebot[models]'")) from exc
+        command = this_installation().add_command("models")
+        raise ModelUnavailable(_("litellm is missing: {command}", command=command)) from exc
     bound_responses(importlib.import_module("litellm.llms.custom_httpx.aiohttp_transport"))
     settings: Any = litellm
     settings.suppress_debug_info = True

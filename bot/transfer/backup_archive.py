@@ -132,7 +132,9 @@ class _Beating(BufferedIOBase):
         return self._file.write(data)
 
     def flush(self) -> None:
-        self._file.flush()
+        # Python closes and so flushes it when it is freed, after the file itself was closed.
+        if not self._file.closed:
+            self._file.flush()
 
 
 class _Digested:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,7 +18,7 @@ import anyio.abc
 from fleet_ledger import Blow
 from fleet_world import World
 from platform_stage import now
-from preloaded import Forked, open_program
+from preloaded import open_program
 
 from testkit.ports import kept_port
 
@@ -92,6 +94,7 @@ class Fleet:
         folder: Holds a folder for each.
         lease: Seconds after which what a dead process held goes to another.
         settings: More of their settings, by the names of environment variables.
+        tree: The source of another version that is started from now on; None for this one.
         members: All that were ever started, by name.
     """
 
@@ -99,8 +102,9 @@ class Fleet:
     folder: Path
     lease: float = 3.0
     settings: dict[str, str] = field(default_factory=dict)
+    tree: Path | None = None
     members: dict[str, Member] = field(default_factory=dict)
-    _processes: list[Forked] = field(default_factory=list)
+    _processes: list[anyio.abc.Process] = field(default_factory=list)
     _ports: ExitStack = field(default_factory=ExitStack)
 
     @property
@@ -163,18 +167,30 @@ class Fleet:
             (member.folder / "out.txt").open("ab") as out,
             (member.folder / "errors.txt").open("ab") as errors,
         ):
-            process = await open_program(
-                ["-m", "bot", member.role],
-                environment=kept | own | settings | self.settings,
-                cwd=member.folder,
-                stdout=out,
-                stderr=errors,
+            process = await self._open(
+                member, kept | own | settings | self.settings, stdout=out, stderr=errors
             )
         member.pid, member.code, member.killed = process.pid, None, False
         member.lives += 1
         self._processes.append(process)
         self._tasks.start_soon(self._bury, member, process)
         self.world.note()
+
+    async def _open(
+        self, member: Member, environment: dict[str, str], **streams: Any
+    ) -> anyio.abc.Process:
+        arguments = ["-m", "bot", member.role]
+        if self.tree is None:
+            return await open_program(
+                arguments, environment=environment, cwd=member.folder, **streams
+            )
+        return await anyio.open_process(
+            [sys.executable, *arguments],
+            env=environment | {"PYTHONPATH": str(self.tree)},
+            cwd=member.folder,
+            stdin=subprocess.DEVNULL,
+            **streams,
+        )
 
     def kill(self, member: Member) -> float:
         """Send the signal that cannot be caught; return when."""
@@ -266,7 +282,7 @@ class Fleet:
             if now() - at > _BEAT + _STANDSTILL:
                 self.blow("stood still", None, at)
 
-    async def _bury(self, member: Member, process: Forked) -> None:
+    async def _bury(self, member: Member, process: anyio.abc.Process) -> None:
         member.code = await process.wait()
         self._processes.remove(process)
         self.world.note()

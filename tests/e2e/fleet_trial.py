@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -145,6 +147,7 @@ async def open_trial(
     wired: tuple[str, ...] = (),
     lease: float = 3.0,
     rate: float = 30.0,
+    tree: Path | None = None,
     **settings: Any,
 ) -> AsyncIterator[Trial]:
     """Yield a trial whose processes are starting.
@@ -161,15 +164,16 @@ async def open_trial(
         wired: Names of processes whose wire to the database can be cut.
         lease: Seconds after which what a dead process held goes to another.
         rate: Messages a second.
+        tree: The source of another version, which sets up the database and whose processes start.
         settings: More of the processes' settings.
     """
     chance = random.Random(seed)
     given = {f"TAPEBOT_{name.upper()}": str(value) for name, value in settings.items()}
-    with _database(shared=shared, own_server=own_server) as (on, database):
+    with _database(shared=shared, own_server=own_server, tree=tree) as (on, database):
         async with open_world(
             chance, people=people, database=database, server=on, webhooks=webhooks, wired=wired
         ) as world:
-            fleet = Fleet(world, folder, lease=lease, settings=given)
+            fleet = Fleet(world, folder, lease=lease, settings=given, tree=tree)
             async with (
                 fleet.running(gateways=gateways, workers=workers),
                 reading(fleet) as read,
@@ -180,18 +184,36 @@ async def open_trial(
 
 @contextmanager
 def _database(
-    *, shared: bool, own_server: bool
+    *, shared: bool, own_server: bool, tree: Path | None
 ) -> Iterator[tuple[RunningPostgres | None, str | None]]:
     """Give a server and the address of a database on it, where processes share one."""
     if own_server:
         with server_of_its_own() as made:
             yield made
     elif shared:
-        database = fresh_database()
+        database = fresh_database() if tree is None else _set_up_by(tree)
         yield server(), database
         drop(database)
     else:
         yield None, None
+
+
+def _set_up_by(tree: Path) -> str:
+    """Return the address of a database that another version has set up."""
+    database = server().create()
+    subprocess.run(
+        [sys.executable, "-m", "bot", "db", "migrate"],
+        cwd=tree,
+        env={
+            **os.environ,
+            "TAPEBOT_HOME": str(tree / "home"),
+            "TAPEBOT_DATABASE_URL": database,
+        },
+        stdout=subprocess.DEVNULL,
+        timeout=100,
+        check=True,
+    )
+    return database
 
 
 @asynccontextmanager

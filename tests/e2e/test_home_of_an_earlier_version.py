@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -22,10 +23,11 @@ def home(tmp_path: Path) -> Path:
     return Path(shutil.copytree(WRITTEN / "home", tmp_path / "home"))
 
 
-def tapebot(home: Path, *arguments: str) -> str:
+def tapebot(home: Path, *arguments: str, stdin: str = "") -> str:
     done = subprocess.run(
         [sys.executable, "-m", "bot", *arguments],
         env={"PYTHONPATH": str(ROOT), "TAPEBOT_HOME": str(home), "HOME": str(home), "TZ": "UTC"},
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=60,
@@ -57,3 +59,16 @@ def test_its_memory_is_exported_as_it_was(home, tmp_path):
     with zipfile.ZipFile(tmp_path / "memory.zip") as exported:
         for name in _MEMORY:
             assert exported.read(name) == (WRITTEN / "expected" / name).read_bytes(), name
+
+
+def test_its_conversation_goes_on(home):
+    said = tapebot(home, stdin="What is my name?\n/memory\n")
+    assert "Ada" in said
+    assert "The user's sister Clara has two cats." in said
+    assert "no problems" in tapebot(home, "tape", "verify")
+
+
+def test_it_is_a_home_of_the_oldest_version_that_is_promised():
+    """``tapebot upgrade --check`` tells people that homes since that version open."""
+    promised = tomllib.loads((ROOT / "bot" / "compatibility.toml").read_text())["homes_since"]
+    assert WRITTEN.name == f"home_{promised.rpartition('.')[0].replace('.', '_')}"

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import os
 import random
+import re
+import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import anyio
@@ -14,6 +19,29 @@ from platform_stage import now
 from test_postgres_restore import tapebot
 
 SEED = 20_261_126
+
+ROOT = Path(__file__).parents[2]
+BEFORE = "TESTS_VERSION_BEFORE"
+"""Names the commit of the version before; unset: the newest release's tag."""
+
+
+def git(*arguments: str) -> bytes:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=True).stdout
+
+
+@pytest.fixture
+def version_before(tmp_path: Path) -> Path:
+    """The source of the release before this one."""
+    commit = os.environ.get(BEFORE)
+    if commit is None:
+        tags = git("tag", "--merged", "HEAD~1", "--sort=-version:refname").decode().split()
+        commit = next((tag for tag in tags if re.fullmatch(r"v\d+\.\d+\.\d+", tag)), None)
+    if commit is None:
+        pytest.skip("there is no release before this one")
+    tree = tmp_path / "before"
+    with tarfile.open(fileobj=io.BytesIO(git("archive", commit, "bot", "channels"))) as source:
+        source.extractall(tree, filter="data")
+    return tree
 
 
 async def roll(trial: Trial) -> Row:
@@ -27,6 +55,7 @@ async def roll(trial: Trial) -> Row:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(keep_talking)
         assert trial.world.database is not None
+        fleet.tree = None
         home = fleet.folder / "migrate"
         home.mkdir()
 
@@ -58,6 +87,33 @@ async def test_an_upgrade_of_one_process_after_the_other_loses_no_message(tmp_pa
     """Each is asked to stop, hands back what it has, and another one is started in its place."""
     seed = random.Random(SEED).randrange(1_000_000)
     async with open_trial(tmp_path, seed, people=40, rate=15) as trial:
+        await trial.play([roll], 20)
+        lives = [one.lives for one in trial.fleet.members.values()]
+        found = await trial.close()
+    sys.stdout.write(f"\n{trial.table(found)}\n")
+    assert lives == [2] * 5
+    assert found.messages > 50
+
+
+@pytest.mark.slow
+@pytest.mark.night
+@pytest.mark.timeout(900)
+async def test_the_version_before_works_beside_this_one(
+    tmp_path: Path, version_before: Path
+) -> None:
+    """The tables are this version's while processes of the version before go on, one replaced after the other."""
+    async with open_trial(
+        tmp_path, SEED, people=40, rate=5, lease=15.0, tree=version_before
+    ) as trial:
+        # Its processes import their libraries themselves, all at once; one that starts late finds newer tables.
+        members = trial.fleet.members.values()
+        await trial.fleet.until(
+            lambda: all("started with" in one.logs() for one in members),
+            "not all have started",
+            400,
+        )
+        trial.traffic.speak()
+        await trial.traffic.settled(within=400)
         await trial.play([roll], 20)
         lives = [one.lives for one in trial.fleet.members.values()]
         found = await trial.close()

@@ -90,6 +90,8 @@ async def read_document(
         seconds: The most seconds for what is not plain text.
     """
     if mime == PDF:
+        if find_spec("pypdf") is None:
+            return DocumentText(None, _NO_READER)
         return await _read_apart(program.PDF_KIND, data, limit, seconds)
     if data.startswith(_OFFICE_MARKS):
         if find_spec("anydoc") is None:

@@ -25,6 +25,7 @@ from bot.core.errors import (
     ModelUnavailable,
     TransientModelError,
 )
+from bot.core.installation import this_installation
 from bot.llm.base import (
     CapabilityProfile,
     Model,
@@ -294,5 +295,7 @@ def _load(name: str) -> dict[str, Any] | None:
     try:
         import aiohttp  # noqa: F401 - the first call would import it on the event loop
     except ImportError as exc:
-        raise ModelUnavailable("aiohttp is missing: pip install 'tapebot[models]'") from exc
+        raise ModelUnavailable(
+            f"aiohttp is missing: {this_installation().add_command('models')}"
+        ) from exc
     return read_price_entry(name)

@@ -16,6 +16,7 @@ from bot.bus import Address, Answer
 from bot.core.errors import BusError, ModelError, SettingsError, TapebotError
 from bot.core.i18n import _
 from bot.core.ids import new_id
+from bot.core.installation import this_installation
 from bot.core.telemetry.monitoring import MonitoringServer
 from bot.core.telemetry.otlp import export_traces
 from bot.core.telemetry.watchdog import Watchdog
@@ -257,7 +258,8 @@ def _print(text: str) -> None:
 
 def _clean(text: str) -> str:
     """Return one line without control characters: names in it come from strangers."""
-    return "".join(char if char.isprintable() else " " for char in text)
+    fitting = this_installation().adapt(text)
+    return "".join(char if char.isprintable() else " " for char in fitting)
 
 
 async def _warm(model: Warmable) -> None:

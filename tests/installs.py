@@ -1,0 +1,121 @@
+"""tapebot as a stranger has it: a wheel that is installed from a folder of wheels."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from wheels import write_index
+
+from docs.first_day.wheels import build
+
+_LONGEST = 100
+
+
+@dataclass(frozen=True)
+class Install:
+    """An installed tapebot.
+
+    Attributes:
+        folder: Its own folder, outside the repository.
+        wheel: The wheel that it was installed from.
+        index: The folder of wheels, with those that it needs.
+    """
+
+    folder: Path
+    wheel: Path
+    index: Path
+
+    @property
+    def python(self) -> Path:
+        """Its Python."""
+        return self.folder / "venv" / "bin" / "python"
+
+    def environment(self, home: Path, **variables: str) -> dict[str, str]:
+        """Return the environment of a stranger's shell."""
+        return {
+            "HOME": str(self.folder),
+            "PATH": f"{self.folder / 'venv' / 'bin'}:{os.environ['PATH']}",
+            "TAPEBOT_HOME": str(home),
+            "TZ": "UTC",
+            **variables,
+        }
+
+    def run(
+        self, arguments: str, *, home: Path, stdin: str = "", **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run ``tapebot`` with arguments, outside the repository."""
+        return subprocess.run(
+            [str(self.python.with_name("tapebot")), *arguments.split()],
+            cwd=self.folder,
+            env=self.environment(home, **variables),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=_LONGEST,
+            check=False,
+        )
+
+    def run_by_uv(self, tool: str, home: Path, *variables: str) -> subprocess.CompletedProcess[str]:
+        """Install it with ``uv tool`` or start it with ``uvx``, and say hello to it."""
+        environment = self.environment(home) | dict(one.split("=", 1) for one in variables)
+        for kind in ("CACHE", "TOOL", "TOOL_BIN"):
+            environment[f"UV_{kind}_DIR"] = str(home / kind.lower())
+        environment |= {"UV_OFFLINE": "1", "UV_NO_INDEX": "1", "UV_FIND_LINKS": str(self.index)}
+        environment |= {"UV_PYTHON": sys.executable, "UV_LINK_MODE": "hardlink"}
+        command = [_uv(), "tool", "run", "tapebot"]
+        if tool == "uv tool":
+            subprocess.run(
+                [_uv(), "tool", "install", "--quiet", "tapebot"],
+                env=environment,
+                cwd=home,
+                timeout=_LONGEST,
+                check=True,
+            )
+            command = [str(home / "tool_bin" / "tapebot")]
+        return subprocess.run(
+            command,
+            cwd=home,
+            env=environment,
+            input="hello\n",
+            capture_output=True,
+            text=True,
+            timeout=_LONGEST,
+            check=False,
+        )
+
+
+def install(folder: Path, *others: Path, packages: tuple[str, ...] = ()) -> Install:
+    """Build the wheel, and install it without extras into a virtual environment.
+
+    Args:
+        folder: An empty folder.
+        others: More wheels for the index.
+        packages: More packages that are installed, from those that are installed here.
+    """
+    folder.mkdir(exist_ok=True)
+    wheel = build(folder / "dist")
+    index = folder / "index"
+    write_index(index, [wheel, *others], extra=packages)
+    uv, venv = _uv(), str(folder / "venv")
+    offline = ["--quiet", "--offline", "--no-index", "--find-links", str(index), "--python", venv]
+    for command in (
+        [uv, "venv", "--quiet", "--python", sys.executable, venv],
+        [uv, "pip", "install", *offline, str(wheel), *packages],
+    ):
+        subprocess.run(
+            command,
+            cwd=folder,
+            env={**os.environ, "UV_CACHE_DIR": str(folder / "uv")},
+            timeout=_LONGEST,
+            check=True,
+        )
+    return Install(folder, wheel, index)
+
+
+def _uv() -> str:
+    return shutil.which("uv", path=str(Path(sys.executable).parent)) or "uv"
