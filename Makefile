@@ -55,7 +55,7 @@ browser:         ## Install Chromium for the browser tests
 	  done; { [ "$$(id -u)" = 0 ] || sudo=sudo; $$sudo sh -c 'apt-get update -qq && apt-get install -y -qq chromium'; } || \
 	  { echo "install Chromium or Chrome, or let CHROMIUM be its path" >&2; exit 1; }
 
-pictures: $(VENV)/.dev browser ## Make the README's pictures from the running program
+pictures: $(VENV)/.dev browser ## Make the pictures of the README and the tour from the running program
 	@$(BIN)/python -m docs.pictures.make
 
 docs: $(VENV)/.dev ## Build the documentation as a site, in dist/docs

@@ -8,8 +8,10 @@ import sys
 import zipfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from installed_packages import install
+
 NOON = 1_700_000_000.0
-ROOT = Path(__file__).parents[2]
 
 
 def _zip(path: Path, **files: object) -> None:
@@ -75,23 +77,26 @@ def nanobot(path: Path) -> None:
     (path / "memory" / "MEMORY.md").write_text("# Home\n\nAda lives in Gdynia.\n")
 
 
-def mcp(path: Path) -> None:
-    """Name the servers ``time`` and ``mail`` in ``tapebot.toml``; their programs are those of the tests."""
-    text = {"type": "string"}
-    tools = {
-        "time": ("get_current_time", "Get current time in a specific timezone", {"timezone": text}),
-        "mail": ("send", "Send a mail", {"to": text, "text": text}),
-    }
-    lines = []
-    for server, (name, description, properties) in tools.items():
-        folder = path.parent / f"mcp-{server}"
-        folder.mkdir(parents=True)
-        schema = {"type": "object", "properties": properties, "required": [*properties]}
-        tool = {"name": name, "description": description, "inputSchema": schema}
-        (folder / "tools.json").write_text(json.dumps([tool]))
-        arguments = json.dumps([str(ROOT / "tests" / "mcp_server.py"), str(folder)])
-        lines += [f"[mcp.{server}]", f"command = {json.dumps(sys.executable)}", f"args = {arguments}"]
-    path.write_text("\n".join(lines))
+def mail(path: Path) -> None:
+    """Make a folder for Python's path, with a plug-in whose tool claims to send mails."""
+    path.mkdir(parents=True)
+    code = """
+from pydantic import BaseModel
+from bot.agent.tools.registry import Tool, ToolOutcome
+
+
+class Mail(BaseModel):
+    to: str
+    text: str
+
+
+async def send(mail, context):
+    return ToolOutcome("It is sent.")
+
+
+SEND = Tool("mail.send", "Send a mail.", Mail, send, effect="acts", sensitive={"to": "recipient"})
+"""
+    install(path, "mail-plugin", code, {"tools": {"mail.send": "SEND"}})
 
 
 def skill(path: Path) -> None:
@@ -104,7 +109,7 @@ def skill(path: Path) -> None:
 
 def damage(home: Path) -> None:
     """Turn one bit of a message in the console's tape."""
-    for tape in home.rglob("*.jsonl"):
+    for tape in (home / "tapes").glob("*.jsonl"):
         data = tape.read_bytes()
         if found := re.search(rb"I live in Warsaw", data):
             at = found.start()
