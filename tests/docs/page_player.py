@@ -40,13 +40,13 @@ PLAYED = frozenset({"chat", "console", "sh", "python"})
 """Kinds of blocks that hold commands."""
 
 _BLOCK = re.compile(
-    r"^(?P<indent> *)```(?P<kind>[\w-]*)[^\n]*\n(?P<text>.*?)^(?P=indent)```$"
+    r"^(?P<indent> *)```(?P<kind>[\w{}-]*)[^\n]*\n(?P<text>.*?)^(?P=indent)```$"
     r"|^<!-- (?P<order>before|model|serve|stop)\b(?P<hidden>.*?)-->$",
     re.MULTILINE | re.DOTALL,
 )
 _TYPED = re.compile(r"(?:you)?> (.+)")
 _SITE, _HEALTH = "127.0.0.1:8020", "127.0.0.1:9464"
-_HOME = "/home/ada"
+_HOME, _ZONE = "/home/ada", "Europe/Berlin"
 _ANY = "…"
 _NOTE = "_I am tapebot's offline responder"
 _FORMS = (
@@ -54,7 +54,6 @@ _FORMS = (
     (re.compile(r"\d{4}-\d\d-\d\d|\b\d{8}\b"), "DATE"),
     (re.compile(r"(Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day,? \d+ [A-Z][a-z]+ \d{4}"), "DAY"),
     (re.compile(r"\b\d\d:\d\d(:\d\d)?\b"), "CLOCK"),
-    (re.compile(r"\(Etc/GMT[^)]*\)|\(Europe/Berlin\)"), "(ZONE)"),
     (re.compile(r"\b[A-Z0-9]{4}(-[A-Z0-9]{4}){1,2}\b"), "CODE"),
     (re.compile(r"\btapebot_[\w.…-]+"), "TOKEN"),
     (re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{8,}\b"), "DIGEST"),
@@ -263,6 +262,7 @@ class Player:
     def _shown(self, text: str) -> list[str]:
         """Return lines as a page shows them."""
         text = text.replace(str(self.home), _HOME).replace(self._place, _SITE)
+        text = text.replace(self.environment["TAPEBOT_TIMEZONE"], _ZONE)
         return [line.rstrip() for line in text.replace("\r", "").splitlines()]
 
     async def _model(self, answers: list[str]) -> None:
