@@ -7,6 +7,9 @@ lists the pages. What it builds loads nothing from other hosts.
 from __future__ import annotations
 
 import logging
+from typing import Any
+
+from sphinx.application import Sphinx
 
 project = "tapebot"
 extensions = [
@@ -53,3 +56,23 @@ html_show_sphinx = False
 html_show_copyright = False
 html_copy_source = False
 templates_path: list[str] = []
+
+
+def complete_for_keyboards(_: Sphinx, *page: Any) -> None:
+    """Let keyboards scroll what is wider than a page, and give the captions of the navigation their level."""
+    _name, _template, context, _tree = page
+    if "body" in context:
+        context["body"] = (
+            context["body"]
+            .replace("<pre>", '<pre tabindex="0">')
+            .replace('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper')
+        )
+    tree = context.get("furo_navigation_tree", "")
+    context["furo_navigation_tree"] = tree.replace(
+        'role="heading"', 'role="heading" aria-level="2"'
+    )
+
+
+def setup(app: Sphinx) -> None:
+    """Change pages after the theme has made its parts of them."""
+    app.connect("html-page-context", complete_for_keyboards, priority=900)

@@ -30,11 +30,12 @@ _TABLE_FIELDS = {"models", "roles", "mcp"}
 
 def settings_reference() -> Iterator[str]:
     """Yield the Markdown lines of all settings: the variables, then the tables of the TOML file."""
-    yield from ("## Variables", "", "| variable | default | |", "|---|---|---|")
-    fields = Settings.model_fields.items()
-    for name, field in sorted(fields):
+    yield from ("## Variables", "")
+    for name, field in sorted(Settings.model_fields.items()):
         if name not in _TABLE_FIELDS:
-            yield _row(f"`{PREFIX}{name.upper()}`", _default(field), field.description or "")
+            default = _default(field)
+            given = f" (default: {default})" if default else ""
+            yield f"- `{PREFIX}{name.upper()}`{given}: {field.description or ''}"
     for title, table in _TABLES:
         yield from ("", f"## `{title}` in tapebot.toml", "", "| key | |", "|---|---|")
         for name, line in _attributes(table).items():

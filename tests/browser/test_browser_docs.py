@@ -40,9 +40,7 @@ class Quiet(SimpleHTTPRequestHandler):
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """Serve a folder within the block; yield its address."""
-    with ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(Quiet, directory=str(folder))
-    ) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -52,9 +50,19 @@ def served(folder: Path) -> Iterator[str]:
 
 def build(folder: Path) -> Path:
     """Build the site as ``make docs`` does: a broken link, or a page that nothing leads to, is an error."""
+    folders = ["-d", str(folder / "read"), ".", str(folder / "site")]
     done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", "docs/website"]
-        + ["-d", str(folder / "read"), ".", str(folder / "site")],
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-q",
+            "-W",
+            "--keep-going",
+            "-c",
+            "docs/website",
+            *folders,
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -72,7 +72,7 @@ def test_every_command_line_that_the_docs_name_exists(page):
         found = leaf(make_parser(), words[1:])
         assert found is not None, f"{page}: {said}"
         options = {name for action in found._actions for name in action.option_strings}
-        assert {one for one in re.findall(r"(?<![\w-])--[a-z-]+", said)} <= options, f"{page}: {said}"
+        assert set(re.findall(r"(?<![\w-])--[a-z-]+", said)) <= options, f"{page}: {said}"
 
 
 @pytest.mark.parametrize("page", PAGES)
