@@ -39,6 +39,7 @@ logging.getLogger("sphinx.sphinx.directives.other").addFilter(
     lambda record: getattr(record, "subtype", None) != "empty_glob"
 )
 
+myst_enable_extensions = ["html_image"]  # <img> of a file is an image of the site
 myst_heading_anchors = 4
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"

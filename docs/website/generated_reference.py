@@ -46,7 +46,7 @@ def command_reference() -> Iterator[str]:
     """Yield the Markdown lines of all commands that a chat lists."""
     for command in builtin_commands().visible_commands():
         owners = " Only owners may use it." if command.owner_only else ""
-        yield from (f"## `/{command.name}`", "", f"{command.summary.capitalize()}.{owners}", "")
+        yield from (f"## `/{command.name}`", "", f"{_sentence(command.summary)}{owners}", "")
         if command.forms:
             yield from ("| form | |", "|---|---|")
             for form, line in command.forms:
@@ -58,16 +58,20 @@ def command_line_reference() -> Iterator[str]:
     """Yield the Markdown lines of all commands of ``tapebot``."""
     parser = make_parser()
     for name, child, line in _subcommands(parser):
-        yield from (f"## `tapebot {name}`", "", f"{line.capitalize()}.", "")
+        yield from (f"## `tapebot {name}`", "", _sentence(line), "")
         deeper = list(_subcommands(child))
         for title, leaf, help_ in [(f"{name} {deep}", one, text) for deep, one, text in deeper]:
-            yield from (f"### `tapebot {title}`", "", f"{help_.capitalize()}.", "")
+            yield from (f"### `tapebot {title}`", "", _sentence(help_), "")
             yield from _arguments(leaf, title)
             for last, one, text in _subcommands(leaf):
-                yield from (f"#### `tapebot {title} {last}`", "", f"{text.capitalize()}.", "")
+                yield from (f"#### `tapebot {title} {last}`", "", _sentence(text), "")
                 yield from _arguments(one, f"{title} {last}")
         if not deeper:
             yield from _arguments(child, name)
+
+
+def _sentence(line: str) -> str:
+    return f"{line[:1].upper()}{line[1:]}."
 
 
 def _subcommands(

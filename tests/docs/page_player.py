@@ -41,7 +41,7 @@ PLAYED = frozenset({"chat", "console", "sh", "python"})
 
 _BLOCK = re.compile(
     r"^(?P<indent> *)```(?P<kind>[\w{}-]*)[^\n]*\n(?P<text>.*?)^(?P=indent)```$"
-    r"|^<!-- (?P<order>before|model|serve|stop)\b(?P<hidden>.*?)-->$",
+    r"|^ *<!-- (?P<order>before|model|serve|stop)\b(?P<hidden>.*?)-->$",
     re.MULTILINE | re.DOTALL,
 )
 _TYPED = re.compile(r"(?:you)?> (.+)")
@@ -98,6 +98,8 @@ def blocks(page: str) -> Iterator[Block]:
         group = "hidden" if found["order"] else "text"
         indent = found["indent"] or ""
         lines = [line.removeprefix(indent).rstrip() for line in found[group].splitlines()]
+        if found["order"]:
+            lines = [line.strip() for line in lines]
         yield Block(kind, lines, found.start(group), found.end(group), indent)
 
 
