@@ -50,6 +50,7 @@ toc_object_entries = False
 
 html_theme = "furo"
 html_title = "tapebot"
+html_favicon = "../../bot/inspector/static/icon.svg"
 html_static_path = ["static"]
 html_css_files = ["style.css"]
 html_extra_path = ["start"]  # the site's first address leads to docs/index.html

@@ -23,12 +23,9 @@ ROOT = Path(__file__).parents[2]
 SAMPLE = (
     "docs/index",
     "docs/tour",
-    "docs/howto/index",
-    "docs/howto/forget",
-    "docs/memory",
+    "docs/howto/link",
+    "docs/memory-commands",
     "docs/reference/settings",
-    "docs/reference/python",
-    "README",
 )
 
 
@@ -43,9 +40,11 @@ def served(folder: Path) -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def build(folder: Path) -> Path:

@@ -24,6 +24,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -197,9 +198,13 @@ class Player:
         if block.kind == "console":
             return [(what, shown, await self.run(what)) for what, shown in _steps(block)]
         if block.kind == "before":
-            for what, _ in _steps(block):
-                doing = self.chat([what[2:]]) if what.startswith("> ") else self.run(what[2:])
-                await doing
+            steps = [what for what, _ in _steps(block)]
+            for is_typed, some in groupby(steps, lambda what: what.startswith("> ")):
+                if is_typed:
+                    await self.chat([what[2:] for what in some])
+                    continue
+                for what in some:
+                    await self.run(what[2:])
         elif block.kind == "sh":
             await self.run("\n".join(block.lines))
         elif block.kind == "python":
