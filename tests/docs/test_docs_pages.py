@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from page_player import PLAYED, ROOT, Block, blocks, player, rewritten, same
 
+_OF_THAT_PART = "the tests of that part run its commands"
 TESTED_ELSEWHERE = {
     "docs/memory-bus-example.md": "tests/e2e/test_worked_example.py plays it on two platforms",
     "docs/evals.md": "each takes minutes; tests/evals runs them on samples",
@@ -16,11 +17,11 @@ TESTED_ELSEWHERE = {
     "docs/plugin-example/README.md": "the same",
     "deploy/RUNBOOK.md": "tests/test_deploy*.py and tests/e2e/test_postgres_*.py, test_runbook_sql.py run its commands",
     "CONTRIBUTING.md": "the pieces of code are of the program's own tree",
-    "docs/install.md": "the script of a stranger's path runs them in a bare system",
-    "docs/setup.md": "tests of `tapebot setup` answer its questions at a terminal",
-    "docs/container.md": "the test of the image runs them",
-    "docs/mcp-server.md": "the SDK's client runs them",
-    "docs/languages.md": "tests of the languages run them",
+    "docs/install.md": _OF_THAT_PART,
+    "docs/setup.md": _OF_THAT_PART,
+    "docs/container.md": _OF_THAT_PART,
+    "docs/mcp-server.md": _OF_THAT_PART,
+    "docs/languages.md": _OF_THAT_PART,
 }
 NOT_RUN = {
     (
@@ -94,6 +95,21 @@ async def test_the_page_shows_what_comes_out(page: str, tmp_path: Path) -> None:
                 )
     if made:
         path.write_text("".join([*made, text[end:]]), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_same"),
+    [
+        (["Noted.", "", "**1.** You live in Rome. (2026-11-26)"], True),
+        (["…", "**1.** You live in … (2020-01-01)"], True),
+        (["Noted."], False),
+        (["Noted.", "**1.** You live in Oslo. (2026-11-26)"], False),
+        (["…", "Noted."], False),
+    ],
+)
+def test_what_a_page_shows_must_be_what_comes_out(shown, is_same):
+    said = ["Noted.", "**1.** You live in Rome. (2026-12-01)", ""]
+    assert same(shown, said) is is_same
 
 
 def _text(lines: list[str]) -> str:
