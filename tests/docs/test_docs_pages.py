@@ -32,7 +32,7 @@ NOT_RUN = {
         "docs/start.md",
         "make run      # talk to it: no key, no account, nothing you say leaves this machine",
     ): "CI runs make",
-    ("docs/backup.md", ""): "asks at a terminal; docs/howto/backup.md runs both",
+    ("docs/backup.md", ""): "asks at a terminal; docs/howto/backup.md and restore.md run both",
     ("docs/budgets.md", "/budget"): "sums of a model with prices; docs/howto/budget.md runs it",
     (
         "docs/howto/postgres.md",
