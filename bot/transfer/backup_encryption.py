@@ -69,11 +69,19 @@ def unlock(locked: bytes, passphrase: str) -> x25519.Identity:
     """Return the identity that a passphrase unlocks.
 
     Raises:
-        BackupFailed: The passphrase is wrong, or the file is damaged.
+        BackupFailed: The passphrase is wrong, the file is damaged, or this machine is too slow now.
     """
     try:
         return parse_identity(pyrage.passphrase.decrypt(locked, passphrase).decode())
     except (pyrage.DecryptError, UnicodeDecodeError) as error:
+        # age measures how long scrypt would take here, and gives up where that is far longer than at the backup.
+        if str(error).startswith("Excessive work"):
+            raise BackupFailed(
+                _(
+                    "this machine is too slow or too busy to derive the key from the passphrase now; "
+                    "try again when it does less"
+                )
+            ) from error
         raise BackupFailed(
             _("the passphrase is wrong, or the backup's key.age is damaged")
         ) from error

@@ -1,8 +1,8 @@
-"""Make the pictures of the README from the running program.
+"""Make the pictures of the README and of the tour from the running program.
 
 ``python -m docs.pictures.make`` runs tapebot with the offline responder in a temporary home, types
-``LINES`` at its terminal, and writes ``chat.svg``. Then it opens the inspector on the fact that the
-chat asked about, and writes ``inspector.png``. It needs Chromium: ``make browser``.
+``LINES`` at its terminal, and writes ``chat.svg``. Then it writes ``SITE_LINES`` in the chat of the site,
+opens the site's pages, and writes the pictures of ``SITE``. It needs Chromium: ``make browser``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,8 +33,18 @@ LINES = (
     "Where do I live?",
     "/memory why 3",
 )
-FACT = 3
+FACT_PAGE = "/fact?tape=console:local&number=3"
+SITE_LINES = ("My sister Eva lives in Oslo.", "Where does my sister live?")
+SITE = {
+    "/": HERE / "site-chat.png",
+    FACT_PAGE: INSPECTOR,
+    "/memory?tape=console:local": HERE / "memory.png",
+    "/timeline?tape=console:local": HERE / "timeline.png",
+    "/budget": HERE / "budget.png",
+}
+"""Pictures of the site, by the page's address."""
 
+_ANSWER = ".chat-row.bot:not(.growing)"
 _PROMPT = "you> "
 _ANSWERED = re.compile(rf"\r?\n\r?\n{_PROMPT}")  # a prompt below an empty line
 _HOME = "/home/ada"  # shown in place of the temporary folder
@@ -113,12 +123,12 @@ def chat_svg(lines: list[str]) -> str:
     return _FONT_FACE.sub("", svg)  # the picture loads nothing from other hosts
 
 
-def photograph(home: Path, file: Path) -> None:
-    """Write a screenshot of the inspector's page about the fact, with its evidence.
+def photograph(home: Path, files: Mapping[str, Path]) -> None:
+    """Write screenshots of the site's pages.
 
     Args:
         home: The home folder of a conversation.
-        file: The picture's file.
+        files: The pictures' files, by the pages' addresses on the site.
     """
     chromium = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _CHROMIUM)), None)
     if chromium is None:
@@ -139,17 +149,24 @@ def photograph(home: Path, file: Path) -> None:
             site = link.partition("/enter#")[0]
             page.goto(link)
             page.wait_for_url(f"{site}/")
-            page.goto(f"{site}/fact?tape=console:local&number={FACT}")
-            page.screenshot(path=file, full_page=True)
+            for said in SITE_LINES:
+                answers = page.locator(_ANSWER).count()
+                page.locator("#chat-text").fill(said)
+                page.locator("#chat-text").press("Enter")
+                page.locator(_ANSWER).nth(answers).wait_for()
+            for address, file in files.items():
+                if address != "/":
+                    page.goto(site + address)
+                page.screenshot(path=file, full_page=address == FACT_PAGE)
             browser.close()
 
 
 def main() -> None:
-    """Write both pictures."""
+    """Write all pictures."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         CHAT.write_text(chat_svg(conversation(home)), encoding="utf-8")
-        photograph(home, INSPECTOR)
+        photograph(home, SITE)
 
 
 if __name__ == "__main__":

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
-import anyio.to_thread
 import openai
 import pytest
 from api_stage import FIRST, PIXEL, program, talk
 
 from bot.core.errors import ModelRejected
 from bot.llm.base import CapabilityProfile, ModelRequest
-from bot.offline import OfflineModel
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
 
 WEATHER: Any = {
@@ -177,14 +174,3 @@ async def test_errors_have_the_shape_that_clients_know(tmp_path: Path) -> None:
         stranger = stage.client.with_options(api_key="tapebot_no")
         with pytest.raises(openai.AuthenticationError):
             await stranger.models.list()
-
-
-async def test_the_example_of_the_docs_works_as_it_stands_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "openai-api.md").read_text(encoding="utf-8")
-    [example] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    async with program(tmp_path, OfflineModel()) as stage:
-        code = example.replace("http://127.0.0.1:8020", stage.url)
-        await anyio.to_thread.run_sync(lambda: exec(code, {"TOKEN": stage.token}))
-        assert "my cat is called Tom" in capsys.readouterr().out

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 SECONDS = 60
 PAGE = (ROOT / "docs" / "web.md").read_text(encoding="utf-8")
 (PYTHON,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-(SHELL,) = re.findall(r"```\n(TOKEN=.*?)```", PAGE, re.DOTALL)
+(SHELL,) = re.findall(r"```sh\n(TOKEN=.*?)```", PAGE, re.DOTALL)
 (UPLOAD,) = re.findall(r"`(curl [^`]*/chat/uploads[^`]*)`", PAGE)
 
 

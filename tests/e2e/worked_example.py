@@ -1,4 +1,4 @@
-"""Plays the example in the docs: does what the page says that Ada does, and puts there what she is shown.
+"""Plays pages of the docs on Telegram and Discord: does what the page says that Ada does, and puts there what she is shown.
 
 Blocks of the page:
 
@@ -36,10 +36,16 @@ from testkit.openai_server import Call, Reply, ScriptedOpenAI
 from testkit.telegram.records import BotMessage
 from testkit.telegram.server import TelegramServer
 
-PAGE = ROOT / "docs" / "memory-bus-example.md"
+PAGES = [
+    page
+    for page in sorted((ROOT / "docs").rglob("*.md"))
+    if re.search(r"^ *```(telegram|discord)", page.read_text(encoding="utf-8"), re.MULTILINE)
+]
+"""The pages with such blocks."""
 
 _BLOCK = re.compile(
-    r"^```(telegram|discord|document|model) ?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+    r"^(?P<indent> *)```(?P<kind>telegram|discord|document|model) ?(?P<name>\S*)\n(?P<text>.*?)^(?P=indent)```$",
+    re.MULTILINE | re.DOTALL,
 )
 _SAYS = "> "
 _WIDTH = 100
@@ -225,7 +231,8 @@ async def played(page: str, folder: Path) -> str:
         await life.enter_async_context(player.program())
         scripted = False
         for block in _BLOCK.finditer(page):
-            kind, name, text = block.groups()
+            kind, name = block["kind"], block["name"]
+            text = textwrap.dedent(block["text"])
             if kind == "document":
                 player.documents[name] = text.encode()
             elif kind == "model":
@@ -243,6 +250,10 @@ async def played(page: str, folder: Path) -> str:
             else:
                 where: Where = "telegram" if kind == "telegram" else "discord"
                 shown = await player.chatted(where, text.splitlines())
-                made += [page[end : block.start(3)], shown, "\n"]
-                end = block.end(3)
+                made += [
+                    page[end : block.start("text")],
+                    textwrap.indent(shown, block["indent"]),
+                    "\n",
+                ]
+                end = block.end("text")
     return "".join([*made, page[end:]])

@@ -64,7 +64,16 @@ class PresetSettings(BaseModel):
 
 
 class RoleSettings(BaseModel):
-    """``[roles]``: the preset for each role; None takes the chat's, or another setting's model."""
+    """``[roles]``: the preset for each role; None takes the chat's, or another setting's model.
+
+    Attributes:
+        chat: Answers, unless a chat chooses another one.
+        consolidate: Turns old messages into facts and a history.
+        judge: Checks proposed memories.
+        task: Does sub-tasks and scheduled tasks.
+        transcription: Transcribes voice and audio.
+        embeddings: Makes the vectors of recall by meaning.
+    """
 
     model_config = _TABLE
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -28,7 +29,13 @@ from bot.transfer.backup import (
     open_identity,
     restore_backup,
 )
-from bot.transfer.backup_encryption import BackupKey, parse_identity, passphrase_key, recipient_key
+from bot.transfer.backup_encryption import (
+    BackupKey,
+    parse_identity,
+    passphrase_key,
+    recipient_key,
+    unlock,
+)
 
 ROOT = Path(__file__).parents[3]
 NOW = datetime(2026, 11, 26, 3, 30, tzinfo=UTC)
@@ -186,6 +193,14 @@ def test_a_damaged_backup_is_refused_and_the_home_stays_as_it_was(backup, tmp_pa
     with pytest.raises(BackupFailed):
         restored(backup, tmp_path / "again")
     assert list((tmp_path / "again").iterdir()) == []
+
+
+def test_a_machine_that_is_too_slow_for_a_passphrase_is_not_told_that_it_is_wrong():
+    locked = passphrase_key(WORDS).locked
+    assert locked is not None
+    slow = re.sub(rb"(-> scrypt \S+) \d+", rb"\1 40", locked, count=1)
+    with pytest.raises(BackupFailed, match="too slow or too busy"):
+        unlock(slow, WORDS)
 
 
 def test_a_home_with_anything_in_it_is_not_overwritten(home, backup):

@@ -1,0 +1,102 @@
+"""The documentation as a site: built without a warning, and read in a browser, on a phone, and by everybody."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import anyio.to_thread
+import pytest
+from browser_checks import WITHIN, Watch, assert_accessible, assert_fits, assert_one_heading, shot
+from playwright.async_api import Browser, expect
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+expect.set_options(timeout=WITHIN)
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = (
+    "docs/index",
+    "docs/tour",
+    "docs/howto/link",
+    "docs/memory-commands",
+    "docs/reference/settings",
+)
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder within the block; yield its address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def build(folder: Path) -> Path:
+    """Build the site as ``make docs`` does: a broken link, or a page that nothing leads to, is an error."""
+    folders = ["-d", str(folder / "read"), ".", str(folder / "site")]
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-q",
+            "-W",
+            "--keep-going",
+            "-c",
+            "docs/website",
+            *folders,
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "site"
+
+
+@pytest.fixture
+async def address(tmp_path: Path) -> AsyncIterator[str]:
+    site = await anyio.to_thread.run_sync(build, tmp_path)
+    with served(site) as url:
+        yield url
+
+
+async def test_the_docs_build_without_a_warning_and_are_read_by_everybody(
+    browser: Browser, address: str
+) -> None:
+    watch = Watch(address)
+    for width, dark in ((1100, False), (360, True)):
+        context = await browser.new_context(
+            color_scheme="dark" if dark else "light", viewport={"width": width, "height": 760}
+        )
+        watch.over(context)
+        page = await context.new_page()
+        for name in SAMPLE:
+            await page.goto(f"{address}/{name}.html")
+            await assert_one_heading(page)
+            await assert_fits(page)
+            await assert_accessible(page)
+            await shot(page, f"docs-{name.replace('/', '-')}-{width}")
+        await page.goto(f"{address}/search.html?q=passphrase")
+        await expect(page.locator("#search-results a").first).to_be_visible()
+        await page.goto(f"{address}/")
+        await page.wait_for_url(f"{address}/docs/index.html")
+        await context.close()
+    watch.check()
