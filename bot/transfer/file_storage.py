@@ -20,7 +20,7 @@ from bot.bus.access.file_store import FILE, FileAccessStore
 from bot.bus.journal import JournalState, encode_state
 from bot.bus.media.blobs import FolderBlobs
 from bot.core.errors import TapeExists, TapeWriteError
-from bot.core.files import PRIVATE_FILE, private_directory, replace_file, sync_directory
+from bot.core.files import PRIVATE_FILE, list_files, private_directory, replace_file, sync_directory
 from bot.core.i18n import _
 from bot.tape.codec import TapeLine, encode_line
 from bot.tape.store import Segment
@@ -76,7 +76,9 @@ class FileHomeStorage:
     def others(self) -> int:
         """Return how many tapes of other workspaces are in the folder. Blocking."""
         own = self._folder.stem("").partition("__")[0]
-        names = {path.name.partition(".")[0] for path in self._folder.root.glob("*__*.jsonl*")}
+        names = {
+            path.name.partition(".")[0] for path in list_files(self._folder.root, "*__*.jsonl*")
+        }
         return sum(not name.startswith(f"{own}__") for name in names)
 
     async def has_tape(self, tape: str) -> bool:
@@ -135,7 +137,9 @@ class FileHomeStorage:
 
     def _updates(self) -> Updates:
         found = {}
-        for path in sorted((self._home / "channels").glob("*/spool/*.json")):
+        channels = list_files(self._home / "channels", "*")
+        paths = [path for one in channels for path in list_files(one / "spool", "*.json")]
+        for path in sorted(paths):
             if path.stem.isdecimal():
                 found[path.parent.parent.name, int(path.stem)] = path.read_bytes()
         return found

@@ -24,7 +24,7 @@ import anyio.to_thread
 from bot.bus.media.blobs import Blobs
 from bot.core.clock import SystemClock
 from bot.core.errors import TapeWriteError
-from bot.core.files import PRIVATE_FILE, private_directory
+from bot.core.files import PRIVATE_FILE, list_files, private_directory
 from bot.core.i18n import N_, _
 from bot.memory.gate.belief_updates import is_current, sort_by_confidence
 from bot.memory.records.compartments import BUS_EVENT
@@ -157,7 +157,7 @@ def _mark(text: str) -> str:
 def _keep_newest(folder: Path, session: str) -> None:
     """Remove a session's older archives and unfinished files, so that nobody can fill the disk."""
     found: list[tuple[int, Path]] = []
-    for path in folder.glob(f"memory-*-{_mark(session)}-*.zip*"):
+    for path in list_files(folder, f"memory-*-{_mark(session)}-*.zip*"):
         # An erasure may have removed it meanwhile.
         with suppress(FileNotFoundError):
             found.append((path.stat().st_mtime_ns, path))

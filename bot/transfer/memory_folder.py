@@ -29,6 +29,7 @@ from bot.core.errors import TapebotError, TapeNotFound, TapeWriteError
 from bot.core.files import (
     PRIVATE_FILE,
     disk_error_text,
+    list_files,
     private_directory,
     replace_file,
     sync_directory,
@@ -383,7 +384,11 @@ class MemoryFolder:
 
     def _made(self) -> list[Path]:
         """Return the folders created here; others may be beside them."""
-        return sorted(path.parent for path in self._folder.glob(f"*/{_STATE}*"))
+        return sorted(
+            state.parent
+            for folder in list_files(self._folder, "*")
+            for state in list_files(folder, f"{_STATE}*")
+        )
 
 
 def _state_in(into: Path) -> _State | None:

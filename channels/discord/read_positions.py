@@ -57,7 +57,9 @@ class FileReadPositions(ReadPositionStore):
 
     def _read(self) -> Iterable[ReadPosition]:
         newest: dict[int, ReadPosition] = {}
-        for path in sorted(self._folder.glob("marks*.json")):
+        # `Path.glob` takes a folder that cannot be read for an empty one, from Python 3.13 on.
+        listed = self._folder.iterdir() if self._folder.is_dir() else ()
+        for path in sorted(path for path in listed if path.match("marks*.json")):
             rows = _rows_of(path)
             if path == self._path:
                 self._rows = rows

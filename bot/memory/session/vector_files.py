@@ -24,7 +24,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from bot.core.files import PRIVATE_FILE, private_directory
+from bot.core.files import PRIVATE_FILE, list_files, private_directory
 from bot.llm.embeddings.base import Vector
 
 _MAGIC = b"tapevec1"
@@ -101,7 +101,7 @@ class VectorFiles:
 
     def remove_stale(self) -> None:
         """Remove damaged files and those of other models."""
-        for path in self._folder.glob(f"*{_SUFFIX}"):
+        for path in list_files(self._folder, f"*{_SUFFIX}"):
             with _removed_if_damaged(path), path.open("rb") as file:
                 self._dimensions(file)
 

@@ -18,7 +18,7 @@ import anyio.to_thread
 from bot.bus import WEB_CHANNEL, Bus
 from bot.bus.media.blobs import Blobs
 from bot.core.errors import TapeWriteError
-from bot.core.files import sync_directory
+from bot.core.files import list_files, list_files_below, sync_directory
 from bot.core.i18n import _
 from bot.runtime.app.text_search import WordMatcher, file_contains
 from bot.transfer.home_snapshot import CHECK_FOLDER
@@ -109,7 +109,7 @@ def _refused(refusals: Collection[OSError]) -> TapeWriteError:
 def _remove(folder: Path, pattern: str, has_to_go: Callable[[Path], bool]) -> int:
     """Remove matching files below a folder, which need not exist; return how many."""
     gone = 0
-    for path in sorted(folder.rglob(pattern)):
+    for path in sorted(list_files_below(folder, pattern)):
         if path.is_symlink() or not path.is_file() or not has_to_go(path):
             continue
         path.unlink(missing_ok=True)
@@ -128,7 +128,7 @@ def _mask_logs(folder: Path, holds: Callable[[str], bool]) -> int:
         # Open all first: a rotation may rename them.
         files = [
             opened.enter_context(path.open("r+b", buffering=0))
-            for path in sorted(folder.glob("*.log*"))
+            for path in sorted(list_files(folder, "*.log*"))
         ]
         for file in files:
             before = masked

@@ -24,7 +24,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from bot.core.errors import TapeLocked
-from bot.core.files import PRIVATE_FILE, private_directory, sync_directory, write_synced
+from bot.core.files import PRIVATE_FILE, list_files, private_directory, sync_directory, write_synced
 from bot.core.i18n import _
 from bot.tape.store import HEADER_EVENT, Segment
 from bot.tape.stores import line_scan as scan
@@ -69,7 +69,7 @@ class TapeFolder:
         try:
             write_synced(owner, f"{os.getpid()}\n".encode())
             for kind in ("__*.new", ".index.db.new*"):
-                for begun in self.root.glob(f"{self._workspace}{kind}"):
+                for begun in list_files(self.root, f"{self._workspace}{kind}"):
                     begun.unlink()
         except BaseException:
             self._lock.release()
@@ -111,7 +111,7 @@ class TapeFolder:
 
     def segments_of(self, stem: str) -> list[Segment]:
         """Return the sealed segments of the tape with this file name stem, oldest first."""
-        return _listed(self.root.glob(f"{stem}.*.*-*.jsonl*"))
+        return _listed(list_files(self.root, f"{stem}.*.*-*.jsonl*"))
 
     def drop_segments(self, tape: str, last: int) -> None:
         """Remove the files of a tape's segments up to an id.
@@ -128,7 +128,7 @@ class TapeFolder:
 
     def raw_segments(self) -> list[Segment]:
         """Return the segments of all tapes that are not, or not completely, packed."""
-        return _listed(self.root.glob(f"{self._workspace}__*.*.*-*.jsonl"))
+        return _listed(list_files(self.root, f"{self._workspace}__*.*.*-*.jsonl"))
 
     def next_segment(self, tape: str, first: int, last: int, now: datetime) -> Segment:
         """Return the segment that the live file becomes when it is archived."""
@@ -143,7 +143,9 @@ class TapeFolder:
     def stems(self) -> list[str]:
         """Return the file name stems of all tapes."""
         kinds = (".jsonl", ".jsonl.next", f".jsonl{_PACKED}")
-        paths = [path for kind in kinds for path in self.root.glob(f"{self._workspace}__*{kind}")]
+        paths = [
+            path for kind in kinds for path in list_files(self.root, f"{self._workspace}__*{kind}")
+        ]
         return sorted({path.name.partition(".")[0] for path in paths})
 
     def stem(self, tape: str) -> str:
