@@ -57,7 +57,7 @@ class Installation:
             return f"uvx --from '{PACKAGE}{named}@latest' {PACKAGE}"
         return {
             "checkout": "git pull && make run",
-            "container": "docker compose pull && docker compose up --detach",
+            "container": "docker compose build --pull --no-cache && docker compose up --detach",
             "pip": f"pip install --upgrade {PACKAGE}",
             "pipx": f"pipx upgrade {PACKAGE}",
             "uv": f"uv pip install --upgrade {PACKAGE}",

@@ -40,7 +40,7 @@ def test_a_container_starts_a_newer_image(tmp_path):
     (tmp_path / "cmdline").write_bytes(b"/opt/venv/bin/python\0/opt/venv/bin/tapebot\0")
     found = find_installation(tmp_path, tmp_path / "cmdline")
     assert found == Installation("container")
-    assert found.upgrade_command().startswith("docker compose pull")
+    assert found.upgrade_command().startswith("docker compose build")
 
 
 def test_uvx_and_uv_are_told_apart(tmp_path):
