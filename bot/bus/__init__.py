@@ -9,6 +9,8 @@ from bot.bus.clients import (
     ClientOutcome,
     ClientPlace,
     PlainRequest,
+    Right,
+    client_topic,
     text_with_buttons,
 )
 from bot.bus.media.ports import AttachmentReceiver, RemoteFile
@@ -96,6 +98,7 @@ __all__ = [
     "ReleaseRequest",
     "RemoteCommands",
     "RemoteFile",
+    "Right",
     "Role",
     "Sender",
     "SessionBusy",
@@ -109,6 +112,7 @@ __all__ = [
     "WebBackend",
     "WebUser",
     "access",
+    "client_topic",
     "create_or_replace_file",
     "host_and_port",
     "instrumented",

@@ -28,11 +28,14 @@ class WebUser:
             ``telegram.42`` for a login by a code sent to ``telegram:42``.
         name: The display name.
         role: The current role by access control.
+        client: Name of the program that acts for the user, if its conversations are sessions of its
+            own; empty for people, and for programs that share the person's.
     """
 
     id: str
     name: str
     role: Role
+    client: str = ""
 
     @property
     def address(self) -> Address:

@@ -103,7 +103,8 @@ def _small(settings: Settings, chosen: argparse.Namespace) -> int:
         return pair(settings, chosen.code)
     from bot.cli.web import web
 
-    return web(settings, chosen.web, getattr(chosen, "name", None))
+    given = {key: getattr(chosen, key, None) for key in ("name", "for", "rights", "own_sessions")}
+    return web(settings, chosen.web, **given)
 
 
 def _tape(settings: Settings, chosen: argparse.Namespace) -> int:

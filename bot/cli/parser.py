@@ -48,9 +48,26 @@ def _web(parser: argparse.ArgumentParser) -> None:
     web.add_parser("link", help="print a link that logs you in once; it expires after ten minutes")
     token = web.add_parser("token", help="create a token for programs and print it once")
     token.add_argument("name", help="a name of your choice")
+    token.add_argument(
+        "--for",
+        metavar="PERSON",
+        help="the person whom it acts for, such as telegram:42; default: you",
+    )
+    token.add_argument(
+        "--rights",
+        type=lambda text: [right.strip() for right in text.split(",")],
+        metavar="RIGHTS",
+        help="what it may do: chat,read,propose,site; default: all that the person may",
+    )
+    token.add_argument(
+        "--own-sessions",
+        action="store_true",
+        help="it reads only its own conversations, not all private ones of the person",
+    )
     web.add_parser("tokens", help="list the tokens")
     revoke = web.add_parser("revoke", help="revoke a token")
     revoke.add_argument("name")
+    revoke.add_argument("--for", metavar="PERSON", help="the person whom it acts for; default: you")
 
 
 def _tape(parser: argparse.ArgumentParser) -> None:

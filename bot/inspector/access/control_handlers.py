@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from bot.core.errors import HttpError, TapebotError
-from bot.inspector.access.identities import LOCAL
+from bot.inspector.access.identities import LOCAL, channel_address, visitor_id
+from bot.inspector.access.login_fold import RIGHTS, ApiToken
 from bot.inspector.access.logins import LoginService
 
 Handler = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
@@ -24,16 +25,26 @@ def web_handlers(logins: LoginService, name: str) -> Mapping[str, Handler]:
         return {"ok": True, "text": await logins.create_login_link(LOCAL, name)}
 
     async def token(request: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {
-            "ok": True,
-            "text": await logins.login_store.make_token(LOCAL, str(request.get("name", ""))),
-        }
+        visitor, given = _visitor(request), request.get("rights")
+        role = await logins.authenticator.role(visitor, "")
+        if role is None:
+            raise TapebotError(f"{request['for']} may not use the bot; tapebot pair gives access")
+        rights = list(map(str, given)) if isinstance(given, list) else None
+        if unknown := set(rights or ()).difference(RIGHTS):
+            raise TapebotError(f"no right: {', '.join(sorted(unknown))}; {', '.join(RIGHTS)} are")
+        if role != "owner" and "site" in (rights or ()):
+            raise TapebotError("only an owner's token may have the right site")
+        allowed = [right for right in RIGHTS if role == "owner" or right != "site"]
+        made = await logins.login_store.make_token(
+            visitor,
+            str(request.get("name", "")),
+            [right for right in allowed if rights is None or right in rights],
+            own_sessions=request.get("own_sessions") is True,
+        )
+        return {"ok": True, "text": made}
 
     async def tokens(_: Mapping[str, Any]) -> Mapping[str, Any]:
-        found = [
-            f"{api_token.name}  since {api_token.at:%Y-%m-%d}"
-            for api_token in await logins.login_store.tokens()
-        ]
+        found = [token_line(one) for one in await logins.login_store.tokens()]
         return {
             "ok": True,
             "text": "\n".join(found) or "no tokens; tapebot web token NAME creates one",
@@ -41,7 +52,7 @@ def web_handlers(logins: LoginService, name: str) -> Mapping[str, Handler]:
 
     async def revoke(request: Mapping[str, Any]) -> Mapping[str, Any]:
         name = str(request.get("name", ""))
-        if await logins.login_store.end_token(name):
+        if await logins.login_store.end_token(_visitor(request), name):
             return {"ok": True, "text": f"{name} is no longer valid"}
         return {
             "ok": False,
@@ -50,6 +61,31 @@ def web_handlers(logins: LoginService, name: str) -> Mapping[str, Handler]:
 
     found = {"link": link, "token": token, "tokens": tokens, "revoke": revoke}
     return {f"web {one}": _told(handler) for one, handler in found.items()}
+
+
+def token_line(token: ApiToken) -> str:
+    """Return a token as a line of ``tapebot web tokens``."""
+    used = f"last used {token.used:%Y-%m-%d}" if token.used is not None else "never used"
+    rights = ", ".join(right for right in RIGHTS if right in token.rights)
+    sessions = "its own sessions" if token.own_sessions else "all private sessions"
+    address = channel_address(token.visitor)
+    person = address.session if address is not None else token.visitor
+    parts = (token.name, f"since {token.at:%Y-%m-%d}", used, rights, sessions, f"for {person}")
+    return "  ".join(parts)
+
+
+def _visitor(request: Mapping[str, Any]) -> str:
+    """Return the person whom a request is about.
+
+    Raises:
+        TapebotError: It names nobody who can have a token.
+    """
+    given = str(request.get("for") or "")
+    channel, _, sender = given.partition(":")
+    visitor = LOCAL if not given else visitor_id(channel, sender)
+    if visitor is None:
+        raise TapebotError(f"{given!r} is not a person such as telegram:42")
+    return visitor
 
 
 def _told(handler: Handler) -> Handler:
