@@ -3,6 +3,7 @@
 from bot.bus.access.ports import AccessDecision, AccessRequest, Authorizer
 from bot.bus.clients import (
     API_CHANNEL,
+    MCP_CHANNEL,
     ClientBackend,
     ClientHistory,
     ClientMessage,
@@ -59,6 +60,7 @@ from bot.core.files import TEMPORARY_SUFFIX, create_or_replace_file
 
 __all__ = [
     "API_CHANNEL",
+    "MCP_CHANNEL",
     "PERSON",
     "TEMPORARY_SUFFIX",
     "WEB_CHANNEL",

@@ -52,7 +52,7 @@ def _run(chosen: argparse.Namespace) -> int:
         return _evaluate(chosen)
     export_dotenv()
     settings = load_settings()
-    if chosen.command in ("pair", "web", "models", "backup", "restore", "service"):
+    if chosen.command in ("pair", "web", "mcp", "models", "backup", "restore", "service"):
         return _small(settings, chosen)
     if chosen.command == "tape":
         return _tape(settings, chosen)
@@ -97,6 +97,10 @@ def _small(settings: Settings, chosen: argparse.Namespace) -> int:
         from bot.cli.service import run_service
 
         return run_service(settings, chosen.service)
+    if chosen.command == "mcp":
+        from bot.cli.mcp import mcp
+
+        return mcp(settings)
     if chosen.command == "pair":
         from bot.cli.pair import pair
 

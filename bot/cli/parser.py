@@ -27,6 +27,7 @@ def make_parser() -> argparse.ArgumentParser:
     pair = commands.add_parser("pair", help="show who may use the bot, or allow a person")
     pair.add_argument("code", nargs="?", help="the code that the bot gave them")
     _web(commands.add_parser("web", help="log in to the site, and manage tokens for its API"))
+    commands.add_parser("mcp", help="give a program on this machine your memory, by MCP")
     _tape(commands.add_parser("tape", help="show, search, check, repair, reset and export tapes"))
     _memory(commands.add_parser("memory", help="export memory, or check its facts"))
     _import(commands.add_parser("import", help="import conversations and memory"))

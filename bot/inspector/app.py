@@ -6,9 +6,11 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request, Response
 from pydantic import BaseModel, Field
+from starlette.routing import Route
 
+from bot.core.errors import HttpError
 from bot.core.http.errors import add_error_handlers
 from bot.inspector.access.middleware import SecurityMiddleware
 from bot.inspector.api import commands
@@ -85,9 +87,14 @@ def build_app(web: WebContext, chat: APIRouter) -> FastAPI:
     add_error_handlers(app, error_response, http_error)
     app.router.routes.extend(_routes().routes)
     app.include_router(chat, include_in_schema=False)
+    app.router.routes.append(Route("/mcp", web.memory or _no_memory, methods=None))
     app.mount("/static", CachedStaticFiles(directory=STATIC), name="static")
     app.add_middleware(SecurityMiddleware, url=web.url)
     return app
+
+
+async def _no_memory(request: Request) -> Response:  # noqa: ARG001 (what a route is called with)
+    raise HttpError(501, "not_installed", "this needs mcp: pip install 'tapebot[mcp]'")
 
 
 @cache

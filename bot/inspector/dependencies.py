@@ -19,6 +19,7 @@ from bot.tape.store import TapeStore
 if TYPE_CHECKING:
     from bot.inspector.access.logins import LoginService
     from bot.mcp_client.client import McpClient
+    from bot.mcp_server.endpoint import McpEndpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class WebContext:
         view_tokens: The most tokens in a turn's view.
         url: The site's public URL, without a trailing slash.
         mcp: The MCP servers; None if none is configured.
+        memory: The MCP server for other programs; None if its library is not installed.
     """
 
     store: TapeStore
@@ -54,6 +56,7 @@ class WebContext:
     view_tokens: int
     url: str
     mcp: McpClient | None = None
+    memory: McpEndpoint | None = None
 
 
 def _web(request: Request) -> WebContext:

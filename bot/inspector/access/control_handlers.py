@@ -66,6 +66,7 @@ def web_handlers(logins: LoginService, name: str) -> Mapping[str, Handler]:
 def token_line(token: ApiToken) -> str:
     """Return a token as a line of ``tapebot web tokens``."""
     used = f"last used {token.used:%Y-%m-%d}" if token.used is not None else "never used"
+    used += f" by {token.program}" if token.program else ""
     rights = ", ".join(right for right in RIGHTS if right in token.rights)
     sessions = "its own sessions" if token.own_sessions else "all private sessions"
     address = channel_address(token.visitor)

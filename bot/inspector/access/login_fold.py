@@ -108,6 +108,7 @@ class ApiToken:
         own_sessions: Whether its conversations are sessions of its own, and the only ones that it
             reads; otherwise they are among the person's, and it reads all private ones of the person.
         used: When it was last used, to a day; None if it was not.
+        program: What the program called itself then; empty if it did not say.
     """
 
     name: str
@@ -117,6 +118,7 @@ class ApiToken:
     rights: frozenset[Right] = FIRST_RIGHTS
     own_sessions: bool = False
     used: datetime | None = None
+    program: str = ""
 
     @property
     def client(self) -> str:
@@ -186,7 +188,8 @@ class LoginFold:
         elif entry.name == LOGIN_USED:
             self._used(_text(data, "digest"), at)
         elif entry.name == TOKEN_USED and (token := self.tokens.get(_text(data, "digest"))):
-            self.tokens[token.digest] = replace(token, used=at)
+            program = _text(data, "program") or token.program
+            self.tokens[token.digest] = replace(token, used=at, program=program)
         elif entry.name == TOKEN_MADE and len(self.tokens) < ALL_TOKENS:
             self._made(data, at)
 

@@ -231,15 +231,21 @@ class LoginStore:
         """Return the token with this secret; None if there is none."""
         return (await self.refresh()).token(token_digest(secret))
 
-    async def touch_token(self, token: ApiToken) -> None:
-        """Record that a token is in use, once a day.
+    async def touch_token(self, token: ApiToken, program: str = "") -> None:
+        """Record that a token is in use: once a day, and when another program uses it.
+
+        Args:
+            token: The token.
+            program: What the program calls itself; empty if it does not say.
 
         Raises:
             TapeWriteError: The store refused the write.
         """
         now = self._clock.now()
-        if token.used is None or abs(now - token.used) >= _DAY:
-            used = login_entry(TOKEN_USED, now, digest=token.digest)
+        known = program in ("", token.program)
+        if token.used is None or abs(now - token.used) >= _DAY or not known:
+            told = {"digest": token.digest} | ({"program": program} if program else {})
+            used = login_entry(TOKEN_USED, now, **told)
             await self._write(lambda: ([used], None))
 
     async def tokens(self) -> list[ApiToken]:

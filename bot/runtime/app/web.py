@@ -154,6 +154,7 @@ def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
         announce: Tells the operator one line of text.
         terminal: Whether the operator sits at a terminal, where nobody else sees announcements.
     """
+    from bot.inspector.clients.memory import make_endpoint
     from bot.inspector.dependencies import WebContext as Context
     from bot.inspector.site import UnavailableCommands, WebSite
     from bot.inspector.transcript import TapeTranscript
@@ -177,6 +178,9 @@ def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
         view_tokens=services.view_tokens,
         url=base,
         mcp=app.extensions.mcp,
+        memory=make_endpoint(
+            app.memory_requests.tools, web.logins.authenticator, web.logins.login_store
+        ),
     )
 
     async def ready() -> None:

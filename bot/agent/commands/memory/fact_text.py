@@ -27,6 +27,7 @@ AUTHOR_NAMES: Mapping[str, str] = {
     "import": "import",
     "undo": "an undo",
     "judge": "the judge",
+    "client": "a program",
 }
 """Display names of authors of changes that are not people."""
 

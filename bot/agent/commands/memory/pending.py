@@ -11,6 +11,7 @@ from bot.agent.commands.memory.fact_numbers import (
 from bot.agent.commands.memory.fact_text import (
     bullet_list,
     escape_markdown,
+    fact_label,
     fact_line,
     shorten,
 )
@@ -70,6 +71,11 @@ async def _item(fact: Fact, context: CommandContext) -> str:
     decided = find_fact_decision(entry, fact.id) if entry is not None else None
     why = f"; {decided.reason}" if decided is not None else ""
     quotes = [_quote(one, context) for one in fact.evidence[-1:] if assistant_of(one.tape)]
+    if fact.origin == "client":
+        # A program's words are shown as its words, not as a statement.
+        words = escape_markdown(shorten(fact.text))
+        told = why.removeprefix("; ") or f"{fact.evidence[-1].who} proposes it"
+        return f"{fact_label(fact)} “{words}”\n({escape_markdown(told)})"
     return "\n".join([fact_line(fact), *quotes, f"({_origin(fact)}{why})"])
 
 
