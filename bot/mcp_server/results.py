@@ -16,7 +16,7 @@ class Passage(BaseModel):
     who: str
     text: str
     outside: bool = Field(
-        False, description="Nobody's word: quoted, from a page, a file or a program."
+        default=False, description="Nobody's word: quoted, from a page, a file or a program."
     )
 
     def line(self, *, session: bool = True) -> str:
@@ -83,7 +83,7 @@ class EvidenceItem(BaseModel):
     who: str
     at: str
     origin: str = Field(description="person, member, import, assistant, tool, quoted or client.")
-    session: str = Field("", description="Empty if this program may not read the session.")
+    session: str = Field(default="", description="Empty if this program may not read the session.")
     entry: int = 0
     quote: str = ""
 
@@ -102,7 +102,7 @@ class WhyResult(BaseModel):
 
     fact: FactItem
     status: str = Field(description="active, pending, superseded, retired or dropped.")
-    until: str = Field("", description="Day on which it ended.")
+    until: str = Field(default="", description="Day on which it ended.")
     evidence: list[EvidenceItem]
     decisions: list[DecisionItem]
 
@@ -137,7 +137,7 @@ class TimelineResult(BaseModel):
     sessions: list[SessionItem] = []
     entries: list[Passage] = []
     older: int = Field(
-        0, description="The next `before`, for earlier entries; 0 if there are none."
+        default=0, description="The next `before`, for earlier entries; 0 if there are none."
     )
 
     def render(self) -> str:
@@ -156,7 +156,7 @@ class ProposeResult(BaseModel):
     """What became of a proposal."""
 
     status: str = Field(description="pending, active, dropped, retired, superseded or refused.")
-    number: str = Field("", description="The fact's number, for why.")
+    number: str = Field(default="", description="The fact's number, for why.")
     text: str = Field(description="What that means.")
 
     def render(self) -> str:

@@ -88,15 +88,13 @@ def make_server(backend: Backend) -> Server[Any]:
             content=_text(str(done["text"])), structured_content=done["data"]
         )
 
-    async def note_program(
-        context: Context, call_next: CallNext
-    ) -> BaseModel | dict[str, Any] | None:
-        if context.method == "initialize" and context.params is not None:
-            info = context.params.get("clientInfo")
+    async def note_program(ctx: Context, call_next: CallNext) -> BaseModel | dict[str, Any] | None:
+        if ctx.method == "initialize" and ctx.params is not None:
+            info = ctx.params.get("clientInfo")
             if isinstance(info, Mapping):
                 name = program_name(info.get("name"), info.get("version"))
-                await _answered(backend.met(context, name))
-        return await call_next(context)
+                await _answered(backend.met(ctx, name))
+        return await call_next(ctx)
 
     server: Server[Any] = Server(
         "tapebot",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
+from bot.bus import Right
 from bot.core.errors import TapebotError
 from bot.inspector.access.authentication import Authenticator
 from bot.inspector.access.identities import LOCAL, channel_address
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_RIGHTS: frozenset[Right] = frozenset({"read", "propose"})
+
 
 def token_client(token: ApiToken) -> MemoryClient:
     """Return the program that a valid token is for."""
@@ -32,7 +35,7 @@ def token_client(token: ApiToken) -> MemoryClient:
         person=address.session,
         visitor=token.visitor,
         name=token.name,
-        rights=token.rights & {"read", "propose"},
+        rights=token.rights & _RIGHTS,
         own_sessions=token.own_sessions,
         program=token.program,
     )
@@ -42,8 +45,7 @@ def local_client() -> MemoryClient:
     """Return a program that whoever runs the bot started on this machine, without a token."""
     address = channel_address(LOCAL)
     assert address is not None
-    rights = frozenset({"read", "propose"})
-    return MemoryClient(address.session, LOCAL, LOCAL_PROGRAM, rights)
+    return MemoryClient(address.session, LOCAL, LOCAL_PROGRAM, _RIGHTS)
 
 
 def make_endpoint(

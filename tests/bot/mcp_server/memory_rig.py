@@ -47,7 +47,7 @@ class Memory:
     async def connect(self, token: str, mode: Any = "auto") -> Client:
         """Return the SDK's client with a token, connected until the end."""
         http = await self._stack.enter_async_context(
-            httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"})
+            httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60)
         )
         transport = streamable_http_client(f"{self.rig.url}/mcp", http_client=http)
         client = Client(transport, client_info=WHO, mode=mode)

@@ -31,7 +31,7 @@ async def test_a_proposal_waits_with_its_origin_until_the_person_accepts_it(memo
     assert "“The user likes tea.”" in pending
     assert "the program editor (Cursor 2.1) proposes it" in pending
     [why] = await memory.talk(HOME, "/memory why 1")
-    assert f"editor (Cursor 2.1), message of" in why
+    assert "editor (Cursor 2.1), message of" in why
     assert TAPE in why
     await memory.talk(HOME, "/memory accept 1")
     assert "not from the person's own words" in await told(client, "recall", about="tea")
