@@ -8,7 +8,6 @@ __all__ = [
     "endpoint",
     "memory",
     "proposals",
-    "server",
     "stdio",
     "tools",
 ]

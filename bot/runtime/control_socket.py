@@ -77,20 +77,20 @@ async def serve_control(
 
 
 async def call_control(
-    home: Path, request: Mapping[str, Any], *, patience: float = _PATIENCE
+    home: Path, request: Mapping[str, Any], *, patience: float | None = None
 ) -> dict[str, Any] | None:
     """Send a request to the running bot; return None if none is running.
 
     Args:
         home: The home folder.
         request: The request.
-        patience: Seconds to wait for the answer.
+        patience: Seconds to wait for the answer; by default as for a short one.
 
     Raises:
         TapebotError: A bot is running, but cannot be reached or does not answer.
     """
     try:
-        with _reachable(home) as path, anyio.fail_after(patience):
+        with _reachable(home) as path, anyio.fail_after(patience or _PATIENCE):
             async with await anyio.connect_unix(path) as stream:
                 await stream.send(_line(request))
                 buffered = BufferedByteReceiveStream(stream)

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
-from bot.bus import Right
+from bot.bus import Authorizer, Right
+from bot.core.clock import Clock
 from bot.core.errors import TapebotError
 from bot.inspector.access.authentication import Authenticator
 from bot.inspector.access.identities import LOCAL, channel_address
 from bot.inspector.access.login_fold import ApiToken
 from bot.inspector.access.login_store import LoginStore
+from bot.inspector.access.origin import SiteOrigin
 from bot.mcp_server.client import LOCAL_PROGRAM, MemoryClient
 from bot.mcp_server.tools import MemoryTools
+from bot.tape.store import TapeStore
 
 if TYPE_CHECKING:
     # Loads the library ``mcp``, which may be missing.
@@ -46,6 +49,20 @@ def local_client() -> MemoryClient:
     address = channel_address(LOCAL)
     assert address is not None
     return MemoryClient(address.session, LOCAL, LOCAL_PROGRAM, _RIGHTS)
+
+
+async def client_of_secret(
+    store: TapeStore, access: Authorizer, clock: Clock, secret: str
+) -> MemoryClient | None:
+    """Return the program that sends a token; None if the token is not valid.
+
+    Raises:
+        TapebotError: The storage failed.
+    """
+    # It reads no cookies here, so the site's address does not matter.
+    origin = SiteOrigin("http://127.0.0.1")
+    found = await Authenticator(LoginStore(store, clock), origin, access, clock).token_of(secret)
+    return None if found is None else token_client(found[1])
 
 
 def make_endpoint(

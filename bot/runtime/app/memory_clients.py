@@ -67,25 +67,15 @@ class MemoryRequests:
 
     async def _client(self, request: Mapping[str, Any]) -> MemoryClient:
         # Loaded with the first request: most bots never have one.
-        from bot.inspector.clients.memory import local_client, token_client
+        from bot.inspector.clients.memory import client_of_secret, local_client
 
-        token = request.get("token")
-        client = local_client() if token is None else token_client(await self._token(str(token)))
-        return client.called(request.get("program"))
-
-    async def _token(self, secret: str) -> Any:
-        from bot.inspector.access.authentication import Authenticator
-        from bot.inspector.access.login_store import LoginStore
-        from bot.inspector.access.origin import SiteOrigin
-
-        assert self.access is not None
-        logins = LoginStore(self.store, self.clock)
-        # It reads no cookies here, so the site's address does not matter.
-        origin = SiteOrigin("http://127.0.0.1")
-        found = await Authenticator(logins, origin, self.access, self.clock).token_of(secret)
-        if found is None:
+        client: MemoryClient | None = local_client()
+        if (token := request.get("token")) is not None:
+            assert self.access is not None
+            client = await client_of_secret(self.store, self.access, self.clock, str(token))
+        if client is None:
             raise MemoryRefused(_WRONG_TOKEN)
-        return found[1]
+        return client.called(request.get("program"))
 
 
 @asynccontextmanager
