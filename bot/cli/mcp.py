@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 
 from bot.core.errors import MemoryRefused, TapebotError, TapeLocked
+from bot.core.i18n import _
 from bot.runtime.app.memory_clients import open_memory_requests
 from bot.runtime.control_socket import call_control
 from bot.runtime.settings import Settings
@@ -29,7 +30,9 @@ def mcp(settings: Settings) -> int:
     try:
         from bot.mcp_server.stdio import serve_stdio
     except ModuleNotFoundError as error:
-        raise TapebotError(f"this needs {error.name}: pip install 'tapebot[mcp]'") from error
+        raise TapebotError(
+            _("This needs {package}: pip install 'tapebot[mcp]'", package=error.name)
+        ) from error
     anyio.run(serve_stdio, partial(run_request, settings))
     return 0
 

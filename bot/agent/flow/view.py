@@ -73,11 +73,14 @@ def flow_view(
         sources.append(f"what I wrote after I had read such text (#{fold.outside.since})")
     if not sources and summaries and fold.outside.first:
         sources.append(f"summaries of earlier text (#{fold.outside.first})")
+    texts = [text for one in found for text in one.texts]
+    opened, held = fold.turns.open_turn, fold.turns.instructions
+    if opened is not None and held is not None and opened.client.get("system"):
+        sources.append(f"the instructions of the program that asks (#{held.id})")
+        texts.append(SpokenWords(str(opened.client["system"]), Found(Origin.OUTSIDE, held.id)))
     words = [word for one in found for word in one.words]
     words += [word for fact in facts for word in _evidence(fact, askers, tape)]
-    return FlowView(
-        tuple(words), tuple(text for one in found for text in one.texts), tuple(sources)
-    )
+    return FlowView(tuple(words), tuple(texts), tuple(sources))
 
 
 def _of_entry(entry: TapeEntry, askers: Collection[str]) -> FlowView:
