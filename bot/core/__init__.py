@@ -8,6 +8,7 @@ __all__ = [
     "fetch",
     "files",
     "http",
+    "i18n",
     "ids",
     "plugins",
     "recurrence",
