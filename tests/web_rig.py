@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,15 @@ from bot.bus.access.control import open_access_control
 from bot.core.clock import SystemClock
 from bot.inspector.access.logins import LoginService
 from bot.inspector.app import build_app
+from bot.inspector.clients.memory import make_endpoint
 from bot.inspector.dependencies import WebContext
 from bot.inspector.server import bind, serve
 from bot.inspector.transcript import TapeTranscript
 from bot.llm.base import ModelReply, ModelRequest, OnText
 from bot.mcp_client import McpServer
+from bot.mcp_server.memory import ClientMemory
+from bot.mcp_server.proposals import Proposals
+from bot.mcp_server.tools import MemoryTools
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.state.context_window import WindowFold
 from bot.memory.session.state.session_fold import SessionFold
@@ -223,6 +228,7 @@ async def open_web(
     folder: Path | None = None,
     bounds: HostLimits | None = None,
     mcp: Mapping[str, McpServer] | None = None,
+    memory: bool = False,
 ) -> AsyncIterator[Rig]:
     """Run a program with a site in a folder of its own; ``talk`` to it, and look at its pages.
 
@@ -231,6 +237,7 @@ async def open_web(
         folder: Holds everything; by default one that is gone afterwards.
         bounds: The program's.
         mcp: Its MCP servers; there is no ``/login`` with them.
+        memory: Whether the site serves memory to programs.
     """
     async with AsyncExitStack() as stack:
         place = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="web-rig-")))
@@ -272,6 +279,9 @@ async def open_web(
             url=url,
             mcp=host.mcp,
         )
+        if memory:
+            rig.web = replace(rig.web, memory=_endpoint(rig))
+            await stack.enter_async_context(rig.web.memory.run())
         rig.app = build_app(rig.web, APIRouter())
         for name, visitor in (("client", ("local", "Ada")), ("member", ("telegram.8", "Ben"))):
             opened = await logins.log_in(*visitor)
@@ -281,6 +291,13 @@ async def open_web(
                 rig.cookie = {"name": logins.cookie, "value": opened.secret, "url": url}
         rig.stranger = await stack.enter_async_context(_client(rig, {}))
         yield rig
+
+
+def _endpoint(rig: Rig) -> Any:
+    web = rig.web
+    reads = ClientMemory(web.store, web.scopes, rig.host.clock, UTC)
+    tools = MemoryTools(reads, Proposals(web.store, reads.sessions, rig.host.clock))
+    return make_endpoint(tools, web.logins.authenticator, web.logins.login_store)
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.agent.agent import Agent
-from bot.agent.client_requests import client_notes, with_client
+from bot.agent.client_requests import INSTRUCTIONS, client_notes, with_client
 from bot.agent.context import ModelContext, RenderedMessages, records_tail
 from bot.agent.prompt import PromptInputs, TaskKind, system_prompt
 from bot.agent.skills.skill_library import OfferedSkill
@@ -54,7 +54,8 @@ class BuiltRequest:
 
     Attributes:
         request: The request for the model.
-        tail_records: Records in its tail that do not come from the session's state.
+        tail_records: Records in its tail that do not come from the session's state; ``INSTRUCTIONS``
+            stands for a client's.
         last_seen_entry: Id of the last entry that it takes into account.
         images: Whether the model supports images, and the names of the images it was shown; None if
             no image is in view.
@@ -124,7 +125,8 @@ class RequestBuilder:
         taken_back = [] if self.task else self._taken_back()
         opened = self.fold.turns.open_turn
         client = {} if opened is None else opened.client
-        told = (*notes, *client_notes(client), *([_CLOSING] if closing else []))
+        instructed = client_notes(client)
+        told = (*notes, *instructed, *([_CLOSING] if closing else []))
         extra = (*packet, *passages, *taken_back, *told)
         builder = self.agent.builder
         anchors = await self.anchors.read() if builder.anchors else ()
@@ -141,7 +143,11 @@ class RequestBuilder:
         request = with_client(request, client, tools=self.agent.model.profile.tools)
         from_files = bool(passages) and self.recalled.from_files
         return BuiltRequest(
-            request, extra, self.fold.version, self._pictures(spoken), from_outside=from_files
+            request,
+            tuple(INSTRUCTIONS if one in instructed else one for one in extra),
+            self.fold.version,
+            self._pictures(spoken),
+            from_outside=from_files,
         )
 
     async def _offered(self, skills: bool) -> list[ToolSpec]:

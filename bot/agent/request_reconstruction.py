@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
+from bot.agent.client_requests import INSTRUCTIONS, client_notes
 from bot.agent.context import ModelContext, RenderedMessages, records_tail
 from bot.agent.request_builder import prompt_digest
 from bot.agent.turn_history import ModelCall, PastTurn
@@ -128,10 +129,17 @@ async def reconstruct_request(
             HistoryMessage(chat_message, made_of)
             for chat_message, made_of in zip(history, entries, strict=True)
         ),
-        records_tail(fold, timezone, call.tail_records),
+        records_tail(fold, timezone, _with_instructions(call.tail_records, fold)),
         tuple(entry.id for entry in spoken if _lacks_words(entry)),
         tuple(notes),
     )
+
+
+def _with_instructions(records: Sequence[str], fold: SessionFold) -> list[str]:
+    """Return the records of a step with a client's instructions where it refers to them."""
+    held = fold.turns.instructions
+    told = client_notes(held.data) if held is not None else []
+    return [one for record in records for one in (told if record == INSTRUCTIONS else [record])]
 
 
 def no_calls_reason(turn: PastTurn) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 import anyio
 
+from bot.agent.client_requests import instructions_entry
 from bot.agent.handoff import make_handoff
 from bot.agent.request_builder import BuiltRequest, RequestBuilder, prompt_digest
 from bot.agent.schedules.due_tape import is_occurrence_id
@@ -155,23 +156,28 @@ class Turn:
             data["retries"] = list(retries)
         if task:
             data["task"] = task
-        if client is not None and (asked := replace(client, results=()).as_json()):
-            # The results are entries of their own.
-            data["client"] = asked
+        # The results are entries of their own, and so are the instructions.
+        asked = {} if client is None else replace(client, results=()).as_json()
+        if asked.get("system"):
+            asked["advised"] = True
+        told, held = instructions_entry(asked), self._fold.turns.instructions
+        if told is not None and held is not None and held.data.get("hash") == told.data["hash"]:
+            asked["instructions"], told = held.id, None
         if self._agent.preset:
             data["preset"] = self._agent.preset
         if (
             cause := next((m.meta["cause"] for m in arrived if "cause" in m.meta), None)
         ) is not None:
             data["cause"] = cause
-        written = await self._tape.append_composed(
-            lambda version: [  # noqa: ARG005 - it does not matter
-                *before,
-                *arrived,
-                *self._requests.prompt_entry(prompt),
-                event(TURN_START, data),
-            ],
-        )
+
+        def compose(version: int) -> list[TapeEntry]:
+            entries = [*before, *arrived, *self._requests.prompt_entry(prompt)]
+            if told is not None:
+                entries.append(told)
+                asked["instructions"] = version + len(entries)
+            return [*entries, event(TURN_START, data | ({"client": asked} if asked else {}))]
+
+        written = await self._tape.append_composed(compose)
         return written[len(before) : len(before) + len(arrived)]
 
     async def resume(self, opened: OpenTurn) -> None:

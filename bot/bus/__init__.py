@@ -3,12 +3,15 @@
 from bot.bus.access.ports import AccessDecision, AccessRequest, Authorizer
 from bot.bus.clients import (
     API_CHANNEL,
+    MCP_CHANNEL,
     ClientBackend,
     ClientHistory,
     ClientMessage,
     ClientOutcome,
     ClientPlace,
     PlainRequest,
+    Right,
+    client_topic,
     text_with_buttons,
 )
 from bot.bus.media.ports import AttachmentReceiver, RemoteFile
@@ -58,6 +61,7 @@ from bot.core.files import TEMPORARY_SUFFIX, create_or_replace_file
 
 __all__ = [
     "API_CHANNEL",
+    "MCP_CHANNEL",
     "PERSON",
     "TEMPORARY_SUFFIX",
     "WEB_CHANNEL",
@@ -97,6 +101,7 @@ __all__ = [
     "ReleaseRequest",
     "RemoteCommands",
     "RemoteFile",
+    "Right",
     "Role",
     "Sender",
     "SessionBusy",
@@ -110,6 +115,7 @@ __all__ = [
     "WebBackend",
     "WebUser",
     "access",
+    "client_topic",
     "create_or_replace_file",
     "host_and_port",
     "instrumented",

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 API_CHANNEL = "api"
 """The name of the channel of client programs."""
 
+MCP_CHANNEL = "mcp"
+"""The name of the channel of programs that use memory: ``mcp:local:editor``."""
+
+Right = Literal["chat", "read", "propose", "site"]
+"""What a token may do for its person: ``chat`` through OpenAI's API; ``read`` memory; ``propose`` facts,
+which wait for the person; call the ``site``'s own API, which only an owner's token may."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClientMessage:
@@ -108,6 +115,17 @@ class PlainRequest:
 
     messages: Sequence[dict[str, Any]]
     parameters: dict[str, Any] = field(default_factory=dict)
+
+
+def client_topic(client: str, number: str) -> str:
+    """Return the last part of the key of a client's session.
+
+    Args:
+        client: As in ``WebUser``.
+        number: The session's number.
+    """
+    # No name of a token has a tilde, so two never share their sessions.
+    return f"{'~'.join(client.split())}-{number}" if client else number
 
 
 def text_with_buttons(text: str, buttons: Sequence[Button]) -> str:

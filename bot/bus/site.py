@@ -29,12 +29,15 @@ class WebUser:
         name: The display name.
         role: The current role by access control.
         language: The language of the browser; empty if it states none that the program speaks.
+        client: Name of the program that acts for the user, if its conversations are sessions of its
+            own; empty for people, and for programs that share the person's.
     """
 
     id: str
     name: str
     role: Role
     language: str = ""
+    client: str = ""
 
     @property
     def address(self) -> Address:

@@ -70,7 +70,16 @@ def _run(chosen: argparse.Namespace) -> int:
 def _run_with(settings: Settings, chosen: argparse.Namespace) -> int:
     if chosen.command == "setup":
         return _setup(settings, chosen)
-    if chosen.command in ("pair", "web", "models", "backup", "restore", "service", "upgrade"):
+    if chosen.command in (
+        "pair",
+        "web",
+        "mcp",
+        "models",
+        "backup",
+        "restore",
+        "service",
+        "upgrade",
+    ):
         return _small(settings, chosen)
     if chosen.command == "tape":
         return _tape(settings, chosen)
@@ -133,13 +142,18 @@ def _small(settings: Settings, chosen: argparse.Namespace) -> int:
         from bot.cli.upgrade import check_upgrade
 
         return check_upgrade(settings)
+    if chosen.command == "mcp":
+        from bot.cli.mcp import mcp
+
+        return mcp(settings)
     if chosen.command == "pair":
         from bot.cli.pair import pair
 
         return pair(settings, chosen.code)
     from bot.cli.web import web
 
-    return web(settings, chosen.web, getattr(chosen, "name", None))
+    given = {key: getattr(chosen, key, None) for key in ("name", "for", "rights", "own_sessions")}
+    return web(settings, chosen.web, **given)
 
 
 def _tape(settings: Settings, chosen: argparse.Namespace) -> int:

@@ -32,6 +32,7 @@ def make_parser() -> argparse.ArgumentParser:
     pair = commands.add_parser("pair", help=_("show who may use the bot, or allow a person"))
     pair.add_argument("code", nargs="?", help=_("the code that the bot gave them"))
     _web(commands.add_parser("web", help=_("log in to the site, and manage tokens for its API")))
+    commands.add_parser("mcp", help=_("give a program on this machine your memory, by MCP"))
     _tape(
         commands.add_parser("tape", help=_("show, search, check, repair, reset and export tapes"))
     )
@@ -98,9 +99,28 @@ def _web(parser: argparse.ArgumentParser) -> None:
     )
     token = web.add_parser("token", help=_("create a token for programs and print it once"))
     token.add_argument("name", help=_("a name of your choice"))
+    token.add_argument(
+        "--for",
+        metavar="PERSON",
+        help=_("the person whom it acts for, such as telegram:42; default: you"),
+    )
+    token.add_argument(
+        "--rights",
+        type=lambda text: [right.strip() for right in text.split(",")],
+        metavar="RIGHTS",
+        help=_("what it may do: chat,read,propose,site; default: all that the person may"),
+    )
+    token.add_argument(
+        "--own-sessions",
+        action="store_true",
+        help=_("it reads only its own conversations, not all private ones of the person"),
+    )
     web.add_parser("tokens", help=_("list the tokens"))
     revoke = web.add_parser("revoke", help=_("revoke a token"))
     revoke.add_argument("name")
+    revoke.add_argument(
+        "--for", metavar="PERSON", help=_("the person whom it acts for; default: you")
+    )
 
 
 def _tape(parser: argparse.ArgumentParser) -> None:

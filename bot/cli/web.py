@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import anyio
 
@@ -13,13 +14,14 @@ from bot.runtime.control_socket import call_control
 from bot.runtime.settings import Settings
 
 
-def web(settings: Settings, what: str, name: str | None = None) -> int:
+def web(settings: Settings, what: str, **given: Any) -> int:
     """Send a request to the running bot, and print its reply; return 1 if it refuses.
 
     Args:
         settings: The settings that locate the bot.
         what: ``link``, ``token``, ``tokens`` or ``revoke``.
-        name: The token's name, for ``token`` and ``revoke``.
+        given: What the request says: the token's ``name``, the person whom it is ``for``, its
+            ``rights`` and whether it has ``own_sessions``.
 
     Raises:
         TapebotError: No bot runs, the site is off, a database is shared, or the bot does not
@@ -34,7 +36,7 @@ def web(settings: Settings, what: str, name: str | None = None) -> int:
                 "chat, and create tokens on the site's page /account"
             )
         )
-    request = {"do": f"web {what}"} | ({} if name is None else {"name": name})
+    request = {"do": f"web {what}"} | {key: one for key, one in given.items() if one is not None}
     reply = anyio.run(call_control, settings.home, request)
     if reply is None:
         raise TapebotError(

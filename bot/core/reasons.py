@@ -29,6 +29,7 @@ REASONS = {
     "outside_text": N_("it is from quoted or fetched text, and no words of a person say it"),
     "imported_line": N_("it is a line of {who}"),
     "imported_conversation": N_("it is from a conversation with {who}"),
+    "program_proposes": N_("the program {program} proposes it, which is no person's word"),
     "waited_elsewhere": N_("it waited for a person in the other memory"),
     "accepted_elsewhere": N_(
         "a person accepted it in the other memory, though no words of theirs carry it"
@@ -165,6 +166,7 @@ REASONS = {
     "source_fact": N_("a fact in memory that is not from people's own words"),
     "source_own": N_("what I wrote after I had read such text ({entry})"),
     "source_summaries": N_("summaries of earlier text ({entry})"),
+    "source_instructions": N_("the instructions of the program that asks ({entry})"),
 }
 """The message of each code. A code that was released keeps its meaning and its values."""
 

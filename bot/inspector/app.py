@@ -7,15 +7,16 @@ from functools import cache, partial
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request, Response
 from pydantic import BaseModel, Field
 from starlette.requests import HTTPConnection
+from starlette.routing import Route
 
 from bot.bus import WEB_CHANNEL
-from bot.core.errors import TapebotError
+from bot.core.errors import HttpError, TapebotError
 from bot.core.http.errors import add_error_handlers
 from bot.core.http.tokens import bearer_token
-from bot.core.i18n import accepted_languages
+from bot.core.i18n import _, accepted_languages
 from bot.inspector.access.middleware import CLIENTS, SecurityMiddleware
 from bot.inspector.api import commands
 from bot.inspector.api import conversations as conversations_api
@@ -96,6 +97,7 @@ def build_app(web: WebContext, chat: APIRouter) -> FastAPI:
     app.include_router(chat, include_in_schema=False)
     if web.setup is not None:
         app.include_router(web.setup)
+    app.router.routes.append(Route("/mcp", web.memory or _no_memory, methods=None))
     app.mount("/static", CachedStaticFiles(directory=STATIC), name="static")
     app.add_middleware(LanguageMiddleware, decide=partial(_language, web))
     app.add_middleware(SecurityMiddleware, url=web.url)
@@ -117,6 +119,10 @@ async def _language(web: WebContext, connection: HTTPConnection) -> str:
         logger.warning("the language that a person chose cannot be read: %s", error)
         return asked
     return chosen or asked
+
+
+async def _no_memory(request: Request) -> Response:  # noqa: ARG001 (what a route is called with)
+    raise HttpError(501, "not_installed", _("this needs mcp: pip install 'tapebot[mcp]'"))
 
 
 @cache

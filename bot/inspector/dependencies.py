@@ -21,6 +21,7 @@ from bot.tape.store import TapeStore
 if TYPE_CHECKING:
     from bot.inspector.access.logins import LoginService
     from bot.mcp_client.client import McpClient
+    from bot.mcp_server.endpoint import McpEndpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class WebContext:
         language: The language of those who state none.
         languages: The languages that people chose; None where they cannot choose.
         setup: The routes of ``/setup``; None if settings cannot be changed on the site.
+        memory: The MCP server for other programs; None if its library is not installed.
     """
 
     store: TapeStore
@@ -62,6 +64,7 @@ class WebContext:
     language: str = "en"
     languages: LanguageChoices | None = None
     setup: APIRouter | None = None
+    memory: McpEndpoint | None = None
 
 
 def _web(request: Request) -> WebContext:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from bot.bus import Right
 from bot.core.i18n import _, pgettext
 
 Badge = tuple[str, str]
@@ -79,6 +80,7 @@ def origin(name: str) -> Badge:
         "assistant": _("the assistant’s words"),
         "tool": _("a tool’s result"),
         "quoted": _("quoted text"),
+        "client": _("a program’s words"),
     }[name]
     return label, "" if name in ("person", "member") else "warn"
 
@@ -203,6 +205,16 @@ def right_choices() -> dict[str, str]:
         "reads": pgettext("right", "It only reads"),
         "never": pgettext("right", "Never"),
     }
+
+
+def token_right(right: Right) -> str:
+    """Return what a token with a right may do, as the end of "It may"."""
+    return {
+        "chat": pgettext("token", "chat through OpenAI’s API, also give commands"),
+        "read": pgettext("token", "read memory"),
+        "propose": pgettext("token", "propose facts, which wait for you"),
+        "site": pgettext("token", "call the site’s own API, as an owner"),
+    }[right]
 
 
 def _known(labels: Mapping[str, str], name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
 from fastapi import APIRouter
@@ -74,6 +75,10 @@ class WebSite:
         Raises:
             ChannelRefused: The address cannot be used.
         """
-        with bind(self.listen) as bound:
+        web = replace(self.web, remote_commands=remote_commands)
+        async with AsyncExitStack() as stack:
+            bound = stack.enter_context(bind(self.listen))
+            if web.memory is not None:
+                await stack.enter_async_context(web.memory.run())
             await self.ready()
-            await serve(build_app(replace(self.web, remote_commands=remote_commands), chat), bound)
+            await serve(build_app(web, chat), bound)

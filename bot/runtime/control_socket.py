@@ -34,9 +34,10 @@ Handler = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """
 
 _LONGEST_PATH = 103  # bytes of sun_path on macOS and BSD; Linux takes 107
-_REQUEST = 4_096  # bytes
+_REQUEST = 65_536  # bytes
 _REPLY = 1_000_000  # bytes
-_SECONDS = 5.0  # for one whole exchange: request, handler and answer
+_SECONDS = 5.0  # for the request to arrive
+_HANDLING = 60.0  # for the handler and the answer
 _PATIENCE = 10.0  # seconds that the caller waits
 _CONNECTIONS = 8
 _RECOVERY = 5.0  # seconds to wait when the process is out of file descriptors
@@ -76,14 +77,21 @@ async def serve_control(
         task_status.started()
 
 
-async def call_control(home: Path, request: Mapping[str, Any]) -> dict[str, Any] | None:
+async def call_control(
+    home: Path, request: Mapping[str, Any], *, patience: float | None = None
+) -> dict[str, Any] | None:
     """Send a request to the running bot; return None if none is running.
+
+    Args:
+        home: The home folder.
+        request: The request.
+        patience: Seconds to wait for the answer; by default as for a short one.
 
     Raises:
         TapebotError: A bot is running, but cannot be reached or does not answer.
     """
     try:
-        with _reachable(home) as path, anyio.fail_after(_PATIENCE):
+        with _reachable(home) as path, anyio.fail_after(patience or _PATIENCE):
             async with await anyio.connect_unix(path) as stream:
                 await stream.send(_line(request))
                 buffered = BufferedByteReceiveStream(stream)
@@ -203,7 +211,7 @@ async def _converse(
     """Answer one connection; give up on slow or closed ones."""
     try:
         with (
-            anyio.move_on_after(_SECONDS),
+            anyio.move_on_after(_SECONDS) as waiting,
             suppress(anyio.BrokenResourceError, anyio.IncompleteRead),
         ):
             async with stream:
@@ -213,6 +221,7 @@ async def _converse(
                 except anyio.DelimiterNotFound:
                     reply: Mapping[str, Any] = _refusal(_("the request is too long"))
                 else:
+                    waiting.deadline = anyio.current_time() + _HANDLING
                     reply = await _reply(line, handlers)
                 await stream.send(_line(reply))
     finally:

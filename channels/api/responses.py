@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bot.bus import ClientMessage, ClientOutcome
+from bot.bus import ClientMessage, ClientOutcome, client_topic
 from channels.api.errors import InvalidRequest
 from channels.api.requests import ChatRequest, build_request, read_parameters, read_tools
 from channels.api.wire import sse
@@ -20,17 +20,23 @@ def response_id(session: str, inbound: str) -> str:
     return f"{PREFIX}{session.rpartition(':')[2]}_{inbound}"
 
 
-def place_of(response: Any) -> tuple[str, str]:
-    """Return the session's number and the message's id of a response.
+def place_of(response: Any, client: str) -> tuple[str, str]:
+    """Return the last part of the session's key and the message's id of a response.
+
+    Args:
+        response: The response's id, as a client gives it.
+        client: The client, as in ``WebUser``: it goes on with its own conversations.
 
     Raises:
-        InvalidRequest: It is no id of a response.
+        InvalidRequest: It is no id of a response of this client.
     """
-    number, _, inbound = str(response).removeprefix(PREFIX).partition("_")
+    topic, _, inbound = str(response).removeprefix(PREFIX).rpartition("_")
+    own = client_topic(client, "")
+    number = topic.removeprefix(own)
     plain = number.isascii() and number.isdecimal() and len(number) < 10
-    if not str(response).startswith(PREFIX) or not plain or not inbound:
+    if not str(response).startswith(PREFIX) or topic != own + number or not plain or not inbound:
         raise unknown_response()
-    return number, inbound
+    return topic, inbound
 
 
 def unknown_response() -> InvalidRequest:

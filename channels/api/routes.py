@@ -154,8 +154,8 @@ class ApiRoutes:
         named = body.get("previous_response_id") if isinstance(body, dict) else None
         if named is None:
             return None
-        number, inbound = place_of(named)
-        session = Address(API_CHANNEL, user.id, number).session
+        topic, inbound = place_of(named, user.client)
+        session = Address(API_CHANNEL, user.id, topic).session
         past = await self._channel.backend.past(session, inbound)
         if past is None:
             raise unknown_response()

@@ -74,11 +74,14 @@ def flow_view(
         sources.append(Reason("source_own", entry=f"#{fold.outside.since}"))
     if not sources and summaries and fold.outside.first:
         sources.append(Reason("source_summaries", entry=f"#{fold.outside.first}"))
+    texts = [text for one in found for text in one.texts]
+    opened, held = fold.turns.open_turn, fold.turns.instructions
+    if opened is not None and held is not None and opened.client.get("system"):
+        sources.append(Reason("source_instructions", entry=f"#{held.id}"))
+        texts.append(SpokenWords(str(opened.client["system"]), Found(Origin.OUTSIDE, held.id)))
     words = [word for one in found for word in one.words]
     words += [word for fact in facts for word in _evidence(fact, askers, tape)]
-    return FlowView(
-        tuple(words), tuple(text for one in found for text in one.texts), tuple(sources)
-    )
+    return FlowView(tuple(words), tuple(texts), tuple(sources))
 
 
 def _of_entry(entry: TapeEntry, askers: Collection[str]) -> FlowView:

@@ -6,19 +6,19 @@ Rule 1: a login proves identity only; the role is looked up again for every requ
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from math import ceil
 
 from starlette.requests import HTTPConnection
 
-from bot.bus import AccessRequest, Authorizer, Role, Sender, WebUser
+from bot.bus import AccessRequest, Authorizer, Right, Role, Sender, WebUser
 from bot.core.clock import Clock
 from bot.core.errors import HttpError, TapebotError
 from bot.core.http.tokens import bearer_token
 from bot.core.i18n import N_, _, accepted_languages
 from bot.inspector.access.identities import LOCAL, channel_address
-from bot.inspector.access.login_fold import Login
+from bot.inspector.access.login_fold import ApiToken, Login
 from bot.inspector.access.login_store import LoginStore
 from bot.inspector.access.origin import (
     SAFE_METHODS,
@@ -36,6 +36,7 @@ _NOBODY = N_(
     "you are not logged in; log in at /login, or send a token: Authorization: Bearer TOKEN"
 )
 _WRONG_TOKEN = N_("this token is not valid; tapebot web tokens lists the valid ones")
+_NO_RIGHT = N_("this token lacks the right `{right}`; it has: {rights}")
 _FORGED = N_(
     "this request does not come from a page of this site; open the page again and retry there"
 )
@@ -43,10 +44,11 @@ _FORGED = N_(
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """An authenticated caller, before the check for forgery; ``csrf`` is None for a token."""
+    """An authenticated caller, before the check for forgery; ``token`` is None for a login."""
 
     visitor: WebUser
     csrf: str | None
+    token: ApiToken | None = None
 
 
 class Authenticator:
@@ -77,23 +79,55 @@ class Authenticator:
         caller = await self._caller(connection)
         if caller is None or await self._forged(connection, caller):
             return None
+        if caller.token is not None and "site" not in caller.token.rights:
+            return None
         connection.state.csrf = caller.csrf or ""
         return caller.visitor
 
-    async def authenticate(self, connection: HTTPConnection) -> WebUser:
+    async def authenticate(self, connection: HTTPConnection, right: Right = "site") -> WebUser:
         """Return the caller, count the request, and set ``state.csrf`` on the connection.
 
+        Args:
+            connection: The request.
+            right: The right that a token needs; a login has all.
+
         Raises:
-            HttpError: 401 if nobody is logged in, 403 if the request may be forged, 429 if there
-                are
-                too many requests.
+            HttpError: 401 if nobody is logged in, 403 if the request may be forged or the token
+                lacks the right, 429 if there are too many requests.
             TapebotError: Access cannot be determined at the moment.
         """
+        caller = await self._authenticated(connection)
+        if caller.token is not None and right not in caller.token.rights:
+            has = ", ".join(sorted(caller.token.rights))
+            raise HttpError(403, "no_right", _(_NO_RIGHT, right=right, rights=has))
+        return caller.visitor
+
+    async def token(self, connection: HTTPConnection) -> tuple[WebUser, ApiToken]:
+        """Return the person and the token of a request that only programs send; count the request.
+
+        Raises:
+            HttpError: 401 without a valid token, 429 if there are too many requests.
+            TapebotError: Access cannot be determined at the moment.
+        """
+        caller = await self._authenticated(connection)
+        if caller.token is None:
+            raise _not_logged_in(_(_NOBODY))
+        return caller.visitor, caller.token
+
+    async def token_of(self, secret: str) -> tuple[WebUser, ApiToken] | None:
+        """Return the person and the token of a secret; None if it is not valid.
+
+        Raises:
+            TapebotError: Access cannot be determined at the moment.
+        """
+        caller = await self._by_token(secret)
+        return None if caller is None or caller.token is None else (caller.visitor, caller.token)
+
+    async def _authenticated(self, connection: HTTPConnection) -> _Caller:
         caller = await self._caller(connection)
         if caller is None:
             by_token = bearer_token(connection.headers) is not None
-            headers = {"WWW-Authenticate": "Bearer"}
-            raise HttpError(401, "not_logged_in", _(_WRONG_TOKEN if by_token else _NOBODY), headers)
+            raise _not_logged_in(_(_WRONG_TOKEN if by_token else _NOBODY))
         if await self._forged(connection, caller):
             raise HttpError(403, "forged", _(_FORGED))
         changes = connection.scope.get("method", "GET") not in SAFE_METHODS
@@ -101,7 +135,7 @@ class Authenticator:
         if wait:
             raise too_many(_("too many requests within a minute"), wait)
         connection.state.csrf = caller.csrf or ""
-        return caller.visitor
+        return caller
 
     async def role(self, visitor: str, name: str) -> Role | None:
         """Return a user's current role, as access control decides it; None without access.
@@ -139,9 +173,18 @@ class Authenticator:
 
     async def _by_token(self, given: str) -> _Caller | None:
         token = await self._login_store.token(given)
-        if token is None or await self.role(token.visitor, token.name) != "owner":
+        role = None if token is None else await self.role(token.visitor, token.name)
+        if token is None or role is None:
             return None
-        return _Caller(WebUser(token.visitor, token.name, "owner"), None)
+        if role != "owner":
+            token = replace(token, rights=token.rights - {"site"})
+            if not token.rights:
+                return None
+        try:
+            await self._login_store.touch_token(token)
+        except TapebotError as error:
+            logger.warning("the use of the token %s could not be recorded: %s", token.name, error)
+        return _Caller(WebUser(token.visitor, token.name, role, client=token.client), None, token)
 
     async def _touch(self, login: Login) -> None:
         try:
@@ -162,6 +205,10 @@ class Authenticator:
         if not self._origin.is_same_origin(connection):
             return True
         return not await has_csrf_token(connection, caller.csrf)
+
+
+def _not_logged_in(text: str) -> HttpError:
+    return HttpError(401, "not_logged_in", text, {"WWW-Authenticate": "Bearer"})
 
 
 def too_many(text: str, wait: float) -> HttpError:

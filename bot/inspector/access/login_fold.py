@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
+from bot.bus import Right
 from bot.core.clock import format_time, parse_time
 from bot.core.http.tokens import find_by_digest
 from bot.tape.entries import TapeEntry, event
@@ -23,7 +24,7 @@ LOGIN_OFFERED, LOGIN_OPENED, LOGIN_USED, LOGIN_ENDED = (
     "login.used",
     "login.ended",
 )
-TOKEN_MADE, TOKEN_ENDED = "token.made", "token.ended"
+TOKEN_MADE, TOKEN_USED, TOKEN_ENDED = "token.made", "token.used", "token.ended"
 
 ONE_TIME_LOGIN_LIFETIME = timedelta(minutes=10)
 """How long a login link or code is valid."""
@@ -37,7 +38,13 @@ MOST_LOGINS = 50
 ALL_LOGINS = 5_000
 MAX_ONE_TIME_LOGINS_PER_VISITOR = 5
 MAX_ONE_TIME_LOGINS = 500
-MOST_TOKENS = 100
+RIGHTS: tuple[Right, ...] = get_args(Right)
+MOST_TOKENS = 20
+"""Tokens per person."""
+
+ALL_TOKENS = 1_000
+FIRST_RIGHTS: frozenset[Right] = frozenset({"chat", "site"})
+"""Rights of tokens from before there were any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +97,33 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class ApiToken:
-    """A token with which a program calls the API.
+    """A token with which a program calls the site: what it may do for a person, and what it reads.
 
     Attributes:
-        name: The name that its owner chose.
+        name: The program's name for the person; a person's tokens have different names.
         digest: SHA-256 of the token, hexadecimal.
-        visitor: Id of the user who made it; it is valid while they own the bot.
+        visitor: Id of the person; it is valid while they may use the bot.
         at: When it was made.
+        rights: What it may do.
+        own_sessions: Whether its conversations are sessions of its own, and the only ones that it
+            reads; otherwise they are among the person's, and it reads all private ones of the person.
+        used: When it was last used, to a day; None if it was not.
+        program: What the program called itself then; empty if it did not say.
     """
 
     name: str
     digest: str
     visitor: str
     at: datetime
+    rights: frozenset[Right] = FIRST_RIGHTS
+    own_sessions: bool = False
+    used: datetime | None = None
+    program: str = ""
+
+    @property
+    def client(self) -> str:
+        """As ``WebUser.client``."""
+        return self.name if self.own_sessions else ""
 
 
 @dataclass(slots=True)
@@ -113,7 +134,7 @@ class LoginFold:
         version: Id of the last entry applied.
         one_time_logins: By digest, oldest first.
         logins: By digest, the least recently used first.
-        tokens: By name, oldest first.
+        tokens: By digest, oldest first.
     """
 
     version: int = 0
@@ -134,9 +155,12 @@ class LoginFold:
 
     def token(self, digest: str) -> ApiToken | None:
         """Return the token of a digest, if there is one and it was not revoked."""
-        return find_by_digest(
-            ((api_token.digest, api_token) for api_token in self.tokens.values()), digest
-        )
+        return find_by_digest(self.tokens.items(), digest)
+
+    def named_token(self, visitor: str, name: str) -> ApiToken | None:
+        """Return a person's token of a name, if there is one."""
+        found = (one for one in self.tokens.values() if (one.visitor, one.name) == (visitor, name))
+        return next(found, None)
 
     def logins_of(self, visitor: str, now: datetime) -> list[Login]:
         """Return a user's valid logins, the most recently used first."""
@@ -154,7 +178,7 @@ class LoginFold:
         if entry.name == LOGIN_ENDED:
             self._ended(data)
         elif entry.name == TOKEN_ENDED:
-            self.tokens.pop(_text(data, "name"), None)
+            self._end_tokens(_text(data, "name"), data.get("as"))
         elif (at := parse_time(data.get("at"))) is None:
             return
         elif entry.name == LOGIN_OFFERED:
@@ -163,11 +187,27 @@ class LoginFold:
             self._opened(entry.id, data, at)
         elif entry.name == LOGIN_USED:
             self._used(_text(data, "digest"), at)
-        elif entry.name == TOKEN_MADE and len(self.tokens) < MOST_TOKENS:
-            name = _text(data, "name")
-            self.tokens.setdefault(
-                name, ApiToken(name, _text(data, "digest"), _text(data, "as"), at)
+        elif entry.name == TOKEN_USED and (token := self.tokens.get(_text(data, "digest"))):
+            program = _text(data, "program") or token.program
+            self.tokens[token.digest] = replace(token, used=at, program=program)
+        elif entry.name == TOKEN_MADE and len(self.tokens) < ALL_TOKENS:
+            self._made(data, at)
+
+    def _made(self, data: dict[str, Any], at: datetime) -> None:
+        name, visitor, digest = (_text(data, key) for key in ("name", "as", "digest"))
+        if self.named_token(visitor, name) is None:
+            given = data.get("rights")
+            rights = (
+                frozenset(right for right in RIGHTS if right in given) if given else FIRST_RIGHTS
             )
+            own = data.get("own_sessions") is True
+            self.tokens[digest] = ApiToken(name, digest, visitor, at, rights, own)
+
+    def _end_tokens(self, name: str, visitor: object) -> None:
+        """End a person's token; one that was ended before names were a person's has no person."""
+        for token in list(self.tokens.values()):
+            if token.name == name and visitor in (None, token.visitor):
+                del self.tokens[token.digest]
 
     def _offered(self, data: dict[str, Any], at: datetime) -> None:
         digest, visitor = _text(data, "digest"), _text(data, "as")

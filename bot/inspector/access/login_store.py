@@ -7,24 +7,29 @@ all of them with the next request.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from datetime import timedelta
 from typing import TypeVar
 
 import anyio
 
+from bot.bus import Right
 from bot.bus.access.access_list import safe_name
 from bot.core.clock import Clock
 from bot.core.errors import HttpError, TapeNotFound
 from bot.core.http.tokens import new_token, token_digest
-from bot.core.i18n import _
+from bot.core.i18n import _, ngettext
 from bot.inspector.access.login_fold import (
+    ALL_TOKENS,
     LOGIN_ENDED,
     LOGIN_OFFERED,
     LOGIN_OPENED,
     LOGIN_USED,
     MOST_TOKENS,
+    RIGHTS,
     TOKEN_ENDED,
     TOKEN_MADE,
+    TOKEN_USED,
     ApiToken,
     Login,
     LoginFold,
@@ -39,6 +44,7 @@ from bot.tape.store import TapeStore
 
 _TOKEN = "tapebot_"  # noqa: S105 (what tokens begin with)
 _TOKEN_NAME = re.compile(r"\w[\w .@-]{0,63}")
+_DAY = timedelta(days=1)
 
 T = TypeVar("T")
 
@@ -158,50 +164,73 @@ class LoginStore:
 
     # Tokens.
 
-    async def make_token(self, visitor: str, name: str) -> str:
+    async def make_token(
+        self,
+        visitor: str,
+        name: str,
+        rights: Collection[Right] = RIGHTS,
+        *,
+        own_sessions: bool = False,
+    ) -> str:
         """Create an API token and return it; only its digest is stored.
 
         Args:
-            visitor: The user's id; the token is valid while they own the bot.
+            visitor: The person's id; the token is valid while they may use the bot.
             name: The token's name.
+            rights: What it may do.
+            own_sessions: As in ``ApiToken``.
 
         Raises:
-            HttpError: 422 if the name is invalid or taken, 409 if there are too many tokens.
+            HttpError: 422 if the name is invalid or taken, or there is no right; 409 if there are
+                too many tokens.
             TapeWriteError: The store refused the write.
         """
-        name = name.strip()
+        name = " ".join(name.split())
         if not _TOKEN_NAME.fullmatch(name):
             raise HttpError(422, "wrong_name", _("a token's name is 1 to 64 letters and digits"))
+        given = [right for right in RIGHTS if right in rights]
+        if not given:
+            detail = _("a token needs one right at least: {rights}", rights=", ".join(RIGHTS))
+            raise HttpError(422, "no_right", detail)
         secret = new_token(_TOKEN)
-        told = {"name": name, "digest": token_digest(secret), "as": visitor}
+        told = {
+            "name": name,
+            "digest": token_digest(secret),
+            "as": visitor,
+            "rights": given,
+            "own_sessions": own_sessions,
+        }
 
         def compose() -> tuple[list[TapeEntry], None]:
-            if name in self.fold.tokens:
+            if self.fold.named_token(visitor, name) is not None:
                 detail = _(
                     "there is already a token {name}; end it, or choose another name", name=name
                 )
                 raise HttpError(422, "taken", detail)
-            if len(self.fold.tokens) >= MOST_TOKENS:
-                raise HttpError(
-                    409,
-                    "full",
-                    _("there are {number} tokens already; end some first", number=MOST_TOKENS),
+            theirs = sum(one.visitor == visitor for one in self.fold.tokens.values())
+            if theirs >= MOST_TOKENS or len(self.fold.tokens) >= ALL_TOKENS:
+                detail = ngettext(
+                    "there is {n} token already; end some first",
+                    "there are {n} tokens already; end some first",
+                    theirs,
                 )
+                raise HttpError(409, "full", detail)
             return [login_entry(TOKEN_MADE, self._clock.now(), **told)], None
 
         await self._write(compose)
         return secret
 
-    async def end_token(self, name: str) -> bool:
-        """Revoke a token at once; return whether there was one of this name.
+    async def end_token(self, visitor: str, name: str) -> bool:
+        """Revoke a person's token at once; return whether there was one of this name.
 
         Raises:
             TapeWriteError: The store refused the write.
         """
 
         def compose() -> tuple[list[TapeEntry], bool]:
-            known = name in self.fold.tokens
-            ended = [login_entry(TOKEN_ENDED, self._clock.now(), name=name)] if known else []
+            known = self.fold.named_token(visitor, name) is not None
+            told = {"name": name, "as": visitor}
+            ended = [login_entry(TOKEN_ENDED, self._clock.now(), **told)] if known else []
             return ended, known
 
         return await self._write(compose)
@@ -209,6 +238,23 @@ class LoginStore:
     async def token(self, secret: str) -> ApiToken | None:
         """Return the token with this secret; None if there is none."""
         return (await self.refresh()).token(token_digest(secret))
+
+    async def touch_token(self, token: ApiToken, program: str = "") -> None:
+        """Record that a token is in use: once a day, and when another program uses it.
+
+        Args:
+            token: The token.
+            program: What the program calls itself; empty if it does not say.
+
+        Raises:
+            TapeWriteError: The store refused the write.
+        """
+        now = self._clock.now()
+        known = program in ("", token.program)
+        if token.used is None or abs(now - token.used) >= _DAY or not known:
+            told = {"digest": token.digest} | ({"program": program} if program else {})
+            used = login_entry(TOKEN_USED, now, **told)
+            await self._write(lambda: ([used], None))
 
     async def tokens(self) -> list[ApiToken]:
         """Return all tokens, oldest first."""

@@ -56,7 +56,7 @@ class ClientSessions:
 
     async def user(self, connection: HTTPConnection) -> WebUser:
         """Return who calls; see ``ClientBackend.user``."""
-        user = await self._web.logins.authenticator.authenticate(connection)
+        user = await self._web.logins.authenticator.authenticate(connection, "chat")
         if user.id not in self._linked:
             await self._link(user)
         return user
@@ -73,7 +73,7 @@ class ClientSessions:
 
     async def locate(self, user: WebUser, history: ClientHistory) -> ClientPlace:
         """Return where a request belongs; see ``ClientBackend.locate``."""
-        place = await self._conversations.locate(user.id, history)
+        place = await self._conversations.locate(user, history)
         if history.new is not None or place.asked is not None or not place.pairs:
             return place
         told = await self._conversations.messages(place.address.session)

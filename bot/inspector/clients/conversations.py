@@ -1,8 +1,8 @@
 """Find the session that a client's conversation is, and fork it where the client goes on otherwise.
 
-Rule 1: sessions of a person's clients are numbered: ``api:local:7``. The number of a new one, and the
-    id of a new message, follow from the tapes alone, so a request that is repeated after a kill
-    is the same message to the bus.
+Rule 1: sessions of a person's clients are numbered: ``api:local:7``; those of a client that has sessions
+    of its own are ``api:local:NAME-7``. The number of a new one, and the id of a new message, follow
+    from the tapes alone, so a request that is repeated after a kill is the same message to the bus.
 Rule 2: a request that the tape holds already counts as repeated until its answer has reached the
     client; from then on it asks for another answer, in a fork.
 Rule 3: what is held in memory is read from tapes, and read anew after an erasure.
@@ -22,6 +22,8 @@ from bot.bus import (
     ClientPlace,
     Transcript,
     TranscriptMessage,
+    WebUser,
+    client_topic,
 )
 from bot.core.errors import TapeNotFound
 from bot.inspector.clients.matching import Match, is_same, is_unasked, match
@@ -66,17 +68,17 @@ class ClientConversations:
         self._told: OrderedDict[str, _Told] = OrderedDict()
         self._delivered: OrderedDict[tuple[str, str], None] = OrderedDict()
 
-    async def locate(self, visitor: str, history: ClientHistory) -> ClientPlace:
+    async def locate(self, user: WebUser, history: ClientHistory) -> ClientPlace:
         """Return where a request belongs; see ``ClientBackend.locate``.
 
         Raises:
             TapeError: The storage failed.
         """
-        numbers = await self._numbers(visitor)
-        new = await self._new(visitor, max(numbers, default=0))
+        numbers = await self._numbers(user)
+        new = await self._new(user, max(numbers, default=0))
         best: tuple[tuple[int, bool, int], str, list[TranscriptMessage], Match] | None = None
         for place, number in enumerate(sorted(numbers, reverse=True)[:MOST_SESSIONS]):
-            session = Address(API_CHANNEL, visitor, str(number)).session
+            session = _address(user, number).session
             if place >= _ALWAYS_READ and not self._may_be(session, history):
                 continue
             told = await self.messages(session)
@@ -118,15 +120,15 @@ class ClientConversations:
         while len(self._delivered) > MOST_HELD:
             self._delivered.popitem(last=False)
 
-    async def _new(self, visitor: str, newest: int) -> Address:
+    async def _new(self, user: WebUser, newest: int) -> Address:
         """Return the address of a new session: the newest one if a kill left it without a message."""
-        address = Address(API_CHANNEL, visitor, str(newest))
+        address = _address(user, newest)
         if newest and not await self.messages(address.session):
             return address
-        return Address(API_CHANNEL, visitor, str(newest + 1))
+        return _address(user, newest + 1)
 
-    async def _numbers(self, visitor: str) -> list[int]:
-        begin = f"{Address(API_CHANNEL, visitor).session}:"
+    async def _numbers(self, user: WebUser) -> list[int]:
+        begin = f"{Address(API_CHANNEL, user.id).session}:{client_topic(user.client, '')}"
         tapes = await self._store.list_tapes()
         rests = (tape.removeprefix(begin) for tape in tapes if tape.startswith(begin))
         return [int(rest) for rest in rests if rest.isascii() and rest.isdecimal()]
@@ -214,6 +216,10 @@ class ClientConversations:
             return
         tape = TapeService(self._store, str(parent.get("tape")))
         await tape.fork_through(session, int(parent["last"]))
+
+
+def _address(user: WebUser, number: int) -> Address:
+    return Address(API_CHANNEL, user.id, client_topic(user.client, str(number)))
 
 
 def _ends(told: Sequence[TranscriptMessage], at: int, history: ClientHistory) -> bool:

@@ -12,12 +12,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from bot.bus import WEB_CHANNEL, WebUser
+from bot.bus import WEB_CHANNEL, Right, WebUser
 from bot.core.errors import HttpError
 from bot.core.i18n import LANGUAGES, N_, _
+from bot.inspector.access.login_fold import RIGHTS
 from bot.inspector.access.logins import NewLogin
 from bot.inspector.access.origin import fields, local_path
-from bot.inspector.dependencies import Member, Owner, WebContext, WebContextDep
+from bot.inspector.dependencies import Member, WebContext, WebContextDep
 from bot.inspector.rendering import render_page
 
 router = APIRouter(include_in_schema=False)
@@ -82,7 +83,7 @@ async def logout(request: Request, web: WebContextDep, visitor: Member) -> Respo
 
 @router.get("/account")
 async def account_page(request: Request, web: WebContextDep, visitor: Member) -> Response:
-    """Render the user's logins, and an owner's API tokens."""
+    """Render the user's logins and API tokens; an owner sees everybody's tokens."""
     return await _account(request, web, visitor)
 
 
@@ -104,21 +105,31 @@ async def end_logins(request: Request, web: WebContextDep, visitor: Member) -> R
 
 
 @router.post("/account/tokens")
-async def make_token(request: Request, web: WebContextDep, visitor: Owner) -> Response:
-    """Create an API token and show it, once."""
-    name = (await fields(request)).get("name", "")
+async def make_token(request: Request, web: WebContextDep, visitor: Member) -> Response:
+    """Create an API token of the user and show it, once."""
+    given = await fields(request)
+    rights = [right for right in allowed_rights(visitor) if right in given]
     try:
-        token = await web.logins.login_store.make_token(visitor.id, name)
+        token = await web.logins.login_store.make_token(
+            visitor.id, given.get("name", ""), rights, own_sessions="own_sessions" in given
+        )
     except HttpError as refusal:
         return await _account(request, web, visitor, problem=refusal.detail, status=refusal.status)
     return await _account(request, web, visitor, token=token)
 
 
 @router.post("/account/tokens/end")
-async def end_token(request: Request, web: WebContextDep, visitor: Owner) -> Response:  # noqa: ARG001 (asks)
-    """Revoke an API token."""
-    await web.logins.login_store.end_token((await fields(request)).get("name", ""))
+async def end_token(request: Request, web: WebContextDep, visitor: Member) -> Response:
+    """Revoke an API token of the user; an owner may revoke everybody's."""
+    given = await fields(request)
+    whose = given.get("as", visitor.id) if visitor.role == "owner" else visitor.id
+    await web.logins.login_store.end_token(whose, given.get("name", ""))
     return RedirectResponse("/account", 303)
+
+
+def allowed_rights(user: WebUser) -> list[Right]:
+    """Return the rights that a user's token can have."""
+    return [right for right in RIGHTS if right != "site" or user.role == "owner"]
 
 
 async def _entered(
@@ -174,7 +185,12 @@ async def _account(
         status=status,
         logins=await web.logins.login_store.logins_of(visitor.id),
         current=await _current(request, web),
-        tokens=await web.logins.login_store.tokens() if visitor.role == "owner" else [],
+        tokens=[
+            one
+            for one in await web.logins.login_store.tokens()
+            if visitor.role == "owner" or one.visitor == visitor.id
+        ],
+        rights=allowed_rights(visitor),
         token=token,
         problem=problem,
         languages=LANGUAGES if web.languages is not None else None,

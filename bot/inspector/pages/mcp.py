@@ -20,7 +20,7 @@ from bot.mcp_client.rights import DECISIONS
 router = APIRouter(include_in_schema=False)
 
 
-@router.get("/mcp")
+@router.get("/tools")
 async def servers_page(request: Request, web: WebContextDep, visitor: Owner) -> HTMLResponse:
     """Render the servers and all rights."""
     return render_page(
@@ -28,7 +28,7 @@ async def servers_page(request: Request, web: WebContextDep, visitor: Owner) -> 
     )
 
 
-@router.get("/mcp/server")
+@router.get("/tools/server")
 async def server_page(
     request: Request, web: WebContextDep, visitor: Owner, server: McpServerName
 ) -> HTMLResponse:
@@ -36,7 +36,7 @@ async def server_page(
     return render_page(request, "mcp_server.html", visitor, found=await read_server(web, server))
 
 
-@router.get("/mcp/tool")
+@router.get("/tools/tool")
 async def tool_page(
     *,
     request: Request,

@@ -100,6 +100,7 @@ _ORIGINS = {
     "assistant": "the assistant said it, no person",
     "tool": "a tool's result says it, no person",
     "quoted": "quoted or forwarded text says it, no person",
+    "client": "a program says it, no person",
 }
 
 

@@ -22,6 +22,7 @@ _AUTHORS = {
     "assistant": "saved by the assistant",
     "import": "added by an import",
     "undo": "restored by an undo",
+    "client": "proposed by a program",
 }
 _HELD = ("active", "pending")
 

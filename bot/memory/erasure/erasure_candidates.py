@@ -13,6 +13,7 @@ from functools import partial
 
 import anyio.to_thread
 
+from bot.bus import MCP_CHANNEL
 from bot.core.errors import TapeNotFound
 from bot.memory.erasure.affected_records import (
     NO_AFFECTED_RECORDS,
@@ -238,7 +239,7 @@ class CandidateCollector:
             begins = f"{channel_of(identity)}:"
             others = [one for one in known if one.startswith(begins) and not is_shared_scope(one)]
             # A chat that was not used since the identities were linked still names its old scope.
-            others += [one for one in known if assistant_of(one)]
+            others += [one for one in known if assistant_of(one) or channel_of(one) == MCP_CHANNEL]
             names += [one for one in others if await self._home_on(one) in (home, theirs)]
             names.append(theirs)
         # Last: what a file repeats is known by then.

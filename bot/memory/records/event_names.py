@@ -10,6 +10,10 @@ MODEL_CHOSEN = "model.chosen"
 """Name of the event by which a chat chooses a model preset: ``{preset, by}``; an empty name goes
 back to the default."""
 
+CLIENT_INSTRUCTIONS = "client.instructions"
+"""Name of the event with a client program's instructions and tools: ``{system, tools, hash}``. Turns of
+the client refer to it as long as they do not change."""
+
 COMMAND = "command"
 """Name of the event with a received command, which is not part of the conversation."""
 

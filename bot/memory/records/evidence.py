@@ -16,8 +16,6 @@ MEMORY_PAUSED = "paused"
 
 FROM_OUTSIDE = "from_outside"
 """Meta key that marks a tool's result as text from outside tapebot, which is nobody's word."""
-CLIENT_SYSTEM = "client_system"
-"""Meta key of the instructions of the client program by which a message came: nobody's words."""
 LOCAL_ONLY = "local_only"
 """Meta key that marks an entry written in a private problem: only private models may see it, and
 nothing is learned from it, because facts are shown to every model."""
@@ -53,8 +51,8 @@ def sender_text(entry: TapeEntry) -> str:
 
 def third_party_texts(entry: TapeEntry) -> list[str]:
     """Return the texts in a message that are not the sender's: quotes, pastes and files."""
-    beside = (entry.meta.get("quote"), entry.meta.get(CLIENT_SYSTEM))
-    texts = [text for text in beside if isinstance(text, str)]
+    quote = entry.meta.get("quote")
+    texts = [quote] if isinstance(quote, str) else []
     if _is_persons(entry):
         texts += pasted_parts(str(entry.payload.get("content") or ""), sender_name(entry))
     return [

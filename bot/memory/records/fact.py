@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-EvidenceOrigin = Literal["person", "member", "import", "assistant", "tool", "quoted"]
+EvidenceOrigin = Literal["person", "member", "import", "assistant", "tool", "quoted", "client"]
 """Author of a piece of evidence: ``person`` for the user, ``member`` for a group member (or an
-owner who gave a command in a group), ``import``, ``assistant``, ``tool``, or ``quoted`` for quoted
-and forwarded text."""
+owner who gave a command in a group), ``import``, ``assistant``, ``tool``, ``quoted`` for quoted and
+forwarded text, or ``client`` for a program that uses memory."""
 
 EVIDENCE_ORIGINS: tuple[str, ...] = get_args(EvidenceOrigin)
 
@@ -30,6 +30,7 @@ ORIGIN_TRUST: dict[str, float] = {
     "assistant": 0.5,
     "tool": 0.3,
     "quoted": 0.3,
+    "client": 0.3,
 }
 """Upper limit on a fact's confidence by origin; the weakest evidence counts."""
 

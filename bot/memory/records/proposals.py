@@ -27,9 +27,11 @@ ProposalOperation = Literal[
     "refute",
 ]
 
-ProposalAuthor = Literal["person", "consolidation", "assistant", "import", "undo", "judge"]
+ProposalAuthor = Literal[
+    "person", "consolidation", "assistant", "import", "undo", "judge", "client"
+]
 """Author of a batch: ``person`` for a command or a recognised phrase, ``assistant`` for a tool
-call, a consolidation, an import, an undo, or the judge."""
+call, a consolidation, an import, an undo, the judge, or a program that uses memory."""
 
 ProposalVerdict = Literal["approved", "pending", "logged", "refused", "known"]
 """``pending`` waits for a person, ``logged`` is recorded but not believed, ``known`` is not new."""

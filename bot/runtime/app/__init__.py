@@ -14,6 +14,7 @@ __all__ = [
     "make_model",
     "make_presets",
     "mcp",
+    "memory_clients",
     "open_app",
     "plugins",
     "residual_files",

@@ -54,6 +54,7 @@ from bot.memory.session.vector_index import VectorIndex
 from bot.runtime.app.code_tools import make_code_tools
 from bot.runtime.app.database_services import DatabaseServices, open_database_services
 from bot.runtime.app.extensions import Extensions, make_extensions
+from bot.runtime.app.memory_clients import MemoryRequests, make_memory_tools
 from bot.runtime.app.models import Models, make_models, meter
 from bot.runtime.app.residual_files import ResidualFiles
 from bot.runtime.app.tape_stores import open_tape_store
@@ -104,6 +105,7 @@ class App:
     spending: Spending
     database_services: DatabaseServices | None
     web: WebSetup
+    memory_requests: MemoryRequests
     memory_files: MemoryFolder | None
     extensions: Extensions
 
@@ -227,6 +229,9 @@ def _assemble(
         spending=spending,
         database_services=database,
         web=web,
+        memory_requests=MemoryRequests(
+            make_memory_tools(store, scopes, clock, settings), store, access_control, clock
+        ),
         memory_files=memory_files,
         extensions=extensions,
     )

@@ -31,6 +31,7 @@ def control_handlers(app: App) -> Mapping[str, Handler]:
         "pair": app.access_control.handle,
         "search": partial(_search, app.store),
         "reset": partial(_reset, app),
+        "memory": app.memory_requests.run,
         **app.web.handlers(),
     }
 

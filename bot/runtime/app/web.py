@@ -155,6 +155,7 @@ def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
         announce: Tells the operator one line of text.
         terminal: Whether the operator sits at a terminal, where nobody else sees announcements.
     """
+    from bot.inspector.clients.memory import make_endpoint
     from bot.inspector.dependencies import WebContext as Context
     from bot.inspector.site import UnavailableCommands, WebSite
     from bot.inspector.transcript import TapeTranscript
@@ -183,6 +184,9 @@ def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
         languages=services.languages,
         # Processes that share a database have their settings from their operator.
         setup=None if web.shared else setup_router(app.settings, require_owner_in_browser),
+        memory=make_endpoint(
+            app.memory_requests.tools, web.logins.authenticator, web.logins.login_store
+        ),
     )
 
     async def ready() -> None:

@@ -16,7 +16,7 @@ from bot.memory.records.event_names import (
     COMMAND,
     REPLY,
 )
-from bot.memory.records.evidence import CLIENT_SYSTEM, MEMORY_PAUSED
+from bot.memory.records.evidence import MEMORY_PAUSED
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.turn_fold import (
     DELIVERY,
@@ -58,7 +58,8 @@ def message_entry(
         meta["replaces"] = replaces.id
         if (kept := replaces.meta.get("attachments")) is not None:
             meta["attachments"] = kept
-    meta |= _beside(inbound)
+    if inbound.quote is not None:
+        meta["quote"] = inbound.quote
     if inbound.attachments and "attachments" not in meta:
         meta["attachments"] = [
             {key: value for key, value in asdict(attachment).items() if value is not None}
@@ -67,13 +68,6 @@ def message_entry(
     if inbound.cause != PERSON:
         return message(AUTOMATION, inbound.text, **meta, cause=inbound.cause.as_json())
     return message("user", inbound.text, **meta)
-
-
-def _beside(inbound: Inbound) -> dict[str, str]:
-    """Return the texts beside a message that are not its sender's."""
-    system = inbound.client.system if inbound.client is not None else ""
-    texts = {CLIENT_SYSTEM: system or None, "quote": inbound.quote}
-    return {key: text for key, text in texts.items() if text is not None}
 
 
 def command_entry(inbound: Inbound, parsed: ParsedCommand, timezone: str) -> TapeEntry:

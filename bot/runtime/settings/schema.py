@@ -206,6 +206,9 @@ class Settings(ChannelSettings, BaseSettings):
         None,
         description="Public https address of the site; unset: the local address.",
     )
+    mcp_token: SecretStr | None = Field(
+        None, description="Token of tapebot mcp; unset: it acts for whoever runs the bot."
+    )
     web_search: Literal["off", "ddgs", "searxng", "brave", "tavily"] | None = Field(
         None, description="Search engine of the model; unset: ddgs if web-tools is installed."
     )

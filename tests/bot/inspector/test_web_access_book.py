@@ -15,6 +15,7 @@ from bot.core.errors import InvalidInbound
 from bot.inspector.access.identities import channel_address, visitor_id
 from bot.inspector.access.login_fold import (
     ALL_LOGINS,
+    ALL_TOKENS,
     LOGIN_ENDED,
     LOGIN_LIFETIME,
     LOGIN_OFFERED,
@@ -23,7 +24,6 @@ from bot.inspector.access.login_fold import (
     MAX_ONE_TIME_LOGINS,
     MAX_ONE_TIME_LOGINS_PER_VISITOR,
     MOST_LOGINS,
-    MOST_TOKENS,
     TOKEN_MADE,
     LoginFold,
     login_entry,
@@ -67,7 +67,7 @@ def test_however_much_is_written_what_is_kept_is_bounded():
     book = writer.book
     assert len(book.logins) == ALL_LOGINS
     assert len(book.one_time_logins) == MAX_ONE_TIME_LOGINS
-    assert len(book.tokens) == MOST_TOKENS
+    assert len(book.tokens) == ALL_TOKENS
     assert book.login(f"d{ALL_LOGINS + 499}", START_TIME) is not None
     assert book.login("d0", START_TIME) is None
     for number in range(ALL_LOGINS + 500):

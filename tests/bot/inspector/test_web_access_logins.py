@@ -204,12 +204,16 @@ async def test_a_token_is_shown_once_on_the_page_where_it_is_made(site):
     made = await browser.post("/account/tokens", data={"name": "<b>backup</b>"}, headers=HTML)
     assert made.status_code == 422
     assert "<b>backup" not in made.text
-    made = await browser.post("/account/tokens", data={"name": "backup"}, headers=HTML)
+    made = await browser.post(
+        "/account/tokens", data={"name": "backup", "site": "on"}, headers=HTML
+    )
     token = made.text.partition("tapebot_")[2].partition("<")[0]
     given = {"Authorization": f"Bearer tapebot_{token}"}
     assert (await (await site.browser()).get("/probe", headers=given)).status_code == 200
     assert token not in (await browser.get("/account", headers=HTML)).text
-    again = await browser.post("/account/tokens", data={"name": "backup"}, headers=HTML)
+    again = await browser.post(
+        "/account/tokens", data={"name": "backup", "chat": "on"}, headers=HTML
+    )
     assert again.status_code == 422
     await browser.post("/account/tokens/end", data={"name": "backup"})
     assert (await (await site.browser()).get("/probe", headers=given)).status_code == 401

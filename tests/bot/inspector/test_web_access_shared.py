@@ -65,7 +65,7 @@ async def test_a_link_of_one_process_is_used_once_in_all_and_a_logout_ends_it_in
         token = await third.login_store.make_token("local", "backup")
         assert await one.login_store.token(token) is not None
         assert await other.login_store.end_logins(lambda _: True) == 1
-        assert await other.login_store.end_token("backup")
+        assert await other.login_store.end_token("local", "backup")
         for logins in (one, other, third):
             assert await logins.login_store.login(cookie) is None
             assert await logins.login_store.token(token) is None

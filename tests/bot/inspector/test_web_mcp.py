@@ -45,13 +45,13 @@ async def press(rig, command):
 
 async def buttons(rig):
     """Return the commands of a tool's page."""
-    return re.findall(r'data-command="([^"]+)"', await rig.page("/mcp/tool", **WHERE))
+    return re.findall(r'data-command="([^"]+)"', await rig.page("/tools/tool", **WHERE))
 
 
 async def test_an_owner_sees_servers_and_tools_and_gives_and_takes_rights_by_buttons(rig):
-    assert '<a href="/mcp"' in await rig.page("/mcp")
-    assert "Says &lt;b&gt;it&lt;/b&gt; again." in await rig.page("/mcp/server", server="files")
-    page = await rig.page("/mcp/tool", **WHERE)
+    assert '<a href="/tools"' in await rig.page("/tools")
+    assert "Says &lt;b&gt;it&lt;/b&gt; again." in await rig.page("/tools/server", server="files")
+    page = await rig.page("/tools/tool", **WHERE)
     assert "What &lt;i&gt;to&lt;/i&gt; say" in page
     found = await rig.get("/mcp/tool", **WHERE)
     assert [one["name"] for one in found["arguments"]] == ["text"]
@@ -68,7 +68,7 @@ async def test_an_owner_sees_servers_and_tools_and_gives_and_takes_rights_by_but
         "chat:telegram:42": "once",
     }
     assert rights["everybody"]["by"] == "web:local"
-    assert "chat:telegram:42" in await rig.page("/mcp")
+    assert "chat:telegram:42" in await rig.page("/tools")
     assert "after a yes to each call, for everybody" in await press(rig, "/mcp")
 
 
@@ -80,7 +80,7 @@ async def test_what_changed_is_shown_and_no_button_of_before_allows_it(rig):
     await rig.host.mcp.connections["files"].call(rig.host.mcp.definition("files", "change"), {})
     assert change is not None
     await until(lambda: "away" in rig.host.mcp.definition("files", "echo").description)
-    page = await rig.page("/mcp/tool", **WHERE)
+    page = await rig.page("/tools/tool", **WHERE)
     assert "What changed since you allowed it: <bdi>everybody</bdi>" in page
     assert "<del>" in page
     assert "changed `echo` since it was shown" in await press(rig, before[0])
@@ -93,23 +93,25 @@ async def test_what_changed_is_shown_and_no_button_of_before_allows_it(rig):
 
 
 async def test_nobody_else_sees_or_decides(rig):
-    for path in ("/mcp", "/mcp/server?server=files", "/mcp/tool?server=files&tool=echo"):
+    for path in ("/tools", "/tools/server?server=files", "/tools/tool?server=files&tool=echo"):
         assert (await rig.member.get(path, headers=HTML)).status_code == 403
         assert (await rig.stranger.get(path, headers=HTML)).status_code == 303
-        assert (await rig.member.get(f"/api/v1{path}")).status_code == 403
-        assert (await rig.stranger.get(f"/api/v1{path}")).status_code == 401
+        assert (await rig.member.get(f"/api/v1{path.replace('/tools', '/mcp')}")).status_code == 403
+        assert (
+            await rig.stranger.get(f"/api/v1{path.replace('/tools', '/mcp')}")
+        ).status_code == 401
     given = {"session": "web:telegram.8", "text": "/mcp allow files echo always everybody"}
     answer = await rig.member.post("/api/v1/commands", json=given)
     assert "Only an owner" in answer.json()["text"]
     assert (await rig.get("/mcp"))["rights"] == []
-    for path in ("/mcp/server?server=none", "/mcp/tool?server=files&tool=none"):
+    for path in ("/tools/server?server=none", "/tools/tool?server=files&tool=none"):
         assert (await rig.client.get(path, headers=HTML)).status_code == 404
 
 
 async def test_without_servers_there_is_no_page(tmp_path):
     async with open_web(folder=tmp_path) as rig:
-        assert 'href="/mcp"' not in await rig.page("/budget")
-        assert (await rig.client.get("/mcp", headers=HTML)).status_code == 404
+        assert 'href="/tools"' not in await rig.page("/budget")
+        assert (await rig.client.get("/tools", headers=HTML)).status_code == 404
 
 
 async def test_a_browser_comes_back_from_a_login_to_the_site(tmp_path, files):
@@ -117,7 +119,7 @@ async def test_a_browser_comes_back_from_a_login_to_the_site(tmp_path, files):
         url = f"http://127.0.0.1:{await port_of(files)}/mcp"
         async with open_web(folder=tmp_path / "home", mcp={"files": McpServer(url=url)}) as rig:
             await rig.host.mcp.connections["files"].wait_until_tried()
-            assert "/mcp login files" in await rig.page("/mcp")
+            assert "/mcp login files" in await rig.page("/tools")
             link = re.search(r"<(http\S+)>", await press(rig, "/mcp login files"))[1]
             back = urlsplit(await browsed(link))
             assert back.path == "/mcp/callback"

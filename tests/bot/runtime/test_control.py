@@ -122,6 +122,7 @@ async def test_whoever_hangs_up_disturbs_nobody(tmp_path):
 
 async def test_whoever_is_slow_is_cut_off(tmp_path, monkeypatch):
     monkeypatch.setattr(control, "_SECONDS", 0.05)
+    monkeypatch.setattr(control, "_HANDLING", 0.05)
     async with served(tmp_path):
         assert await sent(tmp_path, b'{"do": ') == b""
         with pytest.raises(TapebotError, match="did not finish"):

@@ -16,5 +16,6 @@ from bot.agent.commands.memory.command import MEMORY_COMMAND
 
 __all__ = [
     "MEMORY_COMMAND",
+    "fact_numbers",
     "fact_text",
 ]

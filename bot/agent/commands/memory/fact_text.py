@@ -34,6 +34,7 @@ AUTHOR_NAMES: Mapping[str, str] = {
     "import": N_("import"),
     "undo": N_("an undo"),
     "judge": N_("the judge"),
+    "client": N_("a program"),
 }
 """Names of authors of changes that are not people, marked for translation."""
 

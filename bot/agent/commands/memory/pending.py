@@ -11,6 +11,7 @@ from bot.agent.commands.memory.fact_numbers import (
 from bot.agent.commands.memory.fact_text import (
     bullet_list,
     escape_markdown,
+    fact_label,
     fact_line,
     shorten,
 )
@@ -70,9 +71,14 @@ async def pending(page: str, context: CommandContext) -> CommandReply:
 async def _item(fact: Fact, context: CommandContext) -> str:
     entry = await context.memory.home.find_batch(fact.admitted)
     decided = find_fact_decision(entry, fact.id) if entry is not None else None
-    why = [_origin(fact), *([f"{decided.reason}"] if decided is not None else [])]
+    why = [f"{decided.reason}"] if decided is not None else []
     quotes = [_quote(one, context) for one in fact.evidence[-1:] if assistant_of(one.tape)]
-    return "\n".join([fact_line(fact), *quotes, f"({joined_clauses(why)})"])
+    if fact.origin == "client":
+        # A program's words are shown as its words, not as a statement.
+        words = escape_markdown(shorten(fact.text))
+        told = joined_clauses(why or [_("{who} proposes it", who=fact.evidence[-1].who)])
+        return f"{fact_label(fact)} “{words}”\n({escape_markdown(told)})"
+    return "\n".join([fact_line(fact), *quotes, f"({joined_clauses([_origin(fact), *why])})"])
 
 
 def _quote(evidence: Evidence, context: CommandContext) -> str:

@@ -130,7 +130,12 @@ async def _named(tape: TapeService, pointers: Pointers) -> dict[int, TapeEntry]:
     if not spans:
         spans = [(pointers.window[1], pointers.at)]
     spans += [(span[0], span[1]) for span in (pointers.zone, pointers.frozen) if span]
-    single = (pointers.boundary, pointers.consolidated, pointers.failure)
+    single = (
+        pointers.boundary,
+        pointers.consolidated,
+        pointers.failure,
+        pointers.instructions,
+    )
     spans += [(one, one) for one in single if one]
     spans += [(entry, entry) for _, entry, _, _ in pointers.undelivered]
     spans += [(entry, entry) for entry in pointers.calls]

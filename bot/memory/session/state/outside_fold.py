@@ -16,6 +16,7 @@ from typing import Any
 
 from bot.memory.records.conversation_entries import (
     LOOP_STEP,
+    TURN_START,
     joined_message_ids,
     switched_problem,
 )
@@ -68,6 +69,9 @@ class OutsideFold:
             return False
         if entry.name == LOOP_STEP and entry.meta.get(FROM_OUTSIDE) is True:
             return True
+        if entry.name == TURN_START and entry.kind == "event":
+            client = entry.data.get("client")
+            return isinstance(client, dict) and client.get("advised") is True
         return bool(outside_texts(entry)) or (self.first > 0 and self._brings_back(entry))
 
     def _brings_back(self, entry: TapeEntry) -> bool:

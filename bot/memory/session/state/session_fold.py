@@ -79,6 +79,7 @@ class Pointers(BaseModel):
         preset: Name of the model preset that the chat chose; empty for none.
         reading: Whether this chat reads the person's imported conversations.
         outside: Where text from outside began; see ``OutsideFold.pointers``.
+        instructions: Id of the newest instructions of a client program; 0 if there are none.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -112,6 +113,7 @@ class Pointers(BaseModel):
     preset: str = ""
     reading: bool = False
     outside: list[Any] | None = None
+    instructions: int = 0
 
 
 @dataclass(slots=True)
@@ -247,6 +249,8 @@ class SessionFold:
             "outside": self.outside.pointers(),
             **_owed(turns),
         }
+        if turns.instructions is not None:
+            pointers["instructions"] = turns.instructions.id
         if self.home_scope:
             pointers["home"] = self.home_scope
         if self.chosen_preset:
@@ -327,6 +331,7 @@ def _turns(pointers: Pointers, found: dict[int, TapeEntry]) -> TurnFold:
         turn_count=pointers.turns,
         last_prompt=(str(pointers.prompt[0]), int(pointers.prompt[1])),
         last_prompt_tokens=pointers.prompt_tokens,
+        instructions=found[pointers.instructions] if pointers.instructions else None,
         split_messages=dict(pointers.split),
         interrupted_messages=dict(pointers.interrupted),
     )

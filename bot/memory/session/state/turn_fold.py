@@ -26,7 +26,7 @@ from bot.memory.records.conversation_entries import (
     TURN_START,
     needs_answer,
 )
-from bot.memory.records.event_names import COMMAND, REPLY
+from bot.memory.records.event_names import CLIENT_INSTRUCTIONS, COMMAND, REPLY
 from bot.memory.records.transcript import answer_text
 from bot.tape.entries import SESSION_FORK, SESSION_NEW, TapeEntry
 
@@ -112,6 +112,7 @@ class TurnFold:
         usage: Usage of all turns and consolidations.
         turn_count: Number of turns that ended, without commands.
         last_prompt: Hash and entry id of the last system prompt.
+        instructions: The newest instructions and tools of a client program.
         last_prompt_tokens: The provider's token count of the last turn's prompt.
         split_messages: Entry ids of messages that wait for a turn of their own, by platform id.
         interrupted_messages: Entry ids of messages of interrupted turns, by platform id.
@@ -125,6 +126,7 @@ class TurnFold:
     usage: Usage = field(default_factory=Usage)
     turn_count: int = 0
     last_prompt: tuple[str, int] = ("", 0)
+    instructions: TapeEntry | None = None
     last_prompt_tokens: int = 0
     split_messages: dict[str, int] = field(default_factory=dict)
     interrupted_messages: dict[str, int] = field(default_factory=dict)
@@ -173,8 +175,10 @@ class TurnFold:
                 retries=string_items(data.get("retries")),
                 task=str(data.get("task") or ""),
                 preset=str(data.get("preset") or ""),
-                client=data["client"] if isinstance(data.get("client"), dict) else {},
+                client=self._client(data.get("client")),
             )
+        elif entry.name == CLIENT_INSTRUCTIONS:
+            self.instructions = entry
         elif entry.name == TURN_END:
             self._end(data)
         elif entry.name == REPLY:
@@ -191,6 +195,15 @@ class TurnFold:
             self.open_turn.resumes += 1
         if (spent := data.get("usage")) is not None:
             self.usage += parse_usage(spent)
+
+    def _client(self, record: object) -> dict[str, Any]:
+        """Return what a client asks in a turn, with the instructions that its start refers to."""
+        if not isinstance(record, dict):
+            return {}
+        held, told = self.instructions, dict(record)
+        if held is not None and told.pop("instructions", None) == held.id:
+            told |= {key: held.data[key] for key in ("system", "tools") if key in held.data}
+        return told
 
     def _delivered(self, turn: str, data: dict[str, Any]) -> None:
         if data.get("final") is False:

@@ -1,0 +1,173 @@
+"""``tapebot mcp``: a program starts it and just has memory, whether or not a bot runs."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import mcp_types as types
+import pytest
+from mcp import MCPError
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from sampling import many
+from web_program import started
+
+from bot.cli.web import web
+from bot.memory.records.fact_fold import fold_entries
+from bot.memory.session.linking.scope_registry import scope_entry
+from bot.runtime.settings import Settings
+from bot.tape.entries import TapeEntry, message
+from bot.tape.stores.file import FileTapeStore
+from testkit.ports import kept_port
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).parents[2]
+SCOPE, SEED = "person:console:local", 20_261_126
+
+
+@pytest.fixture
+def listen() -> Iterator[str]:
+    with kept_port() as port:
+        yield f"127.0.0.1:{port}"
+
+
+@pytest.fixture
+async def home(tmp_path) -> Path:
+    """A home in which somebody has spoken."""
+    store = FileTapeStore(tmp_path / "home" / "tapes")
+    await store.create_tape("console:local")
+    ada = {"id": "local", "name": "Ada"}
+    said = message("user", "My boat is called Undine.", sender=ada)
+    await store.append_many("console:local", [scope_entry(SCOPE), said])
+    await store.close()
+    return tmp_path / "home"
+
+
+@asynccontextmanager
+async def program(home: Path, **settings: str) -> AsyncIterator[Client]:
+    """Start ``tapebot mcp`` as a program does."""
+    kept = {"PATH": os.environ["PATH"], "HOME": str(home.parent), "PYTHONPATH": str(ROOT)}
+    given = kept | {"TAPEBOT_HOME": str(home)} | settings
+    server = StdioServerParameters(
+        command=sys.executable, args=["-m", "bot", "mcp"], env=given, cwd=home
+    )
+    who = types.Implementation(name="Claude Desktop", version="1.0")
+    async with Client(stdio_client(server), client_info=who) as client:
+        yield client
+
+
+async def told(client: Client, tool: str, **arguments: Any) -> str:
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.content
+    return result.content[0].text
+
+
+async def entries_of(home: Path, tape: str) -> list[TapeEntry]:
+    store = FileTapeStore(home / "tapes", read_only=True)
+    try:
+        return await store.read(tape)
+    finally:
+        await store.close()
+
+
+async def pending(home: Path) -> list[str]:
+    return [fact.text for fact in fold_entries(await entries_of(home, SCOPE)).pending()]
+
+
+async def test_it_works_without_a_bot_beside_one_and_after_one(home, listen):
+    async with program(home) as client:
+        assert len((await client.list_tools()).tools) == 5
+        assert "Undine" in await told(client, "search", query="boat")
+        await told(client, "propose", text="The user likes tea.")
+        process = await started(home, listen)
+        try:
+            assert "Undine" in await told(client, "search", query="boat")
+            await told(client, "propose", text="The user likes cake.")
+        finally:
+            process.send_signal(signal.SIGKILL)
+            await process.wait()
+        assert "Undine" in await told(client, "recall", about="boat")
+        await told(client, "propose", text="The user likes pie.")
+        await told(client, "propose", text="The user likes cake.")
+    assert await pending(home) == [f"The user likes {one}." for one in ("tea", "cake", "pie")]
+    [first, *_] = [one for one in await entries_of(home, "mcp:local:stdio") if one.id > 2]
+    assert first.meta["client"] == "stdio (Claude Desktop 1.0)"
+
+
+async def test_a_token_narrows_what_a_program_may_do(home, listen, capsys):
+    process = await started(home, listen)
+    given = Settings(home=home, web_listen=listen, _env_file=None)  # type: ignore[call-arg]
+
+    async def shell(what: str, **more: Any) -> str:
+        done = await anyio.to_thread.run_sync(lambda: web(given, what, **more))
+        assert done == 0
+        return capsys.readouterr().out.strip()
+
+    try:
+        token = await shell("token", name="notes", rights=["read"], own_sessions=True)
+        async with program(home, TAPEBOT_MCP_TOKEN=token) as client:
+            names = [one.name for one in (await client.list_tools()).tools]
+            assert names == ["recall", "search", "why", "timeline"]
+            assert "Undine" not in await told(client, "search", query="boat")
+            process.terminate()
+            await process.wait()
+            assert "Undine" not in await told(client, "search", query="boat")
+            process = await started(home, listen)
+            await shell("revoke", name="notes")
+            result = await client.call_tool("recall", {})
+            assert result.is_error
+            assert "not valid" in result.content[0].text
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def test_kills_below_a_program_that_repeats_propose_each_fact_once(home, listen, capsys):
+    chance = random.Random(SEED)
+    process = await started(home, listen)
+    given = Settings(home=home, web_listen=listen, _env_file=None)  # type: ignore[call-arg]
+    make = {"name": "editor", "rights": ["propose"]}
+    assert await anyio.to_thread.run_sync(lambda: web(given, "token", **make)) == 0
+    token = capsys.readouterr().out.strip()
+    texts = [f"The user owns book number {number}." for number in range(many(10))]
+    try:
+        for text in texts:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_insist, f"http://{listen}/mcp", token, text)
+                await anyio.sleep(chance.uniform(0, 0.15))
+                process.send_signal(signal.SIGKILL)
+                await process.wait()
+                process = await started(home, listen)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+    assert sorted(await pending(home)) == sorted(texts)
+    held = [one for one in await entries_of(home, "mcp:local:editor") if one.kind == "tool_result"]
+    assert sorted(one.payload["content"] for one in held) == sorted(texts)
+
+
+async def _insist(url: str, token: str, text: str) -> None:
+    """Propose a fact, again and again until the answer arrives."""
+    while True:
+        try:
+            async with (
+                httpx2.AsyncClient(
+                    headers={"Authorization": f"Bearer {token}"}, timeout=60
+                ) as http,
+                Client(streamable_http_client(url, http_client=http)) as client,
+            ):
+                await told(client, "propose", text=text)
+                return
+        except* (httpx2.TransportError, MCPError):
+            await anyio.sleep(0.05)
