@@ -64,7 +64,7 @@ async def test_kills_below_a_client_answer_each_request_once(
     chance, home = random.Random(SEED), tmp_path / "home"
     process = await started(home, listen)
     given = Settings(home=home, web_listen=listen, _env_file=None)  # type: ignore[call-arg]
-    assert await anyio.to_thread.run_sync(lambda: web(given, "token", "test")) == 0
+    assert await anyio.to_thread.run_sync(lambda: web(given, "token", name="test")) == 0
     client = Client(f"http://{listen}", capsys.readouterr().out.strip())
     try:
         for number in range(KILLS):

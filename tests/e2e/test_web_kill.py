@@ -34,7 +34,7 @@ async def test_kills_below_an_open_page_lose_nothing_and_double_nothing(tmp_path
     chance, home = random.Random(SEED), tmp_path / "home"
     process = await started(home, listen)
     given = Settings(home=home, web_listen=listen, _env_file=None)  # type: ignore[call-arg]
-    assert await anyio.to_thread.run_sync(lambda: web(given, "token", "test")) == 0
+    assert await anyio.to_thread.run_sync(lambda: web(given, "token", name="test")) == 0
     token = capsys.readouterr().out.strip()
     bearer = {"Authorization": f"Bearer {token}"}
     page = Page(SimpleNamespace(url=f"http://{listen}"), "", bearer)  # type: ignore[arg-type]
