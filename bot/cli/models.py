@@ -103,8 +103,9 @@ def render_checks(found: Sequence[tuple[Preset, ModelChecks]]) -> str:
         )
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    bad, note = _("bad "), _("note")
     notes = [
-        f"{_('bad ') if check.is_bad else _('note')} {preset.name}: {_(check.name)}: {check.detail}"
+        f"{bad if check.is_bad else note} {preset.name}: {_(check.name)}: {check.detail}"
         for preset, checks in found
         for check in checks.checks
         if check.detail

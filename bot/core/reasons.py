@@ -131,6 +131,60 @@ REASONS = {
     "cleared": N_("cleared"),
     "parted": N_("parted"),
     "several": "{reasons}",
+    # Why a consolidation failed.
+    "crashed": N_("tapebot hung or crashed in it"),
+    "answer_cut_off": N_("its answer was cut off at the model's limit"),
+    "answered_in_prose": N_("it answered in prose ({said!r}) instead of calling {tool}"),
+    "called_no_tool": N_("it did not call {tool}"),
+    "answer_unusable": N_("its {part} cannot be used: {error}"),
+    "history_empty": N_("its history entry is empty"),
+    # Why a model gave no answer.
+    "model_said": "{model}: {error}",
+    "model_no_provider": N_(
+        "{model}: no such provider; write provider/model, such as openai/gpt-5"
+    ),
+    "model_no_key": N_("{model}: no API key; set {variable}"),
+    "model_unreadable": N_("the model's server sent an answer that cannot be understood"),
+    "model_timeout": N_("no answer in time"),
+    "model_key_refused": N_(
+        "the key was refused; see TAPEBOT_MODEL_API_KEY, or the provider's own variable"
+    ),
+    "model_answer_cut_off": N_("the answer was cut off"),
+    "model_answer_too_long": N_("the model's server sent an answer of more than {limit} MB"),
+    "model_line_too_long": N_("the model's server sent a line of more than {limit} MB"),
+    "model_answer_packed": N_(
+        "the model's server sent an answer packed as {packing}, which was not asked for"
+    ),
+    "model_unreachable": N_("{address} cannot be reached: {error}"),
+    "model_connection_broken": N_("the model's server broke the connection off"),
+    "model_answer_broken": N_("the model's server broke the answer off"),
+    "model_bad_address": N_("{address} is no address"),
+    "model_server_unusable": N_("the model's server cannot be used: {error}"),
+    "model_redirected": N_("it redirects to {address}; that address may be meant"),
+    "model_library_missing": N_("aiohttp is missing: {command}"),
+    # Why an MCP server is not there.
+    "mcp_not_reached": N_("it was not reached yet"),
+    "mcp_package_missing": N_('a package is missing; install "tapebot[mcp]"'),
+    "mcp_stopping": N_("tapebot is stopping"),
+    "mcp_login_changed": N_("its login changed"),
+    "mcp_login_renewed": N_("its login is being renewed"),
+    "mcp_login_needed": N_("it needs a login: /mcp login {server}"),
+    "mcp_login_damaged": N_("its login is damaged; log in anew"),
+    "mcp_login_unread": N_("its login cannot be read ({error})"),
+    "mcp_login_unkept": N_("its login cannot be kept ({error})"),
+    "mcp_login_lost": N_("its login cannot be read or kept ({error})"),
+    "mcp_file_damaged": N_("the file is damaged"),
+    "mcp_silent": N_("it does not answer in time"),
+    "mcp_slow": N_("it did not answer within {seconds} seconds"),
+    "mcp_ended": N_("it ended"),
+    "mcp_bad_list": N_("its list of tools is malformed"),
+    "mcp_bad_output": N_("it writes what is no message to its standard output"),
+    "mcp_long_message": N_("it sent a message of more than {limit} bytes"),
+    "mcp_not_started": N_("its program cannot be started ({error})"),
+    "mcp_bad_command": N_("its command or environment is malformed"),
+    "mcp_refused": N_("it refuses the connection: {error}"),
+    "mcp_unreachable": N_("it cannot be reached ({error})"),
+    "mcp_nonsense": N_("it answers with nonsense ({error})"),
     # Why a call waits for a yes.
     "argument_unsaid": N_("{name} is {origin}"),
     "origin_outside_at": N_("from outside, not from whoever asked ({entry})"),
@@ -285,4 +339,4 @@ def _parsed(value: object) -> object:
 def reason_of(error: Exception) -> str:
     """Return what a refusal says, as a reason if it holds one."""
     told = error.args[0] if error.args else ""
-    return told if isinstance(told, str) else str(error)
+    return told if isinstance(told, Reason) else str(error)

@@ -15,6 +15,7 @@ from typing import Any
 
 from bot.core.errors import ModelAuthError, ModelError, TransientModelError
 from bot.core.i18n import _
+from bot.core.reasons import Reason
 from bot.llm.base import (
     CapabilityProfile,
     ChatMessage,
@@ -122,7 +123,9 @@ class LiteLLMModel(Model):
             yield
         except (AttributeError, LookupError, TypeError, ValueError) as exc:
             logger.warning("%s: an answer that cannot be parsed", self._name, exc_info=exc)
-            raise TransientModelError(f"{self._name}: {_(UNREADABLE_REPLY)}") from exc
+            raise TransientModelError(
+                Reason("model_said", model=self._name, error=UNREADABLE_REPLY)
+            ) from exc
 
     async def aclose(self) -> None:
         """Close litellm's connections, if nothing else uses them."""

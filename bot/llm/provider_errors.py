@@ -22,7 +22,7 @@ from bot.core.errors import (
     ModelRejected,
     TransientModelError,
 )
-from bot.core.i18n import N_, _
+from bot.core.reasons import Reason, reason_of
 
 _LONGEST = 240
 # Providers' messages for a prompt that is too long.
@@ -44,7 +44,7 @@ _UNREADABLE = re.compile(
     r"|Expecting (?:value|property|',')|json response|provider returned|index out of range|Extra data: line"
     r"|Unterminated string|Received=|Invalid response object",
 )
-UNREADABLE_REPLY = N_("the model's server sent an answer that cannot be understood")
+UNREADABLE_REPLY = Reason("model_unreadable")
 _PREFIX = re.compile(r"^(?:\s*(?:litellm\.)?\w*(?:Error|Exception)\s*(?::|-)\s*)+")
 _NOISE = re.compile(r"(?:(?<!\s)\s++)?ssl:<[^>]{0,300}>|<[^<>]* object at 0x[0-9a-f]+>")
 _KEY = re.compile(r"\b(?:sk|pk|rk|gsk|xai|hf|AIza)[-_]?[A-Za-z0-9*_-]{6,}|(?<=Bearer )\S+")
@@ -66,11 +66,12 @@ def model_error(
     cause = getattr(exc, "original_exception", None) or exc
     status = getattr(cause, "status_code", None)
     whole = str(cause)
-    text = f"{name}: {_in_short(cause) or clean_error_text(whole, secret)}"
+    error, told = clean_error_text(whole, secret), reason_of(cause)
+    # A reason that holds a secret, or words of a server at length, is a text in English alone.
+    error = told if error == told else _in_short(cause) or error
+    text = Reason("model_said", model=name, error=error)
     if "LLM Provider NOT provided" in whole:
-        return ModelRejected(
-            _("{name}: no such provider; write provider/model, such as openai/gpt-5", name=name)
-        )
+        return ModelRejected(Reason("model_no_provider", model=name))
     if status not in {401, 403, 429} and _is_overflow(cause, whole):
         return ContextOverflow(text)
     if status in {401, 403}:
@@ -89,11 +90,11 @@ def _in_short(exc: Exception) -> str | None:
     """Return a fixed text for errors whose own text is of no use; None for others."""
     status = getattr(exc, "status_code", None)
     if (status is None or not 400 <= status < 500) and _UNREADABLE.search(str(exc)):
-        return _(UNREADABLE_REPLY)
+        return UNREADABLE_REPLY
     if "timeout" in type(exc).__name__.lower():
-        return _("no answer in time")
+        return Reason("model_timeout")
     if getattr(exc, "status_code", None) in {401, 403}:
-        return _("the key was refused; see TAPEBOT_MODEL_API_KEY, or the provider's own variable")
+        return Reason("model_key_refused")
     return None
 
 

@@ -15,6 +15,7 @@ from bot.bus import Address, Answer
 from bot.bus.media.blobs import Blobs
 from bot.core.clock import Clock
 from bot.core.errors import TapebotError
+from bot.core.i18n import _
 from bot.mcp_client.connection import ServerConnection
 from bot.mcp_client.definitions import ToolDefinition
 from bot.mcp_client.login_store import McpLoginStore
@@ -233,8 +234,10 @@ def _parts(wire_name: str) -> tuple[str, str]:
 
 
 def _change_notice(server: str, tool: str, digest: str, chat: str) -> Answer:
-    text = (
-        f"The MCP server `{server}` changed what it says about its tool `{tool}`. I do not use it "
-        f"until you allow it again: `/mcp {server} {tool}` shows what changed."
+    text = _(
+        "The MCP server `{server}` changed what it says about its tool `{tool}`. I do not use it until you allow it again: `{command}` shows what changed.",
+        server=server,
+        tool=tool,
+        command=f"/mcp {server} {tool}",
     )
     return Answer(Address.parse(chat), f"mcp-{server}-{tool}-{digest[:16]}", text)

@@ -21,6 +21,8 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
 from bot.agent.foreign_text import one_line
 from bot.core.errors import McpUnavailable
+from bot.core.i18n import N_, _
+from bot.core.reasons import Reason, reason_of
 from bot.mcp_client.definitions import MOST_TOOLS, ToolDefinition, by_name, define
 from bot.mcp_client.logins import ServerLogin
 from bot.mcp_client.results import RemoteResult, ResultFile
@@ -32,7 +34,7 @@ CONNECT_SECONDS = 30.0
 
 _MOST_PAGES = 20
 _LONGEST_ERROR = 500
-_UNKNOWN = "it is not known whether the call was carried out"
+_UNKNOWN = N_("it is not known whether the call was carried out")
 
 # It logs each malformed message with a traceback, as often as a server likes to send them. What
 # matters of a connection is logged by its owner.
@@ -85,12 +87,12 @@ class McpSession:
                     if not cursor or len(found) >= MOST_TOOLS:
                         break
         except TimeoutError as error:
-            raise McpUnavailable("it does not answer in time") from error
+            raise McpUnavailable(Reason("mcp_silent")) from error
         except MCPError as error:
             ended = error.code == mcp_types.CONNECTION_CLOSED
-            raise McpUnavailable("it ended" if ended else _told(error)) from error
+            raise McpUnavailable(Reason("mcp_ended") if ended else _told(error)) from error
         except (ValueError, RuntimeError, RecursionError) as error:
-            raise McpUnavailable("its list of tools is malformed") from error
+            raise McpUnavailable(Reason("mcp_bad_list")) from error
         return by_name(found)
 
     async def watch(self) -> None:
@@ -100,7 +102,7 @@ class McpSession:
         """
         try:
             async with self._client.listen(tools_list_changed=True) as events:
-                async for _ in events:
+                async for _event in events:
                     self._changed()
         except ListenNotSupportedError:
             return
@@ -124,13 +126,19 @@ class McpSession:
             return _result(answer)
         except MCPError as error:
             if error.code == mcp_types.CONNECTION_CLOSED:
-                self._ended("it ended")
-                raise McpUnavailable(f"the connection ended; {_UNKNOWN}") from error
+                self._ended(Reason("mcp_ended"))
+                raise McpUnavailable(
+                    _("the connection ended; {unknown}", unknown=_(_UNKNOWN))
+                ) from error
             # A server that was started again refuses sessions of before; its list shows that.
             self._changed()
-            return RemoteResult((f"The server refuses: {_told(error)}",), failed=True)
+            return RemoteResult(
+                (f"The server refuses: {_told(error)}",), failed=True
+            )  # for the model
         except (ValueError, RuntimeError, RecursionError) as error:
-            raise McpUnavailable(f"its answer is malformed; {_UNKNOWN}") from error
+            raise McpUnavailable(
+                _("its answer is malformed; {unknown}", unknown=_(_UNKNOWN))
+            ) from error
 
 
 @asynccontextmanager
@@ -173,7 +181,7 @@ async def open_session(
             connecting.deadline = math.inf
             yield McpSession(name, client, redact, changed=changed, ended=ended)
     if connecting.cancelled_caught:
-        raise McpUnavailable(f"it did not answer within {CONNECT_SECONDS:.0f} seconds")
+        raise McpUnavailable(Reason("mcp_slow", seconds=f"{CONNECT_SECONDS:.0f}"))
 
 
 def explained(error: BaseException) -> str:
@@ -181,12 +189,12 @@ def explained(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, McpUnavailable):
-        return str(error)
+        return reason_of(error)
     if isinstance(error, MCPError):
-        return f"it refuses the connection: {_told(error)}"
+        return Reason("mcp_refused", error=_told(error))
     if isinstance(error, httpx2.HTTPError | httpx2.StreamError):
-        return f"it cannot be reached ({_told(error)})"
-    return f"it answers with nonsense ({type(error).__name__})"
+        return Reason("mcp_unreachable", error=_told(error))
+    return Reason("mcp_nonsense", error=type(error).__name__)
 
 
 def _told(error: BaseException) -> str:
@@ -216,6 +224,7 @@ def _result(result: mcp_types.CallToolResult) -> RemoteResult:
         if isinstance(block, mcp_types.TextContent):
             texts.append(block.text)
         elif isinstance(block, mcp_types.ResourceLink):
+            # for the model
             texts.append(f"(a link: {one_line(block.name, 80)}, {one_line(str(block.uri), 300)})")
         elif isinstance(block, mcp_types.EmbeddedResource):
             resource = block.resource

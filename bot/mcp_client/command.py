@@ -28,7 +28,7 @@ from bot.mcp_client.rights import DECISIONS, MOST_RIGHTS, Decision, Right
 _FORMS = (
     ("SERVER", N_("list a server's tools")),
     ("SERVER TOOL", N_("show a tool, and what changed since you allowed it")),
-    ("login SERVER", "log in at a server in a browser"),
+    ("login SERVER", N_("log in at a server in a browser")),
     (
         "allow SERVER TOOL always|ask|once|reads|never [here|me|everybody]",
         N_(
@@ -114,7 +114,7 @@ def _server_line(connection: ServerConnection) -> str:
 
 
 def _not_there(connection: ServerConnection) -> str:
-    return _("`{name}`: not there now ({why})", name=connection.name, why=code(connection.why))
+    return _("`{name}`: not there now ({why})", name=connection.name, why=code(f"{connection.why}"))
 
 
 def _right_line(client: McpClient, right: Right) -> str:
@@ -143,7 +143,7 @@ async def _tools(client: McpClient, connection: ServerConnection) -> str:
     }
     lines = [] if connection.connected else [_server_line(connection), ""]
     for definition in connection.definitions.values():
-        mark = " (allowed)" if definition.name in allowed else ""
+        mark = f" {_('(allowed)')}" if definition.name in allowed else ""
         lines.append(f"- `{definition.name}`{mark}: {code(definition.description, 120)}")
     lines += [
         "",

@@ -12,6 +12,8 @@ import anyio.to_thread
 
 from bot.core.clock import Clock
 from bot.core.errors import McpUnavailable
+from bot.core.i18n import _
+from bot.core.reasons import Reason, reason_of
 from bot.mcp_client.definitions import ToolDefinition
 from bot.mcp_client.logins import ServerLogin
 from bot.mcp_client.results import RemoteResult
@@ -61,7 +63,7 @@ class ServerConnection:
     ) -> None:
         self.name = name
         self.definitions: dict[str, ToolDefinition] = {}
-        self.why = "it was not reached yet"
+        self.why: str = Reason("mcp_not_reached")
         self._server = server
         self._clock = clock
         self._redact = redact
@@ -92,7 +94,7 @@ class ServerConnection:
                 importlib.import_module, "bot.mcp_client.client_session", abandon_on_cancel=True
             )
         except ImportError:
-            self._lose('a package is missing; install "tapebot[mcp]"')
+            self._lose(Reason("mcp_package_missing"))
             return
         while True:
             began = self._clock.monotonic()
@@ -100,9 +102,9 @@ class ServerConnection:
                 await self._stay_connected(module.open_session)
             except Exception as error:  # noqa: BLE001 (a server's failure is its own: see below)
                 # Whatever a server makes the library raise must not reach the others.
-                self._lose(self._end or self._redact(module.explained(error)))
+                self._lose(self._end or self._redacted(module.explained(error)))
             except BaseException:
-                self._session, self.why = None, "tapebot is stopping"
+                self._session, self.why = None, Reason("mcp_stopping")
                 raise
             if self._clock.monotonic() - began >= _STEADY_SECONDS:
                 delay = FIRST_DELAY
@@ -112,7 +114,7 @@ class ServerConnection:
         """Connect anew and at once: an owner logged in."""
         self._retry.set()
         if self._session is not None:
-            self._note_end("its login changed")
+            self._note_end(Reason("mcp_login_changed"))
 
     async def _pause(self, delay: float) -> bool:
         """Wait before the next attempt; return whether it was wanted earlier."""
@@ -169,6 +171,11 @@ class ServerConnection:
         self._lose(why)
         self._changed.set()
 
+    def _redacted(self, why: str) -> str:
+        """Return a reason without secrets; one that holds a secret is a text in English alone."""
+        told = self._redact(str(why))
+        return why if told == str(why) else told
+
     def _lose(self, why: str) -> None:
         if not self._reported:
             # Once while it is away: attempts to reach it again fail for many reasons.
@@ -187,23 +194,34 @@ class ServerConnection:
         session, seconds = self._session, self._server.timeout
         if session is None:
             # Why is for people: it may be the server's words.
-            raise McpUnavailable(f"the MCP server {self.name} is not there now")
+            raise McpUnavailable(_("the MCP server {name} is not there now", name=self.name))
         with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
             self._calls.add(scope)
             try:
                 return await session.call(definition.remote_name, arguments)
             except McpUnavailable as error:
                 self._note_change()
-                raise McpUnavailable(f"the MCP server {self.name}: {error}") from error
+                why = reason_of(error)
+                raise McpUnavailable(
+                    _("the MCP server {name}: {error}", name=self.name, error=why)
+                ) from error
             finally:
                 self._calls.discard(scope)
         # Reading the list again shows whether it hangs.
         self._note_change()
-        what = (
-            "the connection ended"
-            if self._session is not session
-            else f"no answer within {seconds:g} seconds"
-        )
+        if self._session is not session:
+            raise McpUnavailable(
+                _(
+                    "the MCP server {name}: the connection ended; it is not known whether the call "
+                    "was carried out",
+                    name=self.name,
+                )
+            )
         raise McpUnavailable(
-            f"the MCP server {self.name}: {what}; it is not known whether the call was carried out"
+            _(
+                "the MCP server {name}: no answer within {seconds} seconds; it is not known whether "
+                "the call was carried out",
+                name=self.name,
+                seconds=f"{seconds:g}",
+            )
         )

@@ -16,6 +16,7 @@ from difflib import unified_diff
 from typing import Any
 
 from bot.agent.foreign_text import one_line
+from bot.core.i18n import N_, _, ngettext
 from bot.mcp_client.schemas import reduced_schema
 
 MOST_TOOLS = 1_000
@@ -109,8 +110,9 @@ def difference(before: str, after: str, *, most: int = 40) -> str:
     # The first two lines name the texts; a line of a description may look like those.
     lines = [line for line in compared[2:] if line[0] in "+-"]
     if not lines:
-        return "(in a part that is too long to be shown)"
-    more = [f"… and {len(lines) - most} more lines"] if len(lines) > most else []
+        return _("(in a part that is too long to be shown)")
+    left = len(lines) - most
+    more = [ngettext("… and {n} more line", "… and {n} more lines", left)] if left > 0 else []
     return "\n".join([*lines[:most], *more])
 
 
@@ -124,10 +126,10 @@ def _usable_name(name: str, room: int) -> str:
 
 def _hints(annotations: dict[str, Any]) -> tuple[str, ...]:
     told = {
-        "readOnlyHint": ("only reads", "may change things"),
-        "destructiveHint": ("may destroy", "destroys nothing"),
-        "idempotentHint": ("may be repeated", None),
-        "openWorldHint": ("reaches other systems", "reaches no other systems"),
+        "readOnlyHint": (N_("only reads"), N_("may change things")),
+        "destructiveHint": (N_("may destroy"), N_("destroys nothing")),
+        "idempotentHint": (N_("may be repeated"), None),
+        "openWorldHint": (N_("reaches other systems"), N_("reaches no other systems")),
     }
     found = []
     for key, (yes, no) in told.items():

@@ -8,6 +8,7 @@ from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.agent.foreign_text import code, one_line
 from bot.core.errors import McpUnavailable
 from bot.core.i18n import N_, _
+from bot.core.reasons import reason_of
 from bot.mcp_client.client import McpClient
 from bot.mcp_client.connection import ServerConnection
 
@@ -43,7 +44,7 @@ async def log_in(
             _(
                 "You are not logged in at `{name}`: {error}. `/mcp login {name}` begins anew.",
                 name=connection.name,
-                error=code(str(error)),
+                error=code(f"{reason_of(error)}"),
             )
         )
     return CommandReply(logged_in_text(connection.name))

@@ -9,6 +9,7 @@ import anyio.to_thread
 
 from bot.core.errors import McpUnavailable
 from bot.core.files import create_or_replace_file, disk_error_text
+from bot.core.reasons import Reason
 
 
 class McpLoginStore(Protocol):
@@ -48,7 +49,7 @@ class FileLoginStore:
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
-            raise McpUnavailable(f"its login cannot be read ({_reason(error)})") from error
+            raise McpUnavailable(Reason("mcp_login_unread", error=_reason(error))) from error
 
     async def write(self, server: str, login: str) -> None:
         """Replace a server's login."""
@@ -57,11 +58,11 @@ class FileLoginStore:
                 create_or_replace_file, self._path(server), login.encode()
             )
         except OSError as error:
-            raise McpUnavailable(f"its login cannot be kept ({_reason(error)})") from error
+            raise McpUnavailable(Reason("mcp_login_unkept", error=_reason(error))) from error
 
     def _path(self, server: str) -> Path:
         return self._folder / f"{server}.json"
 
 
 def _reason(error: OSError | ValueError) -> str:
-    return disk_error_text(error) if isinstance(error, OSError) else "the file is damaged"
+    return disk_error_text(error) if isinstance(error, OSError) else Reason("mcp_file_damaged")

@@ -21,6 +21,8 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from bot.core.errors import McpUnavailable
+from bot.core.i18n import _
+from bot.core.reasons import Reason
 from bot.core.telemetry.redaction import Redactor
 from bot.mcp_client.login_store import McpLoginStore
 from bot.mcp_client.settings import McpServer
@@ -126,7 +128,7 @@ class PendingLogin:
     login: ServerLogin
     link: str = ""
     answer: Mapping[str, str] = field(default_factory=dict)
-    problem: str = "tapebot is stopping"
+    problem: str = Reason("mcp_stopping")
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     _shown: anyio.Event = field(default_factory=anyio.Event)
     _answered: anyio.Event = field(default_factory=anyio.Event)
@@ -192,7 +194,7 @@ class Logins:
             McpUnavailable: There is none; the text says why.
         """
         if self._tasks is None:
-            raise McpUnavailable("tapebot is starting or stopping")
+            raise McpUnavailable(_("tapebot is starting or stopping"))
         if (earlier := self._pending.pop(login.name, None)) is not None:
             earlier.scope.cancel()
         pending = self._pending[login.name] = PendingLogin(login)
@@ -217,13 +219,13 @@ class Logins:
         answer = _parameters(address)
         pending = self._of_state(answer.get("state", ""))
         if pending is None or server not in (None, pending.login.name):
-            raise McpUnavailable("no login with this address is under way")
+            raise McpUnavailable(_("no login with this address is under way"))
         del self._pending[pending.login.name]
         with anyio.move_on_after(_END_SECONDS) as scope:
             await pending.finish(answer)
         if scope.cancelled_caught:
             pending.scope.cancel()
-            raise McpUnavailable("the authorization server does not answer in time")
+            raise McpUnavailable(_("the authorization server does not answer in time"))
         if pending.problem:
             raise McpUnavailable(pending.problem)
         return pending.login.name
@@ -232,7 +234,7 @@ class Logins:
         return next((one for one in self._pending.values() if one.has_state(state)), None)
 
     async def _carry_out(self, pending: PendingLogin) -> None:
-        name, problem = pending.login.name, "nobody finished it in time"
+        name, problem = pending.login.name, _("nobody finished it in time")
         try:
             with pending.scope:
                 pending.scope.deadline = anyio.current_time() + LOGIN_SECONDS
@@ -257,7 +259,7 @@ async def _log_in(pending: PendingLogin) -> str:
     try:
         module: Any = await anyio.to_thread.run_sync(_load, abandon_on_cancel=True)
     except ImportError:
-        return 'a package is missing; install "tapebot[mcp]"'
+        return Reason("mcp_package_missing")
     try:
         await module.log_in(pending)
     except Exception as error:  # noqa: BLE001 (a server's failure is its own)

@@ -30,6 +30,8 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 
 from bot.agent.foreign_text import one_line
 from bot.core.errors import McpUnavailable
+from bot.core.i18n import _
+from bot.core.reasons import Reason, reason_of
 from bot.mcp_client.bounded_http import Origin, OriginTransport, origin
 from bot.mcp_client.logins import PendingLogin, ServerLogin
 from bot.mcp_client.settings import McpOAuth, McpServer
@@ -158,11 +160,13 @@ class BrowserLogin(OAuthClientProvider):
         """Hand on a link, if it leads where the owner may be sent to."""
         metadata, settings = self.context.oauth_metadata, self._login.server.oauth
         if metadata is None and settings is not None:
-            raise McpUnavailable(f"nothing is known of the authorization server {settings.issuer}")
+            raise McpUnavailable(
+                _("nothing is known of the authorization server {issuer}", issuer=settings.issuer)
+            )
         if metadata is not None and not self._trusts(str(metadata.issuer)):
-            raise McpUnavailable("another authorization server answers than the one expected")
+            raise McpUnavailable(_("another authorization server answers than the one expected"))
         if not _LINK.fullmatch(link):
-            raise McpUnavailable("the address of its login is malformed")
+            raise McpUnavailable(_("the address of its login is malformed"))
         if settings is None and origin(link) != origin(self.context.server_url):
             # Whoever did not name an issuer expects to be sent to the server that they configured.
             parts = urlsplit(self.context.server_url)
@@ -226,8 +230,9 @@ async def server_auth(
             raise _needs_login(login.name, ended)
         # The server refused a token that should still hold: the next connection renews it.
         await _write(login, stored.model_copy(update={"expires_at": _RENEW_NOW}))
-        ended("its login is being renewed")
-        raise McpUnavailable("its login is being renewed")
+        renewed = Reason("mcp_login_renewed")
+        ended(renewed)
+        raise McpUnavailable(renewed)
 
     async def wait() -> AuthorizationCodeResult:
         raise _needs_login(login.name, ended)
@@ -268,7 +273,7 @@ async def log_in(pending: PendingLogin) -> None:
         answer = await pending.wait_for_answer()
         if "error" in answer:
             why = one_line(answer["error"], 60)
-            raise McpUnavailable(f"the authorization server refused it ({why})")
+            raise McpUnavailable(_("the authorization server refused it ({why})", why=why))
         return AuthorizationCodeResult(
             code=answer.get("code", ""), state=answer.get("state"), iss=answer.get("iss")
         )
@@ -281,7 +286,7 @@ async def log_in(pending: PendingLogin) -> None:
         async with client.stream("POST", url, json=_PROBE, headers=headers):
             pass
     if not shown:
-        raise McpUnavailable("it demands no login")
+        raise McpUnavailable(_("it demands no login"))
 
 
 @asynccontextmanager
@@ -299,27 +304,31 @@ async def _client(server: McpServer, provider: BrowserLogin) -> AsyncGenerator[h
 def explained_login(error: BaseException) -> str:
     """Return why a login failed, for people; never what an authorization server's answer holds."""
     if isinstance(error, McpUnavailable):
-        return str(error)
+        return f"{reason_of(error)}"
     if isinstance(error, httpx2.HTTPError | httpx2.StreamError):
-        return f"it cannot be reached ({one_line(str(error), 200) or type(error).__name__})"
+        why = one_line(str(error), 200) or type(error).__name__
+        return _("it cannot be reached ({error})", error=why)
     if isinstance(error, OAuthTokenError):
-        return "the authorization server gives no token"
+        return _("the authorization server gives no token")
     if isinstance(error, OAuthFlowError):
         # Its texts may hold codes and states.
         what = str(error).partition(":")[0].partition("(")[0]
-        return f"the login is not as it should be ({one_line(what, 100)})"
-    return f"it answers with nonsense ({type(error).__name__})"
+        return _("the login is not as it should be ({error})", error=one_line(what, 100))
+    return _("it answers with nonsense ({error})", error=type(error).__name__)
 
 
 def _elsewhere(address: str, issuer: str) -> McpUnavailable:
     return McpUnavailable(
-        f"it wants a login at {one_line(address, 200)}. If you trust that address, say so in "
-        f'tapebot.toml: oauth = {{browser = true, issuer = "{one_line(issuer, 200)}"}}'
+        _(
+            "it wants a login at {address}. If you trust that address, say so in tapebot.toml: {line}",
+            address=one_line(address, 200),
+            line=f'oauth = {{browser = true, issuer = "{one_line(issuer, 200)}"}}',
+        )
     )
 
 
 def _needs_login(name: str, ended: Callable[[str], None]) -> McpUnavailable:
-    why = f"it needs a login: /mcp login {name}"
+    why = Reason("mcp_login_needed", server=name)
     ended(why)
     return McpUnavailable(why)
 
@@ -367,7 +376,7 @@ async def _read(login: ServerLogin) -> StoredLogin | None:
         stored = StoredLogin.model_validate_json(text)
     except ValidationError:
         # The cause holds the tokens.
-        raise McpUnavailable("its login is damaged; log in anew") from None
+        raise McpUnavailable(Reason("mcp_login_damaged")) from None
     return stored if stored.url == login.server.url else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot.core.database.connections import Database
 from bot.core.errors import McpUnavailable
+from bot.core.reasons import Reason
 
 _READ = "select content from tapebot.mcp_login where server = %s"
 _WRITE = """
@@ -35,4 +36,4 @@ class PostgresLoginStore:
 
 
 def _failed(reason: str) -> McpUnavailable:
-    return McpUnavailable(f"its login cannot be read or kept ({reason})")
+    return McpUnavailable(Reason("mcp_login_lost", error=reason))

@@ -25,6 +25,7 @@ from mcp_types import jsonrpc_message_adapter
 
 from bot.agent.foreign_text import one_line
 from bot.core.errors import McpUnavailable
+from bot.core.reasons import Reason
 from bot.mcp_client.bounded_http import MOST_BYTES, Origin, OriginTransport, origin
 from bot.mcp_client.logins import ServerLogin
 from bot.mcp_client.oauth import program_auth, server_auth
@@ -84,8 +85,8 @@ async def _start(server: McpServer) -> Process:
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "its command or environment is malformed"
-        raise McpUnavailable(f"its program cannot be started ({reason})") from error
+        reason = getattr(error, "strerror", None) or Reason("mcp_bad_command")
+        raise McpUnavailable(Reason("mcp_not_started", error=reason)) from error
 
 
 async def _read_messages(
@@ -95,7 +96,7 @@ async def _read_messages(
 ) -> None:
     """Hand on each line of standard output that is a message; stop at one that is too long."""
     assert process.stdout is not None
-    lines, bad, reason = BufferedByteReceiveStream(process.stdout), 0, "it ended"
+    lines, bad, reason = BufferedByteReceiveStream(process.stdout), 0, Reason("mcp_ended")
     async with incoming:
         try:
             while bad < _MOST_BAD_LINES:
@@ -106,9 +107,9 @@ async def _read_messages(
                     bad += 1
                 else:
                     await incoming.send(SessionMessage(message))
-            reason = "it writes what is no message to its standard output"
+            reason = Reason("mcp_bad_output")
         except anyio.DelimiterNotFound:
-            reason = f"it sent a message of more than {MOST_BYTES:,} bytes"
+            reason = Reason("mcp_long_message", limit=f"{MOST_BYTES:,}")
         except (anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError):
             pass
         ended(reason)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from bot.core.i18n import _
+from bot.core.i18n import _, format_number
 from bot.tape.chain import CHAIN_START
 from bot.tape.codec import CANCEL, TapeLine, decode_line, split_joined
 from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry
@@ -135,7 +135,9 @@ class TapeVerifier:
     def check_line(self, offset: int, raw: bytes) -> None:
         """Check the next line of the part; it may be two lines joined by a damaged newline."""
         self._number += 1
-        self._where = f"line {self._number} (byte {offset:,})"
+        self._where = _(
+            "line {number} (byte {offset})", number=self._number, offset=format_number(offset)
+        )
         data, *others = split_joined(raw)
         if others:
             self._wrong(_("another byte replaced a newline; nothing is lost"))
@@ -149,8 +151,11 @@ class TapeVerifier:
         if line is None:
             self._damaged += 1
             self._chain = None
-            ids = "" if self._last is None else f", it stood for entry {self._last + self._damaged}"
-            self._wrong(f"the line cannot be read{ids}")
+            if self._last is None:
+                self._wrong(_("the line cannot be read"))
+            else:
+                entry = self._last + self._damaged
+                self._wrong(_("the line cannot be read, it stood for entry {entry}", entry=entry))
             return
         if self._last is None:
             self._begins(line.entry)
@@ -177,7 +182,7 @@ class TapeVerifier:
         Args:
             cut: Whether bytes follow the last newline.
         """
-        self._where = f"after line {self._number}"
+        self._where = _("after line {number}", number=self._number)
         if self._part.ids is not None:
             if cut:
                 self._wrong(_("the last line is not terminated"))
@@ -216,8 +221,13 @@ class TapeVerifier:
                 # A reset dropped the target before the anchor was written.
                 continue
             if entry.target_id is None or entry.target_id not in self._ids:
-                what = f"the anchor {entry.name} of entry {entry.id} points at entry {target}"
-                self._report(file, where, f"{what}, which is missing")
+                what = _(
+                    "the anchor {name} of entry {entry} points at entry {target}, which is missing",
+                    name=entry.name,
+                    entry=entry.id,
+                    target=target,
+                )
+                self._report(file, where, what)
 
     # Ids and appends.
 
@@ -287,7 +297,11 @@ class TapeVerifier:
             again = number in self._ids or any(
                 tape_line.entry.id == number for _unused, tape_line in self._group
             )
-            self._wrong(f"entry {number} is {'duplicated' if again else 'out of order'}")
+            self._wrong(
+                _("entry {number} is duplicated", number=number)
+                if again
+                else _("entry {number} is out of order", number=number)
+            )
         elif number > (missing := last + 1 + self._damaged):
             if self._is_seam(line.entry):
                 self._dropped.append(range(missing, number))
@@ -368,11 +382,21 @@ class TapeVerifier:
                 )
             return
         if opened[3] != version:
-            what = f"the memory zone of version {opened[3]} is sealed as {version}"
-            self._report(self._part.name, where, f"{what} by entry {entry.id}")
+            what = _(
+                "the memory zone of version {opened} is sealed as {version} by entry {entry}",
+                opened=opened[3],
+                version=version,
+                entry=entry.id,
+            )
+            self._report(self._part.name, where, what)
         if version < self._version:
-            what = f"the memory's version falls from {self._version} to {version}"
-            self._report(self._part.name, where, f"{what} with entry {entry.id}")
+            what = _(
+                "the memory's version falls from {before} to {version} with entry {entry}",
+                before=self._version,
+                version=version,
+                entry=entry.id,
+            )
+            self._report(self._part.name, where, what)
         self._version = max(self._version, version)
 
     def _wrong(self, what: str) -> None:

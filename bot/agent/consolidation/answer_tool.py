@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from bot.core.reasons import Reason
 from bot.llm.base import ChatMessage, Model, ModelReply, ModelRequest, Purpose, ToolSpec
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
@@ -77,7 +78,9 @@ class AnswerTool(Generic[AnswerT]):
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "arguments"
-            raise UnusableAnswer(f"its {where} cannot be used: {first['msg']}") from error
+            raise UnusableAnswer(
+                Reason("answer_unusable", part=where, error=first["msg"])
+            ) from error
 
 
 def answers_by_grammar(model: Model) -> bool:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.agent.consolidation.answer_tool import AnswerTool, UnusableAnswer
 from bot.core.errors import ModelError
+from bot.core.reasons import Reason
 from bot.llm.base import ChatMessage, Model, ModelReply, ModelRequest, Usage
 from bot.memory.records.fact import Evidence
 from bot.memory.records.proposals import Judgement, Ruling
@@ -175,7 +176,7 @@ def _read(model: Model, reply: ModelReply) -> dict[int, Judgement]:
     """Return the judgements in a reply by the number of the claim."""
     arguments = JUDGE_TOOL.arguments(model, reply)
     if arguments is None:
-        raise UnusableAnswer(f"it did not call {JUDGE_TOOL.name}")
+        raise UnusableAnswer(Reason("called_no_tool", tool=JUDGE_TOOL.name))
     name = reply.model or model.name
     return {
         ruled.number: Judgement(

@@ -24,7 +24,7 @@ from bot.agent.consolidation.prompts import (
     consolidation_messages,
 )
 from bot.core.errors import ConsolidationFailed, ContextOverflow, MemoryRefused
-from bot.core.reasons import reason_of
+from bot.core.reasons import Reason, parse_reason, reason_of
 from bot.language.sentences import split_sentences
 from bot.llm.base import Model, ModelReply, Usage
 from bot.memory.gate.cited_sentences import user_names
@@ -364,7 +364,7 @@ async def _ask(
     model: Model, facts: Sequence[Fact], lines: list[str], failure: TapeEntry | None
 ) -> tuple[SaveMemory, Usage]:
     by_grammar = answers_by_grammar(model)
-    refused = str(failure.data.get("error")) if failure is not None else None
+    refused = str(parse_reason(failure.data.get("error"))) if failure is not None else None
     messages = consolidation_messages(facts, lines, by_grammar=by_grammar, refused=refused)
     # A small model that loops within the grammar must be stopped.
     request = SAVE_MEMORY_TOOL.request(model, messages, "consolidation", grammar_tokens=1_500)
@@ -378,18 +378,22 @@ async def _ask(
 
 def _read(model: Model, reply: ModelReply) -> SaveMemory:
     if reply.finish_reason == "length":
-        raise ConsolidationFailed("its answer was cut off at the model's limit")
+        raise ConsolidationFailed(Reason("answer_cut_off"))
     arguments = SAVE_MEMORY_TOOL.arguments(model, reply)
     if arguments is None:
         said = reply.content.strip()[:60]
-        what = f"answered in prose ({said!r})" if said else "called no tool"
-        raise ConsolidationFailed(f"it {what} instead of calling {SAVE_MEMORY_TOOL.name}")
+        tool = SAVE_MEMORY_TOOL.name
+        raise ConsolidationFailed(
+            Reason("answered_in_prose", said=said, tool=tool)
+            if said
+            else Reason("called_no_tool", tool=tool)
+        )
     try:
         answer = SAVE_MEMORY_TOOL.read(arguments)
     except UnusableAnswer as error:
-        raise ConsolidationFailed(str(error)) from error
+        raise ConsolidationFailed(reason_of(error)) from error
     if not answer.history_entry.strip():
-        raise ConsolidationFailed("its history entry is empty")
+        raise ConsolidationFailed(Reason("history_empty"))
     return answer
 
 

@@ -10,6 +10,7 @@ from bot.agent.right_scopes import EVERYBODY, chat_scope, person_scope
 from bot.bus import WEB_CHANNEL, WebUser
 from bot.core.errors import HttpError, McpUnavailable
 from bot.core.i18n import _
+from bot.core.reasons import reason_of
 from bot.inspector.dependencies import Owner, WebContextDep
 from bot.inspector.parameters import McpServerName, McpToolName
 from bot.inspector.reading.mcp import McpRight, McpTool, read_server, read_servers, read_tool
@@ -72,7 +73,7 @@ async def callback_page(request: Request, web: WebContextDep, visitor: Owner) ->
     except McpUnavailable as error:
         told = _(
             "You are not logged in: {reason}. {command} begins anew.",
-            reason=code(str(error)),
+            reason=code(f"{reason_of(error)}"),
             command="`/mcp login SERVER`",
         )
         if not web.mcp.running:

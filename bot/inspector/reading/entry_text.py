@@ -275,7 +275,10 @@ def _memory(name: str, data: dict[str, Any]) -> str:
     if name == HISTORY_EVENT:
         return _("Summary: {text}", text=data.get("entry") or "")
     if name == CONSOLIDATION_FAILED_EVENT:
-        return _("Consolidation failed: {error}", error=data.get("error") or data.get("reason"))
+        return _(
+            "Consolidation failed: {error}",
+            error=reason_text(data.get("error") or data.get("reason")),
+        )
     if name == MEMORY_UNDONE_EVENT:
         return _("A change of memory was undone: from version {number}", number=data.get("from"))
     if name == SCOPE_EVENT:

@@ -149,7 +149,7 @@ async def read_tool(web: WebContext, server: str, name: str) -> McpTool:
         name=name,
         description=definition.description,
         arguments=_arguments(definition),
-        hints=list(definition.hints),
+        hints=[_(hint) for hint in definition.hints],
         digest=definition.digest,
         rights=[_right(mcp, one) for one in rights],
         changes=changes,
@@ -175,7 +175,7 @@ def _info(connection: ServerConnection) -> dict[str, Any]:
     return {
         "name": connection.name,
         "connected": connection.connected,
-        "why": connection.why,
+        "why": f"{connection.why}",
         "login": connection.login is not None,
         "tools": len(connection.definitions),
     }

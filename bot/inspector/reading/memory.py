@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from bot.core.reasons import reason_text
 from bot.inspector.dependencies import WebContext
 from bot.inspector.reading import ReadModel
 from bot.inspector.reading.decisions import (
@@ -131,7 +132,7 @@ def _consolidation(fold: SessionFold) -> ConsolidationStatus:
         state="failed" if failed is not None else "never" if done is None else "done",
         at=str(last.meta.get("ts") or "") if last is not None else "",
         entry=last.id if last is not None else None,
-        error=str(failed.data.get("error") or "") if failed is not None else "",
+        error=reason_text(failed.data.get("error")) if failed is not None else "",
         waiting=fold.window.unconsolidated,
     )
 

@@ -14,6 +14,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from bot.core.reasons import Reason
 from bot.llm.base import ModelRequest
 from bot.llm.http.answer import Answer, CallForm, EventFraming, ReportedUsage, ServerError
 from bot.llm.openai_format import least_of, response_format, tools_json
@@ -179,7 +180,7 @@ def _read_ending(answer: Answer, choice: Mapping[str, Any]) -> None:
     if not reason:
         return
     if reason in _FAILED_ENDINGS:
-        raise ServerError("the model's server broke the answer off", 503)
+        raise ServerError(Reason("model_answer_broken"), 503)
     answer.reply.set_finish_reason(_ENDINGS.get(reason, reason))
     answer.ended = True
 

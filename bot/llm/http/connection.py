@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from bot.core.reasons import Reason
 from bot.llm.bounds import MOST_BYTES, MOST_LINE
 from bot.llm.http.answer import ServerError
 
@@ -91,29 +92,29 @@ def _map_errors(url: str) -> Iterator[None]:
         yield
     except aiohttp.ClientConnectorError as exc:
         why = exc.os_error.strerror or str(exc.os_error)
-        raise ServerError(f"{exc.host}:{exc.port} cannot be reached: {why}", None) from exc
+        raise ServerError(
+            Reason("model_unreachable", address=f"{exc.host}:{exc.port}", error=why), None
+        ) from exc
     except (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, ConnectionError) as exc:
-        raise ServerError("the model's server broke the connection off", None) from exc
+        raise ServerError(Reason("model_connection_broken"), None) from exc
     except aiohttp.InvalidURL as exc:
-        raise ServerError(f"{url} is no address", 400) from exc
+        raise ServerError(Reason("model_bad_address", address=url), 400) from exc
     except TimeoutError:
         raise
     except aiohttp.ClientError as exc:
-        raise ServerError(f"the model's server cannot be used: {type(exc).__name__}", None) from exc
+        raise ServerError(Reason("model_server_unusable", error=type(exc).__name__), None) from exc
 
 
 async def _check(response: aiohttp.ClientResponse) -> None:
     """Raise the error that a response's head reports."""
     packed = response.headers.get("Content-Encoding", "identity").strip().lower()
     if packed not in {"", "identity"}:
-        raise TooLarge(f"an answer packed as {packed[:20]}, which was not asked for")
+        raise TooLarge(Reason("model_answer_packed", packing=packed[:20]))
     if response.status >= 300:
         text = (await _read(response)).decode("utf-8", "replace")[:_LONGEST_ERROR]
         headers = {name.lower(): value for name, value in response.headers.items()}
         if response.status < 400:
-            text = (
-                f"it redirects to {headers.get('location', 'nowhere')}; that address may be meant"
-            )
+            text = Reason("model_redirected", address=headers.get("location", "nowhere"))
         raise ServerError(text or f"status {response.status}", response.status, headers)
 
 
@@ -175,7 +176,7 @@ async def read_lines(response: aiohttp.ClientResponse) -> AsyncIterator[str]:
     async for chunk in response.content.iter_any():
         total += len(chunk)
         if total > MOST_BYTES:
-            raise TooLarge(f"an answer of more than {MOST_BYTES // 1_000_000} MB")
+            raise TooLarge(Reason("model_answer_too_long", limit=MOST_BYTES // 1_000_000))
         if b"\n" not in chunk:
             rest += chunk
         else:
@@ -185,7 +186,7 @@ async def read_lines(response: aiohttp.ClientResponse) -> AsyncIterator[str]:
             for line in lines:
                 yield line.decode("utf-8", "replace").rstrip("\r")
         if len(rest) > MOST_LINE:
-            raise TooLarge(f"a line of more than {MOST_LINE // 1_000_000} MB")
+            raise TooLarge(Reason("model_line_too_long", limit=MOST_LINE // 1_000_000))
     if rest:
         yield rest.decode("utf-8", "replace").rstrip("\r")
 
@@ -195,5 +196,5 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     async for chunk in response.content.iter_any():
         read += chunk
         if len(read) > MOST_BYTES:
-            raise TooLarge(f"an answer of more than {MOST_BYTES // 1_000_000} MB")
+            raise TooLarge(Reason("model_answer_too_long", limit=MOST_BYTES // 1_000_000))
     return bytes(read)

@@ -26,6 +26,7 @@ from bot.core.errors import (
     TransientModelError,
 )
 from bot.core.installation import this_installation
+from bot.core.reasons import Reason, reason_of
 from bot.llm.base import (
     CapabilityProfile,
     Model,
@@ -132,7 +133,9 @@ class HTTPModel(Model):
         """Run one call; see ``Model.complete``."""
         await self.warm()
         if self._server.missing_key:
-            raise ModelAuthError(f"{self._name}: no API key; set {self._server.missing_key}")
+            raise ModelAuthError(
+                Reason("model_no_key", model=self._name, variable=self._server.missing_key)
+            )
         while True:
             form = CallForm(
                 self._server,
@@ -180,7 +183,7 @@ class HTTPModel(Model):
             logger.warning("%s: the answer was cut at %d characters", self._name, MOST_TEXT)
             answer.reply.set_finish_reason("length")
         elif not answer.ended and not _all_calls_are_whole(answer):
-            raise TransientModelError(f"{self._name}: the answer was cut off")
+            raise TransientModelError(self._said(Reason("model_answer_cut_off")))
         return answer
 
     async def _stream(
@@ -215,6 +218,9 @@ class HTTPModel(Model):
                 return True
         return False
 
+    def _said(self, error: str) -> Reason:
+        return Reason("model_said", model=self._name, error=error)
+
     @contextmanager
     def _map_errors(self) -> Iterator[None]:
         try:
@@ -224,12 +230,12 @@ class HTTPModel(Model):
                 exc, name=self._name, now=datetime.now(UTC), secret=self._server.key
             ) from exc
         except TooLarge as exc:
-            raise ModelRejected(f"{self._name}: the model's server sent {exc}") from exc
+            raise ModelRejected(self._said(reason_of(exc))) from exc
         except TimeoutError as exc:
-            raise TransientModelError(f"{self._name}: no answer in time") from exc
+            raise TransientModelError(self._said(Reason("model_timeout"))) from exc
         except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as exc:
             logger.warning("%s: an answer that cannot be parsed", self._name, exc_info=exc)
-            raise TransientModelError(f"{self._name}: {UNREADABLE_REPLY}") from exc
+            raise TransientModelError(self._said(UNREADABLE_REPLY)) from exc
 
     def _reply(self, request: ModelRequest, body: dict[str, Any], answer: Answer) -> ModelReply:
         content, calls = answer.reply.text, answer.reply.calls()
@@ -295,7 +301,6 @@ def _load(name: str) -> dict[str, Any] | None:
     try:
         import aiohttp  # noqa: F401 - the first call would import it on the event loop
     except ImportError as exc:
-        raise ModelUnavailable(
-            f"aiohttp is missing: {this_installation().add_command('models')}"
-        ) from exc
+        missing = Reason("model_library_missing", command=this_installation().add_command("models"))
+        raise ModelUnavailable(missing) from exc
     return read_price_entry(name)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bot.core.i18n import N_, _
 from bot.memory.audit.findings import AuditedScope, AuditFinding, redacted_text
 from bot.memory.records.compartment_records import SynthesizedPattern
 from bot.memory.records.episodes import parse_episode_id
@@ -29,20 +30,24 @@ def groundless_beliefs(scope: AuditedScope) -> Iterator[AuditFinding]:
             continue
         if (why := _groundless(scope, belief)) is not None:
             why = f"{belief.id}: {why}: {redacted_text(belief.text)}"
-            do = f"/memory why {belief.id}, then /memory drop {belief.id}"
+            do = _(
+                "{first}, then {second}",
+                first=f"/memory why {belief.id}",
+                second=f"/memory drop {belief.id}",
+            )
             yield AuditFinding("unsupported", scope.name, (), why, do)
 
 
 def _groundless(scope: AuditedScope, pattern: SynthesizedPattern) -> str | None:
     """Return why a belief is unsupported; None if it is supported."""
     if not pattern.evidence_ids:
-        return "it has no evidence"
+        return _("it has no evidence")
     states = {evidence_id: _state(scope, evidence_id) for evidence_id in pattern.evidence_ids}
     missing = [one for one, state in states.items() if state == "missing"]
     if missing:
-        return f"its evidence {', '.join(missing[:_LISTED])} does not exist"
+        return _("its evidence {ids} does not exist", ids=", ".join(missing[:_LISTED]))
     if "holds" not in states.values():
-        return "none of its evidence is still valid"
+        return _("none of its evidence is still valid")
     return None
 
 
@@ -71,10 +76,15 @@ def sourceless_references(scope: AuditedScope) -> Iterator[AuditFinding]:
         entry = scope.evidence.get(place)
         if entry is not None and not is_erased(entry):
             continue
-        what = "does not exist" if entry is None else "was erased"
-        why = f"the source of shared value {redacted_text(reference.key)} v{reference.version}, {reference.source}, {what}"
+        told = (
+            N_("the source of shared value {key} v{version}, {source}, does not exist")
+            if entry is None
+            else N_("the source of shared value {key} v{version}, {source}, was erased")
+        )
+        key = redacted_text(reference.key)
+        why = _(told, key=key, version=reference.version, source=reference.source)
         ends = "unshare" if scope.name == WORKSPACE_SCOPE else "remove"
-        do = f"/reference set KEY VALUE again, or /reference {ends} KEY"
+        do = _("/reference set KEY VALUE again, or {command}", command=f"/reference {ends} KEY")
         yield AuditFinding("unsupported", scope.name, (), why, do)
 
 
@@ -91,14 +101,22 @@ def problem_errors(scope: AuditedScope) -> Iterator[AuditFinding]:
         or compartments.active_problem == GENERAL_PROBLEM
     )
     if not known or not active <= {compartments.active_problem}:
-        named = ", ".join(sorted(active - {compartments.active_problem})) or "none"
-        why = f"{compartments.active_problem} is in use, but {named} marked as active"
+        named = ", ".join(sorted(active - {compartments.active_problem})) or _("none")
+        why = _(
+            "{problem} is in use, but {others} marked as active",
+            problem=compartments.active_problem,
+            others=named,
+        )
         yield AuditFinding(
             "problems", scope.name, (), why, f"/problem switch {compartments.active_problem}"
         )
     for key, working in compartments.working_sets.items():
         if key != working.problem_id:
-            why = f"the working set of {key} belongs to {working.problem_id}"
+            why = _(
+                "the working set of {problem} belongs to {other}",
+                problem=key,
+                other=working.problem_id,
+            )
             yield AuditFinding("problems", scope.name, (), why, f"/problem show {key}")
     for other in compartments.problems.values():
         others = {
@@ -108,20 +126,32 @@ def problem_errors(scope: AuditedScope) -> Iterator[AuditFinding]:
             and problem_of(entry) != other.problem_id
         }
         if others:
-            which = ", ".join(f"#{number} of {problem}" for number, problem in others.items())
-            why = f"{other.problem_id} restores messages of another problem: {which}"
-            do = "switch to it and send /new, to start without them"
+            which = ", ".join(
+                _("{entry} of {problem}", entry=f"#{number}", problem=problem)
+                for number, problem in others.items()
+            )
+            why = _(
+                "{problem} restores messages of another problem: {entries}",
+                problem=other.problem_id,
+                entries=which,
+            )
+            do = _("switch to it and send /new, to start without them")
             yield AuditFinding("problems", scope.name, (), why, do)
 
 
 def broken_links(scope: AuditedScope) -> Iterator[AuditFinding]:
     """Yield breaks in a tape's chain of changes, and decisions without a reason."""
-    do = f'tapebot tape verify "{scope.name}" says whether the file is damaged'
+    do = _(
+        "{command} says whether the file is damaged", command=f'tapebot tape verify "{scope.name}"'
+    )
     if scope.replay.chain_breaks:
         which = ", ".join(f"#{chain_break}" for chain_break in scope.replay.chain_breaks[:_LISTED])
-        why = f"the chain of changes is broken: {which} does not name the change before it"
+        why = _(
+            "the chain of changes is broken: {entries} does not name the change before it",
+            entries=which,
+        )
         yield AuditFinding("bookkeeping", scope.name, (), why, do)
     if scope.replay.entries_without_reason:
         which = ", ".join(f"#{one}" for one in scope.replay.entries_without_reason[:_LISTED])
-        why = f"a decision has no reason: {which}"
+        why = _("a decision has no reason: {entries}", entries=which)
         yield AuditFinding("bookkeeping", scope.name, (), why, f"tapebot tape show {scope.name}")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from bot.core.i18n import N_, _, ngettext
 from bot.memory.audit.findings import (
     AuditedScope,
     AuditedSession,
@@ -27,14 +28,14 @@ def broken_fact_chains(scope: AuditedScope) -> Iterator[AuditFinding]:
     facts = scope.fold.facts
     for fact in facts.values():
         if fact.supersedes is not None and fact.supersedes not in facts:
-            why = f"it replaced {fact.supersedes}, which does not exist"
+            why = _("it replaced {fact}, which does not exist", fact=fact.supersedes)
             yield AuditFinding("loops", scope.name, (fact.id,), why, _look(scope))
     told_of: set[int] = set()
     for start in facts.values():
         ring = _ring(start, facts)
         if ring and told_of.isdisjoint(ring):
             told_of |= set(ring)
-            why = "they replaced each other in a circle"
+            why = _("they replaced each other in a circle")
             yield AuditFinding("loops", scope.name, tuple(sorted(ring)), why, _look(scope))
 
 
@@ -56,7 +57,12 @@ def flapping_facts(scope: AuditedScope) -> Iterator[AuditFinding]:
         numbers = tuple(sorted(set(ended)))
         facts = [fact for number in numbers if (fact := scope.fold.get(number)) is not None]
         if len(ended) > _ENDS and facts:
-            why = f"it was added and ended {len(ended)} times: {redacted_fact_text(facts[-1])}"
+            why = ngettext(
+                "it was added and ended {n} time: {text}",
+                "it was added and ended {n} times: {text}",
+                len(ended),
+                text=redacted_fact_text(facts[-1]),
+            )
             yield AuditFinding("loops", scope.name, numbers, why, scope.remove_commands(*facts))
 
 
@@ -67,9 +73,14 @@ def fold_mismatches(scope: AuditedScope) -> Iterator[AuditFinding]:
         return
     mine, theirs = opened.facts, whole.facts
     numbers = tuple(n for n in sorted(mine.keys() | theirs.keys()) if mine.get(n) != theirs.get(n))
-    why = "the last full state on the tape does not match the changes before it"
-    if not numbers:
-        why += " about decisions, pauses or clears, or about the memory bus"
+    why = (
+        _("the last full state on the tape does not match the changes before it")
+        if numbers
+        else _(
+            "the last full state on the tape does not match the changes before it about decisions, "
+            "pauses or clears, or about the memory bus"
+        )
+    )
     yield AuditFinding("bookkeeping", scope.name, numbers, why, _look(scope))
 
 
@@ -92,27 +103,39 @@ def overdue_pending_facts(scope: AuditedScope, now: datetime) -> Iterator[AuditF
         since = parse_timestamp(fact.changed)
         if since is not None and now - since > _WAITS:
             number = scope.number_of(fact)
-            why = f"it has been pending since {day_of(fact.changed, now.tzinfo)}: {redacted_fact_text(fact)}"
-            do = f"/memory accept {number}, or /memory drop {number}"
+            why = _(
+                "it has been pending since {day}: {text}",
+                day=day_of(fact.changed, now.tzinfo),
+                text=redacted_fact_text(fact),
+            )
+            do = _(
+                "{first}, or {second}",
+                first=f"/memory accept {number}",
+                second=f"/memory drop {number}",
+            )
             yield AuditFinding("bookkeeping", scope.name, (fact.id,), why, do)
 
 
 def zone_mismatches(session: AuditedSession) -> Iterator[AuditFinding]:
     """Yield the parts of a session's memory zone that differ from its rendered facts."""
-    parts = ("long-term memory", "shared facts", "shared reference")
+    parts = (N_("long-term memory"), N_("shared facts"), N_("shared reference"))
     for part, shown, rendered in zip(
         parts, session.zone, session.rendered or session.zone, strict=True
     ):
         if shown != rendered:
             extra = len(set(shown.splitlines()) - set(rendered.splitlines()))
             lost = len(set(rendered.splitlines()) - set(shown.splitlines()))
-            why = (
-                f"its prompt shows {part} differently from the facts: {extra} lines more, {lost} "
-                "less"
+            why = _(
+                "its prompt shows {part} differently from the facts: {extra} lines more, {lost} less",
+                part=_(part),
+                extra=extra,
+                lost=lost,
             )
-            do = "send a message to this chat to render it again; then audit again"
+            do = _("send a message to this chat to render it again; then audit again")
             yield AuditFinding("bookkeeping", session.name, (), why, do)
 
 
 def _look(scope: AuditedScope) -> str:
-    return f'tapebot tape verify "{scope.name}" says whether the file is damaged'
+    return _(
+        "{command} says whether the file is damaged", command=f'tapebot tape verify "{scope.name}"'
+    )

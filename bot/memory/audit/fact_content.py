@@ -16,6 +16,7 @@ from datetime import date, datetime, timedelta
 
 from rapidfuzz import fuzz
 
+from bot.core.i18n import _
 from bot.language.dates import PartialDate, relative_dates
 from bot.language.folding import fold_text, words
 from bot.language.lexicon import WEEKDAYS
@@ -56,13 +57,25 @@ def duplicates_and_contradictions(scope: AuditedScope) -> Iterator[AuditFinding]
             if _same(newer, older):
                 # Suggest to remove the fact with less evidence.
                 spare = older if len(older.evidence) < len(newer.evidence) else newer
-                why = f"they say the same: {redacted_fact_text(older)} and {redacted_fact_text(newer)}"
+                why = _(
+                    "they say the same: {older} and {newer}",
+                    older=redacted_fact_text(older),
+                    newer=redacted_fact_text(newer),
+                )
                 yield AuditFinding(
                     "duplicates", scope.name, numbers, why, scope.remove_commands(spare)
                 )
             elif is_contradiction(newer.text, older.text):
-                why = f"they contradict each other: {redacted_fact_text(older)} and, newer, {redacted_fact_text(newer)}"
-                do = f"{scope.remove_commands(older)}, or {scope.edit_command(older)}"
+                why = _(
+                    "they contradict each other: {older} and, newer, {newer}",
+                    older=redacted_fact_text(older),
+                    newer=redacted_fact_text(newer),
+                )
+                do = _(
+                    "{first}, or {second}",
+                    first=scope.remove_commands(older),
+                    second=scope.edit_command(older),
+                )
                 yield AuditFinding("contradictions", scope.name, numbers, why, do)
 
 
@@ -83,7 +96,11 @@ def stale_facts(scope: AuditedScope, now: datetime) -> Iterator[AuditFinding]:
     for fact in scope.fold.active():
         why = _past(fact, now) or _old(fact, now)
         if why is not None:
-            do = f"{scope.edit_command(fact)}, or {scope.remove_commands(fact)}"
+            do = _(
+                "{first}, or {second}",
+                first=scope.edit_command(fact),
+                second=scope.remove_commands(fact),
+            )
             yield AuditFinding(
                 "stale", scope.name, (fact.id,), f"{why}: {redacted_fact_text(fact)}", do
             )
@@ -94,7 +111,7 @@ def _old(fact: Fact, now: datetime) -> str | None:
     newest = parse_timestamp(max(stamps, default=fact.changed))
     if newest is None or now - newest <= _LONG:
         return None
-    return f"nobody has said it since {newest.astimezone(now.tzinfo).date()}"
+    return _("nobody has said it since {day}", day=newest.astimezone(now.tzinfo).date())
 
 
 def _past(fact: Fact, now: datetime) -> str | None:
@@ -118,7 +135,7 @@ def _past(fact: Fact, now: datetime) -> str | None:
         ahead += [day for day in found if day is not None and day >= noted]
     if not ahead or max(ahead) >= now.date():
         return None
-    return f"its date, {max(ahead)}, has passed"
+    return _("its date, {day}, has passed", day=max(ahead))
 
 
 def _certain(low: str) -> str:
@@ -157,7 +174,7 @@ def secret_facts(scope: AuditedScope) -> Iterator[AuditFinding]:
     """Yield active and pending facts that look like a secret."""
     for fact in (*scope.fold.active(), *scope.fold.pending()):
         if (what := detect_secret(fact.text)) is not None:
-            why = f"it looks like {what}"
+            why = _("it looks like {what}", what=what)
             yield AuditFinding("secrets", scope.name, (fact.id,), why, scope.remove_commands(fact))
 
 
@@ -165,8 +182,8 @@ def secret_notes(session: AuditedSession) -> Iterator[AuditFinding]:
     """Yield daily notes that look like a secret."""
     for note in session.dailies:
         if (what := detect_secret(note.content)) is not None:
-            why = f"the notes of {note.date} seem to contain {what}"
-            do = "/memory forget WORDS, with the words next to it"
+            why = _("the notes of {day} seem to contain {what}", day=note.date, what=what)
+            do = _("/memory forget WORDS, with the words next to it")
             yield AuditFinding("secrets", session.name, (), why, do)
 
 
@@ -178,7 +195,11 @@ def instruction_facts(scope: AuditedScope) -> Iterator[AuditFinding]:
             _may_order(scope, evidence, entry) for evidence, entry in cited
         )
         if not allowed and contains_instructions(fact.text):
-            why = f"it tells the assistant what to do ({scope.admission_text(fact)}): {redacted_fact_text(fact)}"
+            why = _(
+                "it tells the assistant what to do ({admission}): {text}",
+                admission=scope.admission_text(fact),
+                text=redacted_fact_text(fact),
+            )
             yield AuditFinding("orders", scope.name, (fact.id,), why, scope.remove_commands(fact))
 
 

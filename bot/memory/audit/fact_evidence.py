@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, tzinfo
 
+from bot.core.i18n import N_, _
 from bot.memory.audit.findings import AuditedScope, AuditFinding, redacted_fact_text
 from bot.memory.gate.claim_support import (
     sentences_with_quote,
@@ -39,13 +40,13 @@ from bot.tape.entries import TapeEntry
 
 _OWN = ("person", "member", "import")
 _ECHOES = {
-    LONG_TERM_EVENT: "the memory block",
-    SHARED_EVENT: "the memory block",
-    REFERENCE_EVENT: "the memory block",
-    DAILY_EVENT: "the daily notes",
-    HISTORY_EVENT: "a consolidation summary",
-    FACTS_EVENT: "the record of the facts themselves",
-    "reply": "the answer to a command",
+    LONG_TERM_EVENT: N_("the memory block"),
+    SHARED_EVENT: N_("the memory block"),
+    REFERENCE_EVENT: N_("the memory block"),
+    DAILY_EVENT: N_("the daily notes"),
+    HISTORY_EVENT: N_("a consolidation summary"),
+    FACTS_EVENT: N_("the record of the facts themselves"),
+    "reply": N_("the answer to a command"),
 }
 _RECALLING = frozenset(
     f"{package}{sign}{name}"
@@ -71,7 +72,12 @@ def unsupported_facts(
     mutual = _mutual(scope)
     for one, other in sorted({(min(pair), max(pair)) for pair in mutual.items()}):
         facts = [fact for fact in scope.fold.active() if fact.id in (one, other)]
-        why = f"they are each other's evidence: {' and '.join(map(redacted_fact_text, facts))}"
+        first, *rest = map(redacted_fact_text, facts)
+        why = _(
+            "they are each other's evidence: {first} and {second}",
+            first=first,
+            second="".join(rest),
+        )
         yield AuditFinding("loops", scope.name, (one, other), why, scope.remove_commands(*facts))
     for fact in scope.fold.active():
         if fact.id not in mutual and fact.id not in mutual.values():
@@ -79,28 +85,38 @@ def unsupported_facts(
 
 
 def _one(scope: AuditedScope, fact: Fact, timezone: tzinfo | None) -> Iterator[AuditFinding]:
-    do = f"{scope.edit_command(fact)} in your own words, or {scope.remove_commands(fact)}"
+    do = _(
+        "{edit} in your own words, or {remove}",
+        edit=scope.edit_command(fact),
+        remove=scope.remove_commands(fact),
+    )
+    admission, text = scope.admission_text(fact), redacted_fact_text(fact)
     echo = next(
         (what for what in (_echo(fact, *one) for one in scope.evidence_of(fact)) if what), None
     )
     if echo is not None:
-        why = f"its evidence is {echo} ({scope.admission_text(fact)}): {redacted_fact_text(fact)}"
+        why = _(
+            "its evidence is {echo} ({admission}): {text}",
+            echo=echo,
+            admission=admission,
+            text=text,
+        )
         yield AuditFinding("loops", scope.name, (fact.id,), why, do)
     elif (missing := _unsupported(scope, fact, timezone)) is not None:
-        why = f"{missing} ({scope.admission_text(fact)}): {redacted_fact_text(fact)}"
+        why = f"{missing} ({admission}): {text}"
         yield AuditFinding("unsupported", scope.name, (fact.id,), why, do)
     elif fact.origin not in _OWN:
-        why = f"{_ORIGINS[fact.origin]} ({scope.admission_text(fact)}): {redacted_fact_text(fact)}"
+        why = f"{_(_ORIGINS[fact.origin])} ({admission}): {text}"
         yield AuditFinding(
             "origin", scope.name, (fact.id,), why, f"{scope.why_command(fact)}; {do}"
         )
 
 
 _ORIGINS = {
-    "assistant": "the assistant said it, no person",
-    "tool": "a tool's result says it, no person",
-    "quoted": "quoted or forwarded text says it, no person",
-    "client": "a program says it, no person",
+    "assistant": N_("the assistant said it, no person"),
+    "tool": N_("a tool's result says it, no person"),
+    "quoted": N_("quoted or forwarded text says it, no person"),
+    "client": N_("a program says it, no person"),
 }
 
 
@@ -113,26 +129,26 @@ def _echo(fact: Fact, cited: Evidence, entry: TapeEntry | None) -> str | None:
         return None
     where = f"(#{entry.id})"
     if (what := _rendering(entry)) is not None:
-        return None if cited.origin == "import" and entry.kind == "anchor" else f"{what} {where}"
+        return None if cited.origin == "import" and entry.kind == "anchor" else f"{_(what)} {where}"
     # A line of another assistant's memory is not this bot's own text.
     spoken = entry.kind in ("message", "tool_call") and cited.origin != "import"
     if spoken and entry.payload.get("role") != "user":
         said = str(entry.payload.get("content", ""))
         if word_overlap(fact.text, said) >= _REPEATED:
-            return f"an assistant's message that repeats it {where}"
+            return _("an assistant's message that repeats it {where}", where=where)
     return None
 
 
 def _rendering(entry: TapeEntry) -> str | None:
     """Describe an entry that the bot rendered from memory; None for any other."""
     if entry.kind == "system":
-        return "a system prompt, which holds the memory block"
+        return N_("a system prompt, which holds the memory block")
     if entry.kind == "anchor":
-        return "a summary of the conversation" if entry.is_boundary else "the memory block"
+        return N_("a summary of the conversation") if entry.is_boundary else N_("the memory block")
     if entry.kind == "event":
         return _ECHOES.get(entry.name or "")
     if entry.kind == "tool_result" and entry.payload.get("name") in _RECALLING:
-        return "recalled text"
+        return N_("recalled text")
     return None
 
 
@@ -182,7 +198,7 @@ def _unsupported(scope: AuditedScope, fact: Fact, timezone: tzinfo | None) -> st
     """Return why no evidence of a fact supports it; None if some does."""
     cited = scope.evidence_of(fact)
     if not cited:
-        return "it has no evidence"
+        return _("it has no evidence")
     if any(_imported(evidence, entry) for evidence, entry in cited):
         return None
     saids: list[_Said] = []
@@ -198,7 +214,7 @@ def _unsupported(scope: AuditedScope, fact: Fact, timezone: tzinfo | None) -> st
     why = _against(fact.text, saids)
     if why is None or detect_secret(fact.text) is None:
         return why
-    return "its evidence does not support it"
+    return _("its evidence does not support it")
 
 
 def _imported(cited: Evidence, entry: TapeEntry | None) -> bool:
@@ -207,19 +223,19 @@ def _imported(cited: Evidence, entry: TapeEntry | None) -> bool:
 
 def _said(cited: Evidence, entry: TapeEntry | None, timezone: tzinfo | None) -> _Said | str:
     """Return the text of a piece of evidence, or the reason why it is invalid."""
-    where = f"#{cited.entry} of {cited.tape}"
+    where = {"entry": f"#{cited.entry}", "tape": cited.tape}
     if entry is None:
-        return f"its evidence, {where}, does not exist"
+        return _("its evidence, {entry} of {tape}, does not exist", **where)
     if is_erased(entry):
-        return f"its evidence, {where}, was erased"
+        return _("its evidence, {entry} of {tape}, was erased", **where)
     texts = third_party_texts(entry) if cited.origin == "quoted" else [sender_text(entry)]
     for text in texts:
         sentences = _holding(cited.quote, text)
         if sentences is not None:
             return _Said(sentences, text, sent_date(entry, timezone), speaker_label(entry))
     if any(_holding(cited.quote, text) is not None for text in third_party_texts(entry)):
-        return f"its evidence, {where}, quotes another person"
-    return f"its quote is not in its evidence, {where}"
+        return _("its evidence, {entry} of {tape}, quotes another person", **where)
+    return _("its quote is not in its evidence, {entry} of {tape}", **where)
 
 
 def _holding(quote: str, text: str) -> str | None:

@@ -11,18 +11,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bot.core.i18n import N_, _
 from bot.memory.gate.fact_similarity import fact_comparison_key
 from bot.memory.records.fact import Fact, fact_from_json
 from bot.memory.records.fact_fold import CHAIN_EVENTS, FACTS_EVENT, FactFold
 from bot.tape.entries import TapeEntry
 
 _AUTHORS = {
-    "person": "a person asked for it",
-    "consolidation": "learned by a consolidation",
-    "assistant": "saved by the assistant",
-    "import": "added by an import",
-    "undo": "restored by an undo",
-    "client": "proposed by a program",
+    "person": N_("a person asked for it"),
+    "consolidation": N_("learned by a consolidation"),
+    "assistant": N_("saved by the assistant"),
+    "import": N_("added by an import"),
+    "undo": N_("restored by an undo"),
+    "client": N_("proposed by a program"),
 }
 _HELD = ("active", "pending")
 
@@ -45,11 +46,12 @@ class FactAdmission:
 
     def description(self) -> str:
         """Return a short phrase."""
-        when = f" on {self.day}" if self.day else ""
         if self.op == "accept":
-            return f"accepted by {self.asker or 'a person'}{when}"
-        by = f" ({self.asker})" if self.asker else ""
-        return f"{_AUTHORS.get(self.author, 'accepted')}{by}{when}"
+            what = _("accepted by {who}", who=self.asker or _("a person"))
+        else:
+            by = f" ({self.asker})" if self.asker else ""
+            what = f"{_(_AUTHORS.get(self.author, N_('accepted')))}{by}"
+        return _("{what} on {day}", what=what, day=self.day) if self.day else what
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal, get_args
 
+from bot.core.i18n import _
 from bot.memory.audit.fact_replay import FactReplay
 from bot.memory.gate.secret_detection import detect_secret
 from bot.memory.records.fact import Evidence, Fact
@@ -85,7 +86,9 @@ class AuditedScope:
         """Return a phrase that says who added or changed a fact."""
         admission = self.replay.admissions.get((fact.admitted, fact.id))
         return (
-            admission.description() if admission is not None else "no record says who accepted it"
+            admission.description()
+            if admission is not None
+            else _("no record says who accepted it")
         )
 
     def number_of(self, fact: Fact | int) -> str:
@@ -136,7 +139,7 @@ def redacted_fact_text(fact: Fact) -> str:
 def redacted_text(text: str) -> str:
     """Return a text, quoted and shortened; for a secret, only its kind."""
     if (what := detect_secret(text)) is not None:
-        return f"(looks like {what}: not shown)"
+        return _("(looks like {what}: not shown)", what=what)
     text = " ".join(text.split())
     return f'"{text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"}"'
 
@@ -153,4 +156,4 @@ def parse_timestamp(stamp: str) -> datetime | None:
 def day_of(stamp: str, timezone: tzinfo | None = None) -> str:
     """Return the ISO date of a time stamp; ``an unknown day`` if it is invalid."""
     moment = parse_timestamp(stamp)
-    return moment.astimezone(timezone).date().isoformat() if moment else "an unknown day"
+    return moment.astimezone(timezone).date().isoformat() if moment else _("an unknown day")

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from bot.core.i18n import ngettext
 from bot.memory.erasure.bus_scrubber import BusScrubber
 
 AffectedRecordKind = Literal["value", "belief", "notes"]
@@ -60,11 +61,11 @@ class AffectedRecordCounts:
     def descriptions(self) -> list[str]:
         """Return one phrase for each kind that has records."""
         counted = (
-            (self.values, "a shared value", f"{self.values} shared values"),
-            (self.beliefs, "a belief", f"{self.beliefs} beliefs"),
-            (self.notes, "a problem's notes", f"the notes of {self.notes} problems"),
+            (self.values, ngettext("a shared value", "{n} shared values", self.values)),
+            (self.beliefs, ngettext("a belief", "{n} beliefs", self.beliefs)),
+            (self.notes, ngettext("a problem's notes", "the notes of {n} problems", self.notes)),
         )
-        return [one if number == 1 else more for number, one, more in counted if number]
+        return [told for number, told in counted if number]
 
 
 NO_AFFECTED_RECORDS = AffectedRecordCounts()

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
+from bot.core.i18n import N_, _, ngettext, pgettext
 from bot.memory.erasure.affected_records import NO_AFFECTED_RECORDS, AffectedRecordCounts
 from bot.memory.erasure.erasure_candidates import ErasurePreview
 from bot.memory.erasure.erasure_items import ErasureItem, list_items
@@ -19,10 +20,10 @@ from bot.memory.records.fact import Fact
 from bot.memory.records.transcript import format_entry_time, message_content, speaker_label
 from bot.tape.entries import TapeEntry
 
-OUT_OF_REACH_TEXT = (
+OUT_OF_REACH_TEXT = N_(
     "I cannot erase this platform's copy of the chat, the logs of the model's provider, or backups."
 )
-NOTHING_FOUND_TEXT = "I found nothing with this that I may erase."
+NOTHING_FOUND_TEXT = N_("I found nothing with this that I may erase.")
 _MOST_LISTED = 10
 _EXCERPT = 120
 _CONFIRMS = re.compile(r"/memory forget yes (\d{1,15})")
@@ -55,19 +56,20 @@ class ErasureResult:
 
     def description(self) -> str:
         """Return the result as text, which never quotes what was erased."""
-        facts, messages = (
-            _counted(len(self.facts), "fact"),
-            _said_and_files(self.messages, self.files),
-        )
+        facts, messages = _facts(len(self.facts)), _said_and_files(self.messages, self.files)
         words = (
-            [f"words of {_counted(self.redacted_count, 'message')}"] if self.redacted_count else []
+            [ngettext("words of {n} message", "words of {n} messages", self.redacted_count)]
+            if self.redacted_count
+            else []
         )
-        parts = ", ".join([facts, messages, *words, *self.affected_records.descriptions()])
-        places = f"{_counted(self.entry_count, 'place')} that repeated them"
-        text = f"Forgotten: {parts} and {places}."
+        parts = _joined([facts, messages, *words, *self.affected_records.descriptions()])
+        places = ngettext(
+            "{n} place that repeated them", "{n} places that repeated them", self.entry_count
+        )
+        text = _("Forgotten: {parts} and {places}.", parts=parts, places=places)
         if self.refused:
             text += f" {_others(self.refused)}"
-        return f"{text} {OUT_OF_REACH_TEXT}"
+        return f"{text} {_(OUT_OF_REACH_TEXT)}"
 
 
 def confirmation_text(
@@ -83,45 +85,52 @@ def confirmation_text(
     pieces = list(enumerate(list_items(survey), 1))
     going = [f"{at}. {_piece(item, survey, timezone)}" for at, item in pieces if not item.is_kept]
     kept = [f"{at}. {_piece(item, survey, timezone)}" for at, item in pieces if item.is_kept]
-    parts = ["This would be erased for good:", *(["\n".join(going)] if going else ())]
+    parts = [_("This would be erased for good:"), *(["\n".join(going)] if going else ())]
     shared = len(survey.plan.facts) - len(survey.facts)
     if not survey.facts and shared > 0:
-        parts.append(f"{_counted(shared, 'record')} of facts that have ended or are shared.")
-    if survey.message_count:
-        them = "it" if survey.message_count == 1 else "them"
-        answers = (
-            f", with the answers to {them}" if survey.message_count > survey.file_count else ""
+        parts.append(
+            ngettext(
+                "{n} record of facts that have ended or are shared.",
+                "{n} records of facts that have ended or are shared.",
+                shared,
+            )
         )
-        said = _said_and_files(survey.message_count, survey.file_count)
-        parts.append(f"{said} in all{answers}.")
+    if survey.message_count:
+        parts.append(_in_all(survey.message_count, survey.file_count))
     parts += _beside(survey, picked=picked)
     if survey.repeated:
-        hold = "holds" if survey.repeated == 1 else "hold"
         parts.append(
-            f"{_counted(survey.repeated, 'place')} in my answers and notes {hold} these words."
+            ngettext(
+                "{n} place in my answers and notes holds these words.",
+                "{n} places in my answers and notes hold these words.",
+                survey.repeated,
+            )
         )
-    parts.append(
-        f"Everything that repeats it is erased, too: notes, history, earlier versions of memory, "
-        f"answers and lists. This cannot be undone. {OUT_OF_REACH_TEXT}"
+    everything = _(
+        "Everything that repeats it is erased, too: notes, history, earlier versions of memory, "
+        "answers and lists. This cannot be undone."
     )
+    parts.append(f"{everything} {_(OUT_OF_REACH_TEXT)}")
     if survey.not_permitted_count:
         parts.append(_others(survey.not_permitted_count))
     if kept and not picked:
-        listed = "\n".join(kept)
-        parts.append(f"From the same message, and kept unless you pick it:\n\n{listed}")
+        parts.append(_("From the same message, and kept unless you pick it:"))
+        parts.append("\n".join(kept))
     return "\n\n".join(parts)
 
 
 def question_summary(survey: ErasurePreview) -> str:
     """Return what a confirmation asks, for the model: counts, without the words."""
     said = _said_and_files(survey.message_count, survey.file_count)
-    parts = [_counted(len(survey.facts), "fact"), said]
+    parts = [_facts(len(survey.facts)), said]
     if survey.redactions:
-        parts.append(f"sentences of {_counted(len(survey.redactions), 'message')}")
+        parts.append(f"sentences of {_messages(len(survey.redactions))}")  # for the model
     parts += survey.affected_records.descriptions()
     kept = sum(item.is_kept for item in list_items(survey))
-    more = f"; {_counted(kept, 'item')} from the same messages stay unless picked" if kept else ""
+    items = f"{kept} item{'s' * (kept != 1)}"
+    more = f"; {items} from the same messages stay unless picked" if kept else ""  # for the model
     return (
+        # for the model
         f"Found: {', '.join(parts)}{more}. Nothing is erased yet: below your answer the user sees "
         "the list and is asked to confirm with a button or a plain yes."
     )
@@ -132,24 +141,37 @@ def _piece(piece: ErasureItem, survey: ErasurePreview, timezone: tzinfo | None) 
     if piece.kind in ("fact", "same"):
         return _fact(facts[piece.facts[0]])
     if piece.kind == "facts":
-        return _counted(len(piece.facts), "more fact")
+        return ngettext("{n} more fact", "{n} more facts", len(piece.facts))
     if piece.kind == "held":
-        return ", ".join(survey.affected_records.descriptions())
+        return _joined(survey.affected_records.descriptions())
     if piece.kind == "messages":
         more = survey.message_count - len(survey.listed_messages)
         words = survey.redacted_by_words
-        parts = [_counted(more, "more message")] if more else []
-        parts += [f"the sentences about it in {_counted(words, 'message')}"] if words else []
-        return " and ".join(parts)
+        return _more_messages(more, words)
     if piece.kind == "rest":
         entry = survey.redacted_messages[piece.location]
         left = one_line(survey.redactions[piece.location], _EXCERPT)
-        return f"The rest of the message of {_author(entry, timezone)}: {left}"
+        return _(
+            "The rest of the message of {author}: {text}",
+            author=_author(entry, timezone),
+            text=left,
+        )
     entry = survey.listed_messages[survey.message_locations.index(piece.location)]
     if entry.name == FILE_KEPT:
-        return f"File `{entry.data.get('name')}`"
-    told = one_line(_said(entry), _EXCERPT) or "(a file)"
-    return f"Message of {_author(entry, timezone)}: {told}"
+        return _("File `{name}`", name=entry.data.get("name"))
+    told = one_line(_said(entry), _EXCERPT) or _("(a file)")
+    return _("Message of {author}: {text}", author=_author(entry, timezone), text=told)
+
+
+def _more_messages(more: int, words: int) -> str:
+    """Return how many messages go that are not listed, and how many lose some words."""
+    whole = ngettext("{n} more message", "{n} more messages", more) if more else ""
+    if not words:
+        return whole
+    some = ngettext(
+        "the sentences about it in {n} message", "the sentences about it in {n} messages", words
+    )
+    return _("{first} and {second}", first=whole, second=some) if whole else some
 
 
 def _author(entry: TapeEntry, timezone: tzinfo | None) -> str:
@@ -157,7 +179,7 @@ def _author(entry: TapeEntry, timezone: tzinfo | None) -> str:
 
 
 def _fact(fact: Fact) -> str:
-    return f"{one_line(fact.text, _EXCERPT)} (fact {fact.id})"
+    return _("{text} (fact {number})", text=one_line(fact.text, _EXCERPT), number=fact.id)
 
 
 def _beside(survey: ErasurePreview, *, picked: bool) -> Iterator[str]:
@@ -165,29 +187,33 @@ def _beside(survey: ErasurePreview, *, picked: bool) -> Iterator[str]:
     # What is left of a message is an item of its own where the person can pick it.
     listed = () if picked else survey.redacted_messages
     if left := [text for place, text in survey.redactions.items() if place not in listed]:
-        of = "a message" if len(left) == 1 else f"{len(left)} messages"
-        yield f"In {of}, only the words about it are erased. This is left:\n{_listed(left)}"
+        told = ngettext(
+            "In a message, only the words about it are erased. This is left:",
+            "In {n} messages, only the words about it are erased. This is left:",
+            len(left),
+        )
+        yield f"{told}\n{_listed(left)}"
     if picked and survey.unredactable_count:
-        yield (
-            f"{_counted(survey.unredactable_count, 'message')} that you did not pick would be "
-            "erased completely, because I cannot separate the words."
+        yield ngettext(
+            "{n} message that you did not pick would be erased completely, because I cannot "
+            "separate the words.",
+            "{n} messages that you did not pick would be erased completely, because I cannot "
+            "separate the words.",
+            survey.unredactable_count,
         )
     if survey.facts_without_evidence:
-        yield (
-            "These facts stay believed, but lose all their evidence:\n"
-            f"{_listed([_fact(fact) for fact in survey.facts_without_evidence])}"
-        )
+        told = _("These facts stay believed, but lose all their evidence:")
+        yield f"{told}\n{_listed([_fact(fact) for fact in survey.facts_without_evidence])}"
     if survey.ended_without_evidence:
-        yield (
-            "These earlier facts lose all their evidence, so undo does not bring them back:\n"
-            f"{_listed([_fact(fact) for fact in survey.ended_without_evidence])}"
-        )
+        told = _("These earlier facts lose all their evidence, so undo does not bring them back:")
+        yield f"{told}\n{_listed([_fact(fact) for fact in survey.ended_without_evidence])}"
 
 
 def _listed(texts: Sequence[str]) -> str:
     shown = [f"- {one_line(text, _EXCERPT)}" for text in texts[:_MOST_LISTED]]
     if len(texts) > _MOST_LISTED:
-        shown.append(f"- and {len(texts) - _MOST_LISTED} more")
+        more = ngettext("and {n} more", "and {n} more", len(texts) - _MOST_LISTED)
+        shown.append(f"- {more}")
     return "\n".join(shown)
 
 
@@ -196,16 +222,20 @@ def confirmation_instructions(
 ) -> str:
     """Return how to confirm a request, or part of it, by command: some channels show no buttons."""
     numbers = "".join(f" {one}" for one in picked)
-    told = f"Nothing is erased yet. To erase it for good, send `/memory forget yes {request}{numbers}`."
+    told = _(
+        "Nothing is erased yet. To erase it for good, send `{command}`.",
+        command=f"/memory forget yes {request}{numbers}",
+    )
     pieces = list_items(survey)
     if not picked and len(pieces) > 1:
         direct = [number for number, item in enumerate(pieces, 1) if item.kind == "fact"]
         example = " ".join(map(str, direct[:_MOST_LISTED] or [1]))
-        told += (
-            f" To choose yourself, send the numbers of all that is to go, such as "
-            f"`/memory forget only {request} {example}`. I show what is erased and what is left "
-            "before I erase anything."
+        choose = _(
+            "To choose yourself, send the numbers of all that is to go, such as `{command}`. I show "
+            "what is erased and what is left before I erase anything.",
+            command=f"/memory forget only {request} {example}",
         )
+        return f"{told} {choose}"
     return told
 
 
@@ -214,11 +244,11 @@ def confirmation_buttons(
 ) -> Iterator[tuple[str, str]]:
     """Yield label and command of each button that confirms a request, or part of it."""
     numbers = "".join(f" {one}" for one in picked)
-    yield "Erase", f"/memory forget yes {request}{numbers}"
+    yield _("Erase"), f"/memory forget yes {request}{numbers}"
     pieces = 0 if picked else sum(not item.is_kept for item in list_items(survey))
     for one in range(1, 1 + min(pieces, _BUTTONS)) if pieces > 1 else ():
-        yield f"Only {one}", f"/memory forget only {request} {one}"
-    yield "Keep it", f"/memory forget no {request}"
+        yield _("Only {number}", number=one), f"/memory forget only {request} {one}"
+    yield _("Keep it"), f"/memory forget no {request}"
 
 
 def confirmed_request(command: str) -> str | None:
@@ -228,11 +258,10 @@ def confirmed_request(command: str) -> str | None:
 
 
 def _others(refused: int) -> str:
-    return (
-        "1 other match is not yours alone and stays. Only an owner may erase what others said."
-        if refused == 1
-        else f"{refused} other matches are not yours alone and stay. Only an owner may erase what "
-        "others said."
+    return ngettext(
+        "{n} other match is not yours alone and stays. Only an owner may erase what others said.",
+        "{n} other matches are not yours alone and stay. Only an owner may erase what others said.",
+        refused,
     )
 
 
@@ -242,13 +271,35 @@ def _said(entry: TapeEntry) -> str:
     return message_content(entry)
 
 
+def _in_all(whole: int, files: int) -> str:
+    """Return the number of messages and files in a sentence; the answers to messages go with them."""
+    if whole == files:
+        return ngettext("{n} file in all.", "{n} files in all.", files)
+    if files:
+        return _("{items} in all, with the answers to them.", items=_said_and_files(whole, files))
+    return ngettext(
+        "{n} message in all, with the answers to it.",
+        "{n} messages in all, with the answers to them.",
+        whole,
+    )
+
+
 def _said_and_files(whole: int, files: int) -> str:
     """Return the number of messages, and of files if there are any."""
     if not files:
-        return _counted(whole, "message")
-    parts = [_counted(whole - files, "message")] if whole > files else []
-    return ", ".join([*parts, _counted(files, "file")])
+        return _messages(whole)
+    parts = [_messages(whole - files)] if whole > files else []
+    return _joined([*parts, ngettext("{n} file", "{n} files", files)])
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
+def _facts(number: int) -> str:
+    return ngettext("{n} fact", "{n} facts", number)
+
+
+def _messages(number: int) -> str:
+    return ngettext("{n} message", "{n} messages", number)
+
+
+def _joined(items: Sequence[str]) -> str:
+    between = pgettext("items of a list", "{first}, {second}")
+    return between.removeprefix("{first}").removesuffix("{second}").join(items)

@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bot.core.errors import MemoryRefused, TapeNotFound
+from bot.core.i18n import _
 from bot.memory.erasure.affected_records import AffectedRecordCounts
 from bot.memory.erasure.erasure_candidates import ErasurePreview
 from bot.memory.erasure.erasure_items import (
@@ -82,8 +83,11 @@ class PendingErasure:
             MemoryRefused: No number is picked, or one belongs to no item.
         """
         if not picked or not set(picked) <= set(range(1, len(self.items) + 1)):
-            known = f"1 to {len(self.items)}" if self.items else "not known, so ask for it again"
-            raise MemoryRefused(f"the numbers of what was shown are {known}")
+            raise MemoryRefused(
+                _("the numbers of what was shown are 1 to {last}", last=len(self.items))
+                if self.items
+                else _("the numbers of what was shown are not known, so ask for it again")
+            )
         kept = items_to_keep(self.items, picked).facts
         facts = (self.facts - kept) | picked_facts(self.items, picked)
         messages = count_messages(self.items, self.messages, picked)
@@ -115,7 +119,7 @@ def request_event(survey: ErasurePreview, request: int, askers: Collection[str])
 def query_in_entry(request: TapeEntry) -> ErasureQuery | None:
     """Return the query in a command or tool call; None if the entry does not ask to forget."""
     if request.name == COMMAND:
-        form, _, rest = str(request.data.get("arguments", "")).partition(" ")
+        form, _sep, rest = str(request.data.get("arguments", "")).partition(" ")
         return parse_query(rest) if form.lower() == FORGET_SUBCOMMAND else None
     for call in request.calls:
         if str(call.get("name")).replace(".", "_") == FORGET_TOOL_NAME:
@@ -137,13 +141,13 @@ async def find_pending_erasure(tape: TapeService, request: int, now: datetime) -
     entries = await tape.read_entries(request, request) if request else []
     entry, newer = await _shown(tape, request)
     if not entries or entry is None:
-        raise MemoryRefused("there is no such request to forget something; make a new one")
+        raise MemoryRefused(_("there is no such request to forget something; make a new one"))
     moment = recorded_at(entry)
     if moment is not None and now - moment > _VALID:
-        raise MemoryRefused("that request is more than a day old; make a new one")
+        raise MemoryRefused(_("that request is more than a day old; make a new one"))
     pending_erasure = _asked(entries[0], entry)
     if not pending_erasure.askers.isdisjoint(newer):
-        raise MemoryRefused("there is a newer request; only the newest one counts")
+        raise MemoryRefused(_("there is a newer request; only the newest one counts"))
     return pending_erasure
 
 

@@ -10,6 +10,7 @@ import re
 from datetime import date, timedelta
 
 from bot.core.errors import MemoryRefused
+from bot.core.i18n import _
 
 MAX_MEMORY_BYTES = 8_192
 """Size in bytes; an import fills at most half of it."""
@@ -43,9 +44,11 @@ def check_note_date(day: str | None, today: date, retention_days: int) -> str:
     try:
         parsed = date.fromisoformat(day.strip())
     except ValueError:
-        raise MemoryRefused(f"{day!r} is not a date such as {today.isoformat()}") from None
+        raise MemoryRefused(
+            _("{day} is not a date such as {example}", day=repr(day), example=today.isoformat())
+        ) from None
     if parsed < today - timedelta(days=retention_days):
-        raise MemoryRefused(f"notes older than {retention_days} days are not kept")
+        raise MemoryRefused(_("notes older than {days} days are not kept", days=retention_days))
     return parsed.isoformat()
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bot.core.errors import MemoryRefused
+from bot.core.i18n import _
 from bot.memory.gate.secret_detection import check_no_secret
 from bot.memory.records.compartment_records import (
     GOAL_KEYS,
@@ -33,9 +34,15 @@ def check_key(key: str) -> str:
         MemoryRefused: The key is invalid.
     """
     if not 1 <= len(key) <= LONGEST_KEY or not key.isprintable() or key.strip() != key:
-        raise MemoryRefused(f"a key is one line of 1 to {LONGEST_KEY} characters: {key[:80]!r}")
+        raise MemoryRefused(
+            _(
+                "a key is one line of 1 to {limit} characters: {key}",
+                limit=LONGEST_KEY,
+                key=repr(key[:80]),
+            )
+        )
     if key.startswith("/"):
-        raise MemoryRefused(f"a key does not begin with a slash: {key!r}")
+        raise MemoryRefused(_("a key does not begin with a slash: {key}", key=repr(key)))
     return key
 
 
@@ -47,18 +54,24 @@ def check_value(key: str, value: Any) -> Any:
             required.
     """
     if value is None or value in ("", [], {}):
-        raise MemoryRefused("that is no value: to take one away, use `/reference remove KEY`")
+        raise MemoryRefused(_("that is no value: to take one away, use `/reference remove KEY`"))
     if key in GOAL_KEYS and not _texts(value):
-        raise MemoryRefused(f"{key} is a list of texts, none of them empty")
+        raise MemoryRefused(_("{key} is a list of texts, none of them empty", key=key))
     if _depth(value) > _DEEPEST:
-        raise MemoryRefused(f"a value has at most {_DEEPEST} levels")
+        raise MemoryRefused(_("a value has at most {deepest} levels", deepest=_DEEPEST))
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise MemoryRefused(f"a value must be JSON ({error})") from error
+        raise MemoryRefused(_("a value must be JSON ({error})", error=error)) from error
     size = len(text.encode("utf-8", "backslashreplace"))
     if size > LARGEST_VALUE:
-        raise MemoryRefused(f"a value has at most {LARGEST_VALUE} bytes; this one has {size}")
+        raise MemoryRefused(
+            _(
+                "a value has at most {limit} bytes; this one has {size}",
+                limit=LARGEST_VALUE,
+                size=size,
+            )
+        )
     return json.loads(text)
 
 

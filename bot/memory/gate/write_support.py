@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import date
 
 from bot.core.errors import MemoryRefused
+from bot.core.i18n import _
 from bot.language.claim_terms import content_terms, term
 from bot.language.folding import fold_text, words
 from bot.language.lexicon import MONTHS, NUMBERS, WEEKDAYS
@@ -100,7 +101,7 @@ def check_instructions(text: str, spoken: Sequence[TapeEntry], *, drafted: bool 
         sentence for sentence in split_sentences(text) if contains_instructions(sentence)
     ] or [text]
     if not all(any(_asked_for(order, said) for said in own) for order in orders):
-        raise MemoryRefused("it tells the assistant what to do, and no words of the user say so")
+        raise MemoryRefused(_("it tells the assistant what to do, and no words of the user say so"))
 
 
 def _asked_for(order: str, said: str) -> bool:

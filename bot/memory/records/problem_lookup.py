@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.core.errors import MemoryRefused
+from bot.core.i18n import _
 from bot.memory.records.compartment_records import Problem
 
 
@@ -37,5 +38,11 @@ def match_problem(problems: Sequence[Problem], wanted: str) -> Problem | None:
     open_ones = [problem for problem in alike if problem.state != "completed"] or alike
     if len(open_ones) > 1:
         several = ", ".join(f"{problem.name} ({problem.problem_id})" for problem in open_ones[:5])
-        raise MemoryRefused(f"{wanted.strip()[:60]!r} may be {several}: say which")
+        raise MemoryRefused(
+            _(
+                "{wanted} may be {several}: say which",
+                wanted=repr(wanted.strip()[:60]),
+                several=several,
+            )
+        )
     return open_ones[0] if open_ones else None

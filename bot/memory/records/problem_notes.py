@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Literal, get_args
 
 from bot.core.errors import MemoryRefused
+from bot.core.i18n import _
 from bot.memory.records.compartment_records import WorkingSet
 
 NoteKind = Literal["must", "must-not", "assume", "ask", "decide", "draft"]
@@ -36,10 +37,12 @@ def with_note(
     text, why = text.strip(), why.strip()
     most = MAX_DRAFT_CHARS if kind == "draft" else MAX_NOTE_CHARS
     if not text or max(len(text), len(why)) > most:
-        raise MemoryRefused(f"a note of this kind has 1 to {most} characters")
+        raise MemoryRefused(_("a note of this kind has 1 to {limit} characters", limit=most))
     if kind == "draft":
         if not why or len(why) > _LONGEST_NAME:
-            raise MemoryRefused(f"a draft needs a name of 1 to {_LONGEST_NAME} characters")
+            raise MemoryRefused(
+                _("a draft needs a name of 1 to {limit} characters", limit=_LONGEST_NAME)
+            )
         return {"partial_artifacts": {**working.partial_artifacts, why: text}}
     if kind == "decide":
         decision = {"d": text, "why": why} if why else {"d": text}
@@ -74,9 +77,11 @@ def without_note(
     """
     held = note_lines(working, kind)
     if not 1 <= number <= len(held):
-        raise MemoryRefused(f"there is no note {kind} {number}")
+        raise MemoryRefused(_("there is no note {kind} {number}", kind=kind, number=number))
     if not _words(held[number - 1]).startswith(_words(begins)):
-        raise MemoryRefused(f"the note {kind} {number} is another one by now")
+        raise MemoryRefused(
+            _("the note {kind} {number} is another one by now", kind=kind, number=number)
+        )
     at = number - 1
     if kind == "draft":
         gone = list(working.partial_artifacts)[at]
@@ -99,7 +104,7 @@ def without_text(working: WorkingSet, text: str) -> dict[str, Any]:
         for number, said in enumerate(_texts(working, kind), 1):
             if said.strip().casefold() == text.strip().casefold():
                 return without_note(working, kind, number)
-    raise MemoryRefused("no note says this: give its text as it is, of a draft the name")
+    raise MemoryRefused(_("no note says this: give its text as it is, of a draft the name"))
 
 
 def note_lines(working: WorkingSet, kind: NoteKind) -> list[str]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from bot.core.errors import MemoryRefused
+from bot.core.i18n import N_, _
 from bot.memory.gate.belief_updates import current_ranks
 from bot.memory.gate.fact_similarity import fact_comparison_key
 from bot.memory.gate.memory_validation import memory_lines
@@ -45,9 +46,9 @@ from bot.tape.service import TapeService
 _SHARED_BYTES = 1_500
 """Size limit of the workspace's facts in a prompt, in bytes."""
 
-PRIVATE_PROBLEM = (
-    "this problem is private, so nothing said in it becomes a part of memory, which other models "
-    "see: a note on the problem (`/problem note`) keeps it here"
+PRIVATE_PROBLEM = N_(
+    "this problem is private, so nothing said in it becomes a part of memory, "
+    "which other models see: a note on the problem (`/problem note`) keeps it here"
 )
 """Reason why something is not learned."""
 
@@ -56,7 +57,9 @@ BELIEFS_HEADING = "Beliefs:\n"
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
-_MOVED = "this chat was joined with another, or parted from it, just now: look again, and try again"
+_MOVED = N_(
+    "this chat was joined with another, or parted from it, just now: look again, and try again"
+)
 
 _LOOKED_AT = 500
 """Newest entries that are searched for the last sender."""
@@ -123,7 +126,7 @@ class LongTermMemory:
             MemoryRefused: It is.
         """
         if self.fold.is_private:
-            raise MemoryRefused(PRIVATE_PROBLEM)
+            raise MemoryRefused(_(PRIVATE_PROBLEM))
 
     async def open(self) -> None:
         """Read the scopes, and import a zone's memory that has no facts yet.
@@ -199,7 +202,7 @@ class LongTermMemory:
             await self.update_identities()
         if self.home is not home:
             # The batch's fact numbers belong to the old scope.
-            raise MemoryRefused(_MOVED)
+            raise MemoryRefused(_(_MOVED))
         outcome = await home.apply(batch)
         for decision in () if outcome.repeated else outcome.with_verdict("pending"):
             contested = decision.signals.get("conflict_level") in ("medium", "high")

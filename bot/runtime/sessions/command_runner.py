@@ -13,6 +13,7 @@ from bot.agent.spending.spending import Spending
 from bot.bus import ReceivedMessage
 from bot.core.errors import TapebotError
 from bot.core.i18n import N_, _
+from bot.core.reasons import reason_of, reason_text
 from bot.llm.presets import ModelPresets, RefusingModel
 from bot.llm.spender import Spender, spends
 from bot.memory.erasure.entry_matcher import ErasureRights
@@ -56,7 +57,7 @@ async def run_command(
             with spends(context.spender):
                 reply = await command.run(parsed.arguments, context)
     except TapebotError as error:
-        reply = CommandReply(_("That did not work: {error}.", error=error))
+        reply = CommandReply(_("That did not work: {error}.", error=reason_of(error)))
     await writer.reply(delivery, parsed, reply)
 
 
@@ -69,7 +70,7 @@ async def find_call_to_approve(
     try:
         found = await session.services.approvals.find(parsed.name, parsed.arguments, context)
     except TapebotError as error:
-        return CommandReply(_("That did not work: {error}.", error=error))
+        return CommandReply(_("That did not work: {error}.", error=reason_of(error)))
     return found if isinstance(found, CommandReply) else (found, decider(context))
 
 
@@ -238,7 +239,7 @@ class SessionContext:
             return _("waits: {paused}", paused=paused)
         failure = self.fold.consolidation_failure
         if failure is not None:
-            when, error = format_entry_time(failure, zone), failure.data.get("error")
+            when, error = format_entry_time(failure, zone), reason_text(failure.data.get("error"))
             return _("failed at {when} ({error}); will retry", when=when, error=error)
         if self.fold.last_consolidation is None:
             return _("not needed yet")

@@ -22,6 +22,7 @@ from bot.agent.consolidation.runner import (
     record_result,
 )
 from bot.core.errors import BudgetReached, ConsolidationFailed, ModelError, TapeError
+from bot.core.reasons import reason_json, reason_of
 from bot.core.telemetry.metrics import (
     CONSOLIDATION_BACKLOG,
     CONSOLIDATION_SECONDS,
@@ -137,7 +138,7 @@ class Consolidator:
         if isinstance(error, BudgetReached):
             wait = min(error.retry_after, LONGEST_RETRY)
         data: dict[str, Any] = {
-            "error": why,
+            "error": reason_json(why),
             "after": self._fold.window.consolidated_through,
             "attempt": attempt,
             "retry_in": wait,
@@ -193,7 +194,7 @@ class Consolidator:
             with calling_for(Caller(self._tape.name, background=True)):
                 result = await self._consolidate(due)
         except (ModelError, ConsolidationFailed) as error:
-            return partial(self.record_failure, error, str(error))
+            return partial(self.record_failure, error, reason_of(error))
         return partial(self._record, result)
 
     async def _consolidate(self, entry_range: EntryRange) -> ConsolidationResult:

@@ -31,6 +31,7 @@ from bot.bus import (
     SessionInbox,
 )
 from bot.core.i18n import _, use_language
+from bot.core.reasons import Reason
 from bot.llm.call_slots import Caller, calling_for
 from bot.runtime.sessions.background_run import (
     CONSOLIDATION,
@@ -62,7 +63,7 @@ _KINDS_BY_COMMAND = {
 """The commands that the loop itself carries out."""
 
 
-_CRASHED = "tapebot hung or crashed in it"  # for the tape and the log
+_CRASHED = Reason("crashed")
 
 
 class MessageLoop:

@@ -9,6 +9,7 @@ from bot.agent.commands.registry import CommandReply
 from bot.bus import ReceivedMessage
 from bot.core.errors import ConsolidationFailed, ModelError
 from bot.core.i18n import N_, _, format_number
+from bot.core.reasons import reason_of
 from bot.memory.records.attachments import one_line
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.outside_text import typed_words
@@ -97,9 +98,9 @@ class NewSession:
             with anyio.fail_after(seconds):
                 await consolidator.finish()
         except (ModelError, ConsolidationFailed, TimeoutError) as error:
-            await consolidator.record_failure(error, str(error) or "timeout")
+            await consolidator.record_failure(error, reason_of(error) or "timeout")
             limit = format_number(seconds)
-            return str(error) or _("it took over {seconds} s", seconds=limit)
+            return f"{reason_of(error)}" or _("it took over {seconds} s", seconds=limit)
         return None
 
 

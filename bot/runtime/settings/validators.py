@@ -14,7 +14,7 @@ from pydantic import AfterValidator, ValidationInfo
 from tzlocal import get_localzone_name
 
 from bot.core.addresses import host_and_port, web_address
-from bot.core.i18n import LANGUAGES, _, match_language
+from bot.core.i18n import LANGUAGES, N_, _, match_language
 from bot.core.plugins import Plugins
 from channels.registry import PLATFORMS
 
@@ -49,10 +49,10 @@ def _model_name(name: str) -> str:
 def preset_name(name: str) -> str:
     """Return the name of a model preset; ``default`` is taken by ``TAPEBOT_MODEL``."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,31}", name) or name in _RESERVED_PRESETS:
-        raise ValueError(
-            _("names of up to 32 small letters, digits, - and _, not {name!r}", name=name)
-            + (" (that is what TAPEBOT_MODEL sets)" if name == "default" else "")
-        )
+        told = _("names of up to 32 small letters, digits, - and _, not {name!r}", name=name)
+        if name == "default":
+            told = _("{told} (that is what TAPEBOT_MODEL sets)", told=told)
+        raise ValueError(told)
     return name
 
 
@@ -121,12 +121,14 @@ def _person_or_chat(text: str, info: ValidationInfo) -> str:
     if platform is None and identifier and Plugins().find("channels", name) is not None:
         return text  # only the plug-in knows the form of its ids
     hint = "" if platform is not None else spelling_hint(name, {one: one for one in PLATFORMS})
-    prefixes = " or ".join(f"{one}:" for one in PLATFORMS)
-    examples = " or ".join(f"{other.name}:{other.example_id}" for other in PLATFORMS.values())
-    raise ValueError(
-        f"{'the ids of people' if people else 'ids'}, each {prefixes} and a number, "
-        f"such as {examples}{hint}"
+    told = (
+        N_("the ids of people, each {prefixes} and a number, such as {examples}{hint}")
+        if people
+        else N_("ids, each {prefixes} and a number, such as {examples}{hint}")
     )
+    prefixes = _(" or ").join(f"{one}:" for one in PLATFORMS)
+    examples = _(" or ").join(f"{other.name}:{other.example_id}" for other in PLATFORMS.values())
+    raise ValueError(_(told, prefixes=prefixes, examples=examples, hint=hint))
 
 
 PersonOrChat = Annotated[str, AfterValidator(_person_or_chat)]
@@ -152,7 +154,7 @@ def language_code(code: str) -> str:
     """Return the code of a language that the program speaks."""
     known = match_language([code])
     if known is None:
-        raise ValueError(f"one of {', '.join(LANGUAGES)}")
+        raise ValueError(_("one of {names}", names=", ".join(LANGUAGES)))
     return known
 
 

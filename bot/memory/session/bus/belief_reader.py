@@ -7,6 +7,7 @@ from typing import Protocol
 
 from bot.core.clock import Clock
 from bot.core.errors import MemoryRefused
+from bot.core.i18n import _
 from bot.memory.gate.belief_updates import (
     belief_from_fact,
     belief_from_summary,
@@ -166,7 +167,10 @@ class BeliefReader:
         belief = await self.get_pattern(pattern_id)
         if belief is None:
             raise MemoryRefused(
-                f"there is no belief {pattern_id[:40]}: `/memory beliefs` lists them"
+                _(
+                    "there is no belief {pattern_id}: `/memory beliefs` lists them",
+                    pattern_id=pattern_id[:40],
+                )
             )
         return belief
 

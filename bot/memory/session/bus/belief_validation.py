@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bot.core.errors import MemoryRefused
+from bot.core.i18n import _
 from bot.memory.gate.belief_updates import MOST_EVIDENCE, belief_faults, is_summary
 from bot.memory.gate.evidence_status import find_evidence_faults
 from bot.memory.gate.memory_validation import is_placeholder
@@ -40,9 +41,9 @@ async def validate_belief(
         MemoryRefused: The belief is not valid; the message says why.
     """
     if home.fold.paused:
-        raise MemoryRefused("memory is paused: nothing is learned until `/memory resume`")
+        raise MemoryRefused(_("memory is paused: nothing is learned until `/memory resume`"))
     if pattern.pattern_type == "fact":
-        raise MemoryRefused("a fact is remembered (`memory.save`), not concluded")
+        raise MemoryRefused(_("a fact is remembered (`memory.save`), not concluded"))
     text = " ".join(pattern.text.split())
     content = {**pattern.content, "text": text}
     _check_content(text, content)
@@ -60,15 +61,19 @@ async def validate_belief(
 
 def _check_content(text: str, content: dict[str, Any]) -> None:
     if not text or is_placeholder(text):
-        raise MemoryRefused("it says nothing")
+        raise MemoryRefused(_("it says nothing"))
     try:
         told = json.dumps(content, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise MemoryRefused(f"a belief must be JSON ({error})") from error
+        raise MemoryRefused(_("a belief must be JSON ({error})", error=error)) from error
     size = len(told.encode("utf-8", "backslashreplace"))
     if len(text) > MAX_BELIEF_TEXT or size > MAX_BELIEF_CONTENT:
         raise MemoryRefused(
-            f"a belief has at most {MAX_BELIEF_TEXT} characters and {MAX_BELIEF_CONTENT} bytes in all"
+            _(
+                "a belief has at most {limit} characters and {bytes} bytes in all",
+                limit=MAX_BELIEF_TEXT,
+                bytes=MAX_BELIEF_CONTENT,
+            )
         )
     for said in map(str, content.values()):
         check_no_secret(said, "secret_unasked")
@@ -85,16 +90,18 @@ async def _evidence(
     named = (episode_id(session, int(one[1:])) if is_summary(one) else one for one in given)
     ids = list(dict.fromkeys(named))
     if not ids:
-        raise MemoryRefused("a belief rests on evidence: name the entries that it is drawn from")
+        raise MemoryRefused(_("a belief rests on evidence: name the entries that it is drawn from"))
     if len(ids) > MOST_EVIDENCE:
-        raise MemoryRefused(f"name at most {MOST_EVIDENCE} entries, the most telling ones")
+        raise MemoryRefused(
+            _("name at most {limit} entries, the most telling ones", limit=MOST_EVIDENCE)
+        )
     tapes = {place[0] for other in ids if (place := parse_episode_id(other)) is not None}
     if home.kind == "session" and tapes - {home.name}:
-        raise MemoryRefused("what was said elsewhere is no evidence in this chat")
+        raise MemoryRefused(_("what was said elsewhere is no evidence in this chat"))
     found = await find_evidence_faults(store, ids, session)
     resting = SynthesizedPattern("", "conclusion", {}, ids, 0.0, _UNKNOWN, _UNKNOWN)
     faults = belief_faults(resting, home.compartments.patterns, home.fold, found)
     if faults:
         what = ", ".join(map(str, faults.values()))
-        raise MemoryRefused(f"{what}: name evidence that holds")
+        raise MemoryRefused(_("{what}: name evidence that holds", what=what))
     return ids

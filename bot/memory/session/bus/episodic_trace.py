@@ -15,6 +15,7 @@ from typing import get_args
 
 from bot.core.clock import Clock, format_time
 from bot.core.errors import InvalidSearch, MemoryRefused
+from bot.core.i18n import _
 from bot.memory.records.compartment_records import EpisodeEntry, EpisodeType
 from bot.memory.records.episodes import (
     entry_of,
@@ -88,7 +89,9 @@ class EpisodicTraceStore:
         """
         old = await self.get(old_id)
         if old is None:
-            raise MemoryRefused(f"there is no episode {old_id!r} that could be superseded")
+            raise MemoryRefused(
+                _("there is no episode {old_id} that could be superseded", old_id=repr(old_id))
+            )
         problem = new_entry.problem_id or old.problem_id
         return await self.append(replace(new_entry, problem_id=problem, supersedes=old.id))
 

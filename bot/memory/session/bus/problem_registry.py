@@ -17,6 +17,7 @@ from typing import Any
 
 from bot.core.clock import Clock
 from bot.core.errors import MemoryRefused
+from bot.core.i18n import _
 from bot.memory.records.compartment_records import Problem, ProblemState, WorkingSet
 from bot.memory.records.conversation_entries import PROBLEM_ANCHOR_PREFIX
 from bot.memory.records.evidence import is_local_only
@@ -74,16 +75,21 @@ class ProblemRegistry:
         _check_name(name)
         _check_priority(priority)
 
-        def compose(_: int) -> tuple[list[TapeEntry], str]:
+        def compose(_version: int) -> tuple[list[TapeEntry], str]:
             compartments, now = self._own.compartments, self._clock.now()
             if (known := self._own.fold.decided_keys.get(cause)) is not None:
                 return [], f"@{known}"
             taken = [problem for problem in self._all() if problem.state != "completed"]
             if any(problem.name.casefold() == name.casefold() for problem in taken):
-                raise MemoryRefused(f"there is a problem {name!r} already: switch to it")
+                raise MemoryRefused(
+                    _("there is a problem {name} already: switch to it", name=repr(name))
+                )
             if len(taken) > MAX_OPEN_PROBLEMS:
                 raise MemoryRefused(
-                    f"there are {MAX_OPEN_PROBLEMS} problems: complete one of them first"
+                    _(
+                        "there are {limit} problems: complete one of them first",
+                        limit=MAX_OPEN_PROBLEMS,
+                    )
                 )
             problem_id = f"p{compartments.next_problem}"
             made = Problem(problem_id, name, "paused", self._own.name, now, now, priority=priority)
@@ -137,7 +143,7 @@ class ProblemRegistry:
         """
         _check_priority(priority)
 
-        def compose(_: int) -> tuple[list[TapeEntry], bool]:
+        def compose(_version: int) -> tuple[list[TapeEntry], bool]:
             if cause in self._own.fold.decided_keys:
                 return [], True
             problem = self._known(problem_id)
@@ -160,16 +166,18 @@ class ProblemRegistry:
             MemoryRefused: There is no such problem, it is the general one, or a turn is running.
         """
 
-        def compose(_: int) -> tuple[list[TapeEntry], bool]:
+        def compose(_version: int) -> tuple[list[TapeEntry], bool]:
             if cause in self._own.fold.decided_keys:
                 return [], True
             problem = self._known(problem_id)
             if problem_id == GENERAL_PROBLEM:
-                raise MemoryRefused(f"{GENERAL_PROBLEM} is never private: start a problem for it")
+                raise MemoryRefused(
+                    _("{general} is never private: start a problem for it", general=GENERAL_PROBLEM)
+                )
             if problem.private:
                 return [], False
             if self._fold.turns.open_turn is not None:
-                raise MemoryRefused("something is still running here: try again once it is done")
+                raise MemoryRefused(_("something is still running here: try again once it is done"))
             recorded = self._own.compartments.problem(problem_id) or problem
             return [self._entry([replace(recorded, private=True)], cause=cause)], True
 
@@ -206,11 +214,13 @@ class ProblemRegistry:
             MemoryRefused: There is no such problem, or it is completed.
         """
 
-        def compose(_: int) -> tuple[list[TapeEntry], None]:
+        def compose(_version: int) -> tuple[list[TapeEntry], None]:
             if cause in self._own.fold.decided_keys:
                 return [], None
             if self._known(problem_id).state == "completed":
-                raise MemoryRefused(f"problem {problem_id} is completed: make a new one")
+                raise MemoryRefused(
+                    _("problem {problem_id} is completed: make a new one", problem_id=problem_id)
+                )
             compartments = self._own.compartments
             now = self._known(compartments.active_problem)
             stays = problem_id == now.problem_id
@@ -263,7 +273,7 @@ class ProblemRegistry:
         summary = told[0].get("summary") if told else None
         private = await self._holds_private_entries(begun)
 
-        def compose(_: int) -> tuple[list[TapeEntry], None]:
+        def compose(_version: int) -> tuple[list[TapeEntry], None]:
             now = self._clock.now()
             problem = Problem(
                 begun, str(name or begun), "active", self._own.name, now, now, private=private
@@ -292,7 +302,7 @@ class ProblemRegistry:
                 state, GENERAL_PROBLEM, cause
             )
 
-        def compose(_: int) -> tuple[list[TapeEntry], bool]:
+        def compose(_version: int) -> tuple[list[TapeEntry], bool]:
             if cause in self._own.fold.decided_keys:
                 return [], True
             problem = self._known(problem_id)
@@ -313,7 +323,7 @@ class ProblemRegistry:
             if wanted == self._own.compartments.active_problem or problem.state == "completed":
                 return [], False
             if self._fold.turns.open_turn is not None:
-                raise MemoryRefused("something is still running here: try again once it is done")
+                raise MemoryRefused(_("something is still running here: try again once it is done"))
             return self._switched(problem, state, cause, version), True
 
         # Expired working sets must leave their summaries first.
@@ -418,7 +428,7 @@ class ProblemRegistry:
         compartments = self._own.compartments
         problem = compartments.problem(problem_id)
         if problem is None:
-            raise MemoryRefused(f"there is no problem {problem_id}")
+            raise MemoryRefused(_("there is no problem {problem_id}", problem_id=problem_id))
         aside: ProblemState = "paused" if problem.state == "active" else problem.state
         state = "active" if problem_id == compartments.active_problem else aside
         working = compartments.working_set(problem_id, self._clock.now())
@@ -443,11 +453,21 @@ def _for_hours(working: WorkingSet, now: datetime, hours: float) -> WorkingSet:
 
 def _check_name(name: str) -> None:
     if not name or len(name) > MAX_PROBLEM_NAME or not name.isprintable():
-        raise MemoryRefused(f"a problem needs a name of 1 to {MAX_PROBLEM_NAME} characters")
+        raise MemoryRefused(
+            _("a problem needs a name of 1 to {limit} characters", limit=MAX_PROBLEM_NAME)
+        )
     if name.casefold() == GENERAL_PROBLEM:
-        raise MemoryRefused(f"{GENERAL_PROBLEM} is the name of the problem that is always there")
+        raise MemoryRefused(
+            _("{general} is the name of the problem that is always there", general=GENERAL_PROBLEM)
+        )
 
 
 def _check_priority(priority: int) -> None:
     if not LOWEST <= priority <= HIGHEST:
-        raise MemoryRefused(f"a priority is a number from {LOWEST} to {HIGHEST}, the highest first")
+        raise MemoryRefused(
+            _(
+                "a priority is a number from {lowest} to {highest}, the highest first",
+                lowest=LOWEST,
+                highest=HIGHEST,
+            )
+        )

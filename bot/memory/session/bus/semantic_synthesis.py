@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from bot.core.clock import format_time
 from bot.core.errors import MemoryRefused
+from bot.core.i18n import _
 from bot.memory.gate.belief_updates import (
     apply_evidence_faults,
     belief_faults,
@@ -88,7 +89,7 @@ class SemanticSynthesisStore(BeliefReader):
         ]
         newest = await self._newest(made.evidence_ids)
 
-        def compose(_: int) -> tuple[dict[str, Any] | None, str]:
+        def compose(_version: int) -> tuple[dict[str, Any] | None, str]:
             compartments = self._home.compartments
             now = self._clock.now()
             twin = find_same_belief(made, compartments.patterns.values())
@@ -97,13 +98,18 @@ class SemanticSynthesisStore(BeliefReader):
                 changed = [strengthen_belief(twin, more, now).as_json()] if more else []
                 return ({"patterns": changed} if more else None), twin.id
             if twin is not None and newest <= twin.last_validated:
-                raise MemoryRefused(f"{twin.id} said so and was ended since: nothing newer says it")
+                raise MemoryRefused(
+                    _("{id} said so and was ended since: nothing newer says it", id=twin.id)
+                )
             if (
                 sum(belief.status != "retired" for belief in compartments.patterns.values())
                 >= MAX_BELIEFS
             ):
                 raise MemoryRefused(
-                    f"there are {MAX_BELIEFS} beliefs already: end some first (`/memory beliefs`)"
+                    _(
+                        "there are {limit} beliefs already: end some first (`/memory beliefs`)",
+                        limit=MAX_BELIEFS,
+                    )
                 )
             added = replace(
                 made, id=f"p{compartments.next_pattern}", created_at=now, last_validated=now
@@ -130,7 +136,7 @@ class SemanticSynthesisStore(BeliefReader):
         if pattern.pattern_type == "fact":
             return await self._said_again(pattern_id, new_evidence_id)
 
-        def compose(_: int) -> tuple[dict[str, Any] | None, bool]:
+        def compose(_version: int) -> tuple[dict[str, Any] | None, bool]:
             now = self._home.compartments.patterns[pattern_id]
             if now.status == "retired" or new_evidence_id in now.evidence_ids:
                 return None, False
@@ -148,7 +154,7 @@ class SemanticSynthesisStore(BeliefReader):
         """
         self._own(await self._known(pattern_id))
 
-        def compose(_: int) -> tuple[dict[str, Any] | None, None]:
+        def compose(_version: int) -> tuple[dict[str, Any] | None, None]:
             doubted = weaken_belief(self._home.compartments.patterns[pattern_id], reason)
             return {"patterns": [doubted.as_json()]}, None
 
@@ -184,7 +190,7 @@ class SemanticSynthesisStore(BeliefReader):
             return
         self._own(pattern)
 
-        def compose(_: int) -> tuple[dict[str, Any] | None, None]:
+        def compose(_version: int) -> tuple[dict[str, Any] | None, None]:
             now = self._home.compartments.patterns[pattern_id]
             judged_now = revalidate_belief(now, self._clock.now(), still_valid=still_valid)
             return {"patterns": [judged_now.as_json()], "by": "person", "asker": asker}, None
@@ -207,7 +213,7 @@ class SemanticSynthesisStore(BeliefReader):
         if not decayed_confidences(self._home.fold, self._clock.now(), asked=asked)[1]:
             return 0
 
-        def compose(_: int) -> tuple[dict[str, Any] | None, int]:
+        def compose(_version: int) -> tuple[dict[str, Any] | None, int]:
             ranks, moved = decayed_confidences(self._home.fold, self._clock.now(), asked=asked)
             told = {str(number): rank for number, rank in sorted(ranks.items())}
             return ({"ranks": told} if moved else None), moved
@@ -233,7 +239,7 @@ class SemanticSynthesisStore(BeliefReader):
         cited |= {reference.source for reference in compartments.references.values()}
         found = await find_evidence_faults(self._store, cited, self._session.name) if cited else {}
 
-        def compose(_: int) -> tuple[dict[str, Any] | None, list[str]]:
+        def compose(_version: int) -> tuple[dict[str, Any] | None, list[str]]:
             now = self._home.compartments
             believed = dict(now.patterns)
             changed: list[SynthesizedPattern] = []
@@ -318,7 +324,7 @@ class SemanticSynthesisStore(BeliefReader):
     ) -> None:
         said = await entry_of(self._store, episode)
         if still_valid and said is None:
-            raise MemoryRefused("that a fact still holds is for a person to say")
+            raise MemoryRefused(_("that a fact still holds is for a person to say"))
         evidence = (cite(*said),) if said is not None else ()
         change = Proposal(
             "strengthen" if still_valid else "retire", fact=int(number), evidence=evidence
@@ -334,8 +340,12 @@ class SemanticSynthesisStore(BeliefReader):
         """
         if pattern.id not in self._home.compartments.patterns:
             raise MemoryRefused(
-                f"{pattern.id} is a {pattern.pattern_type}: a person corrects it (`/memory edit`) or "
-                "ends it (`/memory forget`)"
+                _(
+                    "{id} is a {pattern_type}: a person corrects it (`/memory edit`) or ends it "
+                    "(`/memory forget`)",
+                    id=pattern.id,
+                    pattern_type=pattern.pattern_type,
+                )
             )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from bot.core.clock import Clock, format_time
 from bot.core.errors import MemoryRefused
+from bot.core.i18n import N_, _
 from bot.memory.gate.reference_values import (
     check_key,
     check_no_secret_value,
@@ -219,7 +220,10 @@ class SharedReferenceStore:
 def _check_room(compartments: Compartments) -> None:
     if len(current_references(compartments)) >= MAX_REFERENCES:
         raise MemoryRefused(
-            f"there are {MAX_REFERENCES} shared values already: `/reference remove KEY` makes room"
+            _(
+                "there are {limit} shared values already: `/reference remove KEY` makes room",
+                limit=MAX_REFERENCES,
+            )
         )
 
 
@@ -251,20 +255,40 @@ def _left(reference: SharedReference) -> SharedReference | None:
 
 def citation(reference: SharedReference, scope: ScopeMemory) -> str:
     """Return a citation of a version in a scope; see ``SharedReferenceStore.cite``."""
-    did = "rolled back" if reference.updated_by == "rollback" else "set"
-    if reference.value is None:
-        did = "removed"
-    by = {"person": _WHO[scope.kind], "rollback": "", "assistant": "the assistant"}.get(
-        reference.updated_by, reference.updated_by
-    )
-    parts = [f"{reference.key} v{reference.version}"]
-    parts.append(f"{did} {format_time(reference.updated_at)[:10]}{f' by {by}' if by else ''}")
-    parts += ["out of date"] if reference.stale else []
+    parts = [f"{reference.key} v{reference.version}", _changed(reference, scope)]
+    parts += [_("out of date")] if reference.stale else []
     parts += [reference.source] if reference.source and scope.kind != "workspace" else []
     return f"[{', '.join(parts)}]"
 
 
-_WHO = {"person": "you", "session": "a person", "workspace": "an owner"}
+def _changed(reference: SharedReference, scope: ScopeMemory) -> str:
+    """Return what made a version, when, and who did it."""
+    date, who = format_time(reference.updated_at)[:10], reference.updated_by
+    removed = reference.value is None
+    if who == "rollback":
+        return _("removed {date}", date=date) if removed else _("rolled back {date}", date=date)
+    known = _REMOVED if removed else _SET
+    told = known.get(scope.kind if who == "person" else who)
+    if told is not None:
+        return _(told, date=date)
+    if removed:
+        return _("removed {date} by {who}", date=date, who=who)
+    return _("set {date} by {who}", date=date, who=who)
+
+
+_SET = {
+    "person": N_("set {date} by you"),
+    "session": N_("set {date} by a person"),
+    "workspace": N_("set {date} by an owner"),
+    "assistant": N_("set {date} by the assistant"),
+}
+_REMOVED = {
+    "person": N_("removed {date} by you"),
+    "session": N_("removed {date} by a person"),
+    "workspace": N_("removed {date} by an owner"),
+    "assistant": N_("removed {date} by the assistant"),
+}
+"""Who made a version: the kind of the scope that a person changed, or the assistant."""
 
 
 MAX_REFERENCE_BYTES = 1_500

@@ -15,6 +15,7 @@ from typing import Any
 
 from bot.core.clock import Clock, format_time
 from bot.core.errors import MemoryRefused
+from bot.core.i18n import _
 from bot.memory.records.compartment_records import (
     MAX_WORKING_SET_HOURS,
     WORKING_FIELDS,
@@ -71,7 +72,7 @@ class WorkingSetStore:
             MemoryRefused: There is no such problem, or the lifetime is not positive.
         """
         if ttl_hours is not None and not ttl_hours > 0:  # Also refuses NaN.
-            raise MemoryRefused("a working set lives for more than 0 hours, at most 24")
+            raise MemoryRefused(_("a working set lives for more than 0 hours, at most 24"))
         return await self._edit(problem_id, lambda _: {}, ttl_hours=ttl_hours)
 
     async def get(self, problem_id: str) -> WorkingSet | None:
@@ -159,7 +160,7 @@ class WorkingSetStore:
     async def expire_stale(self) -> int:
         """End expired working sets, exporting their summaries; return how many ended."""
 
-        def compose(_: int) -> tuple[list[TapeEntry], int]:
+        def compose(_version: int) -> tuple[list[TapeEntry], int]:
             compartments, stale = self._own.compartments, self._stale()
             if not stale:
                 return [], 0
@@ -200,7 +201,11 @@ class WorkingSetStore:
         working_set = self._own.compartments.working_sets.get(problem_id)
         if working_set is not None and working_set.problem_id != problem_id:
             raise MemoryRefused(
-                f"the working set of {problem_id} is that of {working_set.problem_id}: it is not shown"
+                _(
+                    "the working set of {problem_id} is that of {other}: it is not shown",
+                    problem_id=problem_id,
+                    other=working_set.problem_id,
+                )
             )
 
     async def _edit(
@@ -211,10 +216,10 @@ class WorkingSetStore:
         cause: str = "",
         ttl_hours: float | None = None,
     ) -> WorkingSet:
-        def compose(_: int) -> tuple[list[TapeEntry], WorkingSet]:
+        def compose(_version: int) -> tuple[list[TapeEntry], WorkingSet]:
             compartments, now = self._own.compartments, self._clock.now()
             if compartments.problem(problem_id) is None:
-                raise MemoryRefused(f"there is no problem {problem_id}")
+                raise MemoryRefused(_("there is no problem {problem_id}", problem_id=problem_id))
             working_set = compartments.working_set(problem_id, now)
             if working_set is not None and cause and cause in self._own.fold.decided_keys:
                 return [], working_set
@@ -277,13 +282,25 @@ def check_fields(fields: dict[str, Any]) -> None:
     for name, value in fields.items():
         if name not in WORKING_FIELDS:
             literal_string = ", ".join(WORKING_FIELDS)
-            raise MemoryRefused(f"a working set has no {name!r}; it has {literal_string}")
+            raise MemoryRefused(
+                _(
+                    "a working set has no {field}; it has {fields}",
+                    field=repr(name),
+                    fields=literal_string,
+                )
+            )
         shape = dict if name in ("constraints", "partial_artifacts") else list
         if not isinstance(value, shape):
-            raise MemoryRefused(f"{name} of a working set must be a {shape.__name__}")
+            raise MemoryRefused(
+                _("{field} of a working set must be a {kind}", field=name, kind=shape.__name__)
+            )
         if len(value) > _MOST_ITEMS:
             raise MemoryRefused(
-                f"{name} of a working set would pass {_MOST_ITEMS}: drop some first"
+                _(
+                    "{field} of a working set would pass {limit}: drop some first",
+                    field=name,
+                    limit=_MOST_ITEMS,
+                )
             )
         _check_items(name, value)
 
@@ -294,11 +311,13 @@ def _check_items(name: str, value: Any) -> None:
     if part is not None and any(
         not isinstance(one, dict) or not isinstance(one.get(part), str) for one in value
     ):
-        raise MemoryRefused(f"each of {name} must have a text {part!r}")
+        raise MemoryRefused(
+            _("each of {field} must have a text {part}", field=name, part=repr(part))
+        )
     if name == "open_questions" and any(not isinstance(one, str) for one in value):
-        raise MemoryRefused("open_questions must be texts")
+        raise MemoryRefused(_("open_questions must be texts"))
     if name == "constraints" and any(not isinstance(one, list) for one in value.values()):
-        raise MemoryRefused("constraints must be lists by name: must, must_not")
+        raise MemoryRefused(_("constraints must be lists by name: must, must_not"))
 
 
 def check_size(working: WorkingSet) -> None:
@@ -310,10 +329,14 @@ def check_size(working: WorkingSet) -> None:
     try:
         size = len(json.dumps(working.as_json(), ensure_ascii=False).encode("utf-8", "replace"))
     except (TypeError, ValueError, RecursionError) as error:
-        raise MemoryRefused(f"a working set holds JSON only ({error})") from error
+        raise MemoryRefused(_("a working set holds JSON only ({error})", error=error)) from error
     if size > MAX_WORKING_SET_BYTES:
         raise MemoryRefused(
-            f"the working set of {working.problem_id} would pass {MAX_WORKING_SET_BYTES} bytes: shorten its drafts"
+            _(
+                "the working set of {problem_id} would pass {limit} bytes: shorten its drafts",
+                problem_id=working.problem_id,
+                limit=MAX_WORKING_SET_BYTES,
+            )
         )
 
 

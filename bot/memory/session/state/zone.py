@@ -8,6 +8,7 @@ from datetime import date, datetime, tzinfo
 
 from bot.core.clock import Clock, SystemClock, format_time
 from bot.core.errors import MemoryRefused
+from bot.core.i18n import _, format_number
 from bot.memory.gate.memory_validation import check_note_date
 from bot.memory.session.state.zone_snapshot import (
     MAX_LONG_TERM_BYTES,
@@ -96,8 +97,12 @@ class MemoryZone:
         size = len(content.strip().encode("utf-8", "backslashreplace"))
         if size > MAX_LONG_TERM_BYTES:
             raise MemoryRefused(
-                f"long-term memory holds at most {MAX_LONG_TERM_BYTES:,} bytes, and this is {size:,}: nothing was "
-                "saved; leave out what matters least, and save again"
+                _(
+                    "long-term memory holds at most {limit} bytes, and this is {size}: nothing "
+                    "was saved; leave out what matters least, and save again",
+                    limit=format_number(MAX_LONG_TERM_BYTES),
+                    size=format_number(size),
+                )
             )
         await self.edit(lambda snapshot: snapshot.with_long_term(content))
 

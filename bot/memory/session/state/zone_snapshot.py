@@ -13,6 +13,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from bot.core.errors import MemoryRefused
+from bot.core.i18n import _
 from bot.memory.records.prompt_escaping import escape_tags
 from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry, anchor, event
 
@@ -246,7 +247,11 @@ def check_note_size(snapshot: MemorySnapshot, day: str) -> MemorySnapshot:
     note = next((note for note in snapshot.dailies if note.date == day), None)
     if note is not None and len(note.content.encode("utf-8", "backslashreplace")) > MAX_NOTE_BYTES:
         raise MemoryRefused(
-            f"the notes of {day} would pass {MAX_NOTE_BYTES} bytes: keep them short"
+            _(
+                "the notes of {day} would pass {limit} bytes: keep them short",
+                day=day,
+                limit=MAX_NOTE_BYTES,
+            )
         )
     return snapshot
 

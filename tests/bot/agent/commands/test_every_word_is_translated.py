@@ -24,7 +24,17 @@ SAID = (
         "call mom",
         "Which form",
     ),
-    *("likes", "general", "ask", "draft", "drafts", "open", "deadline"),
+    *(
+        "/memory add",
+        "/memory edit",
+        "likes",
+        "general",
+        "ask",
+        "draft",
+        "drafts",
+        "open",
+        "deadline",
+    ),
 )
 """What the person says in the commands, their name, and what memory records of it."""
 
@@ -77,10 +87,18 @@ COMMANDS = (
     /memory forget
     /memory forget 99
     /memory forget w1
+    /memory forget nowhere
+    /memory forget green
+    /memory forget only 9 1
+    /memory forget yes 9
+    /memory forget no 9
+    /memory add I prefer green tea
     /problem
     /problem nothing
     /problem new
     /problem new Taxes
+    /problem new Taxes
+    /problem new general
     /problem
     /problem show
     /problem note
@@ -107,6 +125,7 @@ COMMANDS = (
     /reference deadline
     /reference set
     /reference set deadline Friday
+    /reference deadline
     /reference set deadline Friday noon
     /reference versions deadline
     /reference versions nowhere
