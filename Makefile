@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-all browser pictures first-day docs docs-serve lint format bench attacks translations lock clean
+.PHONY: help run test test-slow test-all browser pictures first-day docs docs-serve lint format bench attacks translations release lock clean
 
 help:            ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -111,6 +111,18 @@ lock: $(VENV)/.dev ## Resolve the dependencies anew
 	  --no-header locks/build.in -o locks/build.txt
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-header locks/agentdojo.in -o locks/agentdojo.txt
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-header locks/release.in -o locks/release.txt
+
+RELEASE := dist/release
+release: $(VENV)/.run ## Build what a release publishes: wheel, sdist, bill of materials, checksums
+	@$(PYTHON) -m venv .cache/release
+	@.cache/release/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r locks/release.txt
+	@rm -rf $(RELEASE)
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build --directory $(RELEASE)
+	@.cache/release/bin/cyclonedx-py requirements --output-reproducible --short-PURLs --pyproject pyproject.toml \
+	  -o $(RELEASE)/tapebot-$$($(BIN)/tapebot --version).cdx.json locks/run.txt
+	@cd $(RELEASE) && sha256sum -- * > SHA256SUMS && cat SHA256SUMS
 
 clean:           ## Remove what set-up and tests made
 	@rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
