@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from datetime import date
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -15,14 +14,12 @@ from string import Formatter
 from typing import Protocol
 
 from babel import Locale
-from babel.dates import format_skeleton
 from babel.messages.extract import extract
-from babel.numbers import format_decimal
 from markupsafe import Markup, escape
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bot.core.i18n import RIGHT_TO_LEFT, _, current_language, format_money, ngettext, use_language
+from bot.core.i18n import _, current_language, ngettext, use_language
 
 logger = logging.getLogger(__name__)
 
@@ -78,11 +75,6 @@ class LanguageMiddleware:
             await self._app(scope, receive, send)
 
 
-def direction() -> str:
-    """Return in which direction the current language is written: ``ltr`` or ``rtl``."""
-    return "rtl" if current_language() in RIGHT_TO_LEFT else "ltr"
-
-
 def html_(message: str, /, **values: object) -> Markup:
     """Return a message with elements in it: all else, of the message and its values, is text.
 
@@ -102,35 +94,6 @@ def nhtml_(singular: str, plural: str, n: int, /, **values: object) -> Markup:
 
 def _filled(message: str, values: dict[str, object]) -> Markup:
     return escape(message).format_map(values)
-
-
-# Numbers and dates.
-
-
-def money(value: float, digits: int) -> str:
-    """Return US dollars with so many digits behind the point, as the current language writes them."""
-    text = format_money(value, digits)
-    # Else the sign leaves its letters where the line goes to the left.
-    return text.replace("US$", "US$\u200e") if direction() == "rtl" else text
-
-
-def rounded(value: float, digits: int = 3) -> str:
-    """Return a number with so many significant digits, as the current language writes it."""
-    if not value:
-        return "0"
-    pattern = "@" if digits == 1 else "@" + "#" * (digits - 1)
-    return format_decimal(value, format=pattern, locale=current_language())
-
-
-def fixed(value: float, digits: int) -> str:
-    """Return a number with so many digits behind the point, as the current language writes it."""
-    pattern = "#,##0" + ("." + "0" * digits if digits else "")
-    return format_decimal(value, format=pattern, locale=current_language())
-
-
-def short_day(day: str) -> str:
-    """Return an ISO date as month and day, such as ``Nov 26``."""
-    return format_skeleton("MMMd", date.fromisoformat(day), locale=current_language())
 
 
 # The messages of scripts.

@@ -19,14 +19,8 @@ from markdown_it import MarkdownIt
 from bot.bus import WebUser
 from bot.core.i18n import N_, _, current_language, format_number, ngettext, pgettext
 from bot.inspector import labels
-from bot.inspector.language import (
-    direction,
-    fixed,
-    html_,
-    money,
-    nhtml_,
-    script_address,
-)
+from bot.inspector.language import html_, nhtml_, script_address
+from bot.inspector.numbers import direction, fixed, money
 
 STATIC = Path(__file__).parent / "static"
 

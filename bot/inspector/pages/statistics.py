@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse
 
 from bot.core.i18n import _, pgettext
 from bot.inspector.dependencies import Owner, WebContextDep
-from bot.inspector.language import money, rounded, short_day
+from bot.inspector.numbers import money, rounded, short_day
 from bot.inspector.parameters import Days
 from bot.inspector.plots import Format, Plot, Series
 from bot.inspector.reading.sessions import is_conversation

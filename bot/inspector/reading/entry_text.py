@@ -16,7 +16,7 @@ from bot.core.clock import format_time
 from bot.core.i18n import N_, _, ngettext, pgettext
 from bot.core.reasons import reason_text
 from bot.inspector import labels
-from bot.inspector.language import fixed, money
+from bot.inspector.numbers import fixed, money
 from bot.inspector.reading.categories import category
 from bot.llm.base import Usage
 from bot.memory.erasure.erasure_plan import FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT

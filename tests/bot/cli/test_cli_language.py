@@ -58,7 +58,9 @@ def test_every_word_of_the_help_is_in_the_readers_language(pseudo, capsys):
         choices |= {",".join(action.choices) for action in parser._actions if action.choices}
         printed = _printed(capsys, *path, "--help")
         assert "⟦usage: ⟧" in printed
-        assert _words(printed, *names, *own, *choices) == [], path
+        lines = (one for one in (parser.epilog or "").splitlines() if one.startswith("  "))
+        code = {word.strip(",.") for line in lines for word in line.split()}
+        assert _words(printed, *names, *own, *choices, *code) == [], path
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,12 @@ import pytest
 from access_rig import HTML, Site, open_site
 
 from bot.bus import AccessRequest, Address, Sender
-from bot.core.errors import HttpError
-from bot.inspector.access.login_fold import MOST_TOKENS, TOKEN_ENDED, TOKEN_MADE, LoginFold
+from bot.core.errors import HttpError, TapebotError
+from bot.core.i18n import use_language
+from bot.inspector.access.control_handlers import web_handlers
+from bot.inspector.access.login_fold import MOST_TOKENS, RIGHTS, TOKEN_ENDED, TOKEN_MADE, LoginFold
 from bot.tape.entries import event
+from tests.fullwidth_language import LANGUAGE, untranslated_words, write_catalogue
 
 
 @pytest.fixture
@@ -71,6 +74,35 @@ async def test_a_token_needs_a_right_and_a_person_has_so_many(site):
     with pytest.raises(HttpError, match="end some first"):
         await store.make_token("telegram.8", "one more")
     await store.make_token("telegram.9", "editor")
+
+
+async def test_commands_on_tokens_answer_in_the_language_of_the_bot(
+    site, tmp_path_factory, monkeypatch
+):
+    write_catalogue(tmp_path_factory.mktemp("locale"), monkeypatch)
+    handlers = web_handlers(site.logins, "Ada")
+    names = ("editor", "telegram:42", "telegram:8", "console:local", *RIGHTS, "nobody", "wrong")
+    asked = (
+        ("tokens", {}),
+        ("token", {"name": "editor", "for": "nobody"}),
+        ("token", {"name": "editor", "for": "telegram:666"}),
+        ("token", {"name": "editor", "rights": ["wrong"]}),
+        ("token", {"name": "editor", "rights": []}),
+        ("token", {"name": "editor", "for": "telegram:8", "rights": ["site"]}),
+        ("token", {"name": "editor"}),
+        ("token", {"name": "editor"}),
+        ("tokens", {}),
+        ("revoke", {"name": "editor"}),
+        ("revoke", {"name": "editor"}),
+    )
+    with use_language(LANGUAGE):
+        for what, given in asked:
+            try:
+                told = str((await handlers[f"web {what}"](given))["text"])
+            except TapebotError as error:
+                told = str(error)
+            if not told.startswith("tapebot_"):
+                assert not untranslated_words(told, (*names, "tapebot web token NAME")), told
 
 
 async def test_its_last_use_is_recorded_once_a_day(site):
