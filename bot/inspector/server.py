@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Scope
 
 from bot.core.errors import ChannelRefused
 from bot.core.http import server as serving
+from bot.core.i18n import _
 
 CONNECTIONS = 256
 _USER_TIMEOUT = 60
@@ -52,8 +53,12 @@ def bind(address: str) -> socket.socket:
         return serving.bind(address, backlog=CONNECTIONS, user_timeout=_USER_TIMEOUT)
     except OSError as error:
         raise ChannelRefused(
-            f"Web: cannot listen on {address} ({error.strerror}); stop the program that does, or set "
-            "TAPEBOT_WEB_LISTEN to another address, or to off"
+            _(
+                "Web: cannot listen on {address} ({error}); stop the program that does, or set "
+                "TAPEBOT_WEB_LISTEN to another address, or to off",
+                address=address,
+                error=error.strerror,
+            )
         ) from error
 
 

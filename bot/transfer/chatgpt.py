@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from bot.core.i18n import N_
+from bot.core.i18n import N_, _
 from bot.memory.records.evidence import MEMORY_PAUSED
 from bot.transfer.conversion import attachment, parse_time
 from bot.transfer.export_files import ExportFile, find_files
@@ -45,7 +45,9 @@ def read_chatgpt(path: Path, reading: Reading) -> Iterator[ImportedSession]:
             for number, value in read_objects(stream, report):
                 where = f"{file.shown}, conversation {number}"
                 if not isinstance(value.get("mapping"), dict):
-                    report(f"object {number} is no conversation of ChatGPT; skipped")
+                    report(
+                        _("object {number} is no conversation of ChatGPT; skipped", number=number)
+                    )
                     continue
                 session = _conversation(value, reading, where, file.changed)
                 if session is not None and session.entries:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.core.clock import parse_time as parse_iso
-from bot.core.i18n import N_
+from bot.core.i18n import N_, _
 from bot.transfer.conversion import attachment, parse_time
 from bot.transfer.export_files import ExportFile, find_files
 from bot.transfer.imported import ImportedSession
@@ -25,7 +25,7 @@ _FOLDERS = ("memories", "projects")
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 _UNTOLD = {
     "projects": N_("instructions and documents of projects are not read"),
-    "users": "an account is no conversation; not read",
+    "users": N_("an account is no conversation; not read"),
 }
 _BLOCKED = "This block is not supported on your current device yet."
 
@@ -40,7 +40,7 @@ def read_claude(path: Path, reading: Reading) -> Iterator[ImportedSession]:
     for file in find_files(path, _is_wanted, reading.report):
         kind = _kind(file)
         if kind in _UNTOLD:
-            reading.report(f"{file.shown}: {_UNTOLD[kind]}")
+            reading.report(f"{file.shown}: {_(_UNTOLD[kind])}")
             continue
 
         def report(problem: str, file: ExportFile = file) -> None:
@@ -55,9 +55,11 @@ def read_claude(path: Path, reading: Reading) -> Iterator[ImportedSession]:
                 elif _note_memory(value, reading, file.changed):
                     found += 1
                 else:
-                    report(f"object {number} is no conversation of Claude; skipped")
+                    report(
+                        _("object {number} is no conversation of Claude; skipped", number=number)
+                    )
         if not found:
-            report("holds no conversation and no memory; nothing of it is imported")
+            report(_("holds no conversation and no memory; nothing of it is imported"))
 
 
 def _is_wanted(folder: str, name: str) -> bool:

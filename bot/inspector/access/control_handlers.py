@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from bot.core.errors import HttpError, TapebotError
+from bot.core.i18n import _, format_date
 from bot.inspector.access.identities import LOCAL
 from bot.inspector.access.logins import LoginService
 
@@ -29,23 +30,23 @@ def web_handlers(logins: LoginService, name: str) -> Mapping[str, Handler]:
             "text": await logins.login_store.make_token(LOCAL, str(request.get("name", ""))),
         }
 
-    async def tokens(_: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def tokens(_request: Mapping[str, Any]) -> Mapping[str, Any]:
         found = [
-            f"{api_token.name}  since {api_token.at:%Y-%m-%d}"
+            _("{name}  since {day}", name=api_token.name, day=format_date(api_token.at.date()))
             for api_token in await logins.login_store.tokens()
         ]
         return {
             "ok": True,
-            "text": "\n".join(found) or "no tokens; tapebot web token NAME creates one",
+            "text": "\n".join(found) or _("no tokens; tapebot web token NAME creates one"),
         }
 
     async def revoke(request: Mapping[str, Any]) -> Mapping[str, Any]:
         name = str(request.get("name", ""))
         if await logins.login_store.end_token(name):
-            return {"ok": True, "text": f"{name} is no longer valid"}
+            return {"ok": True, "text": _("{name} is no longer valid", name=name)}
         return {
             "ok": False,
-            "text": f"there is no token {name}; tapebot web tokens lists the tokens",
+            "text": _("there is no token {name}; tapebot web tokens lists the tokens", name=name),
         }
 
     found = {"link": link, "token": token, "tokens": tokens, "revoke": revoke}

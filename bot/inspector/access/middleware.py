@@ -82,7 +82,7 @@ class SecurityMiddleware:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
-            detail = f"this site is at {self._origin.url}; open it there"
+            detail = _("this site is at {url}; open it there", url=self._origin.url)
             await refusal(421, "wrong_host", detail)(scope, receive, guarded)
 
     async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:

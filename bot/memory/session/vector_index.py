@@ -28,6 +28,7 @@ from bot.core.errors import (
     TapeError,
     TapeNotFound,
 )
+from bot.core.i18n import _
 from bot.llm.embeddings.base import Embedder, Vector
 from bot.memory.records.evidence import is_local_only
 from bot.tape.entries import TapeEntry
@@ -329,7 +330,9 @@ class VectorIndex:
         try:
             from bot.memory.session.vector_files import VectorFiles
         except ImportError as error:
-            raise ModelUnavailable(f"{error.name} is missing: {INSTALL_HINT}") from error
+            raise ModelUnavailable(
+                _("{library} is missing: {hint}", library=error.name, hint=INSTALL_HINT)
+            ) from error
         files = VectorFiles(self._folder, self._workspace, self._embedder.name)
         files.remove_stale()
         return files

@@ -7,7 +7,7 @@ import pytest
 
 from bot.cli.main import main
 from bot.cli.parser import make_parser
-from tests.pseudo_language import pseudo_language, unmarked
+from tests.bracketed_language import bracketed, unmarked
 
 _NAME = re.compile(r"\[?--?[\w-]+|[A-Z]+|tapebot|tape_\w+|\W+|\d+")
 
@@ -20,7 +20,7 @@ def pseudo(tmp_path, monkeypatch):
     monkeypatch.setenv("TAPEBOT_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "catalogue").mkdir()
-    with pseudo_language(tmp_path / "catalogue"):
+    with bracketed(tmp_path / "catalogue"):
         yield
 
 
