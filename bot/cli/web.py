@@ -34,7 +34,7 @@ def web(settings: Settings, what: str, name: str | None = None) -> int:
                 "chat, and create tokens on the site's page /account"
             )
         )
-    request = {"do": f"web {what}"} | ({} if name is None else {"name": name})
+    request = {"do": f"web {what}"} | ({} if name is None else {"name": name})  # for programs
     reply = anyio.run(call_control, settings.home, request)
     if reply is None:
         raise TapebotError(

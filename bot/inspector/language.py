@@ -14,10 +14,6 @@ from pathlib import Path
 from string import Formatter
 from typing import Protocol
 
-from babel import Locale
-from babel.dates import format_skeleton
-from babel.messages.extract import extract
-from babel.numbers import format_decimal
 from markupsafe import Markup, escape
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -119,17 +115,23 @@ def rounded(value: float, digits: int = 3) -> str:
     if not value:
         return "0"
     pattern = "@" if digits == 1 else "@" + "#" * (digits - 1)
+    from babel.numbers import format_decimal
+
     return format_decimal(value, format=pattern, locale=current_language())
 
 
 def fixed(value: float, digits: int) -> str:
     """Return a number with so many digits behind the point, as the current language writes it."""
     pattern = "#,##0" + ("." + "0" * digits if digits else "")
+    from babel.numbers import format_decimal
+
     return format_decimal(value, format=pattern, locale=current_language())
 
 
 def short_day(day: str) -> str:
     """Return an ISO date as month and day, such as ``Nov 26``."""
+    from babel.dates import format_skeleton
+
     return format_skeleton("MMMd", date.fromisoformat(day), locale=current_language())
 
 
@@ -162,6 +164,8 @@ def _script_version(language: str) -> str:
 def _told(given: str | tuple[str, str]) -> str | dict[str, str]:
     if isinstance(given, str):
         return _(given, **_own_names(given))
+    from babel import Locale
+
     rule = Locale.parse(current_language()).plural_form
     named = _own_names(given[0], given[1])
     return {rule(number): ngettext(*given, number, **named) for number in reversed(_SAMPLES)}
@@ -179,6 +183,8 @@ def _script_messages() -> tuple[str | tuple[str, str], ...]:
 
 
 def _extracted() -> Iterator[str | tuple[str, str]]:
+    from babel.messages.extract import extract
+
     keywords = {"_": None, "N_": None, "ngettext": (1, 2)}
     for path in sorted(_SCRIPTS.glob("*.js")):
         with path.open("rb") as script:

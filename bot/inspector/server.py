@@ -23,7 +23,7 @@ _LARGEST_FRAME = 1_000_000
 """Bytes of a WebSocket message."""
 
 _BUSY = PlainTextResponse(
-    "The site is busy; try again in a second.",
+    "The site is busy; try again in a second.",  # for programs
     503,
     {"Retry-After": "1", "Connection": "close"},
 )
@@ -37,7 +37,7 @@ class CachedStaticFiles(StaticFiles):
         response = await super().get_response(path, scope)
         # Modules import each other without a version, so browsers must revalidate them.
         versioned = scope["query_string"].startswith(b"v=")
-        kept = "public, max-age=31536000, immutable" if versioned else "no-cache"
+        kept = "public, max-age=31536000, immutable" if versioned else "no-cache"  # for programs
         if response.status_code in (200, 304):
             response.headers["Cache-Control"] = kept
         return response

@@ -27,7 +27,7 @@ _UNTOLD = {
     "projects": N_("instructions and documents of projects are not read"),
     "users": N_("an account is no conversation; not read"),
 }
-_BLOCKED = "This block is not supported on your current device yet."
+_BLOCKED = "This block is not supported on your current device yet."  # for the parser
 
 
 def read_claude(path: Path, reading: Reading) -> Iterator[ImportedSession]:
@@ -76,7 +76,7 @@ def _conversation(
     value: dict[str, Any], reading: Reading, file: ExportFile, number: int
 ) -> Iterator[ImportedSession]:
     key = value.get("uuid")
-    where = f"{file.shown}, conversation {number}"
+    where = f"{file.shown}, conversation {number}"  # for the tape
     session = reading.session(key if isinstance(key, str) and key else f"unnamed-{number}", where)
     if session is None:
         return
@@ -138,7 +138,7 @@ def _text_and_files(message: dict[str, Any], reading: Reading) -> tuple[str, lis
     text = "\n\n".join(part.strip() for part in texts if part.strip() and _BLOCKED not in part)
     files: list[dict[str, str]] = []
     for one in _dicts(message.get("attachments")):
-        record = attachment(str(one.get("file_name") or "pasted text"))
+        record = attachment(str(one.get("file_name") or "pasted text"))  # for the tape
         if isinstance(content := one.get("extracted_content"), str) and content.strip():
             # A person sent it, but it need not be their own words.
             record = {**record, "text": content}

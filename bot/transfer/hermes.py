@@ -27,12 +27,12 @@ _OF_OTHERS = frozenset({"cron", "tool", "subagent", "webhook", "batch"})
 _GROUPS = frozenset({"group", "channel", "supergroup", "thread"})
 _ENCODED = "\0json:"
 _NOT_THE_PERSON = (
-    "Review the conversation above and",
-    "[CONTEXT COMPACTION",
-    "[CONTEXT SUMMARY]",
-    "[IMPORTANT: The user has invoked",
+    "Review the conversation above and",  # for the parser
+    "[CONTEXT COMPACTION",  # for the parser
+    "[CONTEXT SUMMARY]",  # for the parser
+    "[IMPORTANT: The user has invoked",  # for the parser
     "[SYSTEM:",
-    "[System note:",
+    "[System note:",  # for the parser
 )
 _OPTIONAL = frozenset(
     {"timestamp", "active", "compacted", "display_kind", "observed", "_compressed_summary"}
@@ -109,7 +109,7 @@ def _conversation(
     if of_others:
         reading.hide(N_("conversations in groups, of schedules or of sub-agents"))
         return None
-    session = reading.session(key, f"{shown}, session {key}")
+    session = reading.session(key, f"{shown}, session {key}")  # for the tape
     if session is None:
         return None
     moment = parse_time(row.get("started_at"), reading.timezone)

@@ -26,19 +26,19 @@ _LONGEST_LINE = 8 * 1024 * 1024
 _LONGEST_FILE = 256 * 1024 * 1024
 _DATED = re.compile(r"\d{4}-\d\d-\d\d")
 _CHAT_OF_OTHERS = re.compile(r":(group|channel|topic|thread|cron|subagent|hook|acp|heartbeat)(:|$)")
-_GROUP_MARKS = ('"is_group_chat": true', '"group_subject"', '"group_channel"')
+_GROUP_MARKS = ('"is_group_chat": true', '"group_subject"', '"group_channel"')  # for the parser
 # Texts that OpenClaw sends in the person's name.
 _NOT_THE_PERSON = (
     "[cron:",
     "[heartbeat",
-    "Read HEARTBEAT.md",
-    "A new session was started via",
-    "Pre-compaction memory flush",
-    "[Inter-session message]",
+    "Read HEARTBEAT.md",  # for the parser
+    "A new session was started via",  # for the parser
+    "Pre-compaction memory flush",  # for the parser
+    "[Inter-session message]",  # for the parser
     "[Subagent",
 )
 _SILENT = frozenset({"HEARTBEAT_OK", "NO_REPLY"})
-_BLOCKS = ("(untrusted metadata):", "(untrusted, for context):")
+_BLOCKS = ("(untrusted metadata):", "(untrusted, for context):")  # for the parser
 _SHOWN_ENVELOPE = 300
 
 

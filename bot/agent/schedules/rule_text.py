@@ -102,7 +102,7 @@ def _weekdays(numbers: list[int]) -> str:
     names = [_weekday(number) for number in numbers]
     if current_language() != "en" or len(names) < 2:
         return format_list(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    return _("{first} and {second}", first=", ".join(names[:-1]), second=names[-1])
 
 
 def _describe_cron(expression: str) -> str:

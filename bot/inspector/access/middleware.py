@@ -19,6 +19,7 @@ from bot.inspector.access.origin import SiteOrigin
 from bot.inspector.errors import error_response
 
 CSP = (
+    # for programs
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self'; font-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
@@ -179,9 +180,10 @@ def _too_long(scope: Scope) -> JSONResponse | None:
     if scope["path"] == UPLOADS:
         return None
     if b"transfer-encoding" in headers:
-        return refusal(411, "no_length", "send the header Content-Length", close)
+        return refusal(411, "no_length", "send the header Content-Length", close)  # for programs
     length = headers.get(b"content-length", b"0")
     largest = LARGEST_OF_CLIENTS if scope["path"].startswith(CLIENTS) else LARGEST
     if not length.isdigit() or int(length[:20]) > largest:
+        # for programs
         return refusal(413, "too_long", f"the request is longer than {largest} bytes", close)
     return None

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from bot.memory.session.vector_files import VectorFiles, VectorMatch, VectorRow
 
 logger = logging.getLogger(__name__)
-
+# for the parser
 INSTALL_HINT = "pip install 'tapebot[embeddings]'"
 
 _PORTION = 500
@@ -402,7 +402,7 @@ class VectorIndex:
 
     def _failed(self, error: Exception) -> None:
         if not self._wait:
-            told = str(error) or "no answer in time"
+            told = str(error) or "no answer in time"  # for the log
             logger.warning("embeddings fail, so recall uses words only for now: %s", told)
         self._wait = min(max(_FIRST_WAIT, 2 * self._wait), _LONGEST_WAIT)
         self._again = self._clock.monotonic() + self._wait
