@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -22,6 +25,7 @@ _METHODS = [
     ("**.py", "python"),
 ]
 _KEYWORDS = {**DEFAULT_KEYWORDS, **parse_keywords(["_", "N_", "html_", "nhtml_:1,2"])}
+_INNERMOST = re.compile("⟦[^⟦⟧]*⟧")
 _OPTIONS = {"**/templates/**.html": {"silent": "false"}}
 
 UNMARKED = """
@@ -86,6 +90,26 @@ def speak(patch: pytest.MonkeyPatch, folder: Path, *languages: str) -> None:
             write_mo(file, catalogue)
     patch.setattr(i18n, "_FOLDER", folder)
     forget()
+
+
+@contextmanager
+def bracketed(folder: Path) -> Iterator[None]:
+    """Have the program speak a language of that kind in place of German, within the block.
+
+    Args:
+        folder: An empty folder for the catalogue.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        speak(patch, folder, "de")
+        yield
+    forget()
+
+
+def unmarked(text: str) -> str:
+    """Return what of a text is outside of all messages."""
+    while (rest := _INNERMOST.sub("", text)) != text:
+        text = rest
+    return text
 
 
 def forget() -> None:

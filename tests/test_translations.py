@@ -36,6 +36,7 @@ HOSTILE = (
 NUMBERS = (0, 1, 2, 3, 5, 11, 21, 100, 1_000_000)
 
 KEYWORDS = {"_": None, "N_": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2)}
+KEYWORDS |= {"html_": None, "nhtml_": (1, 2)}
 
 
 @cache
@@ -132,7 +133,7 @@ def marked() -> frozenset[str | tuple[str, str]]:
             if path.suffix == ".js" and "vendor" not in path.parts:
                 method = "javascript"
             if method is None or not re.search(
-                rb"\b(_|N_|n?gettext|pgettext)\(", path.read_bytes()
+                rb"\b(_|N_|n?gettext|pgettext|n?html_)\(", path.read_bytes()
             ):
                 continue
             with path.open("rb") as file:

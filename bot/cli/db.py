@@ -75,7 +75,8 @@ async def _status(settings: Settings) -> int:
             print(_("waits\t{name}", name=name))
         if waiting:
             told = ngettext("{n} step to run", "{n} steps to run", len(waiting))
-            print(f"{database.display_address}: {told}: tapebot db migrate")
+            command = "tapebot db migrate"
+            print(f"{database.display_address}: {told}: {command}")
             return WAITS
         print(
             _(

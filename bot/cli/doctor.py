@@ -464,6 +464,7 @@ async def _check(probe: bool) -> int:
         assert isinstance(settings, Settings)
         model = make_model(settings)
         try:
+            # for the model
             request = ModelRequest([{"role": "user", "content": "Answer with one word: ready"}])
             return (await model.complete(request)).content
         finally:

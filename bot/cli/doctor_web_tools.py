@@ -11,6 +11,7 @@ from bot.runtime.settings import Settings
 
 _QUERY = "weather"
 _REMEDY = N_("Correct it, or switch it off: TAPEBOT_WEB_SEARCH=off, TAPEBOT_WEB_FETCH=off.")
+_AREA = "web tools"  # for programs
 
 
 async def check_web_tools(settings: Settings, *, ask: bool) -> list[CheckResult]:
@@ -23,16 +24,16 @@ async def check_web_tools(settings: Settings, *, ask: bool) -> list[CheckResult]
     try:
         engine, reads = search_engine(settings), reads_pages(settings)
     except SettingsError as error:
-        return [CheckResult("web tools", "bad", str(error), _(_REMEDY))]
+        return [CheckResult(_AREA, "bad", str(error), _(_REMEDY))]
     pages = CheckResult(
-        "web tools", "ok", _("models may read pages") if reads else _("models read no pages")
+        _AREA, "ok", _("models may read pages") if reads else _("models read no pages")
     )
     if engine is None:
-        return [CheckResult("web tools", "ok", _("models do not search the web")), pages]
+        return [CheckResult(_AREA, "ok", _("models do not search the web")), pages]
     name = settings.web_search or "ddgs"
     if not ask:
         return [
-            CheckResult("web tools", "ok", _("{name} (`doctor --probe` searches once)", name=name)),
+            CheckResult(_AREA, "ok", _("{name} (`doctor --probe` searches once)", name=name)),
             pages,
         ]
     return [await _search(name, engine), pages]
@@ -43,10 +44,8 @@ async def _search(name: str, engine: SearchEngine) -> CheckResult:
         hits = await engine.search(_QUERY, 1)
     except FetchFailed as error:
         return CheckResult(
-            "web tools", "warn", _("{name}: the search failed: {error}", name=name, error=error)
+            _AREA, "warn", _("{name}: the search failed: {error}", name=name, error=error)
         )
     if not hits:
-        return CheckResult(
-            "web tools", "warn", _("{name}: it answers, and finds nothing", name=name)
-        )
-    return CheckResult("web tools", "ok", _("{name}: it answers", name=name))
+        return CheckResult(_AREA, "warn", _("{name}: it answers, and finds nothing", name=name))
+    return CheckResult(_AREA, "ok", _("{name}: it answers", name=name))

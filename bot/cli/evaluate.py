@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from bot.core.i18n import _
+from bot.core.i18n import _, ngettext
 from bot.evals.answer_eval import GradedAnswer, LabelledQuestion, answer_all, count_verdicts
 from bot.evals.claim_eval import JudgedClaim, LabelledClaim, claim_statistics, judge_all
 from bot.evals.dataset import Dataset, read_dataset
@@ -53,9 +53,20 @@ def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = N
             told["hybrid"] = {"model": embeddings, **_figures(fused)}
         print(json.dumps(told, ensure_ascii=False))
         return 0
-    print(f"{len(answers)} questions on {messages} messages")
+    told = ngettext("{n} question", "{n} questions", len(answers))
+    print(
+        ngettext(
+            "{questions} on {n} message", "{questions} on {n} messages", messages, questions=told
+        )
+    )
     if left_out:
-        print(f"{left_out} questions without evidence are skipped")
+        print(
+            ngettext(
+                "{n} question without evidence is skipped",
+                "{n} questions without evidence are skipped",
+                left_out,
+            )
+        )
     print(_tables(answers))
     if fused:
         print(_("\nby words and by meaning ({embeddings})", embeddings=embeddings))
@@ -148,10 +159,17 @@ def _print_counts(told: Mapping[str, Mapping[str, int]]) -> None:
 
 def _wrong(judged: JudgedClaim) -> str:
     label = judged.label
-    what = "not believed" if label.honest else "believed"
+    what = _("not believed") if label.honest else _("believed")
     said = " / ".join(cite.quote for cite in label.cites)
     claim = label.claim or f"{label.op}: {label.fact}"
-    return f"{label.kind}, {what} ({judged.reason}): {claim!r} from {said!r}"
+    return _(
+        "{kind}, {what} ({reason}): {claim} from {said}",
+        kind=label.kind,
+        what=what,
+        reason=judged.reason,
+        claim=repr(claim),
+        said=repr(said),
+    )
 
 
 async def _ask(

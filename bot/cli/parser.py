@@ -71,6 +71,7 @@ def _setup(parser: argparse.ArgumentParser) -> None:
         "Run it again to change something; Enter keeps what is set."
     )
     lines = [
+        # Commands and variables are for the parser.
         _("Without a terminal it reads one answer from each line:"),
         "  printf '%s\\n' anthropic/claude-haiku-4-5 \"$KEY\" | tapebot setup model",
         _("A check that fails then ends it with 1, and nothing of that step is saved."),
@@ -83,7 +84,7 @@ def _setup(parser: argparse.ArgumentParser) -> None:
         _("`tapebot doctor --probe` checks them."),
     ]
     parser.epilog = "\n".join(lines)
-    names = "language, timezone, model, telegram, discord, web, backup"
+    names = "language, timezone, model, telegram, discord, web, backup"  # for the parser
     parser.add_argument(
         "steps", nargs="*", metavar="STEP", help=_("only these: {steps}", steps=names)
     )

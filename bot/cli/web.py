@@ -36,7 +36,8 @@ def web(settings: Settings, what: str, **given: Any) -> int:
                 "chat, and create tokens on the site's page /account"
             )
         )
-    request = {"do": f"web {what}"} | {key: one for key, one in given.items() if one is not None}
+    told = {key: one for key, one in given.items() if one is not None}
+    request = {"do": f"web {what}"} | told  # for programs
     reply = anyio.run(call_control, settings.home, request)
     if reply is None:
         raise TapebotError(

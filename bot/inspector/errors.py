@@ -32,7 +32,7 @@ _STATUSES: tuple[tuple[type[TapebotError], int, str], ...] = (
 )
 
 
-_NO_TAPE = "there is no tape "
+_NO_TAPE = "there is no tape "  # for the parser
 
 
 class AsciiJSONResponse(JSONResponse):

@@ -125,6 +125,7 @@ def _script_version(language: str) -> str:
 def _told(given: str | tuple[str, str]) -> str | dict[str, str]:
     if isinstance(given, str):
         return _(given, **_own_names(given))
+
     rule = Locale.parse(current_language()).plural_form
     named = _own_names(given[0], given[1])
     return {rule(number): ngettext(*given, number, **named) for number in reversed(_SAMPLES)}
@@ -142,6 +143,7 @@ def _script_messages() -> tuple[str | tuple[str, str], ...]:
 
 
 def _extracted() -> Iterator[str | tuple[str, str]]:
+
     keywords = {"_": None, "N_": None, "ngettext": (1, 2)}
     for path in sorted(_SCRIPTS.glob("*.js")):
         with path.open("rb") as script:

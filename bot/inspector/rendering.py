@@ -61,7 +61,7 @@ def render_markdown(text: str) -> str:
         tags=_TAGS,
         attributes=_ATTRIBUTES,
         url_schemes={"http", "https", "mailto"},
-        link_rel="noopener noreferrer nofollow",
+        link_rel="noopener noreferrer nofollow",  # for programs
         set_tag_attribute_values={"a": {"target": "_blank"}},
     )
 

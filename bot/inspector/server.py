@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Scope
 
 from bot.core.errors import ChannelRefused
 from bot.core.http import server as serving
+from bot.core.i18n import _
 
 CONNECTIONS = 256
 _USER_TIMEOUT = 60
@@ -22,7 +23,7 @@ _LARGEST_FRAME = 1_000_000
 """Bytes of a WebSocket message."""
 
 _BUSY = PlainTextResponse(
-    "The site is busy; try again in a second.",
+    "The site is busy; try again in a second.",  # for programs
     503,
     {"Retry-After": "1", "Connection": "close"},
 )
@@ -36,7 +37,7 @@ class CachedStaticFiles(StaticFiles):
         response = await super().get_response(path, scope)
         # Modules import each other without a version, so browsers must revalidate them.
         versioned = scope["query_string"].startswith(b"v=")
-        kept = "public, max-age=31536000, immutable" if versioned else "no-cache"
+        kept = "public, max-age=31536000, immutable" if versioned else "no-cache"  # for programs
         if response.status_code in (200, 304):
             response.headers["Cache-Control"] = kept
         return response
@@ -52,8 +53,12 @@ def bind(address: str) -> socket.socket:
         return serving.bind(address, backlog=CONNECTIONS, user_timeout=_USER_TIMEOUT)
     except OSError as error:
         raise ChannelRefused(
-            f"Web: cannot listen on {address} ({error.strerror}); stop the program that does, or set "
-            "TAPEBOT_WEB_LISTEN to another address, or to off"
+            _(
+                "Web: cannot listen on {address} ({error}); stop the program that does, or set "
+                "TAPEBOT_WEB_LISTEN to another address, or to off",
+                address=address,
+                error=error.strerror,
+            )
         ) from error
 
 

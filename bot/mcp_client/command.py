@@ -168,12 +168,12 @@ async def _tool(
             lines.append(_("What changed since:\n```\n{changed}\n```", changed=changed))
     command = f"/mcp {connection.name} {definition.name}"
     allow = f"/mcp allow {connection.name} {definition.name}"
-    text, buttons = paginate("\n".join(lines), page, f"{command} page")
+    text, buttons = paginate("\n".join(lines), page, f"{command} page")  # for the parser
     choices = (
-        _allow_button(_("Allow, ask each time"), f"{allow} ask", definition),
-        _allow_button(_("Allow always"), f"{allow} always", definition),
-        _allow_button(_("It only reads"), f"{allow} reads", definition),
-        Button("Never", f"{allow} never"),
+        _allow_button(_("Allow, ask each time"), f"{allow} ask", definition),  # for the parser
+        _allow_button(_("Allow always"), f"{allow} always", definition),  # for the parser
+        _allow_button(_("It only reads"), f"{allow} reads", definition),  # for the parser
+        Button("Never", f"{allow} never"),  # for the parser
     )
     return CommandReply(text, buttons=usable_buttons((*buttons, *choices)))
 

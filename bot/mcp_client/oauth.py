@@ -280,7 +280,7 @@ async def log_in(pending: PendingLogin) -> None:
 
     provider = BrowserLogin(pending.login, show, wait, anew=True)
     async with _client(pending.login.server, provider) as client:
-        headers = {"Accept": "application/json, text/event-stream"}
+        headers = {"Accept": "application/json, text/event-stream"}  # for programs
         url = provider.context.server_url
         # Its answer does not matter: asked without a token, the server demands a login.
         async with client.stream("POST", url, json=_PROBE, headers=headers):
@@ -322,6 +322,7 @@ def _elsewhere(address: str, issuer: str) -> McpUnavailable:
         _(
             "it wants a login at {address}. If you trust that address, say so in tapebot.toml: {line}",
             address=one_line(address, 200),
+            # for the parser
             line=f'oauth = {{browser = true, issuer = "{one_line(issuer, 200)}"}}',
         )
     )

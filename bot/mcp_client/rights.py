@@ -178,9 +178,11 @@ class Rights:
         if right is None or right.decision == "never":
             return Permission("never")
         if not right.holds_for(definition):
+            # for the model
             return Permission("never", reason="its description changed since the owner allowed it")
         if right.decision == "once":
             if not await self._use(right, key):
+                # for the model
                 return Permission("never", reason="the owner allowed it once, and that is used up")
             return Permission("always", right.by)
         return Permission(right.decision, right.by)

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from bot.core.i18n import N_
+from bot.core.i18n import N_, _
 from bot.memory.records.evidence import MEMORY_PAUSED
 from bot.transfer.conversion import attachment, parse_time
 from bot.transfer.export_files import ExportFile, find_files
@@ -43,9 +43,11 @@ def read_chatgpt(path: Path, reading: Reading) -> Iterator[ImportedSession]:
 
         with file.open(report) as stream:
             for number, value in read_objects(stream, report):
-                where = f"{file.shown}, conversation {number}"
+                where = f"{file.shown}, conversation {number}"  # for the tape
                 if not isinstance(value.get("mapping"), dict):
-                    report(f"object {number} is no conversation of ChatGPT; skipped")
+                    report(
+                        _("object {number} is no conversation of ChatGPT; skipped", number=number)
+                    )
                     continue
                 session = _conversation(value, reading, where, file.changed)
                 if session is not None and session.entries:
@@ -154,7 +156,8 @@ def _note_memory(message: dict[str, Any], reading: Reading, moment: str) -> None
         return
     told = _dict(metadata, "user_context_message_data")
     for clean, shown, subject in (
-        ("about_user_message", "user_profile", "Custom instructions: about you"),
+        ("about_user_message", "user_profile", "Custom instructions: about you"),  # for the tape
+        # for the tape
         ("about_model_message", "user_instructions", "Custom instructions: answers"),
     ):
         given = told.get(clean)

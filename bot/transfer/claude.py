@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.core.clock import parse_time as parse_iso
-from bot.core.i18n import N_
+from bot.core.i18n import N_, _
 from bot.transfer.conversion import attachment, parse_time
 from bot.transfer.export_files import ExportFile, find_files
 from bot.transfer.imported import ImportedSession
@@ -25,9 +25,9 @@ _FOLDERS = ("memories", "projects")
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 _UNTOLD = {
     "projects": N_("instructions and documents of projects are not read"),
-    "users": "an account is no conversation; not read",
+    "users": N_("an account is no conversation; not read"),
 }
-_BLOCKED = "This block is not supported on your current device yet."
+_BLOCKED = "This block is not supported on your current device yet."  # for the parser
 
 
 def read_claude(path: Path, reading: Reading) -> Iterator[ImportedSession]:
@@ -40,7 +40,7 @@ def read_claude(path: Path, reading: Reading) -> Iterator[ImportedSession]:
     for file in find_files(path, _is_wanted, reading.report):
         kind = _kind(file)
         if kind in _UNTOLD:
-            reading.report(f"{file.shown}: {_UNTOLD[kind]}")
+            reading.report(f"{file.shown}: {_(_UNTOLD[kind])}")
             continue
 
         def report(problem: str, file: ExportFile = file) -> None:
@@ -55,9 +55,11 @@ def read_claude(path: Path, reading: Reading) -> Iterator[ImportedSession]:
                 elif _note_memory(value, reading, file.changed):
                     found += 1
                 else:
-                    report(f"object {number} is no conversation of Claude; skipped")
+                    report(
+                        _("object {number} is no conversation of Claude; skipped", number=number)
+                    )
         if not found:
-            report("holds no conversation and no memory; nothing of it is imported")
+            report(_("holds no conversation and no memory; nothing of it is imported"))
 
 
 def _is_wanted(folder: str, name: str) -> bool:
@@ -74,7 +76,7 @@ def _conversation(
     value: dict[str, Any], reading: Reading, file: ExportFile, number: int
 ) -> Iterator[ImportedSession]:
     key = value.get("uuid")
-    where = f"{file.shown}, conversation {number}"
+    where = f"{file.shown}, conversation {number}"  # for the tape
     session = reading.session(key if isinstance(key, str) and key else f"unnamed-{number}", where)
     if session is None:
         return
@@ -136,7 +138,7 @@ def _text_and_files(message: dict[str, Any], reading: Reading) -> tuple[str, lis
     text = "\n\n".join(part.strip() for part in texts if part.strip() and _BLOCKED not in part)
     files: list[dict[str, str]] = []
     for one in _dicts(message.get("attachments")):
-        record = attachment(str(one.get("file_name") or "pasted text"))
+        record = attachment(str(one.get("file_name") or "pasted text"))  # for the tape
         if isinstance(content := one.get("extracted_content"), str) and content.strip():
             # A person sent it, but it need not be their own words.
             record = {**record, "text": content}

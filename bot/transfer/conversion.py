@@ -12,6 +12,7 @@ from typing import Any
 from bot.bus import Address
 from bot.core.clock import format_time
 from bot.core.errors import InvalidInbound
+from bot.core.i18n import N_
 from bot.memory.records.imports import ASSISTANTS
 from bot.tape.entries import TapeEntry, message, tool_call, tool_result
 
@@ -128,7 +129,7 @@ def attachment(name: str, kind: str | None = None) -> dict[str, str]:
     mime = mimetypes.guess_type(name)[0] or ""
     found = kind or mime.partition("/")[0]
     known = found if found in ("image", "audio", "video", "voice") else "document"
-    return {"kind": known, "name": name, "mime": mime, "note": "not brought over"}
+    return {"kind": known, "name": name, "mime": mime, "note": N_("not brought over")}
 
 
 class PendingToolCalls:

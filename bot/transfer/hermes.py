@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.core.clock import format_time
-from bot.core.i18n import N_
+from bot.core.i18n import N_, _
 from bot.transfer.conversion import parse_time, text_and_files
 from bot.transfer.imported import ImportedSession, display_path, read_text
 from bot.transfer.reading import Reading
@@ -27,12 +27,12 @@ _OF_OTHERS = frozenset({"cron", "tool", "subagent", "webhook", "batch"})
 _GROUPS = frozenset({"group", "channel", "supergroup", "thread"})
 _ENCODED = "\0json:"
 _NOT_THE_PERSON = (
-    "Review the conversation above and",
-    "[CONTEXT COMPACTION",
-    "[CONTEXT SUMMARY]",
-    "[IMPORTANT: The user has invoked",
+    "Review the conversation above and",  # for the parser
+    "[CONTEXT COMPACTION",  # for the parser
+    "[CONTEXT SUMMARY]",  # for the parser
+    "[IMPORTANT: The user has invoked",  # for the parser
     "[SYSTEM:",
-    "[System note:",
+    "[System note:",  # for the parser
 )
 _OPTIONAL = frozenset(
     {"timestamp", "active", "compacted", "display_kind", "observed", "_compressed_summary"}
@@ -73,7 +73,7 @@ def _of_database(file: Path, home: Path, reading: Reading) -> Iterator[ImportedS
             has = _columns(database, "sessions")
             said = _columns(database, "messages")
             if not {"id", "started_at"} <= has or not {"session_id", "role", "content"} <= said:
-                reading.report(f"{shown}: has no tables of Hermes; skipped")
+                reading.report(_("{shown}: has no tables of Hermes; skipped", shown=shown))
                 return
             chosen = ", ".join(has & {"id", "source", "chat_type", "model_config", "started_at"})
             sessions = database.execute(
@@ -86,7 +86,7 @@ def _of_database(file: Path, home: Path, reading: Reading) -> Iterator[ImportedS
                 elif session is not None:
                     reading.skipped += 1
     except sqlite3.Error as error:
-        reading.report(f"{shown}: cannot be read to its end ({error})")
+        reading.report(_("{shown}: cannot be read to its end ({error})", shown=shown, error=error))
 
 
 def _columns(database: sqlite3.Connection, table: str) -> set[str]:
@@ -109,7 +109,7 @@ def _conversation(
     if of_others:
         reading.hide(N_("conversations in groups, of schedules or of sub-agents"))
         return None
-    session = reading.session(key, f"{shown}, session {key}")
+    session = reading.session(key, f"{shown}, session {key}")  # for the tape
     if session is None:
         return None
     moment = parse_time(row.get("started_at"), reading.timezone)
@@ -121,7 +121,9 @@ def _conversation(
         text = _without_thoughts(text)
         held += len(text)
         if held > _LONGEST:
-            reading.report(f"{session.source}: is longer than 32 MiB; its end is not read")
+            reading.report(
+                _("{source}: is longer than 32 MiB; its end is not read", source=session.source)
+            )
             break
         why = _hidden_reason(message, text)
         if why is None and not text and not files:

@@ -352,7 +352,7 @@ def _boundary(parcel: _SessionImport, first: int, last: int, spoken: int) -> Tap
         "next_steps": [],
         "source": [first, last],
         "owner": "human",
-        "reason": f"import from {parcel.bot}",
+        "reason": f"import from {parcel.bot}",  # for the tape
     }
     if parcel.person and not parcel.is_read:
         times = [str(entry.meta["ts"]) for entry in parcel.one.entries]

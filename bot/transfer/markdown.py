@@ -75,15 +75,19 @@ class MarkdownTranscript:
             calls = [f"{call.get('name')} {call.get('arguments') or ''}" for call in entry.calls]
             return block + "".join(_("\n- uses {code}\n", code=_code(call)) for call in calls)
         if entry.kind == "tool_result":
-            outcome = _code(payload.get("content")) or "nothing"
-            status = _inline(str(payload.get("status")))
-            return f"\n- {_code(payload.get('name')) or 'a tool'} answers ({status}): {outcome}\n"
+            told = _(
+                "{tool} answers ({status}): {outcome}",
+                tool=_code(payload.get("name")) or _("a tool"),
+                status=_inline(str(payload.get("status"))),
+                outcome=_code(payload.get("content")) or _("nothing"),
+            )
+            return f"\n- {told}\n"
         if entry.kind == "anchor":
             return self._anchor(entry)
         return self._event(entry) if entry.kind == "event" else ""
 
     def _message(self, entry: TapeEntry) -> str:
-        remarks = ["only overheard"] if is_overheard(entry) else []
+        remarks = [_("only overheard")] if is_overheard(entry) else []
         if (old := replaced_entry_id(entry)) is not None:
             remarks.append(_("in place of #{old}", old=old))
         elif "edits" in entry.meta:

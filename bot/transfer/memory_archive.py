@@ -135,7 +135,9 @@ class MemoryArchives:
             )
             await anyio.to_thread.run_sync(_keep_newest, self.folder, session)
         except OSError as error:
-            raise TapeWriteError(f"{path.name} could not be written ({error.strerror})") from error
+            raise TapeWriteError(
+                _("{name} could not be written ({error})", name=path.name, error=error.strerror)
+            ) from error
         return archive_summary
 
 

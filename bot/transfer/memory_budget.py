@@ -40,12 +40,13 @@ def fit_memory(
     endless = [line for line in text.split("\n") if len(line) > MAX_FACT_TEXT]
     text = "\n".join(line for line in text.split("\n") if len(line) <= MAX_FACT_TEXT)
     long_term, more = _split(text, _LONG_TERM_BYTES)
-    rest += _pieces("From MEMORY.md", "\n".join([more, *endless]), format_time(now))
+    rest += _pieces("From MEMORY.md", "\n".join([more, *endless]), format_time(now))  # for the tape
     oldest = (now - timedelta(days=retention_days)).date().isoformat()
     daily_notes: list[DailyNote] = []
     for day, note in sorted(memory.notes.items()):
         body, more = _split(note, MAX_NOTE_BYTES) if day >= oldest else ("", note)
         daily_notes += [DailyNote(day, body)] if body else []
+        # for the tape
         rest += _pieces(f"Notes of {day}", more, min(f"{day}T12:00:00.000+00:00", format_time(now)))
     memory_snapshot = replace(
         current,

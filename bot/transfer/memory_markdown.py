@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, tzinfo
 from typing import Any
 
+from bot.core.i18n import _
 from bot.core.reasons import reason_text
 from bot.memory.records.attachments import one_line
 from bot.memory.records.compartment_records import (
@@ -63,15 +64,19 @@ def _problem(problem: Problem, compartments: Compartments, now: datetime, timezo
         if problem.problem_id == GENERAL_PROBLEM
         else f"{_line(problem.name)} ({problem.problem_id})"
     )
-    told = [f"{state}, priority {problem.priority}"]
+    told = [_("{state}, priority {number}", state=state, number=problem.priority)]
     if problem.problem_id in compartments.problems:
-        times = ((problem.created_at, "made"), (problem.last_active, "last worked on"))
-        told += [f"{what} {moment.astimezone(timezone):{_TIME}}" for moment, what in times]
+        made, used = problem.created_at, problem.last_active
+        told += [
+            _("made {time}", time=f"{made.astimezone(timezone):{_TIME}}"),
+            _("last worked on {time}", time=f"{used.astimezone(timezone):{_TIME}}"),
+        ]
     parts = [f"# {head}", ", ".join(told), *([problem.summary] if problem.summary else [])]
     working = compartments.working_set(problem.problem_id, now)
     if working is not None and not working.empty:
         until = working.expires_at.astimezone(timezone)
-        parts += [f"## Working set, until {until:{_TIME}}", "\n".join(_items(working))]
+        heading = _("Working set, until {time}", time=f"{until:{_TIME}}")
+        parts += [f"## {heading}", "\n".join(_items(working))]
     return "\n\n".join(parts)
 
 
@@ -80,13 +85,23 @@ def _items(working: WorkingSet) -> Iterator[str]:
         yield from (f"- {_line(kind).replace('_', ' ')}: {_told(one)}" for one in some)
     for assumed in working.assumptions:
         sure = assumed.get("confidence")
-        yield f"- assumed: {_told(assumed.get('a'))}{f' ({sure})' if sure is not None else ''}"
-    yield from (f"- open: {_told(open_question)}" for open_question in working.open_questions)
+        told = _("assumed: {text}", text=_told(assumed.get("a")))
+        yield f"- {told}{f' ({sure})' if sure is not None else ''}"
+    for open_question in working.open_questions:
+        told = _("open: {text}", text=_told(open_question))
+        yield f"- {told}"
     for local_decision in working.local_decisions:
         why = local_decision.get("why")
-        yield f"- decided: {_told(local_decision.get('d'))}{f', because {_told(why)}' if why else ''}"
+        decided = _told(local_decision.get("d"))
+        told = (
+            _("decided: {text}, because {why}", text=decided, why=_told(why))
+            if why
+            else _("decided: {text}", text=decided)
+        )
+        yield f"- {told}"
     for name, draft in working.partial_artifacts.items():
-        yield f"- draft {_line(name)}: {_told(draft)}"
+        told = _("draft {name}: {text}", name=_line(name), text=_told(draft))
+        yield f"- {told}"
 
 
 def reference_md(versions: Iterable[tuple[SharedReference, str]]) -> str:
@@ -107,7 +122,7 @@ def reference_md(versions: Iterable[tuple[SharedReference, str]]) -> str:
 
 
 def _value(reference: SharedReference) -> str:
-    return "(removed)" if reference.value is None else _told(reference.value)
+    return _("(removed)") if reference.value is None else _told(reference.value)
 
 
 def belief_md(
@@ -128,11 +143,16 @@ def belief_md(
     """
     more = [f"{key}: {_told(held)}" for key, held in belief.content.items() if key != "text"]
     sure = f"{belief.confidence_at(now):.2f}"
-    head = f"{belief.pattern_type}, {belief.status}, confidence {sure}"
+    head = _(
+        "{kind}, {status}, confidence {number}",
+        kind=belief.pattern_type,
+        status=belief.status,
+        number=sure,
+    )
     parts = [f"# {belief.id}: {head}", "\n".join([_told(belief.text), *more])]
     parts += [f"({_line(reason_text(belief.reason))})"] if belief.reason else []
     rests = [f"- {_ground(ground, facts, entries, timezone)}" for ground in belief.evidence_ids]
-    return "\n\n".join([*parts, "\n".join(["Evidence:", *rests])]) + "\n\n"
+    return "\n\n".join([*parts, "\n".join([_("Evidence:"), *rests])]) + "\n\n"
 
 
 def _ground(
@@ -141,17 +161,19 @@ def _ground(
     entries: Mapping[str, tuple[str, TapeEntry] | None],
     timezone: tzinfo,
 ) -> str:
+    gone = _("(gone)")
     if ground.isascii() and ground.isdecimal():
         fact = facts.get(int(ground))
-        return f"fact {ground}: {_line(fact.text) if fact is not None else '(gone)'}"
+        text = _line(fact.text) if fact is not None else gone
+        return _("fact {number}: {text}", number=ground, text=text)
     if ground in facts.compartments.patterns:
-        return f"{ground}: {_line(facts.compartments.patterns[ground].text) or '(gone)'}"
+        return f"{ground}: {_line(facts.compartments.patterns[ground].text) or gone}"
     found = entries.get(ground)
     if found is None:
         return ground
     entry = found[1]
     if is_erased(entry):
-        return f"{ground}: (erased)"
+        return _("{evidence}: (erased)", evidence=ground)
     words = one_line(message_content(entry) or str(entry.data.get("arguments") or ""), _EXCERPT)
     told = f": {words}" if words else ""
     return f"{ground} ({format_entry_time(entry, timezone)}, {speaker_label(entry)}){told}"

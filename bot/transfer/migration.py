@@ -162,7 +162,7 @@ class _Copy:
             texts.append(told)
         texts += [record.describe(value) for record, value in self._rest]
         for text in texts:
-            self._say("would move", text)
+            self._say("would move", text)  # for programs
         self._moved.copied = len(texts)
 
     async def run(self) -> None:

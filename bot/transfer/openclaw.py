@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.core.clock import format_time
-from bot.core.i18n import N_
+from bot.core.i18n import N_, _
 from bot.transfer.conversion import attachment, parse_time
 from bot.transfer.imported import ImportedSession, display_path, is_file, read_text
 from bot.transfer.reading import Reading, path_to
@@ -26,19 +26,19 @@ _LONGEST_LINE = 8 * 1024 * 1024
 _LONGEST_FILE = 256 * 1024 * 1024
 _DATED = re.compile(r"\d{4}-\d\d-\d\d")
 _CHAT_OF_OTHERS = re.compile(r":(group|channel|topic|thread|cron|subagent|hook|acp|heartbeat)(:|$)")
-_GROUP_MARKS = ('"is_group_chat": true', '"group_subject"', '"group_channel"')
+_GROUP_MARKS = ('"is_group_chat": true', '"group_subject"', '"group_channel"')  # for the parser
 # Texts that OpenClaw sends in the person's name.
 _NOT_THE_PERSON = (
     "[cron:",
     "[heartbeat",
-    "Read HEARTBEAT.md",
-    "A new session was started via",
-    "Pre-compaction memory flush",
-    "[Inter-session message]",
+    "Read HEARTBEAT.md",  # for the parser
+    "A new session was started via",  # for the parser
+    "Pre-compaction memory flush",  # for the parser
+    "[Inter-session message]",  # for the parser
     "[Subagent",
 )
 _SILENT = frozenset({"HEARTBEAT_OK", "NO_REPLY"})
-_BLOCKS = ("(untrusted metadata):", "(untrusted, for context):")
+_BLOCKS = ("(untrusted metadata):", "(untrusted, for context):")  # for the parser
 _SHOWN_ENVELOPE = 300
 
 
@@ -57,7 +57,7 @@ def read_openclaw(path: Path, reading: Reading) -> Iterator[ImportedSession]:
         for file in files:
             shown = display_path(file, path)
             if not is_file(file, shown, []):
-                reading.report(f"{shown}: is not a file; skipped")
+                reading.report(_("{shown}: is not a file; skipped", shown=shown))
                 continue
             key = keys.get(file.stem, "")
             if "-topic-" in file.stem or _CHAT_OF_OTHERS.search(key):
@@ -81,7 +81,9 @@ def _session_keys(folder: Path, reading: Reading) -> dict[str, str]:
     try:
         found = json.loads(read_text(file, file.name, reading.problems))
     except (ValueError, RecursionError):
-        reading.report(f"{file.name}: cannot be read; chats are known by their transcripts alone")
+        reading.report(
+            _("{name}: cannot be read; chats are known by their transcripts alone", name=file.name)
+        )
         return {}
     entries = found.items() if isinstance(found, dict) else ()
     return {
@@ -93,7 +95,13 @@ def _session_keys(folder: Path, reading: Reading) -> dict[str, str]:
 
 def _conversation(file: Path, shown: str, reading: Reading) -> ImportedSession | None:
     if file.stat().st_size > _LONGEST_FILE:
-        reading.report(f"{shown}: is longer than {_LONGEST_FILE // 1024 // 1024} MiB; skipped")
+        reading.report(
+            _(
+                "{shown}: is longer than {mib} MiB; skipped",
+                shown=shown,
+                mib=_LONGEST_FILE // 1024 // 1024,
+            )
+        )
         return None
     key, entries = file.stem, _entries(file, shown, reading)
     moment = format_time(datetime.fromtimestamp(file.stat().st_mtime, UTC))
@@ -134,7 +142,9 @@ def _entries(file: Path, shown: str, reading: Reading) -> list[dict[str, Any]]:
                 value = json.loads(line)
             except (ValueError, RecursionError):
                 if line.strip():
-                    reading.report(f"{shown}, line {number}: cannot be read")
+                    reading.report(
+                        _("{shown}, line {number}: cannot be read", shown=shown, number=number)
+                    )
                 continue
             if isinstance(value, dict):
                 found.append(value)

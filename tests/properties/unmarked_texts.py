@@ -32,22 +32,26 @@ _FRAGMENT = re.compile(rf"(?:\0\s+[(\"'`*]*{_WORD})|(?:{_WORD}[,;:.!?'’\")`*]*
 _SENTENCE = re.compile(r"\s*[A-Z][a-z]+[.!?…]\s*")
 _CODE = re.compile(
     r"\s*(?:select\b|insert into |update \S+ |delete from |create (?:table|schema|database) |with \w+ as "
-    r"|set transaction |listen |truncate )|\s*<\??[a-z!/]"
+    r"|set transaction |listen |truncate |pip install |chmod )|\s*<\??[a-z!/]"
 )
-"""SQL or markup."""
-_COMMAND = re.compile(r"(?:/|tapebot )[a-z_]+(?:[ .][a-z0-9\0.]+)*")
+"""SQL, commands of the system, or markup."""
+_COMMAND = re.compile(r"(?:/|tapebot )[a-z_]+(?:[ .][a-z0-9\0.\"…]+)*(?: [A-Z]+)?")
 """A command, as buttons send it."""
 
 
 _FORM = re.compile(r"(?:[a-z|]+ )*+[A-Z]+(?: (?:[A-Z]+|\[[A-Z ]+\]))*+(?<![a-z] I)")
 """Arguments of a command, such as ``set KEY VALUE``."""
+_CHOICES = re.compile(r"(?=[^|]*\|)(?:\[?[A-Za-z|]+[\].]*+(?: |$))+")
+"""Arguments of a command, such as ``off ID|here|all``."""
 _CODE_SPAN = re.compile(r"`[^`]*+`")
 
 
 def looks_like_words(text: str, *, values: bool = False) -> bool:
     r"""Say whether a string is a text for people; ``\0`` stands for a value in it."""
-    text = _CODE_SPAN.sub("", text)
+    text = _CODE_SPAN.sub("", text).removeprefix("tapebot: ")
     if _CODE.match(text) or _COMMAND.fullmatch(text) or _FORM.fullmatch(text):
+        return False
+    if _CHOICES.fullmatch(text):
         return False
     found = _TWO_WORDS.search(text) or _SENTENCE.fullmatch(text)
     return bool(found or (values and _FRAGMENT.search(text)))

@@ -37,7 +37,7 @@ _FORMS = (
     ("add ADDRESS [FOLDER]", N_("fetch a skill from a git repository, or from a folder here")),
     ("update NAME", N_("fetch it again and show what changed; I use it only after your yes")),
     (
-        "allow NAME DIGEST|never [here|me|everybody] [TOOL ...]",
+        "allow NAME DIGEST|never [here|me|everybody] [TOOL ...]",  # for the parser
         N_("let me read it as advice; a turn that reads it may then use these tools only"),
     ),
     ("remove NAME", N_("remove it with its copies")),
@@ -247,7 +247,7 @@ async def _shown(
             )
         )
     shown, at = paginate_items(_pages(sections), page, 1, f"/skills {copy.name} page")
-    choices = () if allowed else (Button(_("Allow here"), f"{allow} here"),)
+    choices = () if allowed else (Button(_("Allow here"), f"{allow} here"),)  # for the parser
     buttons = (*at.buttons, *choices, Button(_("Remove"), f"/skills remove {copy.name}"))
     return CommandReply(
         "\n\n".join(filter(None, [*shown, at.note])), buttons=usable_buttons(buttons)

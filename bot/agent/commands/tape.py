@@ -47,7 +47,7 @@ def _reply(text: str, page: int, command: str) -> CommandReply:
     command = command.strip()
     if len(command) > _LONGEST_SHOWN:
         command = f"{command[:_LONGEST_SHOWN]}…"
-    shown, buttons = paginate(text, page, f"{command} page")
+    shown, buttons = paginate(text, page, f"{command} page")  # for the parser
     return CommandReply(shown, buttons=usable_buttons(buttons))
 
 

@@ -41,6 +41,7 @@ def _split(sections: tuple[tuple[str, str], ...], text: str) -> list[tuple[str, 
     found, line = [], 1
     for part in split_parts(text, SECTION_CHARACTERS) if text else ():
         last = line + part.rstrip("\n").count("\n")
+        # for the model
         found.append((f"lines {line}–{last}" if last > line else f"line {line}", part))
         line += part.count("\n")
     return found

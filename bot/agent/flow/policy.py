@@ -46,7 +46,7 @@ TABLE: tuple[Row, ...] = (
     Row("reads_own", None, "always", "run"),
     Row("reads_world", None, "carries", "ask"),
     Row("reads_world", None, "always", "run"),
-    Row("writes_own", None, "outside and unsaid", "ask"),
+    Row("writes_own", None, "outside and unsaid", "ask"),  # for programs
     Row("writes_own", None, "always", "run"),
     Row("acts", "always", "outside", "ask"),
     Row("acts", "always", "carries", "ask"),

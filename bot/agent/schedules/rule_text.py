@@ -8,7 +8,7 @@ from cronsim import CronSim
 
 from bot.agent.texts import long_day
 from bot.core.i18n import _, current_language, format_list, format_time, ngettext
-from bot.core.recurrence import Cron, Every, Once, Rule
+from bot.core.recurrence import Cron, Once, Rule
 
 _SOME_YEAR = datetime(2026, 1, 1)  # noqa: DTZ001 - only the parts of an expression are read
 _ENGLISH = "Sunday Monday Tuesday Wednesday Thursday Friday Saturday".split()
@@ -24,49 +24,14 @@ def describe_rule(rule: Rule, zone: tzinfo) -> str:
     if isinstance(rule, Cron):
         return _describe_cron(rule.expression)
     if rule.unit == "minutes":
-        return ngettext("every minute", "every {n} minutes", rule.count)
+        if rule.count == 1:
+            return _("every minute")
+        return ngettext("every {n} minutes", "every {n} minutes", rule.count)
     if rule.unit == "hours":
-        return ngettext("every hour", "every {n} hours", rule.count)
+        if rule.count == 1:
+            return _("every hour")
+        return ngettext("every {n} hours", "every {n} hours", rule.count)
     return _describe_days(rule, _time_of(rule.start))
-
-
-def _describe_days(rule: Every, at: str) -> str:
-    """Return a rule of days, weeks, months or years in words."""
-    start, count = rule.start, rule.count
-    if rule.unit == "days":
-        return ngettext("every day at {time}", "every {n} days at {time}", count, time=at)
-    if rule.unit == "weeks":
-        return ngettext(
-            "every {weekday} at {time}",
-            "every {n} weeks on {weekday} at {time}",
-            count,
-            weekday=_weekday(start.isoweekday() % 7),
-            time=at,
-        )
-    if rule.unit == "years":
-        return ngettext(
-            "every year on {day} at {time}",
-            "every {n} years on {day} at {time}",
-            count,
-            day=_day_of_year(start),
-            time=at,
-        )
-    day = _day_of_month(start.day)
-    if start.day > _LAST_SAFE_DAY:
-        return ngettext(
-            "every month on the {day} or last day at {time}",
-            "every {n} months on the {day} or last day at {time}",
-            count,
-            day=day,
-            time=at,
-        )
-    return ngettext(
-        "every month on the {day} at {time}",
-        "every {n} months on the {day} at {time}",
-        count,
-        day=day,
-        time=at,
-    )
 
 
 def _time_of(when: datetime) -> str:
@@ -102,7 +67,7 @@ def _weekdays(numbers: list[int]) -> str:
     names = [_weekday(number) for number in numbers]
     if current_language() != "en" or len(names) < 2:
         return format_list(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    return _("{first} and {second}", first=", ".join(names[:-1]), second=names[-1])
 
 
 def _describe_cron(expression: str) -> str:

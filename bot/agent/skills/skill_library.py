@@ -186,6 +186,7 @@ class SkillLibrary:
             right = self.right(name, audience)
             if name not in own and right is not None and right.tools and tool not in right.tools:
                 return (
+                    # for the model
                     f"this turn has read the skill {name!r}, and the owner lets it use only "
                     f"{', '.join(right.tools)}"
                 )

@@ -72,7 +72,7 @@ def web_handlers(logins: LoginService, name: str) -> Mapping[str, Handler]:
         }
 
     found = {"link": link, "token": token, "tokens": tokens, "revoke": revoke}
-    return {f"web {one}": _told(handler) for one, handler in found.items()}
+    return {f"web {one}": _told(handler) for one, handler in found.items()}  # for programs
 
 
 def token_line(token: ApiToken) -> str:

@@ -19,6 +19,7 @@ from bot.inspector.access.origin import SiteOrigin
 from bot.inspector.errors import error_response
 
 CSP = (
+    # for programs
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self'; font-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
@@ -82,7 +83,7 @@ class SecurityMiddleware:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
-            detail = f"this site is at {self._origin.url}; open it there"
+            detail = _("this site is at {url}; open it there", url=self._origin.url)
             await refusal(421, "wrong_host", detail)(scope, receive, guarded)
 
     async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -179,9 +180,10 @@ def _too_long(scope: Scope) -> JSONResponse | None:
     if scope["path"] == UPLOADS:
         return None
     if b"transfer-encoding" in headers:
-        return refusal(411, "no_length", "send the header Content-Length", close)
+        return refusal(411, "no_length", "send the header Content-Length", close)  # for programs
     length = headers.get(b"content-length", b"0")
     largest = LARGEST_OF_CLIENTS if scope["path"].startswith(CLIENTS) else LARGEST
     if not length.isdigit() or int(length[:20]) > largest:
+        # for programs
         return refusal(413, "too_long", f"the request is longer than {largest} bytes", close)
     return None

@@ -170,8 +170,8 @@ async def file(
         raise HttpError(404, "not_found", _("there is no such file, or it no longer exists"))
     name = quote(outgoing_file.name.replace("\x00", ""), safe="")
     headers = {
-        "Content-Disposition": f"attachment; filename*=UTF-8''{name}",
-        "Content-Security-Policy": "sandbox; default-src 'none'",
+        "Content-Disposition": f"attachment; filename*=UTF-8''{name}",  # for programs
+        "Content-Security-Policy": "sandbox; default-src 'none'",  # for programs
     }
     return FileResponse(outgoing_file.path, headers=headers, media_type="application/octet-stream")
 

@@ -85,6 +85,7 @@ async def entries(
 ) -> reading.EntriesModel:
     """Return the entries of an id range, both ends included: 500 ids at most."""
     if not first <= last < first + reading.MOST:
+        # for programs
         raise HttpError(422, "invalid_request", f"last: give first to first + {reading.MOST - 1}")
     entry_models = await reading.read_range(web.store, tape, first, last)
     return reading.EntriesModel(entries=tuple(entry_models), version=await web.store.version(tape))

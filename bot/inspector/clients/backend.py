@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 MODEL = "tapebot"
 """The name of the default model; presets are ``tapebot/NAME``."""
 
-_CUT_OFF = "(cut off: the model reached its limit for one answer)"
+_CUT_OFF = "(cut off: the model reached its limit for one answer)"  # for programs
 _MOST_SCANNED = 20_000
 
 

@@ -28,7 +28,7 @@ router = APIRouter(include_in_schema=False)
 _DAYS = 30
 _SERIES = 6
 
-Whose = Annotated[Literal["own", "all"], Query(description="Whose spending.")]
+Whose = Annotated[Literal["own", "all"], Query(description="Whose spending.")]  # for programs
 
 
 @router.get("/budget")

@@ -16,7 +16,7 @@ from bot.inspector.language import script_messages
 
 router = APIRouter(include_in_schema=False)
 
-_KEPT = {"Cache-Control": "public, max-age=31536000, immutable"}
+_KEPT = {"Cache-Control": "public, max-age=31536000, immutable"}  # for programs
 """The address of messages has a version that depends on them."""
 
 

@@ -126,7 +126,7 @@ async def _searched(store: TapeStore, tape: str, entry_query: EntryQuery) -> Ent
 async def _scanned(store: TapeStore, tape: str, entry_query: EntryQuery) -> EntrySearchModel:
     for moment in (entry_query.since, entry_query.until):
         if moment is not None and moment.tzinfo is None:
-            raise InvalidSearch("a time in a search needs its zone")
+            raise InvalidSearch("a time in a search needs its zone")  # for programs
     words = entry_query.words.casefold().split()
     entry_models: list[EntryModel] = []
     looked, until = 0, anyio.current_time() + _SECONDS

@@ -378,7 +378,8 @@ def _decode_cursor(cursor: str) -> tuple[str, str] | None:
     try:
         used, tape = json.loads(base64.urlsafe_b64decode(cursor.encode()))
     except (binascii.Error, ValueError, TypeError, RecursionError) as error:
+        # for programs
         raise HttpError(422, "invalid_request", "cursor: pass `next` of an answer") from error
     if not (isinstance(used, str) and isinstance(tape, str)):
-        raise HttpError(422, "invalid_request", "cursor: pass `next` of an answer")
+        raise HttpError(422, "invalid_request", "cursor: pass `next` of an answer")  # for programs
     return used, tape

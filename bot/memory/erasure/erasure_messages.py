@@ -127,7 +127,7 @@ def question_summary(survey: ErasurePreview) -> str:
         parts.append(f"sentences of {_messages(len(survey.redactions))}")  # for the model
     parts += survey.affected_records.descriptions()
     kept = sum(item.is_kept for item in list_items(survey))
-    items = f"{kept} item{'s' * (kept != 1)}"
+    items = f"{kept} item{'s' * (kept != 1)}"  # for the model
     more = f"; {items} from the same messages stay unless picked" if kept else ""  # for the model
     return (
         # for the model

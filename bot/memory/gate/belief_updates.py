@@ -279,7 +279,7 @@ def mark_contradicted_beliefs_stale(
 ) -> list[SynthesizedPattern]:
     """Return the active beliefs that a new one contradicts, marked as stale."""
     return [
-        mark_stale(belief, f"{pattern.id} says otherwise")
+        mark_stale(belief, Reason("belief_contradicts", evidence=pattern.id))
         for belief in patterns
         if belief.status == "active" and is_contradiction(pattern.text, belief.text)
     ]

@@ -112,7 +112,7 @@ def attachment_tokens(meta: Mapping[str, Any]) -> int:
 def _line(entry_attachment: EntryAttachment, words: list[str]) -> str:
     what = f"{entry_attachment.kind} {entry_attachment.name}"
     if entry_attachment.kind == "voice":
-        what = "voice message"
+        what = "voice message"  # for the model
         if entry_attachment.text is not None:
             words = ["transcribed", *words]
             return escape_message(f"({what}, {'; '.join(words)})")
@@ -159,4 +159,4 @@ def one_line(text: str, longest: int) -> str:
 def _cut(text: str, longest: int | None) -> str:
     if longest is None or len(text) <= longest:
         return text
-    return f"{text[:longest].rstrip()} … ({len(text) - longest} more characters)"
+    return f"{text[:longest].rstrip()} … ({len(text) - longest} more characters)"  # for the model

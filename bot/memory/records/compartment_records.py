@@ -162,7 +162,7 @@ _DEEPEST = 4
 def _in_words(content: Mapping[str, Any]) -> str:
     """Return the text of a pattern in one of the seed's shapes; empty for any other shape."""
     if "if" in content and "then" in content:
-        return f"If {_value(content['if'])}, then {_value(content['then'])}"
+        return f"If {_value(content['if'])}, then {_value(content['then'])}"  # for the model
     if "code" in content and "meaning" in content:
         return f"{_value(content['code'])}: {_value(content['meaning'])}"
     return _value(content.get("conclusion") or content.get("summary") or "")

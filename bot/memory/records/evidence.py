@@ -67,7 +67,7 @@ def third_party_texts(entry: TapeEntry) -> list[str]:
 
 def cite_third_party(tape: str, entry: TapeEntry, quote: str) -> Evidence:
     """Return text that came with a message but is not its sender's as evidence."""
-    return replace(cite(tape, entry, quote), origin="quoted", who="quoted text")
+    return replace(cite(tape, entry, quote), origin="quoted", who="quoted text")  # for the model
 
 
 def entry_origin(entry: TapeEntry) -> EvidenceOrigin:

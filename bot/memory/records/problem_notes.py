@@ -140,6 +140,7 @@ def _said(item: object, part: str) -> str:
 
 def _because(decision: object) -> str:
     why = decision.get("why") if isinstance(decision, dict) else None
+    # for the model
     return f"{_said(decision, 'd')} (because {why})" if why else _said(decision, "d")
 
 

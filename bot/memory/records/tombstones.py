@@ -19,7 +19,7 @@ from bot.tape.entries import TapeEntry
 ERASED_TEXT = "[erased]"
 """Replaces an erased line, sentence or word."""
 
-ERASED_MESSAGE_TEXT = "[erased at the user's request]"
+ERASED_MESSAGE_TEXT = "[erased at the user's request]"  # for the tape
 """Shown to a model for an erased message: some providers reject empty messages."""
 
 ERASED_META_KEY = "erased"

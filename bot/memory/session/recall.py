@@ -294,7 +294,7 @@ def _from_entry(entry: TapeEntry, timezone: tzinfo | None) -> RecalledPassage | 
         return None
     who = message_author(entry)
     if entry.payload.get("role") != "assistant" and who.lower() in _OWN_NAMES:
-        who = f"user {who}"
+        who = f"user {who}"  # for the model
     return RecalledPassage(
         when.strftime("%Y-%m-%d %H:%M") if when else "", who, text, entry.id, 0.0
     )
@@ -332,6 +332,7 @@ def passage_pieces(text: str) -> list[str]:
 
 def render_passages(passages: Iterable[RecalledPassage]) -> str:
     """Render passages, one line each."""
+    # for the model
     return "\n".join(passage.render() for passage in passages) or "No matching records."
 
 

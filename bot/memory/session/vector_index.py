@@ -28,6 +28,7 @@ from bot.core.errors import (
     TapeError,
     TapeNotFound,
 )
+from bot.core.i18n import _
 from bot.llm.embeddings.base import Embedder, Vector
 from bot.memory.records.evidence import is_local_only
 from bot.tape.entries import TapeEntry
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from bot.memory.session.vector_files import VectorFiles, VectorMatch, VectorRow
 
 logger = logging.getLogger(__name__)
-
+# for the parser
 INSTALL_HINT = "pip install 'tapebot[embeddings]'"
 
 _PORTION = 500
@@ -329,7 +330,9 @@ class VectorIndex:
         try:
             from bot.memory.session.vector_files import VectorFiles
         except ImportError as error:
-            raise ModelUnavailable(f"{error.name} is missing: {INSTALL_HINT}") from error
+            raise ModelUnavailable(
+                _("{library} is missing: {hint}", library=error.name, hint=INSTALL_HINT)
+            ) from error
         files = VectorFiles(self._folder, self._workspace, self._embedder.name)
         files.remove_stale()
         return files
@@ -399,7 +402,7 @@ class VectorIndex:
 
     def _failed(self, error: Exception) -> None:
         if not self._wait:
-            told = str(error) or "no answer in time"
+            told = str(error) or "no answer in time"  # for the log
             logger.warning("embeddings fail, so recall uses words only for now: %s", told)
         self._wait = min(max(_FIRST_WAIT, 2 * self._wait), _LONGEST_WAIT)
         self._again = self._clock.monotonic() + self._wait

@@ -416,7 +416,13 @@ class Settings(ChannelSettings, BaseSettings):
         home = DotEnvSettingsSource(settings_cls, env_file=home_folder(given) / ENV_FILE)
         in_home = home()
         if in_home.get("home"):
-            raise SettingsError(f"{home.env_file}: {PREFIX}HOME cannot be set in the home itself.")
+            raise SettingsError(
+                _(
+                    "{file}: {name} cannot be set in the home itself.",
+                    file=home.env_file,
+                    name=f"{PREFIX}HOME",
+                )
+            )
         near = (init_settings, env_settings, dotenv_settings, home)
         path = _toml_path({**in_home, **given})
         if path is None:

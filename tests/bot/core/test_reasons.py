@@ -14,7 +14,7 @@ from bot.core.reasons import (
     reason_text,
     split_reasons,
 )
-from tests.pseudo_language import pseudo_language
+from tests.bracketed_language import bracketed
 
 _NUMBERS = frozenset({"confidence", "needed"})
 
@@ -38,13 +38,13 @@ def test_each_reason_is_recorded_as_code_and_values_and_read_back(code):
 
 def test_a_reason_is_shown_in_the_readers_language_and_told_to_the_model_in_english(tmp_path):
     reason = Reason("fact_does_not_end", fact=3, why=Reason("words_say_nothing"))
-    with pseudo_language(tmp_path), use_language("de"):
+    with bracketed(tmp_path), use_language("de"):
         assert reason_text(reason) == "⟦fact 3 does not end: ⟦the words say nothing of it⟧⟧"
         assert f"{reason!s}" == "fact 3 does not end: the words say nothing of it"
 
 
 def test_the_text_of_an_old_entry_is_shown_as_it_is(tmp_path):
-    with pseudo_language(tmp_path), use_language("de"):
+    with bracketed(tmp_path), use_language("de"):
         assert reason_text("it {is} older than codes") == "it {is} older than codes"
     assert split_reasons("p2 says otherwise; cleared") == ["p2 says otherwise", "cleared"]
 
@@ -53,7 +53,7 @@ def test_several_reasons_stay_apart(tmp_path):
     joined = join_reasons([Reason("cleared"), "her own words; and more", Reason("parted")])
     read = parse_reason(json.loads(json.dumps(joined.as_json())))
     assert split_reasons(read) == ["cleared", "her own words; and more", "parted"]
-    with pseudo_language(tmp_path), use_language("de"):
+    with bracketed(tmp_path), use_language("de"):
         assert reason_text(read) == "⟦cleared⟧; her own words; and more; ⟦parted⟧"
 
 

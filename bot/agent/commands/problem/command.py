@@ -48,6 +48,7 @@ _LISTED_FORMS = (
         N_("add a note: `must`, `must-not`, `assume`, `ask`, `decide`, `draft NAME`"),
     ),
     ("note drop KIND N", N_("remove a note")),
+    # for the parser
     ("private on", N_("from now on only private models see what is said in the problem")),
     ("priority X N", N_("set its priority, 1 to 9; 9 comes first")),
 )

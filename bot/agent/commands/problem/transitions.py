@@ -235,7 +235,7 @@ def switch_text(left: Problem, taken: Problem) -> str:
     if messages:
         parts.append(
             ngettext(
-                "The last message is back in view.",
+                "The last message of {problem} is back in view.",
                 "The last {n} messages of {problem} are back in view.",
                 messages,
                 problem=name,

@@ -399,7 +399,7 @@ class ProblemRegistry:
             "next_steps": [],
             "source": [self._fold.boundary.id if self._fold.boundary else 1, version],
             "owner": "human",
-            "reason": f"switched from {before.problem_id}",
+            "reason": f"switched from {before.problem_id}",  # for the tape
             "returns": returns,
         }
         return anchor(f"{PROBLEM_ANCHOR_PREFIX}{taken.problem_id}", state, problem=taken.problem_id)

@@ -348,7 +348,7 @@ def summarize_working_set(working: WorkingSet | None) -> str:
     decided = [_reasoned(one) for one in _readable(working, "local_decisions")]
     lines = [
         ("must", must),
-        ("must not", must_not),
+        ("must not", must_not),  # for the tape
         ("decided", decided),
         # Contested assumptions expire, or wait for a person.
         ("assumed", [one["a"] for one in _readable(working, "assumptions") if not _waits(one)]),

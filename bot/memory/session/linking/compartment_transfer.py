@@ -43,7 +43,7 @@ from bot.tape.entries import TapeEntry
 PARTED_REASON = "parted"
 """Recorded author, or reason, of a value or belief that ended because its owner unlinked."""
 
-_OTHERWISE = " says otherwise"
+_OTHERWISE = " says otherwise"  # for the parser
 
 
 @dataclass(slots=True)
