@@ -31,7 +31,65 @@ def describe_rule(rule: Rule, zone: tzinfo) -> str:
         if rule.count == 1:
             return _("every hour")
         return ngettext("every {n} hours", "every {n} hours", rule.count)
-    return _describe_days(rule, _time_of(rule.start))
+    at = _time_of(rule.start)
+    return _describe_each(rule, at) if rule.count == 1 else _describe_every(rule, at)
+
+
+def _describe_each(rule: Every, at: str) -> str:
+    """Return a rule of each day, week, month or year in words."""
+    start = rule.start
+    if rule.unit == "days":
+        return _("every day at {time}", time=at)
+    if rule.unit == "weeks":
+        return _("every {weekday} at {time}", weekday=_weekday(start.isoweekday() % 7), time=at)
+    if rule.unit == "years":
+        return _("every year on {day} at {time}", day=_day_of_year(start), time=at)
+    day = _day_of_month(start.day)
+    if start.day > _LAST_SAFE_DAY:
+        return _("every month on the {day} or last day at {time}", day=day, time=at)
+    return _("every month on the {day} at {time}", day=day, time=at)
+
+
+def _describe_every(rule: Every, at: str) -> str:
+    """Return a rule of every so many days, weeks, months or years in words.
+
+    Singular and plural are the same in English; others write 21 days in another way than 22.
+    """
+    start, n = rule.start, rule.count
+    if rule.unit == "days":
+        return ngettext("every {n} days at {time}", "every {n} days at {time}", n, time=at)
+    if rule.unit == "weeks":
+        return ngettext(
+            "every {n} weeks on {weekday} at {time}",
+            "every {n} weeks on {weekday} at {time}",
+            n,
+            weekday=_weekday(start.isoweekday() % 7),
+            time=at,
+        )
+    if rule.unit == "years":
+        return ngettext(
+            "every {n} years on {day} at {time}",
+            "every {n} years on {day} at {time}",
+            n,
+            day=_day_of_year(start),
+            time=at,
+        )
+    day = _day_of_month(start.day)
+    if start.day > _LAST_SAFE_DAY:
+        return ngettext(
+            "every {n} months on the {day} or last day at {time}",
+            "every {n} months on the {day} or last day at {time}",
+            n,
+            day=day,
+            time=at,
+        )
+    return ngettext(
+        "every {n} months on the {day} at {time}",
+        "every {n} months on the {day} at {time}",
+        n,
+        day=day,
+        time=at,
+    )
 
 
 def _time_of(when: datetime) -> str:
