@@ -8,7 +8,7 @@ from cronsim import CronSim
 
 from bot.agent.texts import long_day
 from bot.core.i18n import _, current_language, format_list, format_time, ngettext
-from bot.core.recurrence import Cron, Once, Rule
+from bot.core.recurrence import Cron, Every, Once, Rule
 
 _SOME_YEAR = datetime(2026, 1, 1)  # noqa: DTZ001 - only the parts of an expression are read
 _ENGLISH = "Sunday Monday Tuesday Wednesday Thursday Friday Saturday".split()
