@@ -91,6 +91,7 @@ translations: $(VENV)/.dev ## Extract the messages, update the languages' catalo
 	@$(BIN)/pybabel --quiet extract -F pyproject.toml -k _ -k N_ -k html_ -k nhtml_:1,2 --no-location --sort-output \
 	  --project tapebot --version 1 -w 100 \
 	  -o $(CATALOGUES)/tapebot.pot bot channels
+	@sed -i.bak -E 's/, python-format$$//' $(CATALOGUES)/tapebot.pot && rm $(CATALOGUES)/tapebot.pot.bak # "95 % of" is no format
 	@for one in $$($(BIN)/python -c 'from bot.core.i18n import LANGUAGES; print(*LANGUAGES)'); do \
 	  [ $$one = en ] || [ -f $(CATALOGUES)/$$one/LC_MESSAGES/tapebot.po ] || $(BIN)/pybabel --quiet init \
 	    -D tapebot -i $(CATALOGUES)/tapebot.pot -d $(CATALOGUES) -l $$one -w 100 || exit 1; \
