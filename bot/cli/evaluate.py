@@ -53,10 +53,10 @@ def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = N
             told["hybrid"] = {"model": embeddings, **_figures(fused)}
         print(json.dumps(told, ensure_ascii=False))
         return 0
-    told = ngettext("{n} question", "{n} questions", len(answers))
+    asked = ngettext("{n} question", "{n} questions", len(answers))
     print(
         ngettext(
-            "{questions} on {n} message", "{questions} on {n} messages", messages, questions=told
+            "{questions} on {n} message", "{questions} on {n} messages", messages, questions=asked
         )
     )
     if left_out:
