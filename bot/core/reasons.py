@@ -135,7 +135,7 @@ REASONS = {
     "crashed": N_("tapebot hung or crashed in it"),
     "answer_cut_off": N_("its answer was cut off at the model's limit"),
     "answered_in_prose": N_("it answered in prose ({said!r}) instead of calling {tool}"),
-    "called_no_tool": N_("it did not call {tool}"),
+    "called_no_tool": N_("it called no tool instead of calling {tool}"),
     "answer_unusable": N_("its {part} cannot be used: {error}"),
     "history_empty": N_("its history entry is empty"),
     # Why a model gave no answer.

@@ -141,9 +141,10 @@ async def _tools(client: McpClient, connection: ServerConnection) -> str:
         for one in await client.rights.all()
         if one.server == connection.name and one.decision != "never"
     }
+    allowing = _("(allowed)")
     lines = [] if connection.connected else [_server_line(connection), ""]
     for definition in connection.definitions.values():
-        mark = f" {_('(allowed)')}" if definition.name in allowed else ""
+        mark = f" {allowing}" if definition.name in allowed else ""
         lines.append(f"- `{definition.name}`{mark}: {code(definition.description, 120)}")
     lines += [
         "",

@@ -26,6 +26,9 @@ FOLDERS = (
 """Whose texts are marked."""
 
 OTHER_READERS = {
+    "bot/cli/mcp.py": "read by the program that uses memory, in English",
+    "bot/core/installation.py": "commands to type",
+    "bot/runtime/app/memory_clients.py": "read by the program that uses memory, in English",
     "bot/agent/client_requests.py": "read by programs",
     "bot/agent/code": "read by the model",
     "bot/agent/consolidation": "read by the model",

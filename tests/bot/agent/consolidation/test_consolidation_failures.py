@@ -7,7 +7,7 @@ import pytest
 from counting_talk import COUNTS, LEARNED, SMALL, talk
 
 from bot.core.errors import TransientModelError
-from bot.core.reasons import parse_reason
+from bot.core.reasons import parse_reason, reason_text
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED
@@ -75,7 +75,7 @@ async def test_an_unusable_answer_is_a_visible_failure_that_is_retried(tmp_path,
             await host.channel.ask(f"/memory add {line}")
         await talk(host, 5)
         [failed] = await host.wait_for_event(CONSOLIDATION_FAILED_EVENT)
-        assert why in failed.data["error"]
+        assert why in reason_text(failed.data["error"])
         assert await host.events(MEMORY_CONSOLIDATED) == []
         assert await host.events(HISTORY_EVENT) == []
         for command in ("/memory", "/status"):
