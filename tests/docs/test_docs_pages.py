@@ -17,6 +17,7 @@ TESTED_ELSEWHERE = {
     "docs/plugin-example/README.md": "the same",
     "deploy/RUNBOOK.md": "tests/test_deploy*.py and tests/e2e/test_postgres_*.py, test_runbook_sql.py run its commands",
     "CONTRIBUTING.md": "the pieces of code are of the program's own tree",
+    "docs/first-day.md": "tests/e2e/test_first_day.py plays it",
     "docs/install.md": _OF_THAT_PART,
     "docs/setup.md": _OF_THAT_PART,
     "docs/container.md": _OF_THAT_PART,
