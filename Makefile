@@ -91,14 +91,15 @@ translations: $(VENV)/.dev ## Extract the messages, update the languages' catalo
 	@$(BIN)/pybabel --quiet extract -F pyproject.toml -k _ -k N_ -k html_ -k nhtml_:1,2 --no-location --sort-output \
 	  --project tapebot --version 1 -w 100 \
 	  -o $(CATALOGUES)/tapebot.pot bot channels
-	@sed -i.bak -E 's/, python-format$$//' $(CATALOGUES)/tapebot.pot && rm $(CATALOGUES)/tapebot.pot.bak # "95 % of" is no format
 	@for one in $$($(BIN)/python -c 'from bot.core.i18n import LANGUAGES; print(*LANGUAGES)'); do \
 	  [ $$one = en ] || [ -f $(CATALOGUES)/$$one/LC_MESSAGES/tapebot.po ] || $(BIN)/pybabel --quiet init \
 	    -D tapebot -i $(CATALOGUES)/tapebot.pot -d $(CATALOGUES) -l $$one -w 100 || exit 1; \
 	done
 	@$(BIN)/pybabel --quiet update -D tapebot -i $(CATALOGUES)/tapebot.pot -d $(CATALOGUES) \
 	  --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date -w 100
-	@$(BIN)/pybabel --quiet compile -D tapebot -d $(CATALOGUES) --statistics
+	@$(BIN)/python -c 'import sys; from babel.messages.mofile import write_mo; from babel.messages.pofile import read_po; \
+	  [write_mo(open(one[:-2] + "mo", "wb"), read_po(open(one, "rb"))) for one in sys.argv[1:]]' \
+	  $(CATALOGUES)/*/LC_MESSAGES/tapebot.po # pybabel compile takes "95 % of" for a format
 
 lock: $(VENV)/.dev ## Resolve the dependencies anew
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -186,7 +186,7 @@ def approval_question(call: PendingCall) -> str:
     if call.foreign:
         shown = _foreign(call)
         if (more := len(call.foreign) - _MOST_FOREIGN) > 0:
-            shown = joined_clauses([shown, _("and {n} more", n=more)])
+            shown = joined_clauses([shown, ngettext("and {n} more", "and {n} more", more)])
         lines.append(_("I had read what is not your own words: {sources}.", sources=shown))
     if call.reasons:
         lines.append(_("I ask because {reasons}.", reasons=_reasons(call)))

@@ -189,7 +189,7 @@ def bullet_list(lines: Iterable[str]) -> str:
     found = list(lines)
     shown = found[:_LISTED]
     if len(found) > _LISTED:
-        shown.append(_("and {n} more", n=len(found) - _LISTED))
+        shown.append(ngettext("and {n} more", "and {n} more", len(found) - _LISTED))
     return "\n".join(f"- {one}" for one in shown)
 
 
