@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 LOCALE = ROOT / "bot" / "core" / "locale"
 TRANSLATED = [code for code in LANGUAGES if code != "en"]
 
-COMPLETE = False
+COMPLETE = True
 """Whether each message must be translated into each language."""
 
 HOSTILE = (

@@ -102,8 +102,8 @@ def test_people_are_shown_a_table(file, capsys):
     unasked = {"type": "question", "text": "Why?", "evidence": []}
     assert eval_recall([write(file, *MESSAGES, dated, unasked)], as_json=False) == 0
     said, left, head, total, category, speaker = capsys.readouterr().out.splitlines()
-    assert said == "1 questions on 3 messages"
-    assert left == "1 questions without evidence are skipped"
+    assert said == "1 question on 3 messages"
+    assert left == "1 question without evidence is skipped"
     assert head.split() == [
         "questions", "recall@5", "recall@10", "recall@20", "within@10", "any@10", "ndcg@10", "unasked",
         "precision", "p50_ms", "p95_ms",

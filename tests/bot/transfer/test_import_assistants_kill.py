@@ -105,6 +105,6 @@ def test_the_memory_that_is_needed_does_not_grow_with_the_export(tmp_path):
         command, check=False, timeout=300, capture_output=True, text=True, preexec_fn=limit
     )
     assert done.returncode == 0, done.stderr
-    assert f"found\t{count} conversations" in done.stdout
+    assert f"found\t{count:,} conversations" in done.stdout
     grown = int(done.stdout.rsplit("grown ", 1)[1])
     assert grown < 60 * 1024, f"{grown} KiB"
