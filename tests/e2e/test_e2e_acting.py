@@ -96,7 +96,7 @@ async def test_who_lost_access_gets_no_reminder_and_the_log_says_why(tmp_path):
         await ask(8, "/remind in 5 seconds drink water", "Reminder 1")
         await ask(7, "/pair remove telegram:8", "may no longer use this bot")
         log = tmp_path / "home" / "logs" / "tapebot.log"
-        await until(lambda: "telegram:8: its person has no access any more" in log.read_text())
+        await until(lambda: "telegram:8: no access" in log.read_text())
         assert not [text for text in telegram.records.texts(8) if "(for " in text]
 
 
