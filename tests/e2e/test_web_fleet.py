@@ -46,7 +46,9 @@ async def token_of(client: httpx.AsyncClient, code: str) -> str:
     assert (await client.post("/login", data={"code": code})).status_code == 403
     account = (await client.get("/account")).text
     (csrf, *_) = re.findall(r'name="csrf" value="([0-9a-f]{64})"', account)
-    made = await client.post("/account/tokens", data={"csrf": csrf, "name": "test", "site": "on"})
+    made = await client.post(
+        "/account/tokens", data={"csrf": csrf, "name": "test", "chat": "on", "site": "on"}
+    )
     (token,) = set(re.findall(r"tapebot_[\w-]{43}", made.text))
     return token
 

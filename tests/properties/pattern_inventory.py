@@ -29,7 +29,10 @@ CALLS = {"match", "fullmatch", "compile", "search", "sub", "subn", "split", "fin
 # Values of the local names that a pattern inside a function is made of.
 # Each is an expression in the module's namespace.
 SAMPLES: dict[tuple[str, str], str] = {
-    ("bot/llm/http/model.py", "f'\\b{re.escape(field)}\\b'"): "[{'field': 'max_tokens'}, {'field': 'a a'}]",
+    (
+        "bot/llm/http/model.py",
+        "f'\\b{re.escape(field)}\\b'",
+    ): "[{'field': 'max_tokens'}, {'field': 'a a'}]",
     (
         "bot/runtime/settings/validators.py",
         "platform.person_id if people else platform.chat_id",
