@@ -22,6 +22,7 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
+from wcwidth import width
 
 from bot.agent.code.sandbox import missing_libraries
 from bot.bus.access.access_list import AccessList
@@ -53,6 +54,7 @@ _LITTLE_SPACE, _NO_SPACE = 500_000_000, 50_000_000  # bytes
 _LARGE_BOOTSTRAP = 32_000  # bytes; it is part of every prompt
 _BOOTSTRAP = ("AGENTS.md", "SOUL.md", "USER.md")
 _FILES_LOOKED_AT = 10_000
+_LEVEL_CELLS, _AREA_CELLS = 5, 11  # of a terminal, at least
 _KEYS = {
     "anthropic": ("ANTHROPIC_API_KEY",),
     "azure": ("AZURE_API_KEY",),
@@ -117,11 +119,14 @@ def report(findings: list[CheckResult]) -> str:
     """Format the results as text for a terminal, with a summary on the last line."""
     lines = []
     adapt = this_installation().adapt
-    for each in findings:
-        level, area = _(LEVELS[each.level]), _(AREAS.get(each.area, each.area))
-        lines.append(f"{level:<5}{area:<11}{adapt(each.text)}")
+    levels = [_(LEVELS[each.level]) for each in findings]
+    areas = [_(AREAS.get(each.area, each.area)) for each in findings]
+    first = max([_LEVEL_CELLS, *(width(level) + 1 for level in levels)])
+    second = max([_AREA_CELLS, *(width(area) + 1 for area in areas)])
+    for each, level, area in zip(findings, levels, areas, strict=True):
+        lines.append(f"{_padded(level, first)}{_padded(area, second)}{adapt(each.text)}")
         if each.remedy:
-            lines.append(f"{'':<16}-> {adapt(each.remedy)}")
+            lines.append(f"{'':<{first + second}}-> {adapt(each.remedy)}")
     bad = sum(each.level == "bad" for each in findings)
     warnings = sum(each.level == "warn" for each in findings)
     counted = ngettext("{n} warning", "{n} warnings", warnings) if warnings else _("no warnings")
@@ -132,6 +137,11 @@ def report(findings: list[CheckResult]) -> str:
     else:
         lines.append(_("Nothing bad, {warnings}.", warnings=counted))
     return "\n".join(lines)
+
+
+def _padded(text: str, cells: int) -> str:
+    """Return a text with blanks up to a number of a terminal's cells."""
+    return text + " " * (cells - width(text))
 
 
 def exit_code(findings: list[CheckResult]) -> int:

@@ -1,0 +1,58 @@
+"""What publishes a release agrees with the tree."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from docs.first_day.wheels import build
+
+ROOT = Path(__file__).parents[1]
+WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yaml").read_text())
+MAKEFILE = (ROOT / "Makefile").read_text()
+
+
+def steps():
+    return [step for job in WORKFLOW["jobs"].values() for step in job["steps"]]
+
+
+def test_only_the_job_that_publishes_may_write_or_sign():
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+    may = {name for name, job in WORKFLOW["jobs"].items() if "permissions" in job}
+    assert may == {"publish"}
+    assert set(WORKFLOW["jobs"]["publish"]["needs"]) == {"test", "build"}
+
+
+def test_the_workflow_runs_what_there_is():
+    lines = [line for step in steps() for line in str(step.get("run", "")).splitlines()]
+    targets = [found for line in lines for found in re.findall(r"\bmake ([a-z-]+)", line)]
+    assert targets == ["release"]
+    assert all(re.search(rf"^{target}:", MAKEFILE, re.MULTILINE) for target in targets)
+    assert any(".ci/run" in line for line in lines)
+    assert (ROOT / ".ci" / "run").is_file()
+
+
+def test_the_bill_of_materials_names_each_pinned_package():
+    recipe = MAKEFILE.partition("\nrelease:")[2].partition("\n\n")[0]
+    assert "locks/run.txt" in recipe
+    pins = re.findall(r"^[\w.-]+==", (ROOT / "locks" / "run.txt").read_text(), re.MULTILINE)
+    assert len(pins) > 100
+
+
+def test_the_changelog_says_what_is_not_released_yet():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    sections = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert sections[0] == "Unreleased"
+    assert not sections[1:] or sections[1] == project["version"]
+
+
+@pytest.mark.slow
+def test_the_same_commit_gives_the_same_bytes(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    for target in ("wheel", "sdist"):
+        one, other = (build(tmp_path / f"{target}{n}", target=target) for n in (1, 2))
+        assert one.read_bytes() == other.read_bytes()
