@@ -162,6 +162,16 @@ REASONS = {
     "model_server_unusable": N_("the model's server cannot be used: {error}"),
     "model_redirected": N_("it redirects to {address}; that address may be meant"),
     "model_library_missing": N_("aiohttp is missing: {command}"),
+    "model_litellm_missing": N_("litellm is missing: {command}"),
+    "model_answer_refused": N_("{name}: the model's server sent {large}"),
+    "model_calls_too_many": N_(
+        "the model asked for more in one answer than is carried out (at most {most_calls} tool calls, {most_arguments} characters); nothing was done"
+    ),
+    "gguf_cut_off": N_("{name}: the answer was cut off"),
+    "gguf_unreadable": N_("cannot read the model {path}: {why}"),
+    "gguf_not_one": N_("{path} is not a GGUF file"),
+    "gguf_library_missing": N_("xllamacpp is missing: {command}"),
+    "gguf_not_loaded": N_("llama.cpp cannot load {path}: {why}"),
     # Why an MCP server is not there.
     "mcp_not_reached": N_("it was not reached yet"),
     "mcp_package_missing": N_('a package is missing; install "tapebot[mcp]"'),

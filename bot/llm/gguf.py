@@ -27,8 +27,8 @@ from bot.core.errors import (
     ModelUnavailable,
     TransientModelError,
 )
-from bot.core.i18n import _
 from bot.core.installation import this_installation
+from bot.core.reasons import Reason
 from bot.llm.base import CapabilityProfile, Model, ModelReply, ModelRequest, OnText, Usage
 from bot.llm.instrumented import instrumented
 from bot.llm.openai_format import flatten_content, least_of, response_format, tools_json
@@ -156,7 +156,7 @@ class _Run:
         if error:
             raise _model_error(self._name, error)
         if self._answer.finish_reason is None:
-            raise TransientModelError(_("{name}: the answer was cut off", name=self._name))
+            raise TransientModelError(Reason("gguf_cut_off", name=self._name))
         calls = self._answer.calls()
         return ModelReply(
             content=self._answer.text,
@@ -242,15 +242,15 @@ def _load(path: Path, profile: CapabilityProfile) -> _Loaded:
             magic = file.read(len(_MAGIC))
     except OSError as exc:
         raise ModelUnavailable(
-            _("cannot read the model {path}: {why}", path=path, why=exc.strerror)
+            Reason("gguf_unreadable", path=str(path), why=str(exc.strerror))
         ) from exc
     if magic != _MAGIC:
-        raise ModelUnavailable(_("{path} is not a GGUF file", path=path))
+        raise ModelUnavailable(Reason("gguf_not_one", path=str(path)))
     try:
         import xllamacpp
     except ImportError as exc:
         command = this_installation().add_command("local")
-        raise ModelUnavailable(_("xllamacpp is missing: {command}", command=command)) from exc
+        raise ModelUnavailable(Reason("gguf_library_missing", command=command)) from exc
     params = xllamacpp.CommonParams()
     params.model.path = os.fspath(path)
     params.n_ctx = _LARGEST_WINDOW
@@ -266,11 +266,7 @@ def _load(path: Path, profile: CapabilityProfile) -> _Loaded:
         server = xllamacpp.Server(params)
     except (RuntimeError, ValueError) as exc:
         raise ModelUnavailable(
-            _(
-                "llama.cpp cannot load {path}: {why}",
-                path=path,
-                why=clean_error_text(str(exc)),
-            )
+            Reason("gguf_not_loaded", path=str(path), why=clean_error_text(str(exc)))
         ) from exc
     return _Loaded(server, _found(profile, _properties(server.listening_address, key)))
 

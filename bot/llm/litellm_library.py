@@ -18,8 +18,8 @@ from typing import Any
 import anyio.to_thread
 
 from bot.core.errors import ModelRejected, ModelUnavailable
-from bot.core.i18n import _
 from bot.core.installation import this_installation
+from bot.core.reasons import Reason
 from bot.llm.base import Usage
 from bot.llm.bounds import MOST_BYTES, MOST_LINE
 from bot.llm.provider_errors import model_error
@@ -89,7 +89,7 @@ def map_litellm_errors(name: str, secret: str | None) -> Iterator[None]:
     except foreign as exc:
         if (large := _too_large(exc)) is not None:
             raise ModelRejected(
-                _("{name}: the model's server sent {large}", name=name, large=large)
+                Reason("model_answer_refused", name=name, large=str(large))
             ) from exc
         raise model_error(exc, name=name, now=datetime.now(UTC), secret=secret) from exc
 
@@ -127,7 +127,7 @@ def _load() -> ModuleType:
         litellm = importlib.import_module("litellm")
     except ImportError as exc:
         command = this_installation().add_command("models")
-        raise ModelUnavailable(_("litellm is missing: {command}", command=command)) from exc
+        raise ModelUnavailable(Reason("model_litellm_missing", command=command)) from exc
     bound_responses(importlib.import_module("litellm.llms.custom_httpx.aiohttp_transport"))
     settings: Any = litellm
     settings.suppress_debug_info = True

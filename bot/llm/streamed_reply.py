@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.core.errors import ModelRejected
-from bot.core.i18n import _
+from bot.core.reasons import Reason
 from bot.llm.base import ToolCall
 from bot.llm.bounds import MOST_ARGUMENTS, MOST_CALLS, MOST_TEXT
 
@@ -119,10 +119,8 @@ def arguments_text(arguments: Any) -> str:
 def _check_calls(count: int, characters: int) -> None:
     if count > MOST_CALLS or characters > MOST_ARGUMENTS:
         raise ModelRejected(
-            _(
-                "the model asked for more in one answer than is carried out (at most {most_calls} tool calls, {most_arguments:,} characters); nothing was done",
-                most_calls=MOST_CALLS,
-                most_arguments=MOST_ARGUMENTS,
+            Reason(
+                "model_calls_too_many", most_calls=MOST_CALLS, most_arguments=f"{MOST_ARGUMENTS:,}"
             )
         )
 
