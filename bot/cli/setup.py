@@ -40,7 +40,7 @@ _INDENT = 4
 _WIDEST = 100
 
 
-class LineReader(Protocol):
+class AnswerLines(Protocol):
     """Where answers come from."""
 
     def read(self, prompt: str, *, secret: bool) -> str:
@@ -116,7 +116,7 @@ def run_setup(settings: Settings, names: Sequence[str], *, starts: bool = False)
         )
     steps = [known[name] for name in names] or list(STEPS)
     interactive = at_terminal()
-    lines: LineReader = _TerminalLines() if interactive else _PipedLines()
+    lines: AnswerLines = _TerminalLines() if interactive else _PipedLines()
     setup = TerminalSetup(Setup(settings, with_link=True), steps, lines, ask=interactive)
     try:
         with _echo_off() if interactive else nullcontext():
@@ -178,7 +178,7 @@ class TerminalSetup:
     """
 
     def __init__(
-        self, setup: Setup, steps: Sequence[Step], lines: LineReader, *, ask: bool
+        self, setup: Setup, steps: Sequence[Step], lines: AnswerLines, *, ask: bool
     ) -> None:
         self._setup = setup
         self._steps = steps

@@ -30,7 +30,7 @@ class SearchArguments(_Arguments):
     limit: Limit = 8
 
 
-class RecallArguments(_Arguments):
+class RecalledWords(_Arguments):
     """Arguments of ``recall``."""
 
     about: str = Field(

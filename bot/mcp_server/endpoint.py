@@ -29,7 +29,7 @@ _NO_RIGHT = "this token may neither `read` memory nor `propose` facts"
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class ProgramCaller:
     """The program that sends a request.
 
     Attributes:
@@ -41,7 +41,7 @@ class Caller:
     met: Callable[[str], Awaitable[None]]
 
 
-Authenticate = Callable[[Request], Awaitable[Caller]]
+Authenticate = Callable[[Request], Awaitable[ProgramCaller]]
 """Returns the program that sends a request. Raises ``HttpError`` if its token is not valid."""
 
 
@@ -104,9 +104,9 @@ class _HttpBackend:
         await _caller(context).met(program)
 
 
-def _caller(context: Context) -> Caller:
+def _caller(context: Context) -> ProgramCaller:
     request = context.request
     caller = request.scope.get(_CALLER) if isinstance(request, Request) else None
-    if not isinstance(caller, Caller):
+    if not isinstance(caller, ProgramCaller):
         raise MemoryRefused("the request is from nobody")
     return caller

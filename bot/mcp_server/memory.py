@@ -21,7 +21,7 @@ from bot.core.clock import Clock
 from bot.core.errors import MemoryRefused, TapeNotFound
 from bot.mcp_server.arguments import (
     MOST_PASSAGES,
-    RecallArguments,
+    RecalledWords,
     SearchArguments,
     TimelineArguments,
     WhyArguments,
@@ -32,7 +32,7 @@ from bot.mcp_server.results import (
     DecisionItem,
     EvidenceItem,
     FactItem,
-    Passage,
+    FoundPassage,
     RecallResult,
     SearchResult,
     SessionItem,
@@ -110,7 +110,7 @@ class ClientMemory:
             passages=await self._passages(asked.query, tapes, asked.limit, asked.days)
         )
 
-    async def recall(self, client: MemoryClient, asked: RecallArguments) -> RecallResult:
+    async def recall(self, client: MemoryClient, asked: RecalledWords) -> RecallResult:
         """Return facts, reference values and passages about something.
 
         Raises:
@@ -123,7 +123,7 @@ class ClientMemory:
             ValueItem(key=one.key, value=_cut(str(one.value), _LONGEST_FACT))
             for one in readable_references(home.compartments, workspace.compartments)
         ]
-        passages: list[Passage] = []
+        passages: list[FoundPassage] = []
         if asked.about.strip():
             tapes = await self.sessions.of(client)
             passages = await self._passages(asked.about, tapes, asked.limit)
@@ -173,7 +173,7 @@ class ClientMemory:
         if asked.session is None:
             return await self._listed(tapes)
         session = self._readable(asked.session, tapes)
-        found: list[Passage] = []
+        found: list[FoundPassage] = []
         older = looked = 0
         async with aclosing(self._store.read_back(session, asked.before)) as entries:
             async for entry in entries:
@@ -223,7 +223,7 @@ class ClientMemory:
 
     async def _passages(
         self, query: str, tapes: Sequence[str], limit: int, days: int | None = None
-    ) -> list[Passage]:
+    ) -> list[FoundPassage]:
         if not tapes:
             return []
         since = None if days is None else self._clock.now() - timedelta(days=days)
@@ -239,7 +239,7 @@ class ClientMemory:
         found = (self._passage(hit.tape, hit.entry) for hit in hits if hit.direct)
         return [passage for passage in found if passage is not None][:limit]
 
-    def _passage(self, session: str, entry: TapeEntry) -> Passage | None:
+    def _passage(self, session: str, entry: TapeEntry) -> FoundPassage | None:
         """Return an entry as a passage; None if it is not shown."""
         if is_erased(entry) or is_local_only(entry):
             return None
@@ -248,7 +248,7 @@ class ClientMemory:
             return None
         who, text, outside = told
         moment = sent_time(entry)
-        return Passage(
+        return FoundPassage(
             session=session,
             entry=entry.id,
             at=format_timestamp(moment.isoformat() if moment else None, self._timezone),

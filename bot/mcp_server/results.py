@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 _NOTHING = "Nothing was found."
 
 
-class Passage(BaseModel):
+class FoundPassage(BaseModel):
     """Something that was said or done in a session."""
 
     session: str
@@ -52,7 +52,7 @@ class ValueItem(BaseModel):
 class SearchResult(BaseModel):
     """Passages that fit a search, best first."""
 
-    passages: list[Passage]
+    passages: list[FoundPassage]
 
     def render(self) -> str:
         """Return the result as text."""
@@ -64,7 +64,7 @@ class RecallResult(BaseModel):
 
     facts: list[FactItem]
     values: list[ValueItem] = Field(description="Reference values, word for word.")
-    passages: list[Passage]
+    passages: list[FoundPassage]
 
     def render(self) -> str:
         """Return the result as text."""
@@ -135,7 +135,7 @@ class TimelineResult(BaseModel):
     """Entries of a session, oldest first; or the sessions, if none was named."""
 
     sessions: list[SessionItem] = []
-    entries: list[Passage] = []
+    entries: list[FoundPassage] = []
     older: int = Field(
         default=0, description="The next `before`, for earlier entries; 0 if there are none."
     )

@@ -14,7 +14,7 @@ from bot.core.errors import MemoryRefused
 from bot.core.i18n import use_language
 from bot.mcp_server.arguments import (
     ProposeArguments,
-    RecallArguments,
+    RecalledWords,
     SearchArguments,
     TimelineArguments,
     WhyArguments,
@@ -81,7 +81,7 @@ TOOLS = {
             "recall",
             "Recall",
             "What is remembered about a topic: facts, reference values, passages of conversations.",
-            RecallArguments,
+            RecalledWords,
             RecallResult,
         ),
         MemoryTool(
@@ -173,7 +173,7 @@ class MemoryTools:
         match asked:
             case SearchArguments():
                 return await self._memory.search(client, asked)
-            case RecallArguments():
+            case RecalledWords():
                 return await self._memory.recall(client, asked)
             case WhyArguments():
                 return await self._memory.why(client, asked)

@@ -22,7 +22,7 @@ from bot.tape.store import TapeStore
 
 if TYPE_CHECKING:
     # Loads the library ``mcp``, which may be missing.
-    from bot.mcp_server.endpoint import Caller, McpEndpoint
+    from bot.mcp_server.endpoint import McpEndpoint, ProgramCaller
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def make_endpoint(
         login_store: Remembers what they call themselves.
     """
     try:
-        from bot.mcp_server.endpoint import Caller, McpEndpoint
+        from bot.mcp_server.endpoint import McpEndpoint, ProgramCaller
     except ModuleNotFoundError:
         return None
 
@@ -86,8 +86,8 @@ def make_endpoint(
         except TapebotError as error:
             logger.warning("the program of the token %s is not recorded: %s", token.name, error)
 
-    async def authenticate(request: Request) -> Caller:
+    async def authenticate(request: Request) -> ProgramCaller:
         _, token = await authenticator.token(request)
-        return Caller(token_client(token), partial(met, token))
+        return ProgramCaller(token_client(token), partial(met, token))
 
     return McpEndpoint(tools, authenticate)

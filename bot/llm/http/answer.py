@@ -37,7 +37,7 @@ class ReportedUsage:
 
 
 @dataclass(slots=True)
-class Answer:
+class ModelAnswer:
     """An answer, as far as it was received.
 
     Attributes:
@@ -120,7 +120,7 @@ class Wire(Protocol):
         """Return a request's JSON."""
         ...
 
-    def read_whole(self, answer: Answer, body: Any) -> None:
+    def read_whole(self, answer: ModelAnswer, body: Any) -> None:
         """Read an answer that is one JSON object.
 
         Raises:
@@ -128,7 +128,7 @@ class Wire(Protocol):
         """
         ...
 
-    def read_event(self, answer: Answer, event: Any) -> bool:
+    def read_event(self, answer: ModelAnswer, event: Any) -> bool:
         """Read one event of a stream; return whether the text grew.
 
         Raises:

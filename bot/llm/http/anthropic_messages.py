@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bot.llm.base import ModelRequest
-from bot.llm.http.answer import Answer, CallForm, EventFraming, ReportedUsage, ServerError
+from bot.llm.http.answer import CallForm, EventFraming, ModelAnswer, ReportedUsage, ServerError
 from bot.llm.openai_format import least_of, part_text
 
 DEFAULT_MAX_TOKENS = 8_192
@@ -98,7 +98,7 @@ class AnthropicMessages:
             body["stream"] = True
         return {name: value for name, value in body.items() if name not in form.refused}
 
-    def read_whole(self, answer: Answer, body: Any) -> None:
+    def read_whole(self, answer: ModelAnswer, body: Any) -> None:
         """Read an answer that is one JSON object."""
         if body.get("type") == "error":
             raise _error(body)
@@ -110,7 +110,7 @@ class AnthropicMessages:
         _read_ending(answer, body)
         answer.ended = True
 
-    def read_event(self, answer: Answer, event: Any) -> bool:
+    def read_event(self, answer: ModelAnswer, event: Any) -> bool:
         """Read one event of a stream; return whether the text grew."""
         kind = event.get("type")
         if kind == "error":
@@ -211,7 +211,7 @@ def _tool_choice(wanted: str, forcing: str) -> dict[str, Any]:
     return {"type": "any" if forcing == "required" else "auto"}
 
 
-def _start_block(answer: Answer, index: int, block: Mapping[str, Any]) -> bool:
+def _start_block(answer: ModelAnswer, index: int, block: Mapping[str, Any]) -> bool:
     kind = block.get("type")
     if kind == "text":
         return answer.reply.add_text(block.get("text"))
@@ -223,7 +223,7 @@ def _start_block(answer: Answer, index: int, block: Mapping[str, Any]) -> bool:
     return False
 
 
-def _extend_block(answer: Answer, index: int, delta: Mapping[str, Any]) -> bool:
+def _extend_block(answer: ModelAnswer, index: int, delta: Mapping[str, Any]) -> bool:
     kind = delta.get("type")
     if kind == "text_delta":
         return answer.reply.add_text(delta["text"])
@@ -236,12 +236,12 @@ def _extend_block(answer: Answer, index: int, delta: Mapping[str, Any]) -> bool:
     return False
 
 
-def _read_ending(answer: Answer, message: Mapping[str, Any]) -> None:
+def _read_ending(answer: ModelAnswer, message: Mapping[str, Any]) -> None:
     if reason := message.get("stop_reason"):
         answer.reply.set_finish_reason(_ENDINGS.get(reason, reason))
 
 
-def _read_usage(answer: Answer, usage: Mapping[str, Any]) -> None:
+def _read_usage(answer: ModelAnswer, usage: Mapping[str, Any]) -> None:
     """Read the counts: those of the prompt come with a stream's start, the others with its end."""
     before = answer.usage or ReportedUsage(0, 0, 0)
     if usage.get("input_tokens"):

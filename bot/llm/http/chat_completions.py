@@ -16,7 +16,7 @@ from typing import Any
 
 from bot.core.reasons import Reason
 from bot.llm.base import ModelRequest
-from bot.llm.http.answer import Answer, CallForm, EventFraming, ReportedUsage, ServerError
+from bot.llm.http.answer import CallForm, EventFraming, ModelAnswer, ReportedUsage, ServerError
 from bot.llm.openai_format import least_of, response_format, tools_json
 
 _REASONING_TEXTS = ("reasoning_content", "reasoning")
@@ -75,7 +75,7 @@ class ChatCompletions:
             body["usage"] = {"include": True}
         return {name: value for name, value in body.items() if name not in form.refused}
 
-    def read_whole(self, answer: Answer, body: Any) -> None:
+    def read_whole(self, answer: ModelAnswer, body: Any) -> None:
         """Read an answer that is one JSON object."""
         _raise_error(body)
         _read_usage(answer, body)
@@ -87,7 +87,7 @@ class ChatCompletions:
         _read_ending(answer, choice)
         answer.ended = True
 
-    def read_event(self, answer: Answer, event: Any) -> bool:
+    def read_event(self, answer: ModelAnswer, event: Any) -> bool:
         """Read one event of a stream; return whether the text grew."""
         _raise_error(event)
         _read_usage(answer, event)
@@ -142,7 +142,7 @@ def _tool_choice(wanted: str, forcing: str) -> Any:
     return forcing
 
 
-def _read_message(answer: Answer, message: Mapping[str, Any]) -> bool:
+def _read_message(answer: ModelAnswer, message: Mapping[str, Any]) -> bool:
     """Add a message, or a change of one, to the answer; return whether the text grew."""
     content = message.get("content")
     if isinstance(content, list):
@@ -164,7 +164,7 @@ def _read_message(answer: Answer, message: Mapping[str, Any]) -> bool:
     return grew
 
 
-def _text_of(part: Any, answer: Answer) -> str:
+def _text_of(part: Any, answer: ModelAnswer) -> str:
     """Return the text of a part of the content; reasoning is kept apart."""
     if part.get("type") == "thinking":
         thought = "".join(str(one.get("text", "")) for one in part.get("thinking") or ())
@@ -175,7 +175,7 @@ def _text_of(part: Any, answer: Answer) -> str:
     return str(part.get("text") or "")
 
 
-def _read_ending(answer: Answer, choice: Mapping[str, Any]) -> None:
+def _read_ending(answer: ModelAnswer, choice: Mapping[str, Any]) -> None:
     reason = choice.get("finish_reason")
     if not reason:
         return
@@ -185,7 +185,7 @@ def _read_ending(answer: Answer, choice: Mapping[str, Any]) -> None:
     answer.ended = True
 
 
-def _read_usage(answer: Answer, body: Mapping[str, Any]) -> None:
+def _read_usage(answer: ModelAnswer, body: Mapping[str, Any]) -> None:
     usage = body.get("usage") or (body.get("x_groq") or {}).get("usage")
     if not isinstance(usage, dict) or not usage.get("prompt_tokens"):
         return

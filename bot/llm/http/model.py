@@ -37,7 +37,7 @@ from bot.llm.base import (
     estimate_tokens,
 )
 from bot.llm.bounds import MOST_TEXT
-from bot.llm.http.answer import Answer, CallForm, ServerError, Wire
+from bot.llm.http.answer import CallForm, ModelAnswer, ServerError, Wire
 from bot.llm.http.anthropic_messages import REPLY_TOOL, AnthropicMessages
 from bot.llm.http.chat_completions import REASONING_FIELDS, ChatCompletions
 from bot.llm.http.connection import Connection, TooLarge, read_events, read_json, read_lines
@@ -165,9 +165,9 @@ class HTTPModel(Model):
         """Close the connections."""
         await self._connection.aclose()
 
-    async def _call(self, body: dict[str, Any], on_text: OnText | None) -> Answer:
+    async def _call(self, body: dict[str, Any], on_text: OnText | None) -> ModelAnswer:
         url = f"{self._server.address}{self._wire.path}"
-        answer = Answer()
+        answer = ModelAnswer()
         async with self._connection.post(
             url, self._wire.headers(self._server.key), body
         ) as response:
@@ -187,7 +187,7 @@ class HTTPModel(Model):
         return answer
 
     async def _stream(
-        self, response: aiohttp.ClientResponse, answer: Answer, on_text: OnText
+        self, response: aiohttp.ClientResponse, answer: ModelAnswer, on_text: OnText
     ) -> None:
         events = read_events(response) if self._wire.events == "sse" else _objects(response)
         async with aclosing(events):
@@ -237,7 +237,9 @@ class HTTPModel(Model):
             logger.warning("%s: an answer that cannot be parsed", self._name, exc_info=exc)
             raise TransientModelError(self._said(UNREADABLE_REPLY)) from exc
 
-    def _reply(self, request: ModelRequest, body: dict[str, Any], answer: Answer) -> ModelReply:
+    def _reply(
+        self, request: ModelRequest, body: dict[str, Any], answer: ModelAnswer
+    ) -> ModelReply:
         content, calls = answer.reply.text, answer.reply.calls()
         if request.json_schema is not None and calls and calls[0].name == REPLY_TOOL:
             content, calls = calls[0].arguments, ()
@@ -256,7 +258,7 @@ class HTTPModel(Model):
             reasoning=answer.carried() if calls else {},
         )
 
-    def _usage(self, body: dict[str, Any], answer: Answer) -> Usage:
+    def _usage(self, body: dict[str, Any], answer: ModelAnswer) -> Usage:
         """Return the usage that the server reports, or an estimate if it reports none."""
         told = answer.usage
         if told is None:
@@ -288,7 +290,7 @@ async def _objects(response: aiohttp.ClientResponse) -> AsyncGenerator[Any]:
             yield json.loads(line)
 
 
-def _all_calls_are_whole(answer: Answer) -> bool:
+def _all_calls_are_whole(answer: ModelAnswer) -> bool:
     """Return whether a stream that ended without a reason called tools, and with whole arguments."""
     calls = answer.reply.calls()
     try:

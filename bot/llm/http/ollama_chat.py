@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bot.llm.base import ModelRequest
-from bot.llm.http.answer import Answer, CallForm, EventFraming, ReportedUsage, ServerError
+from bot.llm.http.answer import CallForm, EventFraming, ModelAnswer, ReportedUsage, ServerError
 from bot.llm.openai_format import least_of, part_text, tools_json
 
 _OPTIONS = frozenset({"top_p", "top_k", "seed", "stop", "presence_penalty", "frequency_penalty"})
@@ -50,11 +50,11 @@ class OllamaChat:
             body["format"] = request.json_schema
         return {name: value for name, value in body.items() if name not in form.refused}
 
-    def read_whole(self, answer: Answer, body: Any) -> None:
+    def read_whole(self, answer: ModelAnswer, body: Any) -> None:
         """Read an answer that is one JSON object."""
         self.read_event(answer, body)
 
-    def read_event(self, answer: Answer, event: Any) -> bool:
+    def read_event(self, answer: ModelAnswer, event: Any) -> bool:
         """Read one object of a stream; return whether the text grew."""
         if error := event.get("error"):
             raise ServerError(str(error), None)

@@ -12,7 +12,7 @@ WireProtocol = Literal["chat-completions", "anthropic-messages", "ollama-chat"]
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class ModelProvider:
     """A provider.
 
     Attributes:
@@ -28,44 +28,46 @@ class Provider:
     address_variables: tuple[str, ...] = ()
 
 
-_OLLAMA = Provider(
+_OLLAMA = ModelProvider(
     "http://127.0.0.1:11434", ("OLLAMA_API_KEY",), "ollama-chat", ("OLLAMA_API_BASE",)
 )
 
-PROVIDERS: Mapping[str, Provider] = {
-    "anthropic": Provider(
+PROVIDERS: Mapping[str, ModelProvider] = {
+    "anthropic": ModelProvider(
         "https://api.anthropic.com",
         ("ANTHROPIC_API_KEY",),
         "anthropic-messages",
         ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"),
     ),
-    "deepseek": Provider("https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",)),
-    "groq": Provider("https://api.groq.com/openai/v1", ("GROQ_API_KEY",)),
-    "hosted_vllm": Provider(
+    "deepseek": ModelProvider("https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",)),
+    "groq": ModelProvider("https://api.groq.com/openai/v1", ("GROQ_API_KEY",)),
+    "hosted_vllm": ModelProvider(
         "http://127.0.0.1:8000/v1",
         ("HOSTED_VLLM_API_KEY",),
         address_variables=("HOSTED_VLLM_API_BASE",),
     ),
-    "llamafile": Provider("http://127.0.0.1:8080/v1", ("LLAMAFILE_API_KEY",)),
-    "lm_studio": Provider(
+    "llamafile": ModelProvider("http://127.0.0.1:8080/v1", ("LLAMAFILE_API_KEY",)),
+    "lm_studio": ModelProvider(
         "http://127.0.0.1:1234/v1",
         ("LM_STUDIO_API_KEY",),
         address_variables=("LM_STUDIO_API_BASE",),
     ),
-    "mistral": Provider("https://api.mistral.ai/v1", ("MISTRAL_API_KEY",)),
+    "mistral": ModelProvider("https://api.mistral.ai/v1", ("MISTRAL_API_KEY",)),
     "ollama": _OLLAMA,
     "ollama_chat": _OLLAMA,
-    "openai": Provider(
+    "openai": ModelProvider(
         "https://api.openai.com/v1",
         ("OPENAI_API_KEY",),
         address_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
     ),
-    "openrouter": Provider("https://openrouter.ai/api/v1", ("OPENROUTER_API_KEY", "OR_API_KEY")),
-    "together_ai": Provider(
+    "openrouter": ModelProvider(
+        "https://openrouter.ai/api/v1", ("OPENROUTER_API_KEY", "OR_API_KEY")
+    ),
+    "together_ai": ModelProvider(
         "https://api.together.xyz/v1",
         ("TOGETHERAI_API_KEY", "TOGETHER_API_KEY", "TOGETHER_AI_API_KEY"),
     ),
-    "xai": Provider("https://api.x.ai/v1", ("XAI_API_KEY",)),
+    "xai": ModelProvider("https://api.x.ai/v1", ("XAI_API_KEY",)),
 }
 """By the provider's part of a model's name, as litellm spells it."""
 
@@ -122,7 +124,7 @@ def find_server(
         or (provider is None and (api_base is None or prefix in _OTHER_PROTOCOLS))
     ):
         return None
-    provider = provider or Provider("", ())
+    provider = provider or ModelProvider("", ())
     named = (environment[one] for one in provider.address_variables if environment.get(one))
     address = api_base or next(named, None)
     key = api_key or next((environment[one] for one in provider.keys if environment.get(one)), None)
