@@ -29,7 +29,14 @@ from bot.llm.base import (
 from bot.llm.bounds import MOST_TEXT
 from bot.llm.instrumented import instrumented
 from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors
-from bot.llm.openai_format import flatten_content, least_of, response_format, tools_json
+from bot.llm.openai_format import (
+    FORCINGS,
+    flatten_content,
+    least_of,
+    response_format,
+    tool_choice,
+    tools_json,
+)
 from bot.llm.price_table import price_entry
 from bot.llm.profiles import profile_for
 from bot.llm.provider_errors import UNREADABLE_REPLY
@@ -38,7 +45,6 @@ from bot.llm.streamed_reply import StreamedReply, finish_reason, tool_calls
 logger = logging.getLogger(__name__)
 
 _NO_KEY = "no-key"
-_FORCINGS = ("named", "required", "auto")
 
 
 class LiteLLMModel(Model):
@@ -111,7 +117,7 @@ class LiteLLMModel(Model):
                 with map_litellm_errors(self._name, self._api_key), self._map_malformed_reply():
                     return await self._call(litellm, arguments, on_text)
             except ModelError as exc:
-                last = self._forcing == len(_FORCINGS) - 1
+                last = self._forcing == len(FORCINGS) - 1
                 if not forced or last or not _refuses_forcing(exc.__cause__):
                     raise
                 self._forcing += 1
@@ -167,7 +173,7 @@ class LiteLLMModel(Model):
         }
         if request.tools:
             arguments["tools"] = tools_json(request.tools)
-            arguments["tool_choice"] = self._tool_choice(request.tool_choice)
+            arguments["tool_choice"] = tool_choice(request.tool_choice, FORCINGS[self._forcing])
             if self._unlisted:
                 arguments["allowed_openai_params"] = self._unlisted
         if request.json_schema is not None:
@@ -193,14 +199,6 @@ class LiteLLMModel(Model):
             return [dict(message) for message in request.messages]
         # As a fallback, it may get requests made for a model with vision.
         return [dict(message) for message in flatten_content(request.messages)]
-
-    def _tool_choice(self, wanted: str) -> Any:
-        if wanted in {"auto", "none"}:
-            return wanted
-        forcing = _FORCINGS[self._forcing]
-        if forcing == "named":
-            return {"type": "function", "function": {"name": wanted}}
-        return forcing
 
     async def _call(
         self, litellm: ModuleType, arguments: dict[str, Any], on_text: OnText | None

@@ -10,6 +10,9 @@ from bot.llm.base import ChatMessage, ToolSpec
 UNSEEN_IMAGE_TEXT = "(an image that you cannot see)"
 """Replaces an image for a model without vision."""
 
+FORCINGS = ("named", "required", "auto")
+"""Ways of forcing a call, the strictest first: the tool's name, any tool, nothing but the prompt."""
+
 
 def tools_json(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
     """Return tools in the request format, in the order given."""
@@ -24,6 +27,20 @@ def tools_json(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
         }
         for tool in tools
     ]
+
+
+def tool_choice(wanted: str, forcing: str) -> Any:
+    """Return the ``tool_choice`` of a request.
+
+    Args:
+        wanted: ``auto``, ``none``, or the name of the tool that must be called.
+        forcing: How it is forced, one of ``FORCINGS``.
+    """
+    if wanted in {"auto", "none"}:
+        return wanted
+    if forcing == "named":
+        return {"type": "function", "function": {"name": wanted}}
+    return forcing
 
 
 def response_format(schema: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any
 from bot.core.reasons import Reason
 from bot.llm.base import ModelRequest
 from bot.llm.http.answer import CallForm, EventFraming, ModelAnswer, ReportedUsage, ServerError
-from bot.llm.openai_format import least_of, response_format, tools_json
+from bot.llm.openai_format import least_of, response_format, tool_choice, tools_json
 
 _REASONING_TEXTS = ("reasoning_content", "reasoning")
 _REASONING_LISTS = ("reasoning_details",)
@@ -59,7 +59,7 @@ class ChatCompletions:
         }
         if request.tools:
             body["tools"] = tools_json(request.tools)
-            body["tool_choice"] = _tool_choice(request.tool_choice, form.tool_choice)
+            body["tool_choice"] = tool_choice(request.tool_choice, form.tool_choice)
         if request.json_schema is not None:
             body["response_format"] = response_format(request.json_schema)
         if (most := least_of(request.max_tokens, form.max_tokens)) is not None:
@@ -132,14 +132,6 @@ def _marked(message: dict[str, Any]) -> dict[str, Any]:
         return message
     *before, last = content
     return {**message, "content": [*before, {**last, "cache_control": {"type": "ephemeral"}}]}
-
-
-def _tool_choice(wanted: str, forcing: str) -> Any:
-    if wanted in {"auto", "none"}:
-        return wanted
-    if forcing == "named":
-        return {"type": "function", "function": {"name": wanted}}
-    return forcing
 
 
 def _read_message(answer: ModelAnswer, message: Mapping[str, Any]) -> bool:

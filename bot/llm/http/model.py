@@ -44,7 +44,7 @@ from bot.llm.http.connection import Connection, TooLarge, read_events, read_json
 from bot.llm.http.ollama_chat import OllamaChat
 from bot.llm.http.providers import ModelServer, WireProtocol
 from bot.llm.instrumented import instrumented
-from bot.llm.openai_format import flatten_content
+from bot.llm.openai_format import FORCINGS, flatten_content
 from bot.llm.price_table import call_cost, read_price_entry
 from bot.llm.profiles import profile_for
 from bot.llm.provider_errors import UNREADABLE_REPLY, model_error
@@ -60,7 +60,6 @@ _WIRES: dict[WireProtocol, Wire] = {
     "anthropic-messages": AnthropicMessages(),
     "ollama-chat": OllamaChat(),
 }
-_FORCINGS = ("named", "required", "auto")
 _OPTIONAL = ("temperature", "stream_options", "max_tokens", "usage")
 """Fields of a request that may be left out, besides the client's own parameters."""
 
@@ -140,7 +139,7 @@ class HTTPModel(Model):
             form = CallForm(
                 self._server,
                 stream=on_text is not None,
-                tool_choice=_FORCINGS[self._forcing],
+                tool_choice=FORCINGS[self._forcing],
                 refused=self._refused,
                 needs_reasoning=self._needs_reasoning,
                 temperature=self._temperature,
@@ -205,7 +204,7 @@ class HTTPModel(Model):
             return False
         text = str(exc)
         forced = request.tool_choice not in {"auto", "none"} or request.json_schema is not None
-        if forced and "tool_choice" in text and self._forcing < len(_FORCINGS) - 1:
+        if forced and "tool_choice" in text and self._forcing < len(FORCINGS) - 1:
             self._forcing += 1
             return True
         if _MISSING_REASONING.search(text) and not self._needs_reasoning:
