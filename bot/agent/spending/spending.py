@@ -88,11 +88,20 @@ class MeteredCall:
 
 @dataclass(slots=True, eq=False)
 class _Queued:
-    """An event to write; ``refusal`` is set instead if it is a reservation that limits forbid."""
+    """An event to write.
+
+    Attributes:
+        name: Its name.
+        data: Its data.
+        call: The call, if it is a reservation.
+        tokens: The tokens that the call will read and write, estimated.
+        refusal: The limit that forbids the call; set instead of writing it.
+    """
 
     name: str
     data: dict[str, Any]
     call: MeteredCall | None = None
+    tokens: tuple[int, int] = (0, 0)
     refusal: LimitUse | None = None
 
 
@@ -180,8 +189,8 @@ class Spending:
         if not self.fold.limits:
             return call
         call = replace(call, reserved=True)
-        data = {**call.as_json(self._estimate(model, tokens())), "request": spender.request}
-        queued = _Queued(RESERVED_EVENT, data, call)
+        data = {**call.as_json(Usage()), "request": spender.request}
+        queued = _Queued(RESERVED_EVENT, data, call, tokens())
         self._queue.append(queued)
         try:
             await self._write(queued)
@@ -342,6 +351,9 @@ class Spending:
             call = queued.call
             queued.refusal = None
             if call is not None:
+                # Its price is what the tape says now: another process may have learnt it.
+                usage = self._estimate(call.model, queued.tokens)
+                queued.data = {**queued.data, "usage": usage.as_json()}
                 uses = self._uses(call.spender, call.role, pending)
                 queued.refusal = next((use for use in uses if use.is_reached), None)
             charges = self.fold.charges(queued.name, queued.data)
