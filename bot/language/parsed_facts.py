@@ -41,6 +41,7 @@ _FINITE = (
     | frozenset("is are was were has have does do did had".split())
 )
 _ARTICLES = frozenset(("the", "a", "an"))
+_BEFORE_DATE = _ARTICLES | frozenset("on at in from by until till for to of now actually".split())
 _PLACE = re.compile(r"(?:in|to|at|near|outside|on) ", re.IGNORECASE)
 _AGE = re.compile(r"(?:now |already )?\d{1,3}(?: years? old)?$")
 _TURNED = re.compile(r"\b(?:turn(?:s|ed|ing)?|aged?) \d{1,3}\b", re.IGNORECASE)
@@ -56,7 +57,7 @@ _DATED = re.compile(
     re.IGNORECASE,
 )
 _JOB = re.compile(
-    r"an? (?:\w+ ){0,3}?(?:\w{2,}(?:er|or|ist|ect|ian)|nurse|chef|cook|pilot|student|clerk|judge"
+    r"an? (?:(?!of )\w+ ){0,3}?(?:\w{2,}(?:er|or|ist|ect|ian)|nurse|chef|cook|pilot|student|clerk|judge"
     r"|journalist|scientist|consultant|accountant|artist|freelancer|surgeon|dentist|vet|paramedic)"
     r"(?: (?:at|in|for|with|from|by|and|since|now)(?: .*)?)?$"
 )
@@ -255,12 +256,25 @@ def _being_slot(line: ParsedFact) -> str:
 
 
 def _value_slot(line: ParsedFact) -> str:
-    if set(line.subject) & ATTRIBUTES or line.changes:
+    if set(line.subject) & ATTRIBUTES:
         return "value"
-    if _DATED.search(line.rest):
-        return "value:date"
-    article = re.match(r"(?:an?|the) ", line.rest)
-    return "value:kind" if article else "value:name" if line.rest[:1].isupper() else ""
+    if dated := _DATED.search(line.rest):
+        # What is planned or happens on one date says nothing about what does on another.
+        happens = [one for one in fact_words(line.rest[: dated.start()]) if one not in _BEFORE_DATE]
+        return " ".join(("value:date", *happens))
+    # Somebody with a name is many things at once: a mother, a vegetarian, Ada's friend.
+    if _is_named(line):
+        return ""
+    kind = re.match(r"(?:an?|the) [A-Z]", line.rest)
+    return "value:kind" if kind else "value:name" if line.rest[:1].isupper() else ""
+
+
+def _is_named(line: ParsedFact) -> bool:
+    """Return whether the subject is a bare name, such as ``Ada Lind``."""
+    words = line.text.split()[: len(line.subject)]
+    return not line.owner and all(
+        one[:1].isupper() and "'" not in one and one.lower() not in _ARTICLES for one in words
+    )
 
 
 def conflicts(new: ParsedFact, old: ParsedFact) -> bool:
@@ -272,7 +286,10 @@ def conflicts(new: ParsedFact, old: ParsedFact) -> bool:
     if not _same_subject(new.subject, old.subject):
         return False
     new_value, old_value = new.value, old.value
-    if new.slot and _same_slot(new.slot, old.slot):
+    if new.slot == "job" == old.slot and "be" == new.verb == old.verb and not new.changes:
+        # A swimmer, a reader and a nurse may be one person.
+        return False
+    if new.slot and new.slot == old.slot:
         return not new.negated or bool(new_value & old_value)
     if new.verb in _LIKING and old.verb in _LIKING:
         return bool(new_value) and (
@@ -293,10 +310,6 @@ def _has_again(new: ParsedFact, new_value: frozenset[str], old_value: frozenset[
     return new.verb == "have" and (
         new_value <= old_value if new.negated else old_value <= new_value
     )
-
-
-def _same_slot(new: str, old: str) -> bool:
-    return new == old or (new == "value" and old.startswith("value"))
 
 
 def _same_subject(new: tuple[str, ...], old: tuple[str, ...]) -> bool:

@@ -11,7 +11,7 @@ from files_home import ACT, FIRST, FOLDER, LEASE, SECOND, THIRD, home, prepare
 from nursery import nursery
 from sampling import many
 
-from bot.memory.erasure.entry_matcher import blobs_in
+from bot.memory.erasure.persons_entries import blobs_in
 from bot.tape.stores.folder_verification import verify_folder
 
 HOST = Path(__file__).with_name("files_host.py")

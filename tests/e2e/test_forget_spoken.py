@@ -16,7 +16,7 @@ from bot.llm.base import ModelReply
 from bot.memory.records.fact_fold import fold_entries
 from bot.testing.host import Host
 from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
+from bot.testing.scripted_model import ScriptedModel, judgement_reply, text_reply, tool_call_reply
 
 FIRST = (
     "Elsie is 6 and allergic to peanuts. Her EpiPen is in the red bag, next to the keys. "
@@ -209,3 +209,39 @@ async def test_it_is_said_that_the_words_of_a_fact_were_erased(tmp_path: Path) -
         why = await chat.say("/memory why 2")
         assert "\n- Ada, message of 2026-02-10 10:00, entry #6: its words were erased\n" in why
         assert "a person's own words supported it, which were erased since (1.00)" in why
+
+
+async def test_a_message_that_a_fact_cites_beside_the_one_that_tells_it_stays(
+    tmp_path: Path,
+) -> None:
+    """A fact may take one word from an earlier message, which is not about what goes."""
+    trip = "We plan a weekend in Prague with Ida, by train."
+    steps: list[ModelReply] = []
+    model = ScriptedModel(
+        lambda _: steps.pop(0) if steps else text_reply("Fine."),
+        judgement=lambda request: judgement_reply(request, lambda _: "supported"),
+    )
+    async with home(tmp_path, model) as host:
+        chat = Family(host, model, steps)
+        await chat.save(trip, {"op": "add", "text": "Ada plans a weekend in Prague with Ida."})
+        await chat.save(
+            "At most 140 euros a night. Jonas recommended the quarter Vinohrady.",
+            {"op": "add", "text": "Jonas recommended the quarter Vinohrady in Prague to Ada."},
+        )
+        fact = fold_entries(await host.store.read(PERSON)).facts[2]
+        assert len({one.entry for one in fact.evidence}) == 2
+        question = await chat.say(
+            "Please forget what Jonas recommended.",
+            ("memory_forget", {"what": "Vinohrady"}),
+            after="Please confirm.",
+        )
+        going, kept = question.split("From the same message, and kept unless you pick it:")
+        assert "Prague to Ada" in going
+        assert trip not in going
+        assert trip in kept
+        await host.channel.ask(host.channel.answers[-1].buttons[0].command)
+        assert await chat.facts() == {1: "Ada plans a weekend in Prague with Ida."}
+        said = await chat.said()
+        assert said[0] == trip
+        assert said[1] == "At most 140 euros a night. [erased]."
+        await until_clean(host, tmp_path, ["Vinohrady"])

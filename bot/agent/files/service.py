@@ -24,8 +24,8 @@ from bot.bus.media.blobs import Blobs
 from bot.core.errors import FileRefused, TapebotError
 from bot.core.files import disk_error_text
 from bot.core.i18n import _, format_number
-from bot.memory.erasure.entry_matcher import blobs_in
 from bot.memory.erasure.erasure_candidates import visit_entries
+from bot.memory.erasure.persons_entries import blobs_in
 from bot.memory.records.event_names import FILE_DELETED, FILE_RESTORED
 from bot.memory.records.file_names import clean_name, name_key
 from bot.memory.records.files import FolderFold, KeptFile, change_entry, kept_entries

@@ -22,6 +22,7 @@ from bot.memory.erasure.bus_scrubber import BusScrubber
 from bot.memory.erasure.dependent_facts import dependent_fact_ids
 from bot.memory.erasure.erasure_query import ErasureQuery, KeptContent
 from bot.memory.erasure.message_redaction import MessageRedactor
+from bot.memory.erasure.persons_entries import blobs_in, is_persons_entry, message_texts
 from bot.memory.erasure.scrubber import Scrubber, entry_texts
 from bot.memory.erasure.text_matcher import TextMatcher
 from bot.memory.gate.reference_values import texts_in_value
@@ -33,11 +34,7 @@ from bot.memory.records.conversation_entries import (
     TURN_START,
     replaced_entry_id,
 )
-from bot.memory.records.event_names import (
-    COMMAND,
-    FILE_EVENTS,
-    FILE_KEPT,
-)
+from bot.memory.records.event_names import FILE_EVENTS, FILE_KEPT
 from bot.memory.records.fact import Evidence, Fact, evidence_list_from_json, fact_from_json
 from bot.memory.records.fact_fold import CHAIN_EVENTS, FACTS_EVENT
 from bot.memory.records.files import FILES_PREFIX
@@ -108,6 +105,8 @@ class ErasureMatcher:
         repeated: Other entries that hold all the words of the query.
         not_permitted: Matching facts and messages that the person may not erase.
         redactions: Messages that lose only some words, with the text that remains.
+        redacted_messages: The first of these, and of messages that erased facts cite but that say
+            nothing about them.
         unredactable: Messages that should lose only some words but are erased whole: no word
             separates what to erase from what to keep.
         keeps_something: The person keeps something that holds all the words of the query.
@@ -395,6 +394,14 @@ class ErasureMatcher:
         if asking and left == content and len(self.request_message_ids) > 1:
             # The turn also answered this message, which asks nothing.
             return True
+        if (
+            left == content
+            and cited
+            and not asking
+            and self._is_told_elsewhere(tape, entry, origins)
+        ):
+            self._list_kept(place, entry)
+            return True
         plain = not attachments_in(entry.meta) and "quote" not in entry.meta
         told = left is not None and not self.keeps_something and self.query.matches([left])
         if not plain or left is None or told or (left == content and ERASED_TEXT not in content):
@@ -407,9 +414,25 @@ class ErasureMatcher:
             self.matcher.add_text(content)
             self._keep_lines(content)
         self.redactions[place] = left
-        if not asking and len(self.redacted_messages) < _SHOWN:
-            self.redacted_messages[place] = entry
+        if not asking:
+            self._list_kept(place, entry)
         return True
+
+    def _is_told_elsewhere(self, tape: str, entry: TapeEntry, origins: Sequence[str]) -> bool:
+        """Return whether the erased facts that cite a message cite another one that loses its words."""
+        places = {(one, entry.id) for one in (tape, *origins)}
+        cited = [
+            {(one.tape, one.entry): one.quote for one in f.evidence} for f in self.facts.values()
+        ]
+        citing = [quotes for quotes in cited if not places.isdisjoint(quotes)]
+        return bool(citing) and all(
+            any(self.redactor.mentions(quote) for at, quote in quotes.items() if at not in places)
+            for quotes in citing
+        )
+
+    def _list_kept(self, place: EntryLocation, entry: TapeEntry) -> None:
+        if len(self.redacted_messages) < _SHOWN:
+            self.redacted_messages[place] = entry
 
     def _is_spared(self, tape: str, entry: TapeEntry, origins: Sequence[str]) -> bool:
         """Return whether a message is not erased whole: nobody picked it as a whole."""
@@ -515,33 +538,3 @@ class ErasureMatcher:
         if not places <= self.evidence:
             self.evidence |= places
             self.needs_another_pass = True
-
-
-def blobs_in(entry: TapeEntry) -> set[str]:
-    """Return the names of an entry's files in the blob store."""
-    return {file.blob for file in attachments_in(entry.meta) if file.blob is not None}
-
-
-def is_persons_entry(entry: TapeEntry) -> bool:
-    """Return whether an entry holds a person's own words: a user message or a command."""
-    if entry.kind == "message":
-        return entry.payload.get("role") == "user"
-    return entry.kind == "event" and entry.name == COMMAND
-
-
-def message_texts(entry: TapeEntry) -> list[str]:
-    """Return the texts of a message or command, with its quotation and its attachments."""
-    if is_erased(entry):
-        return []
-    # A command's first word is the subcommand, not the person's own text.
-    command = str(entry.data.get("arguments") or "").partition(" ")[2]
-    found = [str(entry.payload.get("content") or command)]
-    if isinstance(quote := entry.meta.get("quote"), str):
-        found.append(quote)
-    for entry_attachment in attachments_in(entry.meta):
-        found += [
-            entry_attachment.name,
-            *((entry_attachment.text,) if entry_attachment.text else ()),
-            *((entry_attachment.note,) if entry_attachment.note else ()),
-        ]
-    return found

@@ -148,7 +148,7 @@ def _piece(piece: ErasureItem, survey: ErasurePreview, timezone: tzinfo | None) 
         more = survey.message_count - len(survey.listed_messages)
         words = survey.redacted_by_words
         return _more_messages(more, words)
-    if piece.kind == "rest":
+    if piece.kind == "rest" and piece.location in survey.redactions:
         entry = survey.redacted_messages[piece.location]
         left = one_line(survey.redactions[piece.location], _EXCERPT)
         return _(
@@ -156,7 +156,11 @@ def _piece(piece: ErasureItem, survey: ErasurePreview, timezone: tzinfo | None) 
             author=_author(entry, timezone),
             text=left,
         )
-    entry = survey.listed_messages[survey.message_locations.index(piece.location)]
+    entry = (
+        survey.redacted_messages[piece.location]
+        if piece.kind == "rest"
+        else survey.listed_messages[survey.message_locations.index(piece.location)]
+    )
     if entry.name == FILE_KEPT:
         return _("File `{name}`", name=entry.data.get("name"))
     told = one_line(_said(entry), _EXCERPT) or _("(a file)")

@@ -12,9 +12,10 @@ from enum import IntEnum
 
 from bot.memory.erasure.affected_records import AffectedRecordKey, find_affected_records
 from bot.memory.erasure.bus_scrubber import BusScrubber, find_baseless_beliefs
-from bot.memory.erasure.entry_matcher import EntryLocation, ErasureMatcher, is_persons_entry
+from bot.memory.erasure.entry_matcher import EntryLocation, ErasureMatcher
 from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.erasure.message_redaction import MessageRedactor
+from bot.memory.erasure.persons_entries import is_persons_entry
 from bot.memory.erasure.record_scrubber import RecordScrubber
 from bot.memory.erasure.scrubber import Scrubber
 from bot.memory.erasure.text_matcher import TextMatcher, normalize_for_match, pad_words

@@ -60,6 +60,10 @@ class MessageRedactor:
         told = "".join(pieces)
         return told if any(map(str.isalnum, told.replace(ERASED_TEXT, ""))) else None
 
+    def mentions(self, text: str) -> bool:
+        """Return whether a text has words that only erased facts have."""
+        return self._going.matches(text)
+
     def redact_quote(self, text: str, left: str) -> str:
         """Return the longest run of a quotation that is left of its message.
 

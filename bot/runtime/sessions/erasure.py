@@ -21,7 +21,6 @@ from bot.core.errors import (
     TapeWriteError,
 )
 from bot.core.i18n import N_, _
-from bot.memory.erasure.entry_matcher import blobs_in
 from bot.memory.erasure.erasure_candidates import (
     CandidateCollector,
     ErasurePreview,
@@ -31,6 +30,7 @@ from bot.memory.erasure.erasure_messages import ErasureResult
 from bot.memory.erasure.erasure_plan import ErasurePhase, ErasurePlan, SourceTape
 from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.erasure.erasure_requests import find_erasure_result, result_event
+from bot.memory.erasure.persons_entries import blobs_in
 from bot.memory.session.linking.scope_registry import ScopeRegistry, is_shared_scope
 from bot.memory.session.vector_index import VectorIndex
 from bot.tape.entries import TapeEntry

@@ -16,8 +16,8 @@ from bot.agent.commands.parser import ParsedCommand, parse_command
 from bot.bus import PERSON, Inbound
 from bot.language.forget_requests import asks_to_forget
 from bot.language.plain_answers import plain_answer
-from bot.memory.erasure.entry_matcher import is_persons_entry
 from bot.memory.erasure.erasure_messages import confirmed_request
+from bot.memory.erasure.persons_entries import is_persons_entry
 from bot.memory.records.event_names import REPLY
 from bot.memory.records.transcript import recorded_at, sender_id
 from bot.runtime.sessions.session import Session

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -122,3 +124,43 @@ def test_long_texts_are_compared_in_bounded_time(piece):
     long = (piece * 20_000)[:20_000]
     is_same_fact(long, long + "x")
     is_contradiction(long, long + " y")
+
+
+BESIDE_EACH_OTHER = """
+Marta is planning a weekend in Prague with Ida from Friday to Sunday, 15 to 17 January 2027.
+Marta is looking for a gift under 80 euros for Henrik's 40th birthday.
+Marta is a mother.
+Marta is a vegetarian.
+Marta is the treasurer of the choir.
+Marta is back on 3 December 2026.
+Anna Berg is an aunt of the user.
+Anna Berg is a beekeeper.
+Anna Berg is a good swimmer.
+Jonas is leaving the practice at the end of 2026.
+Jonas is coming to dinner on 5 December 2026.
+The practice is closed on Thursday afternoons.
+The practice is moving on 5 May 2027.
+The user's car is a Volvo.
+The user's car is now in the garage.
+The user's house is an old mill.
+The user's house is a listed building.
+""".strip().splitlines()
+
+
+def test_one_person_or_thing_is_many_things_at_once() -> None:
+    """A fact that does not deny another one never ends it."""
+    pairs = itertools.permutations(BESIDE_EACH_OTHER, 2)
+    assert [pair for pair in pairs if is_contradiction(*pair)] == []
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        ("The plumber is coming on 5 June.", "The plumber is coming on 4 June."),
+        ("The trip is from 22 to 24 January.", "The trip is from 15 to 17 January."),
+        ("The user's car is a Skoda.", "The user's car is a Volvo."),
+        ("The user is a baker now.", "The user is a teacher."),
+    ],
+)
+def test_another_value_of_the_same_thing_ends_the_one_before(new: str, old: str) -> None:
+    assert is_contradiction(new, old)

@@ -159,7 +159,7 @@ async def test_what_is_said_changes_what_is_known(known, messages, expected):
          "The user does not have a dog.", "The user has a cat named Tom."),
         ("The user works as a nurse at Acme.", "I work as a doctor", "The user works as a doctor.",
          "The user works at Acme."),
-        ("The user is a nurse at Acme.", "I'm a doctor", "The user is a doctor.", "The user is a nurse at Acme."),
+        ("The user is a nurse at Acme.", "I'm a doctor now", "The user is a doctor now.", "The user is a nurse at Acme."),
         ("The user lives in Paris, France.", "I live in Oslo.", "The user lives in Oslo.", ""),
     ],
 )  # fmt: skip
