@@ -62,6 +62,9 @@ from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import TapeStore
 
 _LONGEST_TEXT = 800
+_OTHER_FACTS = 24
+"""Most facts that are shown though they share no word with what was asked."""
+
 _LONGEST_FACT = 500
 _MOST_SESSIONS = 50
 _MOST_LOOKED = 2_000
@@ -128,8 +131,12 @@ class ClientMemory:
             tapes = await self.sessions.of(client)
             passages = await self._passages(asked.about, tapes, asked.limit)
         about = asked.about.strip()
+        fitting = _fitting(about, facts, [one.text for one in facts], asked.limit)
+        others = [one for one in reversed(facts) if one not in fitting]
         return RecallResult(
-            facts=_fitting(about, facts, [one.text for one in facts], asked.limit),
+            facts=fitting,
+            # What is asked in other words, or in another language, is among these in a young memory.
+            other_facts=others[: _OTHER_FACTS * (asked.limit - len(fitting)) // asked.limit],
             values=_fitting(
                 about, values, [f"{one.key} {one.value}" for one in values], asked.limit
             ),

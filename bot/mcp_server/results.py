@@ -63,6 +63,9 @@ class RecallResult(BaseModel):
     """What is remembered about something."""
 
     facts: list[FactItem]
+    other_facts: list[FactItem] = Field(
+        description="The newest that share no word with what was asked, where few fit."
+    )
     values: list[ValueItem] = Field(description="Reference values, word for word.")
     passages: list[FoundPassage]
 
@@ -70,6 +73,7 @@ class RecallResult(BaseModel):
         """Return the result as text."""
         parts = [
             ("Facts:", [one.line() for one in self.facts]),
+            ("Other facts, newest first:", [one.line() for one in self.other_facts]),
             ("Reference values:", [f"- {one.key}: {one.value}" for one in self.values]),
             ("Said before:", [one.line() for one in self.passages]),
         ]
