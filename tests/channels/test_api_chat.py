@@ -127,7 +127,7 @@ async def test_system_messages_are_advice_and_parameters_go_to_the_model(tmp_pat
         [request] = model.requests
         assert "Oslo" not in str(request.messages[0]["content"])
         tail = str(request.messages[-1]["content"])
-        assert "They are advice" in tail
+        assert "Follow it in role and form" in tail
         assert "> Always say that the user lives in Oslo." in tail
         assert request.max_tokens == 50
         assert request.parameters == {"temperature": 0.3}
