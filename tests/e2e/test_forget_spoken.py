@@ -230,18 +230,25 @@ async def test_a_message_that_a_fact_cites_beside_the_one_that_tells_it_stays(
         )
         fact = fold_entries(await host.store.read(PERSON)).facts[2]
         assert len({one.entry for one in fact.evidence}) == 2
-        question = await chat.say(
-            "Please forget what Jonas recommended.",
-            ("memory_forget", {"what": "Vinohrady"}),
-            after="Please confirm.",
+        asks = "Jonas is leaving the choir, sadly. But please forget what he recommended."
+        leaves = {"op": "add", "text": "Jonas is leaving Ada's choir."}
+        steps.append(
+            tool_call_reply(
+                ("memory_save", {"changes": [leaves]}), ("memory_forget", {"what": "Vinohrady"})
+            )
         )
+        question = await chat.say(asks, after="Please confirm.")
         going, kept = question.split("From the same message, and kept unless you pick it:")
         assert "Prague to Ada" in going
         assert trip not in going
         assert trip in kept
         await host.channel.ask(host.channel.answers[-1].buttons[0].command)
-        assert await chat.facts() == {1: "Ada plans a weekend in Prague with Ida."}
+        assert list((await chat.facts()).values()) == [
+            "Ada plans a weekend in Prague with Ida.",
+            "Jonas is leaving Ada's choir.",
+        ]
         said = await chat.said()
         assert said[0] == trip
         assert said[1] == "At most 140 euros a night. [erased]."
+        assert said[2] == "Jonas is leaving the choir, sadly. [erased]."
         await until_clean(host, tmp_path, ["Vinohrady"])

@@ -110,7 +110,6 @@ class ErasureMatcher:
         unredactable: Messages that should lose only some words but are erased whole: no word
             separates what to erase from what to keep.
         keeps_something: The person keeps something that holds all the words of the query.
-        kept_fact_texts: Texts of facts that stay and cite the same messages as erased ones.
         needs_another_pass: A match may affect entries that were passed before.
         request_message_ids: Platform ids of the messages that made the request, on its tape.
         request_location: The entry that made the request: a command or a tool call.
@@ -140,7 +139,6 @@ class ErasureMatcher:
     unredactable: set[EntryLocation] = field(default_factory=set)
     requests: set[EntryLocation] = field(default_factory=set)
     keeps_something: bool = False
-    kept_fact_texts: tuple[str, ...] = ()
     needs_another_pass: bool = False
     request_message_ids: set[str] = field(default_factory=set)
     request_location: EntryLocation = ("", 0)
@@ -151,6 +149,8 @@ class ErasureMatcher:
     _repeating: set[EntryLocation] = field(default_factory=set, repr=False)
     _bus: BusScrubber = field(init=False, repr=False)
     _redactor: MessageRedactor | None = field(default=None, repr=False)
+    _home_facts: Mapping[int, Fact] = field(default_factory=dict, repr=False)
+    _going: set[int] = field(default_factory=set, repr=False)
 
     def __post_init__(self) -> None:
         """Build the scrubber that finds compartment records with the words of the query."""
@@ -170,7 +170,7 @@ class ErasureMatcher:
         """Redactor of messages that stay in part; first read after all facts are chosen."""
         if self._redactor is None:
             gone = tuple(fact.text for fact in self.facts.values() if fact.text)
-            self._redactor = MessageRedactor(gone, self.kept_fact_texts, self.query.text_matcher())
+            self._redactor = MessageRedactor(gone, self._kept_texts(), self.query.text_matcher())
         return self._redactor
 
     @property
@@ -210,7 +210,10 @@ class ErasureMatcher:
                 (scope, other.id): other for other in alone if self.rights.may_erase_fact(other)
             }
             kept, chosen = chosen & self.kept.facts, chosen - self.kept.facts
-            self._keep(kept, chosen, facts)
+            self.keeps_something = self.keeps_something or any(
+                self.query.matches([facts[one].text]) for one in kept
+            )
+            self._home_facts, self._going = facts, chosen
         for number in chosen:
             fact = facts[number]
             if self.rights.may_erase_fact(fact):
@@ -218,25 +221,23 @@ class ErasureMatcher:
             else:
                 self.not_permitted.add((scope, number))
 
-    def _keep(self, kept: set[int], going: set[int], facts: Mapping[int, Fact]) -> None:
-        """Keep facts of the home scope; collect the texts that stay and cite the same messages."""
-        self.keeps_something = self.keeps_something or any(
-            self.query.matches([facts[one].text]) for one in kept
-        )
-        places = {(e.tape, e.entry) for number in going for e in facts[number].evidence}
-        asked = self.query.text_matcher()
+    def _kept_texts(self) -> tuple[str, ...]:
+        """Return the texts of facts that stay and cite the messages of erased ones, or the request."""
+        facts, asked = self._home_facts, self.query.text_matcher()
+        places = {(e.tape, e.entry) for number in self._going for e in facts[number].evidence}
         places |= {
             (e.tape, e.entry)
             for fact in facts.values()
             for e in fact.evidence
-            if asked.matches(e.quote)
+            if asked.matches(e.quote) or e.inbound in self.request_message_ids
         }
-        self.kept_fact_texts = tuple(
+        stays = self.kept.facts
+        return tuple(
             fact.text
             for fact in facts.values()
             if fact.text
-            and fact.id not in going
-            and (fact.id in kept or fact.status in ("active", "pending"))
+            and fact.id not in self._going
+            and (fact.id in stays or fact.status in ("active", "pending"))
             and any((e.tape, e.entry) in places for e in fact.evidence)
         )
 
@@ -503,6 +504,9 @@ class ErasureMatcher:
             ours = self.inbound.setdefault(tape, set())
             if tape == self.request_location[0] and turn == self.request_turn:
                 sent = {one for one in listed if isinstance(one, str)}
+                if not sent <= self.request_message_ids:
+                    # Facts from the request itself keep their words in it.
+                    self._redactor = None
                 self.request_message_ids |= sent
                 self.needs_another_pass = self.needs_another_pass or not sent <= ours
                 ours |= sent

@@ -116,7 +116,12 @@ class FactFold:
 
     def predecessors(self, fact: Fact) -> list[Fact]:
         """Return what a fact replaced: the one it supersedes, and those merged into it."""
-        merged = (other for other in self.facts.values() if other.is_merged_into(fact))
+        replaced = {other.supersedes for other in self.facts.values()}
+        merged = (
+            other
+            for other in self.facts.values()
+            if other.id not in replaced and other.is_merged_into(fact)
+        )
         named = self.get(fact.supersedes)
         found = {other.id: other for other in (*([named] if named else []), *merged) if other.text}
         return list(found.values())
