@@ -4,6 +4,7 @@ Rule 1: an entry is found by the whole name, or by the name without its provider
 that provider's.
 Rule 2: above a threshold of prompt tokens, the higher prices hold for all tokens of the call.
 Rule 3: cached tokens whose price is unknown cost as much as others.
+Rule 4: the full price counts at all hours, so that no limit is passed where a cheaper hour ends.
 """
 
 from __future__ import annotations
