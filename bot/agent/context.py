@@ -45,6 +45,7 @@ from bot.tape.entries import TapeEntry
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _UNANSWERED = "(no answer was given)"
+_BEFORE_TAIL = "\n\n"
 INTERRUPTED = "Interrupted: this tool did not finish; nothing is known of its outcome."
 
 
@@ -62,6 +63,11 @@ class ModelContext:
     history: tuple[ChatMessage, ...]
     tail: str = ""
 
+    @property
+    def tail_length(self) -> int:
+        """Characters that the tail adds to the last message."""
+        return len(_BEFORE_TAIL + self.tail) if self.tail else 0
+
     def messages(self) -> list[ChatMessage]:
         """Return the messages of a request; the tail is appended to the last one."""
         messages: list[ChatMessage] = [{"role": "system", "content": self.system}, *self.history]
@@ -76,8 +82,8 @@ class ModelContext:
 def _joined(content: Any, tail: str) -> Any:
     """Append a text to a message's content, which is a string or a list of parts."""
     if isinstance(content, list):
-        return [*content, {"type": "text", "text": f"\n\n{tail}"}]
-    return f"{content}\n\n{tail}"
+        return [*content, {"type": "text", "text": f"{_BEFORE_TAIL}{tail}"}]
+    return f"{content}{_BEFORE_TAIL}{tail}"
 
 
 RenderedMessages = dict[int, ChatMessage]

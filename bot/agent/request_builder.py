@@ -135,10 +135,12 @@ class RequestBuilder:
             builder.render(fold.window, self.rendered, anchors), spoken
         )
         tail = records_tail(self.fold, self.agent.timezone, extra)
+        context = ModelContext(prompt, tuple(history), tail)
         request = ModelRequest(
-            messages=ModelContext(prompt, tuple(history), tail).messages(),
+            messages=context.messages(),
             tools=offered,
             tool_choice="none" if closing else "auto",
+            tail_length=context.tail_length,
         )
         request = with_client(request, client, tools=self.agent.model.profile.tools)
         from_files = bool(passages) and self.recalled.from_files
