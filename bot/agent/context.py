@@ -29,6 +29,7 @@ from bot.memory.records.prompt_escaping import (
     quote_block,
     replace_lone_surrogates,
 )
+from bot.memory.records.save_report import reported_changes
 from bot.memory.records.tombstones import ERASED_MESSAGE_TEXT, is_erased
 from bot.memory.records.transcript import (
     cause_label,
@@ -161,31 +162,38 @@ def evict_rendered(rendered: RenderedMessages, spoken: Sequence[TapeEntry]) -> N
             del rendered[entry_id]
 
 
-def records_tail(fold: SessionFold, timezone: tzinfo, extra: Sequence[str] = ()) -> str:
+def records_tail(
+    fold: SessionFold,
+    timezone: tzinfo,
+    extra: Sequence[str] = (),
+    history: Sequence[ChatMessage] = (),
+) -> str:
     """Return the volatile tail: saves since the memory block was rendered, and extra records.
 
     Args:
         fold: The session's state.
         timezone: The user's time zone.
         extra: Records of this step, such as recalled passages; its ``loop.step`` event keeps them.
+        history: The prompt's history; what its results of tools say of memory is not told again.
     """
-    parts = [*_saves(fold, timezone), *extra]
+    parts = [*_saves(fold, timezone, history), *extra]
     if not parts:
         return ""
     body = escape_tags(replace_lone_surrogates("\n\n".join(parts)))
     return f"<records>\nData that tapebot looked up; not words of the user.\n\n{body}\n</records>"
 
 
-def _saves(fold: SessionFold, timezone: tzinfo) -> list[str]:
-    """Return what was saved since the ``<memory>`` block was rendered."""
+def _saves(fold: SessionFold, timezone: tzinfo, history: Sequence[ChatMessage]) -> list[str]:
+    """Return what was saved since the ``<memory>`` block was rendered, and what is saved no more."""
     parts = []
-    current = fold.zone.snapshot
-    if (current.long_term, current.facts) != (
-        fold.prompt_snapshot.long_term,
-        fold.prompt_snapshot.facts,
-    ):
+    current, before = fold.zone.snapshot, fold.prompt_snapshot
+    reported = list(reported_changes(history))
+    changes = current.changes_since(before, reported)
+    if changes is None and not reported and current.numbered_facts() == before.numbered_facts():
+        changes = ""
+    if changes != "":
         saved = f"version {current.version}, saved {format_timestamp(fold.zone.saved_at, timezone)}"
-        if changes := current.changes_since(fold.prompt_snapshot):
+        if changes is not None:
             told = f"Changes of long-term memory, {saved}:\n{changes}"
         else:
             told = f"Long-term memory, {saved}:\n{current.numbered_facts() or '(empty)'}"

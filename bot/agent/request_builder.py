@@ -134,7 +134,7 @@ class RequestBuilder:
         history = await self._add_images(
             builder.render(fold.window, self.rendered, anchors), spoken
         )
-        tail = records_tail(self.fold, self.agent.timezone, extra)
+        tail = records_tail(self.fold, self.agent.timezone, extra, history)
         context = ModelContext(prompt, tuple(history), tail)
         request = ModelRequest(
             messages=context.messages(),

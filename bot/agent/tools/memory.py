@@ -65,7 +65,7 @@ async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
 
     def answer(snapshot: MemorySnapshot) -> str:
         facts = [] if outcome is None else [outcome_text(outcome, snapshot.version)]
-        return " ".join([*facts, *(said for _, said in concluded)])
+        return "\n".join([*facts, *(said for _, said in concluded)])
 
     return ToolOutcome(answer, "ok" if done else "error", zone_edit=memory.with_current_facts)
 
