@@ -48,6 +48,22 @@ def response_format(schema: dict[str, Any]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
 
 
+def split_tail(message: ChatMessage, length: int) -> tuple[ChatMessage, list[dict[str, Any]]]:
+    """Return a request's last message without its tail, and the tail as content parts.
+
+    Args:
+        message: The message.
+        length: The request's ``tail_length``.
+    """
+    content = message.get("content")
+    if not length or not content:
+        return message, []
+    if isinstance(content, list):
+        return {**message, "content": content[:-1]}, content[-1:]
+    tail = {"type": "text", "text": content[-length:].lstrip()}
+    return {**message, "content": content[:-length]}, [tail]
+
+
 def flatten_content(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     """Return messages with text content only, for models without content parts or vision."""
     return [

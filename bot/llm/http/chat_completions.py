@@ -15,9 +15,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from bot.core.reasons import Reason
-from bot.llm.base import ModelRequest
+from bot.llm.base import ChatMessage, ModelRequest
 from bot.llm.http.answer import CallForm, EventFraming, ModelAnswer, ReportedUsage, ServerError
-from bot.llm.openai_format import least_of, response_format, tool_choice, tools_json
+from bot.llm.openai_format import (
+    least_of,
+    response_format,
+    split_tail,
+    tool_choice,
+    tools_json,
+)
 
 _REASONING_TEXTS = ("reasoning_content", "reasoning")
 _REASONING_LISTS = ("reasoning_details",)
@@ -119,10 +125,14 @@ def _messages(request: ModelRequest, form: CallForm) -> list[dict[str, Any]]:
     if "claude" in form.server.model and "openrouter" in form.server.address:
         for place in {0, len(messages) - 2} & set(range(len(messages))):
             messages[place] = _marked(messages[place])
+        if request.purpose == "turn" and messages[-1]["role"] == "user":
+            own, tail = split_tail(messages[-1], request.tail_length)
+            own = _marked(own)
+            messages[-1] = {**own, "content": [*own["content"], *tail]} if tail else own
     return messages
 
 
-def _marked(message: dict[str, Any]) -> dict[str, Any]:
+def _marked(message: ChatMessage) -> ChatMessage:
     content = message.get("content")
     if isinstance(content, str):
         if not content:
