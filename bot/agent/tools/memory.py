@@ -46,7 +46,7 @@ class DailyArguments(_Arguments):
     """Arguments of ``memory.daily``."""
 
     content: str = Field(min_length=1)
-    date: str | None = Field(None, description="YYYY-MM-DD")
+    date: str | None = None
 
 
 async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
@@ -129,8 +129,8 @@ def describe(snapshot: MemorySnapshot, facts: list[Fact], timezone: tzinfo | Non
 
 SAVE_TOOL = Tool(
     "memory.save",
-    "Change long-term memory: add, change or end facts (to merge: change one, end the others); keep conclusions, "
-    "heuristics, policies (if ..., then ...).",
+    "Add, change or end facts (to merge: change one, end the others); keep conclusions, heuristics, policies "
+    "(if ..., then ...).",
     SaveArguments,
     _save,
     effect="writes_own",

@@ -63,13 +63,13 @@ class MemoryChange(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra=trim_schema)
 
     op: Literal["add", "change", "end", "conclusion", "heuristic", "policy"]
-    fact: int | None = Field(None, description="number, to change or end")
+    fact: int | None = None
     text: str = Field("", max_length=MAX_FACT_TEXT)
-    slot: str = Field("", description="if one value only can hold: 'aspirin: dose'")
+    slot: str = Field("", description="if it has one value: 'aspirin: dose'")
     entries: list[int] = Field(
         default_factory=list,
         max_length=24,
-        description="numbers, for a conclusion",
+        description="for a conclusion",
     )
 
 

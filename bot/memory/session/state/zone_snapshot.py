@@ -32,10 +32,7 @@ MAX_NOTE_BYTES = 4_096
 
 _MAX_RECENT = 8_192
 
-_HINTS = (
-    "Facts have a number and the day since which they hold. `memory_save` changes them, `memory_daily` adds to the "
-    "notes, `memory_recall` finds what is not here."
-)
+_HINTS = "Facts have a number and the day since which they hold."
 
 
 @dataclass(frozen=True, slots=True)
