@@ -15,6 +15,7 @@ from bench.encodings import o200k
 from bench.models import RememberingModel
 from bench.program import program
 from bench.report import Scale, Table
+from bot.agent.context import ANSWERED_LOOKUP
 from bot.llm.base import ChatMessage, ModelRequest
 from bot.llm.openai_format import tools_json
 
@@ -117,6 +118,23 @@ def staying(prompts: Sequence[list[Segment]]) -> list[list[Segment]]:
             lines = [line for text in recalled for line in text.splitlines() if line not in shown]
             kept[asked[-1]] = "\n".join(lines)
         found.append(list(_with_passages(prompt, kept)))
+    return found
+
+
+def lasting(prompts: Sequence[list[Segment]]) -> list[list[Segment]]:
+    """Return prompts in which what a look-up found stays in view, as results of other tools do."""
+    whole: dict[str, str] = {}
+    found = []
+    for prompt in prompts:
+        shown: list[Segment] = []
+        for part in prompt:
+            before = "".join(one.text for one in shown[-2:])
+            if part.text == ANSWERED_LOOKUP:
+                shown.append(Segment(part.kind, whole[before]))
+            else:
+                whole[before] = part.text
+                shown.append(part)
+        found.append(shown)
     return found
 
 
@@ -233,15 +251,22 @@ def _causes(readings: Mapping[str, Reading], turns: int) -> Table:
 def _placements(prompts: Mapping[str, list[list[Segment]]], tokens: Tokens, turns: int) -> Table:
     rows = []
     for way, found in prompts.items():
-        for place, moved in (("at the end", found), ("with its message", staying(found))):
+        for place, moved in (
+            ("as it is", found),
+            ("passages stay", staying(found)),
+            ("look-ups stay", lasting(found)),
+        ):
+            if moved == found and moved is not found:
+                continue
             cost = read(moved, tokens)
             rows.append((f"{way}: {place}", cost.tokens, cost.missed.total(), round(cost.price)))
     return Table(
-        f"Where recalled passages stand, {turns} turns",
-        ("conversation and place", "tokens", "not cached", "price"),
+        f"What is recalled, and how long it stands in the prompts of {turns} turns",
+        ("conversation", "tokens", "not cached", "price"),
         rows,
         [
-            "at the end of the newest message, in its turn only; or with the message that they were "
-            "recalled for as long as it is in view, and none twice"
+            "as it is: passages stand at the end of the prompt in their turn only, and what a look-up "
+            "found until the answer",
+            "stay: with their message or call as long as it is in view; no passage twice",
         ],
     )
