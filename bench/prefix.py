@@ -15,6 +15,7 @@ from bench.encodings import o200k
 from bench.models import RememberingModel
 from bench.program import program
 from bench.report import Scale, Table
+from bench.workload import ordinary, question
 from bot.agent.context import ANSWERED_LOOKUP
 from bot.llm.base import ChatMessage, ModelRequest
 from bot.llm.openai_format import tools_json
@@ -37,6 +38,13 @@ _CAUSES = {
     "changes": "changes of memory since the system prompt was built",
     "other": "other records",
 }
+_WAYS = {
+    "one in three asks": (ordinary, False),
+    "each asks": (question, False),
+    "each asks, tools": (question, True),
+}
+"""Conversations: what is said, and whether the model saves and looks up."""
+
 _AGAIN = "history read again after the view was cut"
 
 Tokens = Callable[[str], Sequence[int | str]]
@@ -180,9 +188,10 @@ async def measure(scale: Scale) -> list[Table]:
     settings = {"memory_window": 20} if scale.quick else {}
     tokens, name = _tokens()
     held: dict[str, RememberingModel] = {}
-    for way, tools in (("talk", False), ("talk, saves and look-ups", True)):
+    for way, (words, tools) in _WAYS.items():
         model = held[way] = RememberingModel(tools=tools)
-        async with program(scale.work / f"tools-{tools}", model, **settings) as running:
+        home = scale.work / f"home-{len(held)}"
+        async with program(home, model, words=words, **settings) as running:
             for _ in range(turns):
                 await running.turn("prefix")
     prompts = {way: [segments(one) for one in model.requests] for way, model in held.items()}

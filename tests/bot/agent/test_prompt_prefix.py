@@ -110,8 +110,8 @@ class Player:
 def stable(request: ModelRequest) -> list[str]:
     """The messages without what is shown until the answer only, as they would go over the wire."""
     kept: list[ChatMessage] = list(request.messages)
-    called = kept[-2].get("tool_calls") or ({},)
-    if kept[-1]["role"] == "tool" and called[0]["function"]["name"] == "memory_recall":
+    called = [call["function"]["name"] for call in kept[-2].get("tool_calls") or ()]
+    if kept[-1]["role"] == "tool" and called == ["memory_recall"]:
         return [json.dumps(one) for one in kept[:-1]]
     before, found, _ = str(kept[-1]["content"]).partition("<records>")
     if found:
