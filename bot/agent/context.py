@@ -115,7 +115,8 @@ ToolResults = dict[tuple[int, str], TapeEntry]
 class ContextBuilder:
     """A strategy for building a model's context from a session.
 
-    Between two cuts of the window the history may only grow at its end. Everything else goes into
+    Between two cuts of the window the history may only grow at its end, or change behind which
+    nothing was sent before. Everything else goes into
     the system prompt or the tail.
 
     Attributes:

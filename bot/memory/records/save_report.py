@@ -28,17 +28,18 @@ def held_item(fact: int, text: str, ended: int | None = None) -> str:
         text: Its text.
         ended: Number of the fact that it replaces; None if it replaces none.
     """
-    instead = "" if ended is None else f" (in place of [{ended}])"
+    instead = "" if ended is None else f" (in place of [{ended}])"  # for the model
     return f"[{fact}] {text.rstrip('.')}{instead}"
 
 
 def ended_item(fact: int) -> str:
     """Return a fact that has ended for the line."""
-    return f"[{fact}] has ended"
+    return f"[{fact}] has ended"  # for the model
 
 
 def report_line(version: int, items: Sequence[str]) -> str:
     """Return the line."""
+    # for the model
     return f"Saved to long-term memory (version {version}): {'; '.join(items)}."
 
 
