@@ -115,9 +115,8 @@ ToolResults = dict[tuple[int, str], TapeEntry]
 class ContextBuilder:
     """A strategy for building a model's context from a session.
 
-    Between two cuts of the window the history may only grow at its end, or change behind which
-    nothing was sent before. Everything else goes into
-    the system prompt or the tail.
+    Between two cuts of the window the history may only grow at its end, or change where nothing that
+    was sent before follows. Everything else goes into the system prompt or the tail.
 
     Attributes:
         name: Name in the settings and in ``turn.start``.

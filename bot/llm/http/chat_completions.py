@@ -15,12 +15,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from bot.core.reasons import Reason
-from bot.llm.base import ChatMessage, ModelRequest
+from bot.llm.base import ModelRequest
 from bot.llm.http.answer import CallForm, EventFraming, ModelAnswer, ReportedUsage, ServerError
 from bot.llm.openai_format import (
+    cache_marked,
     least_of,
+    newest_marked,
     response_format,
-    split_tail,
     tool_choice,
     tools_json,
 )
@@ -124,24 +125,9 @@ def _messages(request: ModelRequest, form: CallForm) -> list[dict[str, Any]]:
         ]
     if "claude" in form.server.model and "openrouter" in form.server.address:
         for place in {0, len(messages) - 2} & set(range(len(messages))):
-            messages[place] = _marked(messages[place])
-        if request.purpose == "turn" and messages[-1]["role"] == "user":
-            own, tail = split_tail(messages[-1], request.tail_length)
-            own = _marked(own)
-            messages[-1] = {**own, "content": [*own["content"], *tail]} if tail else own
+            messages[place] = cache_marked(messages[place])
+        messages[-1] = newest_marked(messages[-1], request)
     return messages
-
-
-def _marked(message: ChatMessage) -> ChatMessage:
-    content = message.get("content")
-    if isinstance(content, str):
-        if not content:
-            return message
-        content = [{"type": "text", "text": content}]
-    if not content:
-        return message
-    *before, last = content
-    return {**message, "content": [*before, {**last, "cache_control": {"type": "ephemeral"}}]}
 
 
 def _read_message(answer: ModelAnswer, message: Mapping[str, Any]) -> bool:

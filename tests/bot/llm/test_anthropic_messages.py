@@ -29,9 +29,9 @@ async def anthropic() -> AsyncIterator[Setup]:
     """Give a function that starts a server with a script and returns a model of it."""
     async with AsyncExitStack() as stack:
 
-        async def start(*script: Step, thinking=False):
+        async def start(*script: Step, thinking=False, client="http"):
             server = await stack.enter_async_context(ScriptedAnthropic(script, thinking=thinking))
-            model = make_model("http", NAME, server.base_url)
+            model = make_model(client, NAME, server.base_url)
             stack.push_async_callback(model.aclose)
             return model, server
 
@@ -129,6 +129,14 @@ async def test_what_later_requests_repeat_is_marked_for_the_cache_and_the_tail_i
         assert _marked(sent) == ["b", "[09:02, user] And?"]
     for sent in server.requests[1::2]:
         assert sent["messages"][-1]["content"][-1]["text"].strip() == TAIL.strip()
+
+
+async def test_litellm_is_given_the_same_marks(anthropic):
+    model, server = await anthropic(Reply("ok"), client="litellm")
+    *before, last = HISTORY
+    message = {**last, "content": last["content"] + TAIL}
+    await ask(model, streamed=True, request=ModelRequest([*before, message], tail_length=len(TAIL)))
+    assert _marked(server.requests[0]) == ["b", "[09:02, user] And?"]
 
 
 async def test_a_tail_behind_a_result_is_a_block_of_its_own(anthropic):
