@@ -119,19 +119,34 @@ def counters() -> dict[str, Counter | None]:
         "o200k_base": None,
         "Claude 2's": None,
     }
-    package = find_spec("litellm")
-    if package is None or not package.submodule_search_locations:
+    encode, folder = o200k(), _vocabularies()
+    if encode is None or folder is None:
         return found
-    folder = Path(package.submodule_search_locations[0]) / "litellm_core_utils" / "tokenizers"
-    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
-    import tiktoken
     from tokenizers import Tokenizer
 
-    newer = tiktoken.get_encoding("o200k_base")
     older = Tokenizer.from_file(str(folder / "anthropic_tokenizer.json"))
-    found["o200k_base"] = lambda text: len(newer.encode(text, disallowed_special=()))
+    found["o200k_base"] = lambda text: len(encode(text))
     found["Claude 2's"] = lambda text: len(older.encode(text, add_special_tokens=False).ids)
     return found
+
+
+def o200k() -> Callable[[str], Sequence[int]] | None:
+    """Return what cuts a text into tokens of ``o200k_base``; None if it is not installed."""
+    folder = _vocabularies()
+    if folder is None:
+        return None
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
+    import tiktoken
+
+    encoding = tiktoken.get_encoding("o200k_base")
+    return lambda text: encoding.encode(text, disallowed_special=())
+
+
+def _vocabularies() -> Path | None:
+    package = find_spec("litellm")
+    if package is None or not package.submodule_search_locations:
+        return None
+    return Path(package.submodule_search_locations[0]) / "litellm_core_utils" / "tokenizers"
 
 
 async def measure(scale: Scale) -> list[Table]:

@@ -25,7 +25,7 @@ FIGURES = {
     "chats": "fifty chats on Telegram and on Discord, one of them flood-limited",
     "provider": "a call and a turn through tapebot's own client, and through litellm",
     "appends": "durable appends a second",
-    "prefix": "the share of each prompt that a cache may serve",
+    "prefix": "the tokens of 200 turns, those that no cache serves, and why",
     "start": "from the command to the prompt and to the first reply",
     "tools": "what tools of the outside cost in prompt, start and memory",
     "resident": "memory of a thousand open sessions",

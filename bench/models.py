@@ -10,6 +10,7 @@ from bench.workload import reply
 from bot.llm.base import CapabilityProfile, ModelReply, ModelRequest, OnText, ToolCall, Usage
 
 _SAVES_EACH = 12
+_LOOKS_UP_EACH = 5
 _SAID = re.compile(r"^#(\d+) .*? USER \([^)]*\): (Message \d+: [^.]*\.)", re.MULTILINE)
 _FIRST = re.compile(r"Message \d+: [^.]*\.")
 
@@ -56,34 +57,36 @@ class InstantModel:
 
 
 class RememberingModel(InstantModel):
-    """Saves a fact now and then, and keeps each prompt of a turn.
+    """Keeps each request of a turn; may save and look something up now and then.
+
+    Args:
+        tools: Whether it calls tools: a save in every twelfth turn, a look-up in every fifth.
 
     Attributes:
-        prompts: The messages of each request of a turn, serialised.
-        heads: What stands before the conversation, and its first message: they change when the
-            view is cut anew.
+        requests: The requests of turns.
     """
 
     name = "remembering"
 
-    def __init__(self) -> None:
+    def __init__(self, *, tools: bool = True) -> None:
         super().__init__()
-        self.prompts: list[str] = []
-        self.heads: list[str] = []
+        self.requests: list[ModelRequest] = []
+        self._tools = tools
         self._turns = 0
 
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
         """Answer, or call a tool."""
         if request.purpose == "consolidation":
             return self._consolidate(request)
-        self.prompts.append(json.dumps(request.messages, ensure_ascii=False))
-        self.heads.append(json.dumps(request.messages[:2], ensure_ascii=False))
-        if request.messages[-1]["role"] == "user":
+        self.requests.append(request)
+        if self._tools and request.messages[-1]["role"] == "user":
             self._turns += 1
             if self._turns % _SAVES_EACH == 0:
                 said = _FIRST.search(str(request.messages[-1]["content"]))
                 text = said[0] if said else "Something was said."
                 return self._call("memory_save", {"changes": [{"op": "add", "text": text}]})
+            if self._turns % _LOOKS_UP_EACH == 0:
+                return self._call("memory_recall", {"query": "budget boat trip"})
         return await super().complete(request, on_text)
 
 

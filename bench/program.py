@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -52,10 +52,12 @@ class Crowd:
 
     Args:
         port: The channel's two ends.
+        words: Returns what is said, by the number of the message.
     """
 
-    def __init__(self, port: ChannelPort) -> None:
+    def __init__(self, port: ChannelPort, words: Callable[[int], str] = question) -> None:
         self._port = port
+        self._words = words
         self._chats: dict[str, _Chat] = {}
         # Ids must differ from those of earlier runs over the same home.
         self._run = datetime.now(UTC).strftime("%H%M%S%f")
@@ -84,7 +86,7 @@ class Crowd:
                 address,
                 f"{self._run}-{number}",
                 Sender("1", "Ada"),
-                question(number),
+                self._words(number),
                 datetime.now(UTC),
             )
         )
@@ -117,7 +119,12 @@ class Program:
 
 @asynccontextmanager
 async def program(
-    home: Path, model: Model, *, view_messages: int | None = None, **settings: Any
+    home: Path,
+    model: Model,
+    *,
+    view_messages: int | None = None,
+    words: Callable[[int], str] = question,
+    **settings: Any,
 ) -> AsyncIterator[Program]:
     """Run the program.
 
@@ -125,6 +132,7 @@ async def program(
         home: Its home folder.
         model: Answers.
         view_messages: Bound on messages in view; None for the usual one.
+        words: Returns what is said, by the number of the message.
         settings: By field name.
     """
     chosen = Settings(_env_file=None, home=home, model="offline", **settings)
@@ -132,7 +140,7 @@ async def program(
         services = replace(app.services, agent=replace(app.services.agent, model=model))
         if view_messages is not None:
             services = replace(services, view_messages=view_messages)
-        crowd = Crowd(app.bus.channel(CHANNEL))
+        crowd = Crowd(app.bus.channel(CHANNEL), words)
         tasks.start_soon(Supervisor(services).run)
         tasks.start_soon(crowd.run)
         yield Program(app, crowd)

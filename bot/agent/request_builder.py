@@ -134,11 +134,13 @@ class RequestBuilder:
         history = await self._add_images(
             builder.render(fold.window, self.rendered, anchors), spoken
         )
-        tail = records_tail(self.fold, self.agent.timezone, extra)
+        tail = records_tail(self.fold, self.agent.timezone, extra, history)
+        context = ModelContext(prompt, tuple(history), tail)
         request = ModelRequest(
-            messages=ModelContext(prompt, tuple(history), tail).messages(),
+            messages=context.messages(),
             tools=offered,
             tool_choice="none" if closing else "auto",
+            tail_length=context.tail_length,
         )
         request = with_client(request, client, tools=self.agent.model.profile.tools)
         from_files = bool(passages) and self.recalled.from_files

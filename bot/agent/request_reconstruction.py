@@ -129,7 +129,7 @@ async def reconstruct_request(
             HistoryMessage(chat_message, made_of)
             for chat_message, made_of in zip(history, entries, strict=True)
         ),
-        records_tail(fold, timezone, _with_instructions(call.tail_records, fold)),
+        records_tail(fold, timezone, _with_instructions(call.tail_records, fold), history),
         tuple(entry.id for entry in spoken if _lacks_words(entry)),
         tuple(notes),
     )

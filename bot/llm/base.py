@@ -123,6 +123,8 @@ class ModelRequest:
         parameters: Further parameters by their OpenAI names, such as ``temperature``; an adapter
             leaves out those that it does not know.
         purpose: Why the call is made; for usage records.
+        tail_length: Characters at the end of the last message that no later request repeats; what
+            is before them is worth a place in the provider's cache.
     """
 
     messages: Sequence[ChatMessage]
@@ -132,6 +134,7 @@ class ModelRequest:
     max_tokens: int | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     purpose: Purpose = "turn"
+    tail_length: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from bot.llm.openai_format import (
     FORCINGS,
     flatten_content,
     least_of,
+    newest_marked,
     response_format,
     tool_choice,
     tools_json,
@@ -184,11 +185,14 @@ class LiteLLMModel(Model):
             arguments["temperature"] = self._temperature
         arguments.update(request.parameters)
         if "claude" in self._name:
-            # Anthropic caches only what is marked: the system prompt, all but the last message.
+            # Anthropic caches only what is marked: the system prompt, all but the last message, and of
+            # that what the next request repeats.
             arguments["cache_control_injection_points"] = [
                 {"location": "message", "role": "system"},
                 {"location": "message", "index": -2},
             ]
+            *before, last = arguments["messages"]
+            arguments["messages"] = [*before, newest_marked(last, request)]
         if self._name.startswith("ollama"):
             # Ollama silently truncates prompts to its window, which is small unless requested.
             arguments["num_ctx"] = self._profile.context_tokens

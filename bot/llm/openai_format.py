@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bot.llm.base import ChatMessage, ToolSpec
+from bot.llm.base import ChatMessage, ModelRequest, ToolSpec
 
 UNSEEN_IMAGE_TEXT = "(an image that you cannot see)"
 """Replaces an image for a model without vision."""
@@ -46,6 +46,43 @@ def tool_choice(wanted: str, forcing: str) -> Any:
 def response_format(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the ``response_format`` that makes the reply JSON of a schema."""
     return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
+
+
+def split_tail(message: ChatMessage, length: int) -> tuple[ChatMessage, list[dict[str, Any]]]:
+    """Return a request's last message without its tail, and the tail as content parts.
+
+    Args:
+        message: The message.
+        length: The request's ``tail_length``.
+    """
+    content = message.get("content")
+    if not length or not content:
+        return message, []
+    if isinstance(content, list):
+        return {**message, "content": content[:-1]}, content[-1:]
+    tail = {"type": "text", "text": content[-length:].lstrip()}
+    return {**message, "content": content[:-length]}, [tail]
+
+
+def cache_marked(message: ChatMessage) -> ChatMessage:
+    """Return a message with a mark for Claude: the prompt is cached up to its end."""
+    content = message.get("content")
+    if not content:
+        return message
+    *before, last = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return {**message, "content": [*before, {**last, "cache_control": {"type": "ephemeral"}}]}
+
+
+def newest_marked(message: ChatMessage, request: ModelRequest) -> ChatMessage:
+    """Return the last message of a request with a mark for Claude before its tail.
+
+    Only a turn's next request repeats it, and not every server takes parts in a tool's result.
+    """
+    if request.purpose != "turn" or message["role"] != "user":
+        return message
+    own, tail = split_tail(message, request.tail_length)
+    own = cache_marked(own)
+    return {**own, "content": [*own["content"], *tail]} if tail else own
 
 
 def flatten_content(messages: Sequence[ChatMessage]) -> list[ChatMessage]:

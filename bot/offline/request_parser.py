@@ -1,8 +1,9 @@
 """Parse a model request into messages, memory, notes, passages and tool results.
 
 Rule 1: only the words before a quotation or records are the person's own.
-Rule 2: current long-term memory is that in the records of the last message, a person's or a tool's,
-        if present, else that in the ``<memory>`` block.
+Rule 2: current long-term memory is that of the ``<memory>`` block, with the changes that results of
+        ``memory_save`` report, then with those in the records of the last message, a person's or a
+        tool's. Records that tell all of memory stand alone.
 Rule 3: a turn is everything after the last answer, including its tool calls.
 """
 
@@ -17,6 +18,8 @@ from typing import Any
 from bot.language.grammatical_person import USER
 from bot.llm.base import ChatMessage, ModelRequest
 from bot.llm.openai_format import part_text
+from bot.memory.records.save_report import reported_changes
+from bot.memory.session.state.zone_snapshot import numbered_fact_line
 from bot.offline.files import FILE, FileDescription, files_of, without_files
 from bot.offline.reference_parser import (
     ParsedReference,
@@ -272,8 +275,15 @@ def _sections(block: str) -> dict[str, str]:
     return {name: "\n".join(lines).strip("\n") for name, lines in sections.items()}
 
 
-def _memory(system: str, records: str) -> str:
+def _memory(system: str, records: str, messages: Sequence[ChatMessage]) -> str:
     body = _sections(_memory_block(system)).get("## Long-term Memory", "")
+    for fact, text in reported_changes(messages):
+        lines = [
+            line
+            for line in body.split("\n")
+            if line and not ((hit := _NUMBERED.fullmatch(line)) and int(hit["number"]) == fact)
+        ]
+        body = "\n".join([*lines, *([numbered_fact_line(fact, text, "")] if text else [])])
     if newer := _NEWER.search(records):
         end = records.find(_NEWER_END, newer.end())
         newer_text = records[newer.end() : end if end >= 0 else len(records)].strip("\n")
@@ -396,7 +406,7 @@ def parse_request(request: ModelRequest) -> ParsedRequest:
     handoff = _HANDOFF.search(system)
     handed, ended, _ = system[handoff.end() :].partition(_HANDOFF_END) if handoff else ("", "", "")
     reference = _memory_section(system, records, "Reference")
-    memory, numbers = _unnumbered(_memory(system, records))
+    memory, numbers = _unnumbered(_memory(system, records, messages))
     return ParsedRequest(
         turn=tuple(message for message in people if message.at >= start),
         earlier=tuple(message for message in people if message.at < start),

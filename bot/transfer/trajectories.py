@@ -84,7 +84,7 @@ class Trajectories:
         window = WindowFold(
             _UNBOUND, _UNBOUND, entries=phase, queued=self._queued, edits=self._edits
         )
-        messages = _example(default_context(window))
+        messages = _example(default_context(window, whole=True))
         if messages:
             prompt = self._prompt(phase[0].id, before)
             head = [{"role": "system", "content": prompt}] if prompt else []

@@ -58,8 +58,8 @@ def python_tool(sandbox: PythonSandbox, blobs: Blobs) -> Tool[RunPythonArguments
 
     return Tool(
         "run.python",
-        "Run Python 3.14 with its standard library, without network; print what you want to see. Files "
-        "that it leaves in its folder are sent to the user.",
+        "Run Python 3.14 (standard library, no network); print what you want to see. Files in its folder "
+        "are sent to the user.",
         RunPythonArguments,
         run,
         effect="reads_own",

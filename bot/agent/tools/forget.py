@@ -36,7 +36,7 @@ class ForgetArguments(BaseModel):
     what: str = Field(
         min_length=1,
         max_length=500,
-        description="a few words that all of it holds",
+        description="words that all of it holds",
     )
 
 
@@ -114,7 +114,7 @@ def _id(context: ToolContext) -> str:
 
 FORGET_TOOL = Tool(
     "memory.forget",
-    "If the user wants something forgotten: finds it, and asks them with buttons.",
+    "Find what the user wants forgotten, and ask them with buttons.",
     ForgetArguments,
     _forget,
     effect="writes_own",

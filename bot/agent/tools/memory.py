@@ -46,7 +46,7 @@ class DailyArguments(_Arguments):
     """Arguments of ``memory.daily``."""
 
     content: str = Field(min_length=1)
-    date: str | None = Field(None, description="YYYY-MM-DD")
+    date: str | None = None
 
 
 async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
@@ -65,7 +65,7 @@ async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
 
     def answer(snapshot: MemorySnapshot) -> str:
         facts = [] if outcome is None else [outcome_text(outcome, snapshot.version)]
-        return " ".join([*facts, *(said for _, said in concluded)])
+        return "\n".join([*facts, *(said for _, said in concluded)])
 
     return ToolOutcome(answer, "ok" if done else "error", zone_edit=memory.with_current_facts)
 
@@ -129,8 +129,8 @@ def describe(snapshot: MemorySnapshot, facts: list[Fact], timezone: tzinfo | Non
 
 SAVE_TOOL = Tool(
     "memory.save",
-    "Change long-term memory: add, change or end facts (to merge: change one, end the others); keep conclusions, "
-    "heuristics, policies (if ..., then ...).",
+    "Add, change or end facts (to merge: change one, end the others); keep conclusions, heuristics, policies "
+    "(if ..., then ...).",
     SaveArguments,
     _save,
     effect="writes_own",

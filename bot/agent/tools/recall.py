@@ -43,15 +43,15 @@ class RecallArguments(BaseModel):
         max_length=LONGEST_INSTRUCTIONS,
         description="none: the newest",
     )
-    days: int = Field(7, ge=1, le=36_500, description="back; default 7")
+    days: int = Field(7, ge=1, le=36_500, description="default 7")
     kind: Literal["messages", "tools", "history", "phases"] | None = None
-    who: str | None = Field(None, description="a name, or assistant")
+    who: str | None = Field(None, description="name, or assistant")
 
 
 class TaskArguments(RecallArguments):
     """Arguments of ``memory.recall`` where there are sub-tasks."""
 
-    aside: bool = Field(False, description="a sub-task searches at length")
+    aside: bool = Field(False, description="search at length")
 
 
 async def _recall(arguments: RecallArguments, context: ToolContext) -> ToolOutcome:
@@ -96,9 +96,7 @@ async def _recall(arguments: RecallArguments, context: ToolContext) -> ToolOutco
 
 
 _NAME = "memory.recall"
-_DESCRIPTION = (
-    "Look up what was said, done and noted before, with dates and entries. phases: handoffs."
-)
+_DESCRIPTION = "Look up what was said, done and noted, with dates and entries. phases: handoffs."
 
 RECALL_TOOL = Tool(_NAME, _DESCRIPTION, RecallArguments, _recall, effect="reads_own")
 

@@ -32,7 +32,7 @@ class ReferArguments(BaseModel):
     key: str = Field(min_length=1, max_length=64)
     # The schema says string, which every provider accepts; other JSON values are accepted as well.
     value: Annotated[Any, WithJsonSchema({"type": "string"})] = Field(
-        None, description="to set; lists and objects as JSON"
+        None, description="to set; lists as JSON"
     )
 
 

@@ -42,6 +42,7 @@ from bot.memory.records.proposals import (
     ProposalDecision,
     ProposalOperation,
 )
+from bot.memory.records.save_report import ended_item, held_item, report_line
 from bot.memory.records.stemming import stemmed_words
 
 CONCLUSION_OPS = ("conclusion", "heuristic", "policy")
@@ -62,13 +63,13 @@ class MemoryChange(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra=trim_schema)
 
     op: Literal["add", "change", "end", "conclusion", "heuristic", "policy"]
-    fact: int | None = Field(None, description="number, to change or end")
+    fact: int | None = None
     text: str = Field("", max_length=MAX_FACT_TEXT)
-    slot: str = Field("", description="if one value only can hold: 'aspirin: dose'")
+    slot: str = Field("", description="if it has one value: 'aspirin: dose'")
     entries: list[int] = Field(
         default_factory=list,
         max_length=24,
-        description="numbers, for a conclusion",
+        description="for a conclusion",
     )
 
 
@@ -262,16 +263,16 @@ def outcome_text(outcome: BatchOutcome, version: int) -> str:
         if decision.verdict == "approved" or _ended_here(decision, outcome)
     ]
     saved = list(dict.fromkeys(map(_done, done)))
+    line = report_line(version, saved) if saved else ""
     parts = []
-    if saved:
-        parts.append(f"Saved to long-term memory (version {version}): {'; '.join(saved)}.")
-    elif any(decision.is_rejected for decision in outcome.decisions):
+    if not saved and any(decision.is_rejected for decision in outcome.decisions):
         parts.append("Nothing was changed in long-term memory.")
     left = [decision for decision in outcome.decisions if decision not in done]
     parts += map(_unsaved, left)
     if any(decision.is_rejected for decision in left):
         parts.append(_RETRY_HINT)
-    return " ".join(parts) or "Long-term memory already says exactly this."
+    told = "\n".join(filter(None, [line, " ".join(parts)]))
+    return told or "Long-term memory already says exactly this."
 
 
 _RETRY_HINT = (
@@ -291,9 +292,9 @@ def _done(decided: ProposalDecision) -> str:
     fact = decided.fact
     if fact is None or fact.status != "active":
         ended = decided.previous or fact
-        return f"[{ended.id}] has ended" if ended is not None else "done"
-    instead = f" (in place of [{decided.ended.id}])" if decided.ended is not None else ""
-    return f"[{fact.id}] {_short(fact.text.rstrip('.'))}{instead}"
+        return ended_item(ended.id) if ended is not None else "done"
+    instead = None if decided.ended is None else decided.ended.id
+    return held_item(fact.id, _short(fact.text), instead)
 
 
 def _short(text: str) -> str:

@@ -37,17 +37,15 @@ class ScheduleArguments(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra=trim_schema)
 
     op: Literal["set", "change", "cancel", "list", "quiet"]
-    text: str = Field("", max_length=LONGEST_TEXT, description="what to remind of, or what to do")
+    text: str = Field("", max_length=LONGEST_TEXT)
     when: str = Field(
         "",
         max_length=300,
-        description='the user\'s words ("in 2 hours", "every Monday at 8"), 2026-03-31T17:00, or cron; '
-        "quiet: hours to send nothing in (22:00-07:00), or off",
+        description='as the user says it ("every Monday at 8"), 2026-03-31T17:00 or cron; '
+        "quiet: hours without messages (22:00-07:00) or off",
     )
-    kind: Literal["reminder", "task"] = Field(
-        "reminder", description="a reminder is sent as it is, a task is done by you then"
-    )
-    number: int = Field(0, description="to change or cancel")
+    kind: Literal["reminder", "task"] = Field("reminder", description="task: you do it then")
+    number: int = 0
 
 
 def schedule_tool(now: Callable[[], datetime], program_zone: str) -> Tool[Any]:
@@ -79,7 +77,7 @@ def schedule_tool(now: Callable[[], datetime], program_zone: str) -> Tool[Any]:
 
     return Tool(
         "schedule.manage",
-        "Reminders and tasks at a time, only if the user asks. Tell the time of the result.",
+        "Reminders and tasks at a time, only if the user asks.",
         ScheduleArguments,
         manage,
         effect="writes_own",

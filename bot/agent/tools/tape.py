@@ -236,7 +236,7 @@ def _who(entry: TapeEntry) -> str:
 
 HANDOFF_TOOL = Tool(
     "tape.handoff",
-    "Begin a new phase: your summary stands for what was said. Only if the topic is done, or the user asks.",
+    "Begin a new phase from your summary, only if the topic is done or the user asks.",
     HandoffArguments,
     _handoff,
     effect="writes_own",

@@ -2,8 +2,8 @@
 
 Rule 1: requests come in OpenAI's format and are converted: system messages go to ``system``, tool
 results become parts of a message of the user, neighbours of one role are joined.
-Rule 2: what is cached ends at a mark: after the tools and the system prompt, and after the last
-message but one.
+Rule 2: what is cached ends at a mark: after the tools and the system prompt, after the last message
+but one, and in a turn after the part of the last that the next request repeats.
 Rule 3: a schema of the reply is the schema of a tool that must be called; its input is the text.
 Rule 4: blocks of thinking go back unchanged before the calls that they led to.
 """
@@ -11,12 +11,12 @@ Rule 4: blocks of thinking go back unchanged before the calls that they led to.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from bot.llm.base import ModelRequest
 from bot.llm.http.answer import CallForm, EventFraming, ModelAnswer, ReportedUsage, ServerError
-from bot.llm.openai_format import least_of, part_text
+from bot.llm.openai_format import least_of, part_text, split_tail
 
 DEFAULT_MAX_TOKENS = 8_192
 """The most tokens of a reply if nothing else is set: this protocol demands a number."""
@@ -64,7 +64,7 @@ class AnthropicMessages:
 
     def body(self, request: ModelRequest, form: CallForm) -> dict[str, Any]:
         """Return a request's JSON."""
-        system, messages = _convert(request.messages)
+        system, messages = _convert(request)
         body: dict[str, Any] = {
             "model": form.server.model,
             "messages": messages,
@@ -130,20 +130,23 @@ class AnthropicMessages:
 
 
 def _convert(
-    given: Sequence[Mapping[str, Any]],
+    request: ModelRequest,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the blocks of the system prompt, and the messages, with marks for the cache."""
     system: list[dict[str, Any]] = []
     messages: list[dict[str, Any]] = []
-    marked = len(given) - 2
-    for place, message in enumerate(given):
+    marked = len(request.messages) - 2
+    for place, message in enumerate(request.messages):
         if message["role"] == "system":
             system += _blocks(message.get("content"))
             continue
         role = "assistant" if message["role"] == "assistant" else "user"
-        blocks = _message_blocks(message)
-        if place == marked and blocks:
-            blocks[-1] = {**blocks[-1], "cache_control": _EPHEMERAL}
+        if place > marked and request.purpose == "turn":
+            own, tail = split_tail(message, request.tail_length)
+            blocks = [*_marked(_message_blocks(own)), *_blocks(tail)]
+        else:
+            blocks = _message_blocks(message)
+            blocks = _marked(blocks) if place == marked else blocks
         if messages and messages[-1]["role"] == role:
             messages[-1]["content"] += blocks
         elif blocks:
@@ -151,9 +154,12 @@ def _convert(
     if not messages or messages[0]["role"] != "user":
         # The first message must be of the user.
         messages.insert(0, {"role": "user", "content": [{"type": "text", "text": "…"}]})
-    if system:
-        system[-1] = {**system[-1], "cache_control": _EPHEMERAL}
-    return system, messages
+    return _marked(system), messages
+
+
+def _marked(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return blocks with a mark on the last."""
+    return [*blocks[:-1], {**blocks[-1], "cache_control": _EPHEMERAL}] if blocks else blocks
 
 
 def _message_blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -17,7 +17,14 @@ from typing import Any
 from bot.core.reasons import Reason
 from bot.llm.base import ModelRequest
 from bot.llm.http.answer import CallForm, EventFraming, ModelAnswer, ReportedUsage, ServerError
-from bot.llm.openai_format import least_of, response_format, tool_choice, tools_json
+from bot.llm.openai_format import (
+    cache_marked,
+    least_of,
+    newest_marked,
+    response_format,
+    tool_choice,
+    tools_json,
+)
 
 _REASONING_TEXTS = ("reasoning_content", "reasoning")
 _REASONING_LISTS = ("reasoning_details",)
@@ -118,20 +125,9 @@ def _messages(request: ModelRequest, form: CallForm) -> list[dict[str, Any]]:
         ]
     if "claude" in form.server.model and "openrouter" in form.server.address:
         for place in {0, len(messages) - 2} & set(range(len(messages))):
-            messages[place] = _marked(messages[place])
+            messages[place] = cache_marked(messages[place])
+        messages[-1] = newest_marked(messages[-1], request)
     return messages
-
-
-def _marked(message: dict[str, Any]) -> dict[str, Any]:
-    content = message.get("content")
-    if isinstance(content, str):
-        if not content:
-            return message
-        content = [{"type": "text", "text": content}]
-    if not content:
-        return message
-    *before, last = content
-    return {**message, "content": [*before, {**last, "cache_control": {"type": "ephemeral"}}]}
 
 
 def _read_message(answer: ModelAnswer, message: Mapping[str, Any]) -> bool:

@@ -24,6 +24,7 @@ __all__ = [
     "problem_notes",
     "prompt_escaping",
     "proposals",
+    "save_report",
     "schedules",
     "spending",
     "spending_amounts",

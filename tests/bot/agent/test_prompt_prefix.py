@@ -1,4 +1,4 @@
-"""Each prompt repeats the one before byte for byte, up to its volatile tail."""
+"""Each prompt repeats the one before byte for byte, up to its volatile tail and what was looked up last."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ ACTIONS = st.sampled_from(
         "save",
         "daily",
         "recall",
+        "look up",
         "add",
         "remember",
         "quote",
@@ -80,6 +81,8 @@ class Player:
                 tool_call_reply(("memory_show", {})),
                 text_reply("found"),
             ]
+        if action == "look up":
+            return [tool_call_reply(("memory_recall", {"query": text})), text_reply("found")]
         if action == "error":
             return [TransientModelError("down")]
         return [text_reply(f"reply to {text}")]
@@ -105,8 +108,11 @@ class Player:
 
 
 def stable(request: ModelRequest) -> list[str]:
-    """The messages without the tail, as they would go over the wire."""
+    """The messages without what is shown until the answer only, as they would go over the wire."""
     kept: list[ChatMessage] = list(request.messages)
+    called = [call["function"]["name"] for call in kept[-2].get("tool_calls") or ()]
+    if kept[-1]["role"] == "tool" and called == ["memory_recall"]:
+        return [json.dumps(one) for one in kept[:-1]]
     before, found, _ = str(kept[-1]["content"]).partition("<records>")
     if found:
         kept[-1] = {**kept[-1], "content": before.rstrip()}

@@ -29,9 +29,9 @@ async def anthropic() -> AsyncIterator[Setup]:
     """Give a function that starts a server with a script and returns a model of it."""
     async with AsyncExitStack() as stack:
 
-        async def start(*script: Step, thinking=False):
+        async def start(*script: Step, thinking=False, client="http"):
             server = await stack.enter_async_context(ScriptedAnthropic(script, thinking=thinking))
-            model = make_model("http", NAME, server.base_url)
+            model = make_model(client, NAME, server.base_url)
             stack.push_async_callback(model.aclose)
             return model, server
 
@@ -102,16 +102,62 @@ async def test_a_history_in_openais_form_is_one_that_the_api_takes(anthropic):
     assert [one.get("tool_use_id") for one in results] == ["a", "b", None]
 
 
-async def test_what_stays_the_same_is_marked_for_the_cache(anthropic):
-    model, server = await anthropic(Reply("ok"))
-    await ask(model, streamed=True, request=ModelRequest(HISTORY, TOOLS))
-    sent = server.requests[0]
-    assert sent["system"][-1]["cache_control"] == {"type": "ephemeral"}
-    marked = [
-        block for message in sent["messages"] for block in message["content"]
+TAIL = "\n\n<records>\nSaid before.\n</records>"
+
+
+def _marked(request):
+    return [
+        block.get("text") or block["tool_use_id"]
+        for message in request["messages"] for block in message["content"]
         if "cache_control" in block
     ]  # fmt: skip
-    assert [block.get("tool_use_id") for block in marked] == ["b"]
+
+
+async def test_what_later_requests_repeat_is_marked_for_the_cache_and_the_tail_is_not(anthropic):
+    """Without a mark on the newest message its words are paid for twice: as read, and as written."""
+    model, server = await anthropic(*[Reply("ok")] * 4)
+    *before, last = HISTORY
+    seen = {**last, "content": [{"type": "text", "text": last["content"]}]}
+    parts = {**seen, "content": [*seen["content"], {"type": "text", "text": TAIL}]}
+    for message, tail in ((last, ""), (last, TAIL), (seen, ""), (parts, TAIL)):
+        if tail and isinstance(message["content"], str):
+            message = {**message, "content": message["content"] + tail}  # noqa: PLW2901
+        request = ModelRequest([*before, message], TOOLS, tail_length=len(tail))
+        await ask(model, streamed=True, request=request)
+    for sent in server.requests:
+        assert sent["system"][-1]["cache_control"] == {"type": "ephemeral"}
+        assert _marked(sent) == ["b", "[09:02, user] And?"]
+    for sent in server.requests[1::2]:
+        assert sent["messages"][-1]["content"][-1]["text"].strip() == TAIL.strip()
+
+
+async def test_litellm_is_given_the_same_marks(anthropic):
+    model, server = await anthropic(Reply("ok"), client="litellm")
+    *before, last = HISTORY
+    message = {**last, "content": last["content"] + TAIL}
+    await ask(model, streamed=True, request=ModelRequest([*before, message], tail_length=len(TAIL)))
+    assert _marked(server.requests[0]) == ["b", "[09:02, user] And?"]
+
+
+async def test_a_tail_behind_a_result_is_a_block_of_its_own(anthropic):
+    model, server = await anthropic(Reply("ok"))
+    *before, result, _ = HISTORY
+    request = ModelRequest(
+        [*before, {**result, "content": f"saved{TAIL}"}], TOOLS, tail_length=len(TAIL)
+    )
+    await ask(model, streamed=True, request=request)
+    [sent] = server.requests
+    assert _marked(sent) == ["a", "b"]
+    *_, told, tail = sent["messages"][-1]["content"]
+    assert told["content"] == [{"type": "text", "text": "saved"}]
+    assert tail == {"type": "text", "text": TAIL.strip()}
+
+
+async def test_a_request_that_nothing_follows_writes_no_more_to_the_cache_than_it_must(anthropic):
+    model, server = await anthropic(Reply("ok"))
+    request = ModelRequest(HISTORY, TOOLS, purpose="consolidation")
+    await ask(model, streamed=True, request=request)
+    assert _marked(server.requests[0]) == ["b"]
 
 
 @both

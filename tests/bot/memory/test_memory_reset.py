@@ -71,7 +71,7 @@ async def test_the_block_shows_today_apart_from_the_last_seven_days_and_nothing_
     assert "7 days ago" in recent
     assert "8 days ago" not in block
     assert "29 days ago" not in block
-    assert "`memory_save` changes them" in block
+    assert "Facts have a number" in block
     await store.close()
 
 

@@ -9,6 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.llm.base import ModelRequest
+from bot.memory.records.save_report import (
+    ended_item,
+    held_item,
+    report_line,
+    reported_changes,
+)
 from bot.memory.session.state.zone_snapshot import (
     REMOVED_PREFIX,
     MemorySnapshot,
@@ -27,11 +33,42 @@ def snapshot(facts: dict[int, str]) -> MemorySnapshot:
     return replace(MemorySnapshot(1, lines), facts=tuple((number, DAY) for number in facts))
 
 
-@given(FACTS, FACTS)
-def test_the_block_and_the_changes_tell_all_that_is_believed_and_nothing_else(before, after):
+REPORTS = st.lists(
+    st.tuples(
+        st.integers(1, 12),
+        st.sampled_from(
+            ["", "Likes tea", "Likes rain", "Odd; [3] Likes cats", "Odd (in place of [2])"]
+        ),
+        st.sampled_from([None, 1, 5]),
+    ),
+    max_size=4,
+)
+
+
+def saves(reports: list[tuple[int, str, int | None]]) -> list[dict[str, object]]:
+    """Return a history in which each of these was saved, or ended, by a call of its own."""
+    messages: list[dict[str, object]] = []
+    for number, (fact, text, ended) in enumerate(reports):
+        item = held_item(fact, text, ended) if text else ended_item(fact)
+        call = {"id": f"c{number}", "function": {"name": "memory_save", "arguments": "{}"}}
+        result = f"{report_line(number, [item])}\nNot saved (no reason): 'Likes snow'."
+        messages += [
+            {"role": "user", "content": "[2026-02-10 09:00, Ada] save this"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": result},
+            {"role": "assistant", "content": "ok"},
+        ]
+    return messages
+
+
+@given(FACTS, FACTS, REPORTS)
+def test_block_results_and_changes_tell_all_that_is_believed_and_nothing_else(
+    before, after, reports
+):
     old, new = snapshot(before), snapshot(after)
     block = f"<memory>\n{render_memory_block(old, TODAY, hints=False)}\n</memory>"
-    changes = new.changes_since(old)
+    history = saves(reports)
+    changes = new.changes_since(old, reported_changes(history))
     head, told = (
         ("Changes of long", changes) if changes else ("Long", new.numbered_facts() or "(empty)")
     )
@@ -42,10 +79,15 @@ def test_the_block_and_the_changes_tell_all_that_is_believed_and_nothing_else(be
     request = ModelRequest(
         [
             {"role": "system", "content": block},
-            {"role": "user", "content": f"[2026-02-10 10:00, Ada] hello{records}"},
+            *history,
+            {
+                "role": "user",
+                "content": f"[2026-02-10 10:00, Ada] hello{'' if changes == '' else records}",
+            },
         ]
     )
-    assert sorted(parse_request(request).memory.splitlines()) == sorted(new.long_term.splitlines())
+    read = parse_request(request).memory.splitlines()
+    assert sorted(read) == sorted(new.long_term.splitlines())
 
 
 def test_what_is_new_and_what_is_gone_is_told_and_not_what_stays():
@@ -56,5 +98,21 @@ def test_what_is_new_and_what_is_gone_is_told_and_not_what_stays():
 
 def test_all_of_it_is_told_where_a_line_is_no_fact():
     old = snapshot({1: "tea"})
-    assert not replace(old, facts=()).changes_since(old)
-    assert not old.changes_since(replace(old, facts=()))
+    assert replace(old, facts=()).changes_since(old) is None
+    assert old.changes_since(replace(old, facts=())) is None
+
+
+def test_what_a_result_in_view_reports_is_not_told_again():
+    old, new = snapshot({1: "tea"}), snapshot({1: "tea", 2: "bread"})
+    reported = list(reported_changes(saves([(2, "Likes bread.", None)])))
+    assert new.changes_since(old, reported) == ""
+    assert old.changes_since(old, reported) == f"{REMOVED_PREFIX}[2]"
+
+
+def test_a_result_of_another_tool_reports_nothing():
+    """What others wrote may look like the line."""
+    history = saves([(2, "Likes bread", None)])
+    [call] = history[1]["tool_calls"]
+    assert list(reported_changes(history)) == [(2, "Likes bread")]
+    call["function"]["name"] = "web_fetch"
+    assert list(reported_changes(history)) == []

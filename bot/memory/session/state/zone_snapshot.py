@@ -8,6 +8,7 @@ Rule 3: the zone with the highest version is current; of equal versions, the las
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any
@@ -31,10 +32,7 @@ MAX_NOTE_BYTES = 4_096
 
 _MAX_RECENT = 8_192
 
-_HINTS = (
-    "Facts have a number and the day since which they hold. `memory_save` changes them, `memory_daily` adds to the "
-    "notes, `memory_recall` finds what is not here."
-)
+_HINTS = "Facts have a number and the day since which they hold."
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +83,37 @@ class MemorySnapshot:
             numbered_fact_line(fact, line.removeprefix("- "), day) for line, (fact, day) in told
         )
 
-    def changes_since(self, before: MemorySnapshot) -> str:
+    def changes_since(
+        self, before: MemorySnapshot, reported: Iterable[tuple[int, str]] = ()
+    ) -> str | None:
         """Return new and removed facts since a snapshot, as text for a model.
 
-        Empty if either has lines without fact numbers, or if the full text would be no longer.
+        Args:
+            before: The snapshot that the model is shown.
+            reported: Later changes that it is shown besides, as of ``reported_changes``.
+
+        Returns:
+            Empty if nothing is left to tell. None if all has to be told: either snapshot has lines
+            without fact numbers, or that is no longer.
         """
         old, new = before.numbered_facts().splitlines(), self.numbered_facts().splitlines()
         if len(old) != len(before.facts) or len(new) != len(self.facts):
-            return ""
-        stays = {fact for fact, _ in self.facts}
-        gone = [fact for fact, _ in before.facts if fact not in stays]
-        lines = [line for line in new if line not in set(old)]
-        if gone:
-            lines.append(REMOVED_PREFIX + ", ".join(f"[{fact}]" for fact in gone))
+            return None
+        shown = {fact: line for (fact, _), line in zip(before.facts, old, strict=True)}
+        for fact, text in reported:
+            shown[fact] = text
+            if not text:
+                del shown[fact]
+        plain = (line.removeprefix("- ").rstrip(".") for line in self.long_term.splitlines())
+        lines = [
+            line
+            for (fact, _), line, text in zip(self.facts, new, plain, strict=True)
+            if shown.pop(fact, None) not in (line, text)
+        ]
+        if shown:
+            lines.append(REMOVED_PREFIX + ", ".join(f"[{fact}]" for fact in shown))
         changes = "\n".join(lines)
-        return changes if len(changes) < len(self.numbered_facts()) else ""
+        return changes if len(changes) < len(self.numbered_facts()) or not changes else None
 
     def with_shared(self, content: str) -> MemorySnapshot:
         """Return the next version with these workspace facts."""

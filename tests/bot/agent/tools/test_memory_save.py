@@ -269,6 +269,7 @@ async def test_a_zone_that_an_earlier_version_wrote_is_read_and_its_facts_get_nu
         await host.store.append_many("fake:1", before)
     model = ScriptedModel([text_reply("hi")])
     async with session_host(tmp_path, model) as host:
+        await host.channel.send("/new now", message_id="new")
         sent = await host.channel.send("hello", message_id="later")
         await host.channel.wait_for_answer(sent)
     asked = str(model.requests_for()[-1].messages)

@@ -50,10 +50,11 @@ async def test_a_tool_that_the_model_invented_has_a_name_that_providers_take(tmp
 
 
 async def test_no_user_message_stands_right_behind_a_tools_result(tmp_path):
-    """A save shows at the end of the tool's message, and a follow-up behind an assistant's word."""
+    """Records stand at the end of the tool's message, and a follow-up behind an assistant's word."""
     save = tool_call_reply(memory_save_call("Ada likes tea."))
     model = ScriptedModel([save, text_reply("saved"), text_reply("ok")])
     async with session_host(tmp_path, model) as host:
+        await host.channel.ask("/memory add I like jazz")
         await host.channel.ask("I like tea")
         await host.channel.ask("and now?")
     for request in model.requests:
@@ -61,7 +62,9 @@ async def test_no_user_message_stands_right_behind_a_tools_result(tmp_path):
         assert "tool user" not in " ".join(roles)
     last = model.requests[1].messages[-1]
     assert last["role"] == "tool"
-    assert "- [1] Ada likes tea." in last["content"].partition("<records>")[2]
+    said, _, records = last["content"].partition("<records>")
+    assert "[2] Ada likes tea" in said
+    assert "- [1] I like jazz" in records
 
 
 async def test_a_change_that_names_another_facts_number_takes_nothing_away(tmp_path):

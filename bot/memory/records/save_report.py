@@ -1,0 +1,76 @@
+"""The line in which ``memory.save`` reports what it wrote, and what a prompt says by it. Pure.
+
+A prompt whose history shows the line need not tell these facts once more. Whoever reads it back may
+misread a fact whose text looks like the line itself; ``MemorySnapshot.changes_since`` then tells the
+fact, because it reads the line the same way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from bot.llm.base import ChatMessage
+
+_SAVE_TOOL = "memory_save"
+_LINE = re.compile(r"Saved to long-term memory \(version \d+\): (?P<items>[^\n]*)\.")
+_NEXT_ITEM = re.compile(r"; (?=\[\d)")
+_ENDED = re.compile(r"\[(?P<fact>\d{1,9})\] has ended")
+_HELD = re.compile(r"\[(?P<fact>\d{1,9})\] (?P<text>.*)")
+_INSTEAD = re.compile(r" \(in place of \[(?P<fact>\d{1,9})\]\)$")
+
+
+def held_item(fact: int, text: str, ended: int | None = None) -> str:
+    """Return a fact for the line.
+
+    Args:
+        fact: Its number.
+        text: Its text.
+        ended: Number of the fact that it replaces; None if it replaces none.
+    """
+    instead = "" if ended is None else f" (in place of [{ended}])"  # for the model
+    return f"[{fact}] {text.rstrip('.')}{instead}"
+
+
+def ended_item(fact: int) -> str:
+    """Return a fact that has ended for the line."""
+    return f"[{fact}] has ended"  # for the model
+
+
+def report_line(version: int, items: Sequence[str]) -> str:
+    """Return the line."""
+    # for the model
+    return f"Saved to long-term memory (version {version}): {'; '.join(items)}."
+
+
+def reported_changes(messages: Sequence[ChatMessage]) -> Iterator[tuple[int, str]]:
+    """Yield the changes of facts that the tool's results in a prompt report, in their order.
+
+    Yields:
+        The number of a fact with its text; with no text if the fact has ended.
+    """
+    calls: set[str] = set()
+    for message in messages:
+        for call in message.get("tool_calls") or ():
+            if call["function"]["name"] == _SAVE_TOOL:
+                calls.add(str(call["id"]))
+        content = message.get("content")
+        if (
+            message["role"] == "tool"
+            and str(message.get("tool_call_id")) in calls
+            and isinstance(content, str)
+        ):
+            yield from _read(content.partition("\n")[0])
+
+
+def _read(line: str) -> Iterator[tuple[int, str]]:
+    found = _LINE.fullmatch(line)
+    for item in _NEXT_ITEM.split(found["items"]) if found else ():
+        if ended := _ENDED.fullmatch(item):
+            yield int(ended["fact"]), ""
+        elif held := _HELD.fullmatch(item):
+            text = held["text"]
+            if instead := _INSTEAD.search(text):
+                yield int(instead["fact"]), ""
+                text = text[: instead.start()]
+            yield int(held["fact"]), text

@@ -1,0 +1,57 @@
+"""Of memory a prompt tells once what is believed, and tells what was taken back."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.testing.host import session_host
+from bot.testing.scripted_model import ScriptedModel, memory_save_call, text_reply, tool_call_reply
+
+
+def _saving(text: str) -> ScriptedModel:
+    steps = [tool_call_reply(memory_save_call(text))]
+    return ScriptedModel(lambda _: steps.pop() if steps else text_reply("ok"))
+
+
+def _prompt(model: ScriptedModel) -> str:
+    return "\n".join(str(one["content"]) for one in model.requests_for()[-1].messages)
+
+
+async def test_what_the_save_tool_reports_in_view_is_not_told_in_each_prompt_after(tmp_path):
+    model = _saving("The user likes green tea")
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("I like green tea")
+        assert _prompt(model).count("green tea") == 2, "in the message and in the result"
+        await host.channel.ask("Hello")
+        assert "<records>\n" not in _prompt(model).partition("<memory>")[2]
+
+
+@pytest.mark.parametrize("command", ["/memory undo", "/memory clear yes"])
+async def test_what_was_reported_and_then_taken_back_is_told_as_gone(tmp_path, command):
+    model = _saving("The user likes green tea")
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("I like green tea")
+        await host.channel.ask(command)
+        await host.channel.ask("Hello")
+    told = _prompt(model).partition("long-term memory, version ")[2] or _prompt(model)
+    assert "[1]" in told.partition("Not in it any more: ")[2] or "(empty)" in told
+
+
+async def test_a_save_that_left_the_view_is_told_by_the_prompt(tmp_path):
+    model = _saving("The user likes green tea")
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("I like green tea")
+        await host.channel.ask("/new now")
+        await host.channel.ask("Hello")
+    assert "- [1] The user likes green tea" in str(model.requests_for()[-1].messages[0]["content"])
+
+
+async def test_a_forgotten_fact_is_in_no_prompt_however_it_was_reported(tmp_path):
+    model = _saving("The user likes green tea")
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("I like green tea")
+        asked = await host.channel.ask('/memory forget "green tea"')
+        number = asked.partition("`/memory forget yes ")[2].partition("`")[0]
+        await host.channel.ask(f"/memory forget yes {number}")
+        await host.channel.ask("Hello")
+    assert "green tea" not in _prompt(model)
