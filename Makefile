@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-all browser pictures first-day docs docs-serve lint format bench attacks translations release lock clean
+.PHONY: help run test test-pythons test-slow test-all browser pictures first-day docs docs-serve lint format bench attacks translations release lock clean
 
 help:            ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -41,7 +41,14 @@ run: $(VENV)/.run ## Talk to tapebot here, or run the bot when .env names a mode
 	@$(BIN)/tapebot
 
 test: $(VENV)/.dev ## Run the test suite
-	@$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(TESTS)
+
+test-pythons: $(BIN)/python ## Run the test suite on the other Pythons that are here, and say which are not
+	@$(BIN)/python tests/interpreters.py | { failed=; while read -r version path; do \
+	    [ "$$path" ] || { echo "Python $$version: none is here, so nothing was tested on it"; continue; }; \
+	    echo "Python $$version: $$path"; \
+	    $(MAKE) --no-print-directory test PYTHON="$$path" VENV=.cache/python$$version </dev/null || failed="$$failed $$version"; \
+	  done; [ -z "$$failed" ] || { echo "failed on Python$$failed" >&2; exit 1; }; }
 
 test-slow: $(VENV)/.dev browser ## Run a sample of the long proofs: kills, floods, damage, pages in a browser
 	@$(BIN)/python -m pytest -n $(SLOW_WORKERS) -m "slow and not night" --sample $(SAMPLE)

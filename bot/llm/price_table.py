@@ -4,17 +4,19 @@ Rule 1: an entry is found by the whole name, or by the name without its provider
 that provider's.
 Rule 2: above a threshold of prompt tokens, the higher prices hold for all tokens of the call.
 Rule 3: cached tokens whose price is unknown cost as much as others.
-Rule 4: the full price counts at all hours, so that no limit is passed where a cheaper hour ends.
+Rule 4: in a provider's off-peak hours, the prices that it names for them take the place of others.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 TABLE = "model_prices_and_context_window_backup.json"
 
@@ -50,18 +52,31 @@ def price_entry(table: Mapping[str, dict[str, Any]], name: str) -> dict[str, Any
 
 
 def call_cost(
-    entry: Mapping[str, Any] | None, *, prompt: int, completion: int, cached: int, stored: int = 0
+    entry: Mapping[str, Any] | None,
+    *,
+    at: datetime,
+    prompt: int,
+    completion: int,
+    cached: int,
+    stored: int = 0,
 ) -> float | None:
     """Return the cost of a call in US dollars; None if the prices are unknown.
 
     Args:
         entry: The model's entry in the table; None if it has none.
+        at: When it was called.
         prompt: Tokens read, cached and stored ones included.
         completion: Tokens written.
         cached: Tokens of the prompt that the cache served.
         stored: Tokens of the prompt that were written to the cache.
     """
-    suffix = _suffix(entry, prompt) if entry else ""
+    if entry is None:
+        return None
+    suffix = _suffix(entry, prompt)
+    off_peak = entry.get("off_peak_pricing")
+    if off_peak and _is_off_peak(off_peak, at):
+        prices = {f"{name}{suffix}": price for name, price in off_peak.items()}
+        entry = {**entry, **prices}
     read, written = (
         _price(entry, "input_cost_per_token", suffix),
         _price(entry, "output_cost_per_token", suffix),
@@ -87,9 +102,34 @@ def _suffix(entry: Mapping[str, Any], prompt: int) -> str:
     return f"_above_{max(passed)}k_tokens" if passed else ""
 
 
-def _price(entry: Mapping[str, Any] | None, name: str, suffix: str) -> float | None:
-    if entry is None:
-        return None
+def _is_off_peak(pricing: Mapping[str, Any], at: datetime) -> bool:
+    """Return whether one of the provider's rules covers a moment; False if they cannot be read.
+
+    A rule names hours in UTC, and days of the week on the provider's calendar; without days it
+    covers each.
+    """
+    try:
+        day = at.astimezone(ZoneInfo(pricing.get("weekday_timezone") or "UTC")).isoweekday()
+        return any(
+            day in rule.get("weekdays", (day,)) and _covers(hours, at)
+            for rule in (pricing, *pricing.get("windows", ()))
+            if (hours := rule.get("hours_utc"))
+        )
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return False
+
+
+def _covers(hours: str | Iterable[str], at: datetime) -> bool:
+    """Return whether a moment is in one of these windows, as 16:30-00:30; equal ends are a day."""
+    moment = at.astimezone(UTC).time()
+    for window in (hours,) if isinstance(hours, str) else hours:
+        start, end = map(time.fromisoformat, window.split("-"))
+        if start <= moment < end if start < end else moment >= start or moment < end:
+            return True
+    return False
+
+
+def _price(entry: Mapping[str, Any], name: str, suffix: str) -> float | None:
     for key in (name + suffix, name):
         if isinstance(value := entry.get(key), (int, float)):
             return float(value)

@@ -11,7 +11,8 @@ Rule 3: an id that comes again voids the earlier line and all lines between: it 
     another one does the same.
 Rule 4: any other line that is unreadable or does not match its digest loses only itself.
 Rule 5: entries read back exactly as they were written: big integers, empty lists, lone surrogates.
-    An entry that would not is rejected.
+    An entry that would not is rejected, and so is one that is nested deeper than every version of
+    Python reads.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ _MOST_SEAMS = 16
 
 MAX_ENTRY_BYTES = 16_000_000
 """Bytes of the longest line that a store writes. Longer lines already on a tape are still read."""
+
+MAX_DEPTH = 200
+"""Levels of lists and objects in an entry that a store writes. Python 3.11 reads fewer than 1,000, less what its stack
+has, 3.14 tens of thousands; what one writes another must read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +161,10 @@ def _encode_line(entry: TapeEntry, more: int) -> bytes:
         for raw in _spellings(record):
             if len(raw) > MAX_ENTRY_BYTES:
                 break
+            if _depth(raw, record) > MAX_DEPTH:
+                raise InvalidEntry(
+                    f"a {entry.kind} entry is nested too deeply: a tape takes at most {MAX_DEPTH} levels"
+                )
             if decode_line(raw) == tape_line:
                 return raw + b"\n"
         else:
@@ -179,6 +188,22 @@ def _spellings(record: dict[str, Any]) -> Iterator[bytes]:
         yield json.dumps(record, separators=(",", ":")).encode()
         # Escapes of two adjacent surrogate halves would be read as one character.
         yield text.encode("utf-8", "surrogatepass")
+
+
+def _depth(raw: bytes, value: Any) -> int:
+    """Return how deep a value is nested; at most as many levels as its encoding has brackets."""
+    brackets = raw.count(b"{") + raw.count(b"[")
+    if brackets <= MAX_DEPTH:
+        return brackets
+    depth, level = 0, [value]
+    while level := [
+        part
+        for one in level
+        for part in (one.values() if isinstance(one, dict) else one)
+        if isinstance(part, (dict, list))
+    ]:
+        depth += 1
+    return depth
 
 
 def decode_line(raw: bytes) -> TapeLine | None:

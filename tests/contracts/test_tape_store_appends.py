@@ -12,7 +12,7 @@ from tape_fills import fill
 from tape_talk import TAPE, back, ids, says, texts
 
 from bot.core.errors import InvalidEntry, VersionConflict
-from bot.tape.codec import MAX_ENTRY_BYTES
+from bot.tape.codec import MAX_DEPTH, MAX_ENTRY_BYTES
 from bot.tape.entries import TapeEntry, anchor, event, message, system, tool_call, tool_result
 
 # Appending.
@@ -252,6 +252,23 @@ async def test_an_entry_beyond_the_bound_is_refused_by_size_and_nothing_of_its_a
         await store.append_many(TAPE, [says("a"), says("b" * MAX_ENTRY_BYTES)])
     assert texts(await store.read(TAPE)) == ["0"]
     written = await store.append(TAPE, says("c" * 1_000_000))
+    assert await store.read(TAPE, written.id) == [written]
+
+
+async def test_an_entry_that_is_nested_deeper_than_every_python_reads_is_refused(store):
+    def nested(levels):
+        value = "[is text]" * MAX_DEPTH
+        for level in range(levels - 2):
+            value = [value] if level % 2 else {"a": value, "b": 1}
+        return event("deep", {"value": value})
+
+    await fill(store, 1)
+    with pytest.raises(InvalidEntry, match="at most 200 levels"):
+        await store.append_many(TAPE, [says("a"), nested(MAX_DEPTH + 1)])
+    with pytest.raises(InvalidEntry):
+        await store.append(TAPE, nested(20_000))
+    assert texts(await store.read(TAPE)) == ["0"]
+    written = await store.append(TAPE, nested(MAX_DEPTH))
     assert await store.read(TAPE, written.id) == [written]
 
 

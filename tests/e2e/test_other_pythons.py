@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
-import tomllib
-from functools import cache
 from pathlib import Path
 
 import pytest
+from interpreters import NAMED, OTHERS, PROJECT, interpreter
 
-from docs.first_day.wheels import ROOT, build
-
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-NAMED = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
-HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
-
-
-@cache
-def interpreter(version: str) -> str | None:
-    """Return the path of a Python of this version; None if there is none."""
-    found = shutil.which(f"python{version}")
-    kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
-    for path in (*([found] if found else ()), *map(str, kept)):
-        asked = "import ssl, sqlite3, sys; print('{}.{}'.format(*sys.version_info))"
-        done = subprocess.run([path, "-c", asked], capture_output=True, text=True, check=False)
-        if done.stdout.strip() == version:
-            return path
-    return None
+from docs.first_day.wheels import build
 
 
 def test_each_minor_version_from_the_oldest_is_named():
@@ -42,7 +23,7 @@ def test_each_minor_version_from_the_oldest_is_named():
 
 @pytest.mark.slow
 @pytest.mark.family("other Pythons")
-@pytest.mark.parametrize("version", [one for one in NAMED if one != HERE])
+@pytest.mark.parametrize("version", OTHERS)
 def test_the_wheel_converses_and_backs_up(version, tmp_path):
     python = interpreter(version)
     if python is None:

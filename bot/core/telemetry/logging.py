@@ -73,6 +73,10 @@ class _LogFile(logging.handlers.RotatingFileHandler):
         os.fchmod(descriptor, 0o600)
         return open(descriptor, "a", encoding="utf-8", errors="backslashreplace")  # noqa: PTH123 (a descriptor has no path)
 
+    def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: N802 (as below)
+        # Python 3.13.0 asks for the position in a pipe, which has none, and so logs nothing to it.
+        return Path(self.baseFilename).is_file() and bool(super().shouldRollover(record))
+
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 (logging's own)
         if not self._told:
             self._told = True

@@ -271,6 +271,7 @@ class HTTPModel(Model):
         if cost is None:
             cost = call_cost(
                 self._entry,
+                at=datetime.now(UTC),
                 prompt=told.prompt,
                 completion=told.completion,
                 cached=told.cached or 0,

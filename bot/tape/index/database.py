@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import sqlite3
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import count
@@ -105,9 +106,11 @@ class IndexDatabase:
         self._doubted = False
         self.fresh = False
         self.writer: sqlite3.Connection | None = None
+        self._closed = True
         try:
             self._open()
             self._files = self._present()
+            self._closed = False
         except (sqlite3.Error, OSError) as error:
             self.close()
             raise TapeError(f"the index {path} cannot be used ({error})") from error
@@ -128,21 +131,19 @@ class IndexDatabase:
         with self._guard:
             connection = self._readers.pop() if self._readers else None
         if connection is None:
-            connection = sqlite3.connect(
-                f"{self.path.as_uri()}?mode=ro", uri=True, check_same_thread=False
-            )
-            connection.isolation_level = None
-            connection.execute("PRAGMA mmap_size=1073741824")
-            connection.execute("PRAGMA cache_size=-8192")
+            connection = _connect_reader(self.path)
         try:
             connection.execute("BEGIN")
             yield connection
+            connection.execute("ROLLBACK")
         except BaseException:
             connection.close()
             raise
-        connection.execute("ROLLBACK")
         with self._guard:
-            self._readers.append(connection)
+            if self._closed:
+                connection.close()
+            else:
+                self._readers.append(connection)
 
     @contextmanager
     def write_transaction(self) -> Iterator[sqlite3.Connection]:
@@ -195,6 +196,7 @@ class IndexDatabase:
             in_order: Checkpoint first, so that the file is trusted at the next start.
         """
         with self._guard:
+            self._closed = True
             while self._readers:
                 self._readers.pop().close()
         if self.writer is not None:
@@ -259,6 +261,9 @@ class IndexDatabase:
             connection.close()
             self.writer = None
             raise
+        if self.path is None:
+            # It holds nothing but memory, so whoever drops it need not close it.
+            weakref.finalize(self, connection.close)
         return connection
 
     def _trusted(self) -> bool:
@@ -274,6 +279,18 @@ class IndexDatabase:
     def _beside(self, suffix: str) -> Path:
         assert self.path is not None
         return self.path.with_name(self.path.name + suffix)
+
+
+def _connect_reader(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False)
+    try:
+        connection.isolation_level = None
+        connection.execute("PRAGMA mmap_size=1073741824")
+        connection.execute("PRAGMA cache_size=-8192")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:

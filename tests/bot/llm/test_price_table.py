@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import UTC, datetime
 
 import pytest
 from model_rig import MODEL_MARKS
@@ -22,11 +23,23 @@ CALLS = (
 )
 
 
-async def test_a_call_costs_what_litellm_says(monkeypatch):
-    """For each chat model of the providers that are called without it, at its full price."""
+PEAK = datetime(2026, 11, 26, 9, 59, tzinfo=UTC)
+"""A Thursday at a time when no provider is cheaper."""
+
+MOMENTS = (
+    PEAK,
+    datetime(2026, 11, 26, 10, 0, tzinfo=UTC),
+    datetime(2026, 11, 27, 0, 59, tzinfo=UTC),
+    datetime(2026, 11, 28, 9, 59, tzinfo=UTC),  # a Saturday
+)
+
+
+@pytest.mark.parametrize("at", MOMENTS, ids=str)
+async def test_a_call_costs_what_litellm_says(at):
+    """For each chat model of the providers that are called without it."""
     litellm = await LiteLLMHandle().load()
-    for entry in litellm.model_cost.values():
-        monkeypatch.delitem(entry, "off_peak_pricing", raising=False)
+    from litellm._internal_context import pinned_billing_time
+
     named = {
         name
         if name.startswith(f"{entry['litellm_provider']}/")
@@ -51,17 +64,42 @@ async def test_a_call_costs_what_litellm_says(monkeypatch):
                 prompt_tokens_details={"cached_tokens": call["cached"]},
             )
             response = litellm.ModelResponse(model=name, usage=usage)
-            theirs = litellm.completion_cost(completion_response=response, model=name)
-            ours = call_cost(entry, **call)
+            with pinned_billing_time(at):
+                theirs = litellm.completion_cost(completion_response=response, model=name)
+            ours = call_cost(entry, at=at, **call)
             if ours != pytest.approx(theirs):
                 wrong.append((name, call, ours, theirs))
     assert not wrong, wrong[:5]
 
 
+def test_off_peak_hours_are_in_utc_and_days_on_the_providers_calendar():
+    rules = {
+        "weekday_timezone": "Asia/Shanghai",
+        "windows": [{"hours_utc": "15:00-20:00", "weekdays": [6]}],
+    }
+    entry = {
+        "input_cost_per_token": 2.0,
+        "output_cost_per_token": 2.0,
+        "off_peak_pricing": {"input_cost_per_token": 1.0, **rules},
+    }
+
+    def cost(day, hour):
+        return call_cost(
+            entry, at=datetime(2026, 11, day, hour, tzinfo=UTC), prompt=1, completion=1, cached=0
+        )
+
+    assert cost(28, 15) == 3
+    assert cost(27, 16) == 3  # it is Saturday there
+    assert cost(28, 16) == 4  # and Sunday
+    assert cost(28, 14) == 4
+    rules["windows"][0]["hours_utc"] = "at night"
+    assert cost(28, 15) == 4
+
+
 def test_a_model_without_a_price_has_none():
     assert read_price_entry("openai/nobodys-model") is None
-    assert call_cost(None, prompt=1, completion=1, cached=0) is None
-    assert call_cost({"max_input_tokens": 9}, prompt=1, completion=1, cached=0) is None
+    assert call_cost(None, at=PEAK, prompt=1, completion=1, cached=0) is None
+    assert call_cost({"max_input_tokens": 9}, at=PEAK, prompt=1, completion=1, cached=0) is None
 
 
 def test_no_library_is_loaded_for_a_price_or_a_model():
