@@ -25,8 +25,8 @@ _DUPLICATE = -2
 _LOCKED_FOR = "5s"
 
 # Cast, because psycopg sends a list as the smallest integer type that fits.
-_LOOK = """select * from tapebot.look(%s, %s, %s, %s::int[], %s::int[], %s::text[], %s::bigint[], %s::int[],
-    %s::bigint[], %s::bigint[], %s::int[], %s::boolean[])"""
+_POLL = """select * from tapebot.poll(%s, %s, true, %s, %s::int[], %s::int[], %s::text[], %s::bigint[],
+    %s::int[], %s::bigint[], %s::bigint[], %s::int[], %s::boolean[])"""
 _RENEW = "select * from tapebot.renew(%s, %s::int[], %s::bigint[], %s::int[])"
 _DONE = "select tapebot.done(%s, %s, %s, %s::bigint[])"
 _RELEASE = """select tapebot.release(
@@ -52,12 +52,21 @@ select queue, count(*) filter (where headers ->> 'kind' = 'in'),
         - min(enqueued_at) filter (where headers ->> 'kind' = 'in')), 0)::float
 from tapebot.inbound group by queue order by queue"""
 _WAITING = "select exists (select from tapebot.inbound where headers ->> 'kind' = 'in')"
-_FORGET = "delete from tapebot.seen where at < now() - interval '90 days'"
+_FORGET = """
+with gone as (
+    delete from tapebot.seen where ctid = any(array(
+        select ctid from tapebot.seen where at < now() - interval '90 days' limit %s
+        for update skip locked))
+    returning 1
+)
+select count(*) from gone"""
+_FORGET_TOPICS = "delete from tapebot.wake where told < now() - interval '1 day'"
+_FORGOTTEN_AT_ONCE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class InboundRow:
-    """A row of ``tapebot.look``: its kind, the index of its hold among those given, the message."""
+    """A row of ``tapebot.poll``: its kind, the index of its hold among those given, the message."""
 
     kind: str
     hold_index: int | None
@@ -86,6 +95,10 @@ class Queries:
         self.database = database
         self._holder = holder
         self._lease = lease
+
+    def topics(self, queue: int) -> tuple[str, str]:
+        """Return the topics of a queue: of its free sessions, and of those that this process holds."""
+        return f"inbound:{queue}", f"inbound:{queue}@{self._holder}"
 
     async def publish(
         self, inbound: Inbound, record: str, *, capacity: int, shard: int, shards: int
@@ -120,7 +133,7 @@ class Queries:
             wary: Whether to leave out suspects, which may kill their holders.
         """
         rows = await self.fetch(
-            _LOOK,
+            _POLL,
             [
                 *(self._lease, self._holder, most, list(queues)),
                 *_columns(holds),
@@ -259,8 +272,14 @@ class Queries:
         return int((await self.fetch("select queues from tapebot.bus"))[0][0])
 
     async def forget(self) -> None:
-        """Delete platform ids older than 90 days, which no platform sends again."""
-        await self.fetch(_FORGET)
+        """Delete platform ids older than 90 days, which no platform sends again, a slice at a time.
+
+        Topics that nobody was woken by for a day, such as those of ended processes, go, too.
+        """
+        count = _FORGOTTEN_AT_ONCE
+        while count == _FORGOTTEN_AT_ONCE:
+            [[count]] = await self.fetch(_FORGET, [_FORGOTTEN_AT_ONCE])
+        await self.fetch(_FORGET_TOPICS)
 
     async def vacuum(self) -> None:
         """Rewrite the tables without deleted rows, and without the words of dead letters.

@@ -78,7 +78,7 @@ async def append_with_retry(
             return made
 
         try:
-            await tape.append_composed(entries)
+            await tape.append_composed(entries, seen=lambda: fold.version)
         except VersionConflict:
             if attempt == attempts - 1:
                 raise
