@@ -74,12 +74,6 @@ class StateReads:
             return found.get(tape)
         return self.states[tape]
 
-    def is_missing(self, tape: str) -> bool:
-        """Return whether it is known that there is no such tape."""
-        self.remember(tape)
-        fresh = anyio.current_time() <= self.read_at + _LONGEST
-        return fresh and tape in self.states and self.states[tape] is None
-
     def remember(self, tape: str) -> None:
         """Read a tape's state along with the next ones."""
         self.names[tape] = None

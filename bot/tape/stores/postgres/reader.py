@@ -234,11 +234,14 @@ class TapeReader:
     async def _ask(self, tape: str, sql: str, *values: Any) -> list[Row]:
         """Return a statement's rows; it must have at least one row for an existing tape."""
         reads = current_reads()
-        if reads is not None and reads.is_missing(tape):
-            raise TapeNotFound(_("there is no tape {tape}", tape=tape))
+        if reads is not None and tape in reads.names:
+            # Often there is none, and the states of others are wanted next.
+            await self.state(tape)
         with map_read_errors(self._database, f"tape {tape}"):
             rows = await self._database.fetch(sql, [*values, self._workspace, text_to_bytea(tape)])
         if not rows:
+            if reads is not None:
+                reads.remember(tape)
             raise TapeNotFound(_("there is no tape {tape}", tape=tape))
         return rows
 
