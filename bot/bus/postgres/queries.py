@@ -24,7 +24,7 @@ _ACCEPTED = -1
 _DUPLICATE = -2
 _LOCKED_FOR = "5s"
 
-# Cast, because psycopg sends a list as the smallest integer type that fits.
+# Arrays are sent as text.
 _POLL = """select * from tapebot.poll(%s, %s, true, %s, %s::int[], %s::int[], %s::text[], %s::bigint[],
     %s::int[], %s::bigint[], %s::bigint[], %s::int[], %s::boolean[])"""
 _RENEW = "select * from tapebot.renew(%s, %s::int[], %s::bigint[], %s::int[])"
@@ -137,10 +137,10 @@ class Queries:
             [
                 *(self._lease, self._holder, most, list(queues)),
                 *_columns(holds),
-                [held_session.after_in for held_session in holds],
-                [held_session.after_report for held_session in holds],
-                [held_session.capacity for held_session in holds],
-                [wary or held_session.busy for held_session in holds],
+                _array(held_session.after_in for held_session in holds),
+                _array(held_session.after_report for held_session in holds),
+                _array(held_session.capacity for held_session in holds),
+                _array(wary or held_session.busy for held_session in holds),
             ],
         )
         return [InboundRow(w, n, q, i or 0, r or 0, b, h or {}) for w, n, q, i, r, b, h in rows]
@@ -307,13 +307,24 @@ class Queries:
             return await self.database.fetch(sql, values, seconds=seconds)
 
 
-def _columns(holds: Sequence[HeldSession]) -> tuple[list[int], list[str], list[int], list[int]]:
+def _columns(holds: Sequence[HeldSession]) -> tuple[str, str, str, str]:
+    """Return queues, groups, tokens and reads as PostgreSQL's arrays."""
     return (
-        [held_session.queue for held_session in holds],
-        [held_session.group for held_session in holds],
-        [held_session.token for held_session in holds],
-        [held_session.reads for held_session in holds],
+        _array(held_session.queue for held_session in holds),
+        _array(_quoted(held_session.group) for held_session in holds),
+        _array(held_session.token for held_session in holds),
+        _array(held_session.reads for held_session in holds),
     )
+
+
+def _array(values: Iterable[object]) -> str:
+    """Return an array as PostgreSQL reads it; psycopg's own arrays took a twentieth of a worker's CPU."""
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+def _quoted(group: str) -> str:
+    escaped = group.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _sending(answer: Answer, files: Sequence[bytes | None]) -> tuple[str, list[Any]]:

@@ -8,6 +8,7 @@ Rule 2: cancellation never interrupts an attempt, which is bounded in time inste
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
@@ -58,6 +59,23 @@ _SOON = (
 )
 
 
+class _Stack(deque[Connection]):
+    """Connections of which the last returned is the next to be used."""
+
+    popleft = deque.pop
+
+
+class _Pool(AsyncConnectionPool[Connection]):
+    """A pool that uses few connections much: each has plans and catalogues of its own to warm up.
+
+    psycopg's pool takes turns. Were its queue not called so any more, this one would, too.
+    """
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._pool = _Stack()
+
+
 class Database:
     """One PostgreSQL database.
 
@@ -75,7 +93,7 @@ class Database:
     ) -> None:
         self._parameters = connection_parameters(url)
         self._retry_seconds = retry_seconds
-        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+        self._pool = _Pool(
             conninfo.make_conninfo(**self._parameters),
             kwargs={"autocommit": True},
             min_size=1,

@@ -162,8 +162,10 @@ class TapeReader:
                 _STATES, [self._workspace, [text_to_bytea(tape) for tape in tapes]]
             )
         return {
-            bytea_to_text(name): TapeState(*state, None if title is None else bytea_to_text(title))
-            for name, *state, title in rows
+            bytea_to_text(name): TapeState(
+                version, live, erasures, None if title is None else bytea_to_text(title)
+            )
+            for name, version, live, erasures, title in rows
         }
 
     async def segments(self, tape: str) -> list[Segment]:
