@@ -33,8 +33,6 @@ from bot.core.ids import new_id
 
 logger = logging.getLogger(__name__)
 
-# After a wake-up all queues are polled this soon: of wake-ups that follow closely some are not sent.
-_SOON = 0.1
 _RETRY_SECONDS = 1.0
 _MAX_RELEASE_REQUESTS = 8
 
@@ -179,10 +177,8 @@ class HeldSessions:
                 await self._poll_requested.wait()
             self._poll_requested = anyio.Event()
             queues, self._queues_to_poll = self._queues_to_poll, set()
-            now = anyio.current_time()
-            if now < due:
-                due = min(due, now + _SOON)
-            else:
+            if (now := anyio.current_time()) >= due:
+                # Of wake-ups that follow another closely some are not sent.
                 queues, due = set(self._queues), now + POLL
             try:
                 async with self._lock:

@@ -118,9 +118,11 @@ begin
         clock_timestamp() + case when head.msg_id is null then interval '0' else interval '1 hour' end,
         to_jsonb(content), jsonb_build_object('x-pgmq-group', whose, 'kind', what) || more
     );
-    perform tapebot.tell(
-        case when head.heard then 'inbound:{n}@' || head.holder else 'inbound:{n}' end
-    );
+    if head.heard then
+        perform tapebot.tell('inbound:{n}@' || head.holder, '5 milliseconds');
+    else
+        perform tapebot.tell('inbound:{n}');
+    end if;
 end $$;
 
 -- How many messages of a session wait, at most so many.
