@@ -31,7 +31,7 @@ _STORED = (
     ("a platform id that is remembered", "tapebot.seen", SEEN),
     ("a route", "tapebot.route", 1),
 )
-_LOOK = "tapebot.look"
+_LOOK = "tapebot.poll"
 _BARE = "insert into public.bare (body) values (%s)"
 
 

@@ -31,6 +31,7 @@ from bot.memory.session.state.zone import MemoryZone
 from bot.tape.entries import TapeEntry, system
 from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService
+from bot.tape.state_reads import shared_state_reads
 
 _TAKEN_BACK = (
     "Taken back after a check against the user's words, and not in long-term memory any more (where it matters, say so, "
@@ -111,7 +112,7 @@ class RequestBuilder:
             closing: Whether the model must answer now, without tools.
             notes: Notes for the model in this turn.
         """
-        with model_language():
+        with model_language(), shared_state_reads():
             return await self._build(closing=closing, notes=notes)
 
     async def _build(self, *, closing: bool, notes: Sequence[str]) -> BuiltRequest:
@@ -221,7 +222,7 @@ class RequestBuilder:
         Args:
             messages: The messages that it answers; those of a turn that begins are not on the tape yet.
         """
-        with model_language():
+        with model_language(), shared_state_reads():
             return await self._prompt(await self.agent.skills.offered(self._audience_of(messages)))
 
     async def _prompt(self, skills: Sequence[OfferedSkill]) -> str:

@@ -113,18 +113,25 @@ class TapeService:
         async with self._writing:
             return await self._append(entries, expect)
 
-    async def append_composed(self, compose: ComposeEntries) -> list[TapeEntry]:
+    async def append_composed(
+        self, compose: ComposeEntries, *, seen: Callable[[], int] | None = None
+    ) -> list[TapeEntry]:
         """Append entries that depend on the tape's state, atomically.
 
         Args:
             compose: Returns the entries, given the version. When it is called, observers have seen
                 every entry up to that version, and no other write is in progress.
+            seen: Returns the version that an observer has seen, for a tape that others write to; by
+                default the store is asked.
 
         Raises:
             VersionConflict: Another process wrote to the tape meanwhile.
         """
         async with self._writing:
-            version = await self._version()
+            if seen is None or self._known is not None:
+                version = await self._version()
+            else:
+                version = seen()
             return await self._append(compose(version), version)
 
     async def _append(self, entries: Sequence[TapeEntry], expect: int | None) -> list[TapeEntry]:

@@ -10,6 +10,7 @@ Rule 3: of messages that may kill their holders, this process handles one at a t
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -32,8 +33,6 @@ from bot.core.ids import new_id
 
 logger = logging.getLogger(__name__)
 
-# Wake-ups within this time after another are handled together.
-_BATCH_SECONDS = 0.03
 _RETRY_SECONDS = 1.0
 _MAX_RELEASE_REQUESTS = 8
 
@@ -83,6 +82,10 @@ class HeldSessions:
                     self._claimed = anyio.Event()
                 await self._claimed.wait()
             return PostgresInbox(self._ready.popleft(), self.leave)
+        except BaseException:
+            if self._claimers == 1:
+                self._return_ready()
+            raise
         finally:
             self._claimers -= 1
 
@@ -143,7 +146,8 @@ class HeldSessions:
                 await anyio.sleep(_RETRY_SECONDS)
         async with anyio.create_task_group() as tasks:
             for queue in self._queues:
-                tasks.start_soon(self._listen, queue)
+                for topic in self._queries.topics(queue):
+                    tasks.start_soon(self._listen, queue, topic)
             tasks.start_soon(self._poll_repeatedly)
             tasks.start_soon(self._renew)
             tasks.start_soon(self._release_repeatedly)
@@ -161,21 +165,21 @@ class HeldSessions:
             while self._leaving:
                 await self._release(self._leaving.popleft())
 
-    async def _listen(self, queue: int) -> None:
+    async def _listen(self, queue: int, topic: str) -> None:
         while True:
-            await self._wakeups.event(f"inbound:{queue}").wait()
+            await self._wakeups.event(topic).wait()
             self.poll_now(queue)
 
     async def _poll_repeatedly(self) -> None:
-        looked, woken, refused = -POLL, False, False
+        due, refused = -math.inf, False
         while True:
-            with anyio.move_on_after(_BATCH_SECONDS if woken else POLL):
+            with anyio.move_on_at(due):
                 await self._poll_requested.wait()
             self._poll_requested = anyio.Event()
             queues, self._queues_to_poll = self._queues_to_poll, set()
-            woken = bool(queues)
-            if not woken or anyio.current_time() - looked > POLL:
-                queues, looked = set(self._queues), anyio.current_time()
+            if (now := anyio.current_time()) >= due:
+                # Of wake-ups that follow another closely some are not sent.
+                queues, due = set(self._queues), now + POLL
             try:
                 async with self._lock:
                     await self._poll(queues)
@@ -282,6 +286,13 @@ class HeldSessions:
         self.held[hold.group] = hold
         self._ready.append(hold)
         self._claimed.set()
+
+    def _return_ready(self) -> None:
+        """Release sessions that were claimed for somebody who waits no more."""
+        while self._ready:
+            hold = self._ready.popleft()
+            hold.leave(failed=False)
+            self.leave(hold)
 
     def _drop(self, hold: HeldSession) -> None:
         """Forget a hold; a second hold of its session may be claimed now."""

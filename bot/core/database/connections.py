@@ -8,6 +8,7 @@ Rule 2: cancellation never interrupts an attempt, which is bounded in time inste
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
@@ -41,6 +42,7 @@ select set_config(name, '0', %s) from pg_catalog.pg_settings where name = any (a
 _NAME = "tapebot"
 _ATTEMPT = 10.0
 _QUEUE = 2.0
+_FIRST_WAIT = 0.05
 _CLOSING = 5.0
 # Seconds after which a silently lost peer is noticed, also under load.
 _SILENCE = 10
@@ -55,6 +57,23 @@ _SOON = (
     errors.SerializationFailure,
     errors.TooManyConnections,
 )
+
+
+class _Stack(deque[Connection]):
+    """Connections of which the last returned is the next to be used."""
+
+    popleft = deque.pop
+
+
+class _Pool(AsyncConnectionPool[Connection]):
+    """A pool that uses few connections much: each has plans and catalogues of its own to warm up.
+
+    psycopg's pool takes turns. Were its queue not called so any more, this one would, too.
+    """
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._pool = _Stack()
 
 
 class Database:
@@ -74,7 +93,7 @@ class Database:
     ) -> None:
         self._parameters = connection_parameters(url)
         self._retry_seconds = retry_seconds
-        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+        self._pool = _Pool(
             conninfo.make_conninfo(**self._parameters),
             kwargs={"autocommit": True},
             min_size=1,
@@ -216,41 +235,59 @@ class Database:
         seconds: float,
         retry_seconds: float | None = None,
     ) -> T:
-        attempts = stamina.retry_context(
-            on=is_transient,
-            attempts=None,
-            timeout=self._retry_seconds if retry_seconds is None else retry_seconds,
-            wait_initial=0.05,
-            wait_max=1.0,
-            wait_jitter=0.1,
-        )
         try:
-            async for attempt in attempts:
-                with attempt:
-                    return await self._attempt(work, seconds)
+            try:
+                # Nearly always enough; preparing to repeat it costs as much CPU as a small statement.
+                return await self._attempt(work, seconds)
+            except (psycopg.Error, TimeoutError) as error:
+                if not is_transient(error):
+                    raise
+            return await self._repeat(work, seconds, retry_seconds)
         except PoolClosed as error:
             raise DatabaseUnavailable(_("the database was closed: tapebot is stopping")) from error
         except (psycopg.Error, TimeoutError) as error:
             if not is_transient(error):
                 raise
             raise self._unavailable(error) from error
+
+    async def _repeat(
+        self,
+        work: Callable[[Connection], Awaitable[T]],
+        seconds: float,
+        retry_seconds: float | None,
+    ) -> T:
+        attempts = stamina.retry_context(
+            on=is_transient,
+            attempts=None,
+            timeout=self._retry_seconds if retry_seconds is None else retry_seconds,
+            wait_initial=_FIRST_WAIT,
+            wait_max=1.0,
+            wait_jitter=0.1,
+        )
+        await anyio.sleep(_FIRST_WAIT)
+        async for attempt in attempts:
+            with attempt:
+                return await self._attempt(work, seconds)
         raise AssertionError
 
     async def _attempt(self, work: Callable[[Connection], Awaitable[T]], seconds: float) -> T:
         with anyio.CancelScope(shield=True):
             connection = await self._pool.getconn(min(seconds, _QUEUE))
             try:
-                with anyio.fail_after(seconds):
+                with anyio.CancelScope(deadline=anyio.current_time() + seconds):
                     return await work(connection)
             except BaseException as error:
-                spoiled = (TimeoutError, errors.ReadOnlySqlTransaction)
-                if not isinstance(error, Exception) or isinstance(error, spoiled):
-                    # Closing the connection aborts the statement in progress.
+                if not isinstance(error, Exception) or isinstance(
+                    error, errors.ReadOnlySqlTransaction
+                ):
                     await connection.close()
                 raise
+            else:
+                # Out of time. Closing the connection aborts the statement in progress.
+                await connection.close()
             finally:
                 await self._pool.putconn(connection)
-        raise AssertionError
+        raise TimeoutError
 
     def _unavailable(self, error: Exception) -> DatabaseUnavailable:
         why = str(error).strip().splitlines()

@@ -50,6 +50,7 @@ from bot.runtime.sessions.session import Session
 from bot.runtime.sessions.turn_runner import TurnRunner
 from bot.runtime.sessions.worker_state import Action, Job, MessageKind, WorkerState
 from bot.runtime.sessions.writer import SessionWriter
+from bot.tape.state_reads import begin_session_reads, shared_state_reads
 
 Callback = Callable[[], Awaitable[None]]
 LoopItem = ReceivedMessage | DeliveryReport | ReleaseRequest | Callback
@@ -114,6 +115,7 @@ class MessageLoop:
 
     async def run(self) -> None:
         """Go on with what a kill left, then handle items until the session is idle for long."""
+        begin_session_reads()
         self._tasks.start_soon(self._pump)
         with use_language(await self._session.last_language()):
             await self._writer.send_damage()
@@ -230,11 +232,14 @@ class MessageLoop:
         elif isinstance(item, DeliveryReport):
             await self._writer.record_report(item)
         elif callable(item):
-            with use_language(await self._session.last_language()):
+            with shared_state_reads():
+                language = await self._session.last_language()
+            with use_language(language):
                 await item()
                 self._start_background_work()
         else:
-            language = await self._session.language_of(item.inbound)
+            with shared_state_reads(anew=True):
+                language = await self._session.language_of(item.inbound)
             with self._working_on(partial(_list_of, item.inbound.id)), use_language(language):
                 await self._receive_message(item)
 
@@ -254,7 +259,8 @@ class MessageLoop:
             self._poison.clear(key, [inbound.id])
             return
         self._wake_background_work(inbound)
-        await update_fact_scope(inbound, self._session.memory, self._session.fold)
+        with shared_state_reads():
+            await update_fact_scope(inbound, self._session.memory, self._session.fold)
         if parsed is None and inbound.answer_to is not None:
             await self._writer.reply_commands_only(delivery)
         else:

@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 
 import anyio
+from anyio.abc import TaskGroup
 
 from bot.bus import Address, Answer, SessionInbox
 from bot.core.errors import (
@@ -35,6 +36,10 @@ from bot.runtime.sessions.worker import SessionWorker
 
 logger = logging.getLogger(__name__)
 
+_CLAIMS = 4
+"""Sessions that are waited for at once, so that a bus that is polled gives several with one poll; more
+would keep them from other processes."""
+
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 _INSIDE = N_("an error in tapebot (see its log)")
@@ -62,9 +67,14 @@ class Supervisor:
         """Claim and serve sessions until cancelled."""
         async with anyio.create_task_group() as tasks:
             with self._claiming:
-                while True:
-                    inbox = await self._services.bus.claim()
-                    tasks.start_soon(self._serve, inbox)
+                async with anyio.create_task_group() as claims:
+                    for _number in range(_CLAIMS):
+                        claims.start_soon(self._claim, tasks)
+
+    async def _claim(self, tasks: TaskGroup) -> None:
+        while True:
+            inbox = await self._services.bus.claim()
+            tasks.start_soon(self._serve, inbox)
 
     async def drain(self, seconds: float) -> None:
         """Claim no more sessions, and let the workers finish.

@@ -81,9 +81,9 @@ class IdentityLinker:
         """Read new entries of the tape."""
         async with self._opening:
             try:
-                if await self._tape.store.version(IDENTITIES_TAPE) == self.people.version:
-                    return
-                await catch_up(self._tape, self.people)
+                last = await self._tape.store.version(IDENTITIES_TAPE)
+                if last != self.people.version:
+                    await catch_up(self._tape, self.people, last)
             except TapeNotFound:
                 return
 

@@ -33,13 +33,18 @@ class TapeFold(Protocol):
         ...
 
 
-async def catch_up(tape: TapeService, fold: TapeFold) -> None:
+async def catch_up(tape: TapeService, fold: TapeFold, last: int | None = None) -> None:
     """Apply a tape's entries that a fold has not seen.
+
+    Args:
+        tape: The tape.
+        fold: State of the tape.
+        last: The tape's version, if it is known.
 
     Raises:
         TapeNotFound: There is no such tape.
     """
-    async with aclosing(read_batches(tape.store, tape.name, fold.version + 1)) as parts:
+    async with aclosing(read_batches(tape.store, tape.name, fold.version + 1, last)) as parts:
         async for entries in parts:
             for entry in entries:
                 if entry.id > fold.version:
@@ -78,7 +83,7 @@ async def append_with_retry(
             return made
 
         try:
-            await tape.append_composed(entries)
+            await tape.append_composed(entries, seen=lambda: fold.version)
         except VersionConflict:
             if attempt == attempts - 1:
                 raise

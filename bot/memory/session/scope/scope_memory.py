@@ -130,8 +130,8 @@ class ScopeMemory:
                     # Another process erased something, which must not stay in memory.
                     await self._fold_anew()
                 self._erasures = erasures
-                if await self.tape.version() != self._fold.version:
-                    await catch_up(self.tape, self._fold)
+                if (last := await self.tape.version()) != self._fold.version:
+                    await catch_up(self.tape, self._fold, last)
             except TapeNotFound:
                 self._opened = False
 

@@ -87,8 +87,8 @@ class WorkspaceTape(Generic[FoldT]):
             try:
                 if not self._opened:
                     await self._open()
-                elif await self._tape.version() != self.version:
-                    await catch_up(self._tape, self)
+                elif (last := await self._tape.version()) != self.version:
+                    await catch_up(self._tape, self, last)
             except TapeNotFound:
                 return
 

@@ -15,6 +15,7 @@ from bot.core.errors import TapeNotFound, TapeUnavailable
 from bot.core.i18n import _
 from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
+from bot.tape.state_reads import TapeState, current_reads
 from bot.tape.store import Segment
 from bot.tape.stores.postgres.rows import (
     MAX_ROW_ID,
@@ -30,8 +31,9 @@ _LAST_PAGE = 1024
 # Bytes of bodies from which on they are decoded in a worker thread.
 _MUCH = 64 * 1024
 
-_STATE = """
-select version, live, erasures, title from tapebot.tape where workspace = %s and name = %s
+_STATES = """
+select name, version, live, erasures, title from tapebot.tape
+where workspace = %s and name = any(%s::bytea[])
 """
 # The entries are in one partition, which is known once the tape's row is found.
 _PAGE = """
@@ -86,23 +88,6 @@ select segment.name, first_id, last_id
 from tapebot.tape left join tapebot.segment on segment.tape = tape.id
 where workspace = %s and tape.name = %s order by first_id
 """
-
-
-@dataclass(frozen=True, slots=True)
-class TapeState:
-    """The state in a tape's row.
-
-    Attributes:
-        version: Id of the last entry.
-        live: Id of the live part's header.
-        erasures: Number of erasures.
-        title: A title to display.
-    """
-
-    version: int
-    live: int
-    erasures: int
-    title: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +146,27 @@ class TapeReader:
         Raises:
             TapeNotFound: There is no such tape.
         """
-        [(version, live, erasures, title)] = await self._ask(tape, _STATE)
-        return TapeState(version, live, erasures, None if title is None else bytea_to_text(title))
+        reads = current_reads()
+        if reads is None:
+            found = (await self._states([tape])).get(tape)
+        else:
+            found = await reads.state(tape, self._states)
+        if found is None:
+            raise TapeNotFound(_("there is no tape {tape}", tape=tape))
+        return found
+
+    async def _states(self, tapes: Sequence[str]) -> dict[str, TapeState]:
+        """Return the states of those of some tapes that exist."""
+        with map_read_errors(self._database, f"tape {tapes[0]}"):
+            rows = await self._database.fetch(
+                _STATES, [self._workspace, [text_to_bytea(tape) for tape in tapes]]
+            )
+        return {
+            bytea_to_text(name): TapeState(
+                version, live, erasures, None if title is None else bytea_to_text(title)
+            )
+            for name, version, live, erasures, title in rows
+        }
 
     async def segments(self, tape: str) -> list[Segment]:
         """Return the sealed segments, oldest first."""
@@ -231,9 +235,15 @@ class TapeReader:
 
     async def _ask(self, tape: str, sql: str, *values: Any) -> list[Row]:
         """Return a statement's rows; it must have at least one row for an existing tape."""
+        reads = current_reads()
+        if reads is not None and tape in reads.names:
+            # Often there is none, and the states of others are wanted next.
+            await self.state(tape)
         with map_read_errors(self._database, f"tape {tape}"):
             rows = await self._database.fetch(sql, [*values, self._workspace, text_to_bytea(tape)])
         if not rows:
+            if reads is not None:
+                reads.remember(tape)
             raise TapeNotFound(_("there is no tape {tape}", tape=tape))
         return rows
 

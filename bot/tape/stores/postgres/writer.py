@@ -22,6 +22,7 @@ from bot.core.errors import DatabaseUnavailable, TapeExists, TapeNotFound, TapeW
 from bot.core.i18n import _
 from bot.tape.codec import TapeLine
 from bot.tape.entries import TapeEntry
+from bot.tape.state_reads import forget_state
 from bot.tape.store import HEADER_EVENT, Segment, header_entry, header_title, last_dropped
 from bot.tape.stores.changes import (
     check_version,
@@ -164,7 +165,10 @@ class TapeWriter:
             return await cursor.fetchone()
 
         with _map_write_errors(f"tape {tape}"):
-            done = await self._database.transact(work, seconds=_LONG)
+            try:
+                done = await self._database.transact(work, seconds=_LONG)
+            finally:
+                forget_state(tape)
         outcome, first, last = done or ("missing", 0, 0)
         _see(tape, outcome, expect, last)
         return self._names.next_segment(tape, first, last, now)
@@ -194,6 +198,7 @@ class TapeWriter:
                     *(head.id, last, once, *packed.arguments),
                     seconds=_LONG,
                 )
+            forget_state(child)
             _see(parent, outcome, None, 0)
             if outcome == "exists":
                 raise TapeExists(_("there is a tape {child} already", child=child))
@@ -283,7 +288,10 @@ class TapeWriter:
 
     async def _call(self, sql: str, tape: str, *values: Any, seconds: float = 10.0) -> list[Row]:
         given = [self._workspace, text_to_bytea(tape), *values]
-        return await self._database.fetch(sql, given, seconds=seconds)
+        try:
+            return await self._database.fetch(sql, given, seconds=seconds)
+        finally:
+            forget_state(tape)
 
 
 async def _packed(tape: str, entries: Sequence[TapeEntry]) -> EntryColumns:

@@ -1,0 +1,92 @@
+"""What arrives in a session wakes its holder alone, and costs nothing to anybody who looks for free sessions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.abc
+import psycopg
+import pytest
+from postgres_fleet import Fleet, inbound
+from waiting import until
+
+pytestmark = pytest.mark.slow
+
+_CLAIM_AS_BEFORE = """
+select headers ->> 'x-pgmq-group' from tapebot.look(
+    60, 'before', 1, array[0, 1, 2, 3, 4, 5, 6, 7], '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')
+"""
+
+
+@asynccontextmanager
+async def wakeups_of(fleet: Fleet) -> AsyncIterator[list[str]]:
+    """Give the topics that anybody is woken for meanwhile."""
+    told: list[str] = []
+
+    async def listen(task_status: anyio.abc.TaskStatus[None]) -> None:
+        async with await psycopg.AsyncConnection.connect(fleet.url, autocommit=True) as connection:
+            await connection.execute("listen tapebot")
+            task_status.started()
+            async for one in connection.notifies():
+                told.append(one.payload)  # noqa: PERF401 (as it comes)
+
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(listen)
+        yield told
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_message_to_a_held_session_wakes_its_holder_alone(fleet):
+    gateway, holder = await fleet.process("gateway"), await fleet.process("holder")
+    port = gateway.bus.channel("fake")
+    async with wakeups_of(fleet) as told:
+        await port.publish(inbound("m1"))
+        await until(lambda: told)
+        assert "@" not in told[0], "nobody holds it yet: all that have time for it look"
+        inbox = await holder.bus.claim()
+        told.clear()
+        await port.publish(inbound("m2"))
+        await until(lambda: told)
+    assert [one.partition("@")[2] for one in told] == ["holder"]
+    assert [(await inbox.receive()).inbound.id for _ in range(2)] == ["m1", "m2"]
+
+
+async def test_a_holder_of_the_version_before_is_woken_as_it_listens(fleet):
+    gateway = await fleet.process("gateway")
+    port = gateway.bus.channel("fake")
+    await port.publish(inbound("m1"))
+    assert fleet.rows(_CLAIM_AS_BEFORE) == [("fake:1",)]
+    async with wakeups_of(fleet) as told:
+        # A topic is told of at most every 20 ms.
+        await anyio.sleep(0.05)
+        await port.publish(inbound("m2"))
+        await until(lambda: told)
+    assert "@" not in told[0]
+
+
+async def test_messages_behind_a_held_session_stay_out_of_the_search_for_free_ones(fleet):
+    gateway, holder = await fleet.process("gateway"), await fleet.process("holder")
+    port = gateway.bus.channel("fake")
+    await port.publish(inbound("m1"))
+    inbox = await holder.bus.claim()
+    await inbox.receive()
+    for number in range(2, 6):
+        await port.publish(inbound(f"m{number}"))
+    soon = "select count(*) from tapebot.inbound where vt < clock_timestamp() + interval '30 minutes' and headers ->> 'kind' = 'in'"
+    assert fleet.rows(soon) == [(1,)], "but for the first, whose lease is the hold"
+    inbox.release()
+    heir = await holder.bus.claim()
+    assert [(await heir.receive()).inbound.id for _ in range(5)] == [f"m{n}" for n in range(1, 6)]
+
+
+async def test_old_platform_ids_are_forgotten_a_slice_at_a_time(fleet):
+    fleet.rows(
+        "with made as (insert into tapebot.seen (session, id, call, at) select 's', n::text, gen_random_uuid(),"
+        " now() - interval '91 days' from generate_series(1, 12000) n returning 1) select count(*) from made"
+    )
+    gateway = await fleet.process("gateway")
+    await gateway.bus.channel("fake").publish(inbound("m1"))
+    await until(lambda: fleet.rows("select session, id from tapebot.seen") == [("fake:1", "m1")])
+    assert (await gateway.bus.channel("fake").publish(inbound("m1"))).duplicate
