@@ -172,7 +172,7 @@ def _asked(
             weights[term] = DATE_WORTH * idf(having[term], total)
     speakers = {number for number, names in meant.items() if names}
     assistants = {(0, number) for (uid, _), number in numbers.items() if uid == ASSISTANT_SENDER}
-    return build_ranking_query(text, weights, speakers, assistants)
+    return build_ranking_query(SearchQuery(text), weights, speakers, assistants)
 
 
 def _fitted(examples: Mapping[str, Sequence[Example]]) -> Matrix:
