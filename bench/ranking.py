@@ -39,6 +39,7 @@ from bot.tape.index.ranking import (
     row_features,
 )
 from bot.tape.index.terms import parse_query, tokenize
+from bot.tape.search import SearchQuery
 
 Matrix = NDArray[np.float64]
 
