@@ -7,6 +7,8 @@ Rule 3: there are few passages, and none far below the best: ``tapebot eval reca
     choose the limits.
 Rule 4: it costs nothing if the prompt already shows everything: no earlier messages, and no fact or
     line of memory missing from the prompt.
+Rule 5: no turn waits for the index, and the search is cheap: it ranks few candidates, and finds
+    nothing where many entries have all words of the message.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _PORTION, _PORTION_BEHIND = 500, 100
 """Ids that one transaction indexes, before other tasks get their turn: for a search that waits, and
 in the background, where a turn may begin at any moment."""
 
-_QUIET = 0.05
+_QUIET = 0.2
 """Seconds that the background waits before each portion while the store is being used."""
 
 _SCANNED = 200
