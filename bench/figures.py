@@ -30,6 +30,7 @@ FIGURES = {
     "tools": "what tools of the outside cost in prompt, start and memory",
     "resident": "memory of a thousand open sessions",
     "search": "a search at ten thousand to a million entries, and the index's size and making",
+    "recall": "CPU of automatic recall in ordinary talk and at worst, and just after opening a tape",
     "assistant": "a search in one long chat with an assistant, by words and with meaning, in both stores",
     "index": "from an append until it is found, and the index's share of a turn",
     "bus": "the memory bus: a gated write, a fold after many events, a context packet",

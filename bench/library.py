@@ -48,16 +48,17 @@ async def write_store(root: Path, entries: int) -> None:
     await store.close()
     folder, talk = TapeFolder(root, ""), Talk(1)
     for number in range(entries // EACH):
-        _write_tape(folder.live_path(tape_name(number)), tape_name(number), talk)
+        write_tape(folder.live_path(tape_name(number)), tape_name(number), talk, EACH)
 
 
-def _write_tape(path: Path, tape: str, talk: Talk) -> None:
+def write_tape(path: Path, tape: str, talk: Talk, entries: int) -> None:
+    """Write the file of a tape with so many entries, its header included."""
     path.unlink(missing_ok=True)
     begin = replace(header_entry(tape, None), id=1, meta={"ts": "2024-01-01T00:00:00.000+00:00"})
     file = AppendFile(path, sync=False)
     try:
         file.append_now(encode_entries([begin]), 1)
-        for portion in _portions(talk.messages(EACH - 1)):
+        for portion in _portions(talk.messages(entries - 1)):
             file.append_now(encode_entries(portion), portion[-1].id)
     finally:
         file.close()

@@ -39,6 +39,7 @@ from bot.tape.index.ranking import (
     row_features,
 )
 from bot.tape.index.terms import parse_query, tokenize
+from bot.tape.search import SearchQuery
 
 Matrix = NDArray[np.float64]
 
@@ -172,7 +173,7 @@ def _asked(
             weights[term] = DATE_WORTH * idf(having[term], total)
     speakers = {number for number, names in meant.items() if names}
     assistants = {(0, number) for (uid, _), number in numbers.items() if uid == ASSISTANT_SENDER}
-    return build_ranking_query(text, weights, speakers, assistants)
+    return build_ranking_query(SearchQuery(text), weights, speakers, assistants)
 
 
 def _fitted(examples: Mapping[str, Sequence[Example]]) -> Matrix:

@@ -10,6 +10,7 @@ from bot.agent.views.automatic_recall import (
     CANDIDATES,
     UNLIMITED_DAYS,
     asks_about_past,
+    asks_assistant,
     select_passages,
 )
 from bot.core.clock import format_time
@@ -92,6 +93,8 @@ async def _unasked(tape: TapeService, question: str, vectors: VectorIndex | None
         timezone=UTC,
         limit=CANDIDATES,
         vectors=vectors,
+        without_assistant=not asks_assistant(question),
+        quick=True,
     )
     wanted = asks_about_past(question)
     return [

@@ -211,7 +211,8 @@ def decode_line(raw: bytes) -> TapeLine | None:
     raw = raw.removesuffix(b"\n")
     body, chain = _cut_chain(raw)
     try:
-        record = json.loads(raw if chain is None else body + b"}")
+        text = (raw if chain is None else body + b"}").decode("utf-8", "surrogatepass")
+        record = json.loads(text)
     except (ValueError, RecursionError):
         return None
     if not isinstance(record, dict) or not record.keys() <= _KEYS:

@@ -366,6 +366,8 @@ def query_record(query: SearchQuery) -> dict[str, Any]:
         "limit": query.limit,
         "neighbours": query.neighbours,
         "near": None if query.near is None else [list(item) for item in query.near.items()],
+        "without_assistant": query.without_assistant or None,
+        "quick": query.quick or None,
     }
     return {name: value for name, value in record.items() if value is not None}
 

@@ -55,6 +55,11 @@ class SearchQuery:
         near: Semantic similarity of messages to the text, by entry id: 0 for average, about 1 for
             the most similar. These are found even without a word of the query. Needs exactly one
             tape.
+        without_assistant: Leave out the assistant's messages in a search by words. They still count
+            for the rank of the messages beside them.
+        quick: Answer at once, for a search that nobody asked for. It waits for no indexing: of
+            entries that the index lacks, it searches the newest. It ranks fewer candidates, and
+            finds nothing if many entries have all of the words, since the best are arbitrary then.
     """
 
     text: str = ""
@@ -74,6 +79,8 @@ class SearchQuery:
     limit: int = 10
     neighbours: int = 0
     near: Mapping[int, float] | None = None
+    without_assistant: bool = False
+    quick: bool = False
 
     def validate(self) -> None:
         """Validate the query.

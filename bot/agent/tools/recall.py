@@ -7,9 +7,11 @@ all.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Literal
 
+import anyio
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
@@ -17,6 +19,7 @@ from bot.agent.tools.tape import find_anchors, render_anchors, render_hits, sear
 from bot.core.errors import MemoryRefused
 from bot.memory.session.recall import recall_passages, recallable_facts, render_passages
 from bot.tape.search import MAX_QUERY_LENGTH, SearchQuery
+from bot.tape.service import TapeService
 
 RunTask = Callable[[str, ToolContext], Awaitable[ToolOutcome]]
 """Run instructions in a sub-task; return the result and the entries that record it."""
@@ -24,6 +27,13 @@ RunTask = Callable[[str, ToolContext], Awaitable[ToolOutcome]]
 LONGEST_INSTRUCTIONS = 8_000
 """Maximum characters of a sub-task's instructions."""
 
+_PATIENCE = 3.0
+"""Seconds to wait for the index of a tape that was imported, or has lost its index."""
+
+_PARTLY = (
+    "Not all is found yet: the earlier part of this tape is still being indexed. These are from the indexed part and the "
+    "newest entries."
+)
 _LIMIT = 8
 _MOST_PHASES = 10
 _KINDS: dict[str, frozenset[str]] = {
@@ -58,6 +68,25 @@ async def _recall(arguments: RecallArguments, context: ToolContext) -> ToolOutco
     query = arguments.query or ""
     if len(query) > MAX_QUERY_LENGTH:
         raise MemoryRefused(f"the query is longer than {MAX_QUERY_LENGTH} characters")
+    if await _is_indexed(context.tape):
+        return await _found(arguments, query, context, quick=False)
+    if arguments.kind == "phases":
+        return ToolOutcome("The tape is still being indexed: ask for phases later.")
+    found = await _found(arguments, query, context, quick=True)
+    return replace(found, content=f"{_PARTLY}\n{found.content}")
+
+
+async def _is_indexed(tape: TapeService) -> bool:
+    """Wait a while for the tape's index; return whether it is complete."""
+    with anyio.move_on_after(_PATIENCE):
+        await tape.search(SearchQuery(kinds=frozenset({"anchor"}), limit=1))
+        return True
+    return False
+
+
+async def _found(
+    arguments: RecallArguments, query: str, context: ToolContext, *, quick: bool
+) -> ToolOutcome:
     timezone = context.zone.timezone
     if arguments.kind == "phases":
         anchors = await find_anchors(context.tape, query, _MOST_PHASES, context.problem)
@@ -73,6 +102,7 @@ async def _recall(arguments: RecallArguments, context: ToolContext) -> ToolOutco
             # The message that asks cannot contain the answer.
             last=context.turn_start - 1,
             limit=_LIMIT,
+            quick=quick,
         )
         return ToolOutcome(
             render_hits(await search_tape_entries(context.tape, search_query), timezone)
@@ -89,6 +119,7 @@ async def _recall(arguments: RecallArguments, context: ToolContext) -> ToolOutco
         vectors=context.vectors,
         problem=context.problem,
         files=files,
+        quick=quick,
     )
     # What files say is nobody's word, however they came here.
     outside = any(one.entry is None and one.who.startswith("file:") for one in passages)

@@ -7,6 +7,8 @@ Rule 3: there are few passages, and none far below the best: ``tapebot eval reca
     choose the limits.
 Rule 4: it costs nothing if the prompt already shows everything: no earlier messages, and no fact or
     line of memory missing from the prompt.
+Rule 5: no turn waits for the index, and the search is cheap: it ranks few candidates, and finds
+    nothing where many entries have all words of the message.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ from bot.tape.search import problem_of
 from bot.tape.service import TapeService
 
 MOST_PASSAGES = 3
-CANDIDATES = 12
-MIN_SCORE = 0.2
+CANDIDATES = 8
+MIN_SCORE = 0.13
 """Weighted share of the question's words that a passage must contain."""
 _OF_BEST = 0.5
 MIN_RECALL_BUDGET = 600
@@ -41,7 +43,7 @@ MIN_RECALL_BUDGET = 600
 _LOOKED_BACK = 200
 """Number of entries before the view in which earlier messages are searched."""
 
-UNLIMITED_DAYS = 3_650
+UNLIMITED_DAYS = 36_500
 _ASKS = re.compile(
     r"[?？؟]|^\W*(?:who|whom|whose|what|when|where|which|why|how|do|does|did|is|are|was|were|can|could|have|has|tell me|show me|list|find"
     r"|wer|wem|wen|was|wann|wo|woher|wohin|welche\w?|warum|wie|wieviel\w?|hast|habe|weisst|weißt|kannst|zeig\w?|nenn\w?"
@@ -151,6 +153,8 @@ class AutomaticRecall:
                 vectors=vectors,
                 problem=fold.search_problem,
                 files=in_files,
+                without_assistant=not asks_assistant(words),
+                quick=True,
             )
         self.lines = _chosen(
             select_passages(_not_in_view(recalled_passages, fold), words), told, room
@@ -207,6 +211,11 @@ def asks_about_past(text: str) -> bool:
     return _ASKS.search(text) is not None or _LOOKS_BACK.search(text) is not None
 
 
+def asks_assistant(text: str) -> bool:
+    """Return whether a message asks for what the assistant said."""
+    return _ASKS_ASSISTANT.search(text) is not None
+
+
 def select_passages(
     recalled_passages: Sequence[RecalledPassage], asked: str
 ) -> list[RecalledPassage]:
@@ -216,7 +225,7 @@ def select_passages(
         recalled_passages: Passages that are not in view, best first.
         asked: The message that they were searched for.
     """
-    by_assistant = _ASKS_ASSISTANT.search(asked) is not None
+    by_assistant = asks_assistant(asked)
     fitting = [
         recalled_passage
         for recalled_passage in recalled_passages

@@ -42,6 +42,8 @@ async def search_tape(
     asking: int = 0,
     vectors: VectorIndex | None = None,
     problem: str | None = None,
+    without_assistant: bool = False,
+    quick: bool = False,
 ) -> list[Hit]:
     """Return the best hits for a text by its words and, if there are vectors, by its meaning.
 
@@ -55,10 +57,21 @@ async def search_tape(
         asking: Id of the message that asks, which is left out.
         vectors: The vector index; None searches by words only.
         problem: Only this problem; ``general`` for entries without one.
+        without_assistant: Leave out the assistant's messages.
+        quick: Answer at once; see ``SearchQuery``.
     """
     parsed = parse_query(text)
     last = before - 1 if before is not None else None
-    query = SearchQuery(text, kinds=kinds, problem=problem, since=since, last=last, limit=limit + 1)
+    query = SearchQuery(
+        text,
+        kinds=kinds,
+        problem=problem,
+        since=since,
+        last=last,
+        limit=limit + 1,
+        without_assistant=without_assistant,
+        quick=quick,
+    )
     if vectors is not None and "message" in kinds and parsed.terms:
         # An exact phrase is searched by words first.
         if parsed.exact and (hits := await _search(tape, query, asking)):

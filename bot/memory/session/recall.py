@@ -119,6 +119,8 @@ async def recall_passages(
     vectors: VectorIndex | None = None,
     problem: str | None = None,
     files: Sequence[RecalledPassage] = (),
+    without_assistant: bool = False,
+    quick: bool = False,
 ) -> list[RecalledPassage]:
     """Return the passages that fit a query, best first; without one, the newest of each kind.
 
@@ -136,10 +138,14 @@ async def recall_passages(
         problem: Only tape entries of this problem; ``general`` for entries without one. Facts and
             the zone belong to all problems.
         files: Passages from the session's files that fit the query.
+        without_assistant: Leave out the assistant's messages.
+        quick: Answer at once, from few hits; see ``SearchQuery``.
     """
     wanted = (query or "").strip()[:MAX_QUERY_LENGTH]
     meant = resolve_relative_dates(split_quotations(wanted)[1], now.astimezone(timezone).date())
-    asking = await _asking(tape)
+    # What is before an id of the view needs no look at the newest entries.
+    asking = await _asking(tape) if before is None else 0
+    hits_wanted = limit if quick else min(_CANDIDATES * limit, _MOST_CANDIDATES)
     recalled_passages: list[RecalledPassage] = []
     for many in (days, _ANY_DAYS) if days < _ANY_DAYS else (days,):
         since = now - timedelta(days=many)
@@ -148,16 +154,18 @@ async def recall_passages(
             tape,
             f"{wanted} {meant}".rstrip(),
             kinds=_FOUND,
-            limit=min(_CANDIDATES * limit, _MOST_CANDIDATES),
+            limit=hits_wanted,
             since=since,
             before=before,
             asking=asking,
             vectors=vectors,
             problem=problem,
+            without_assistant=without_assistant,
+            quick=quick,
         )
         if not wanted:
             return _newest_of_each([*zone, *_newest_first(hits, timezone)], limit)
-        recalled_passages = _ranked([*zone, *files], hits, wanted, timezone)
+        recalled_passages = _ranked([*zone, *files], hits, wanted, timezone, absolute=quick)
         if recalled_passages and (
             any(hit.direct for hit in hits)
             or any(recalled_passage.entry is None for recalled_passage in recalled_passages)
@@ -194,7 +202,12 @@ def _newest_first(hits: Sequence[Hit], timezone: tzinfo | None) -> list[Recalled
 
 
 def _ranked(
-    zone: Sequence[RecalledPassage], hits: Sequence[Hit], query: str, timezone: tzinfo | None
+    zone: Sequence[RecalledPassage],
+    hits: Sequence[Hit],
+    query: str,
+    timezone: tzinfo | None,
+    *,
+    absolute: bool,
 ) -> list[RecalledPassage]:
     """Merge the zone's lines and the tape's hits into one ranking.
 
@@ -217,6 +230,8 @@ def _ranked(
     if not best and not (scored and any(hit.direct for hit in hits)):
         # Found by similar spelling, by date or by meaning, without a common word.
         best = _UNSHARED
+    if absolute:
+        best = top
     if top and best:
         # A repeated question shares its words but holds no answer.
         scored += [

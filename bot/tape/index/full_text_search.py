@@ -19,6 +19,7 @@ from bot.tape.index.documents import date_terms
 from bot.tape.index.ranking import (
     DATE_WORTH,
     ROW_COLUMNS,
+    SHARED_BY_MANY,
     IndexRow,
     RankingQuery,
     build_ranking_query,
@@ -92,6 +93,7 @@ class FullTextSearch:
         self._exact = False
         self._common: list[str] = []
         self._guessed = 0
+        self._wanted = rows_to_rank(query.limit, quick=query.quick)
 
     def run(self) -> list[IndexMatch]:
         """Return the best matches, best first."""
@@ -103,11 +105,18 @@ class FullTextSearch:
         people = self._scope.people() if len(self._tapes) == 1 else ()
         wanted, speakers = match_speakers(parsed.terms, people)
         question = build_ranking_query(
-            self._query.text, self._weights, speakers, self._scope.assistants(), self._query.near
+            self._query,
+            self._weights,
+            speakers,
+            self._scope.assistants(),
+            terms=wanted,
+            total=self._scope.total,
         )
         if parsed.exact:
             # The author of a quotation knows the spelling, so nothing is corrected.
             self._guessed = MAX_GUESSES
+        if self._query.quick and self._shared_by_many(wanted):
+            return []
         self._gather(wanted)
         for compound in parsed.compounds:
             self._gather_term(compound, exact=True)
@@ -124,13 +133,21 @@ class FullTextSearch:
 
     # Gathering.
 
+    def _shared_by_many(self, asked: Sequence[str]) -> bool:
+        """Return whether many rows have all terms that occur at all."""
+        known = [term for term in asked if document_frequency(self._connection, term)]
+        every = self._rows(" AND ".join(f'"{term}"' for term in known)) if known else ()
+        return len(list(islice(every, SHARED_BY_MANY))) == SHARED_BY_MANY
+
     def _gather(self, asked: Sequence[str]) -> None:
         """Gather rows by terms, the rarest first."""
         room = _GATHERED
         small = self._scope.total <= _GATHERED
         counted = sorted((document_frequency(self._connection, term), term) for term in asked)
-        for found, term in counted:
-            if small or found <= room:
+        for place, (found, term) in enumerate(counted):
+            if self._query.quick and self._settled(counted[place:]):
+                self._weights[term] = idf(found, self._scope.total)
+            elif small or found <= room:
                 room -= self._gather_term(term)
             else:
                 self._weights[term] = idf(found, self._scope.total)
@@ -146,6 +163,14 @@ class FullTextSearch:
                 room -= self._gather_term(dated, worth=DATE_WORTH, exact=True)
             else:
                 self._weights[dated] = DATE_WORTH * idf(found, self._scope.total)
+
+    def _settled(self, left: Sequence[tuple[int, str]]) -> bool:
+        """Return whether a row with only the terms that are left cannot be one of the best."""
+        wanted = self._wanted
+        if len(self._gathered) < wanted:
+            return False
+        most = sum(idf(found, self._scope.total) for found, _ in left)
+        return heapq.nlargest(wanted, self._gathered.values())[-1] >= most
 
     def _gather_term(self, term: str, *, worth: float = 1.0, exact: bool = False) -> int:
         rows = list(self._rows(f'"{term}"'))
@@ -201,7 +226,7 @@ class FullTextSearch:
     def _gather_admitted(self) -> None:
         """Gather by the too common terms, newest first, rows that pass the filters."""
         rows = self._rows(" OR ".join(f'"{term}"' for term in self._common))
-        found, wanted = 0, rows_to_rank(self._query.limit)
+        found, wanted = 0, self._wanted
         while found < wanted and (portion := list(islice(rows, _PORTION))):
             admitted = self._read(portion)
             found += len(admitted)
@@ -242,7 +267,7 @@ class FullTextSearch:
         They cover as many entries as the limit: a long entry with many pieces must not hide others.
         """
         gathered = self._gathered
-        wanted = rows_to_rank(self._query.limit)
+        wanted = self._wanted
         found: dict[int, IndexRow] = {}
         first = heapq.nlargest(wanted, gathered, key=lambda row: (gathered[row], row))
         found |= self._read(first)

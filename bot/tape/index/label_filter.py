@@ -41,16 +41,21 @@ class LabelFilter:
 
 def find_labels(
     connection: sqlite3.Connection, tapes: Collection[int], wanted: Callable[[Labels], bool]
-) -> LabelFilter:
-    """Return the labels on these tapes that a predicate accepts."""
+) -> LabelFilter | None:
+    """Return the labels on these tapes that a predicate accepts; None if it accepts all."""
     found = {tape: [0] if wanted(Labels()) else [] for tape in tapes}
     rows = connection.execute(
         "SELECT id, tape, told FROM labels WHERE tape IN (SELECT value FROM json_each(?))",
         (json.dumps(list(tapes)),),
     )
+    every = wanted(Labels())
     for number, tape, told in rows:
         if wanted(parse_labels(blob_to_text(told))):
             found[tape].append(number)
+        else:
+            every = False
+    if every:
+        return None
     return LabelFilter(found, frozenset(chain.from_iterable(found.values())))
 
 

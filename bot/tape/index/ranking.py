@@ -16,10 +16,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 
 from bot.tape.index.database import ROWS_PER_LANE
-from bot.tape.index.terms import has_phrase, tokenize
+from bot.tape.index.terms import tokenize
+from bot.tape.search import SearchQuery
 
-_RANKED = 80
-"""Fewest rows to read and rank."""
+_RANKED, _RANKED_QUICKLY = 80, 24
+"""Fewest rows to read and rank, and how many in a quick search."""
+
+SHARED_BY_MANY = 30
+"""If so many rows have all words of a quick search, it finds nothing."""
 
 NEIGHBOURS = 2
 """Turns on each side that count."""
@@ -90,6 +94,9 @@ class RankingQuery:
         about_assistant: Whether the query asks for what the assistant said.
         number: Whether the query asks for a number, a time or a date.
         near: Semantic similarity by entry id; None in a search by words.
+        without_assistant: Whether the assistant's messages are no answers.
+        unfound: Weights that the asked terms count with where no row has them, in a quick search;
+            its scores are shares of all weights, and so comparable between searches.
     """
 
     weights: Mapping[str, float]
@@ -98,37 +105,53 @@ class RankingQuery:
     about_assistant: bool = False
     number: bool = False
     near: Mapping[int, float] | None = None
+    without_assistant: bool = False
+    unfound: Mapping[str, float] | None = None
+
+    @property
+    def found_share(self) -> float:
+        """Return the share of the query's weight that belongs to terms that were found."""
+        found = sum(self.weights.values())
+        absent = sum(
+            weight for term, weight in (self.unfound or {}).items() if term not in self.weights
+        )
+        return found / (found + absent or 1.0)
 
 
 def build_ranking_query(
-    text: str,
+    query: SearchQuery,
     weights: Mapping[str, float],
     speakers: Collection[int] = (),
     assistants: Collection[tuple[int, int]] = (),
-    near: Mapping[int, float] | None = None,
+    *,
+    terms: Sequence[str] = (),
+    total: int = 0,
 ) -> RankingQuery:
     """Analyse a query for ranking.
 
     Args:
-        text: The query's text.
+        query: The query.
         weights: Weights of the query's terms.
         speakers: Numbers of the people that the query names.
         assistants: Numbers of tapes, each with the assistant's sender number there.
-        near: Semantic similarity by entry id.
+        terms: The query's terms, found or not.
+        total: How many rows are searched.
     """
     return RankingQuery(
         weights,
         speakers,
         assistants,
-        bool(_ASKS_ASSISTANT.search(text)) and not _TOLD_IT.search(text),
-        bool(_ASKS_NUMBER.search(text)),
-        near,
+        bool(_ASKS_ASSISTANT.search(query.text)) and not _TOLD_IT.search(query.text),
+        bool(_ASKS_NUMBER.search(query.text)),
+        query.near,
+        query.without_assistant,
+        dict.fromkeys(terms, idf(0, total)) if query.quick else None,
     )
 
 
-def rows_to_rank(limit: int) -> int:
+def rows_to_rank(limit: int, *, quick: bool = False) -> int:
     """Return how many of the best rows are read and ranked, for a limit of answers."""
-    return max(_RANKED, 3 * limit)
+    return max(_RANKED_QUICKLY, limit) if quick else max(_RANKED, 3 * limit)
 
 
 def match_speakers(
@@ -213,9 +236,11 @@ def read_row(
         asked: The queried terms and phrases.
     """
     number, entry, kind, ts, sender, labels, length, terms = columns
-    held = terms.split(" ")
-    counts = {term: held.count(term) for term in asked.keys() & set(held)}
-    counts |= {run: 1 for run in asked if " " in run and has_phrase(terms, run)}
+    within = f" {terms} "
+    # Most rows are read for their neighbours and have no term: finding that out is all they cost.
+    present = [term for term in asked if f" {term} " in within]
+    held = terms.split(" ") if present else []
+    counts = {term: 1 if " " in term else held.count(term) for term in present}
     return IndexRow(number, entry, kind, ts, sender, labels, length, terms, counts)
 
 
@@ -256,7 +281,8 @@ def row_features(
     fits = {row: bm25(index_row, question.weights, average) for row, index_row in read.items()}
     best = max((fits[row] for row in rows), default=0.0) or 1.0
     words = {row: fit / best for row, fit in fits.items()}
-    return {row: _features(read[row], read, words, question) for row in rows}
+    asked = sum(question.weights.values()) or 1.0
+    return {row: _features(read[row], read, words, question, asked) for row in rows}
 
 
 def _features(
@@ -264,6 +290,7 @@ def _features(
     read: Mapping[int, IndexRow],
     fits: Mapping[int, float],
     question: RankingQuery,
+    asked: float,
 ) -> tuple[float, ...]:
     """Return the features of a row.
 
@@ -272,6 +299,7 @@ def _features(
         read: The rows to rank and the turns beside them, by id.
         fits: How well the words of these rows fit, relative to the best row to rank.
         question: The analysed query.
+        asked: The weight of all its terms together.
     """
     near = {step: read[row] for step, row in _beside(index_row.id, read).items()}
     words = fits[index_row.id]
@@ -284,14 +312,14 @@ def _features(
     meant = question.near or {}
     return (
         words,
-        _coverage(index_row.counts, question.weights),
+        _weight(index_row.counts, question.weights) / asked,
         there.get(-1, 0.0),
         there.get(-2, 0.0),
         there.get(1, 0.0),
         there.get(2, 0.0),
         there.get(-1, 0.0) if replies else 0.0,
         max(there.values(), default=0.0),
-        _coverage(around_it, question.weights),
+        _weight(around_it, question.weights) / asked,
         float(by_assistant and not question.about_assistant),
         words if by_assistant and question.about_assistant else 0.0,
         0.0 if by_assistant else words,
@@ -306,9 +334,9 @@ def _features(
     )
 
 
-def _coverage(terms: Iterable[str], weights: Mapping[str, float]) -> float:
-    """Return the weight of terms relative to that of all queried terms."""
-    return sum(weights.get(term, 0.0) for term in terms) / (sum(weights.values()) or 1.0)
+def _weight(terms: Iterable[str], weights: Mapping[str, float]) -> float:
+    """Return the weight of terms together."""
+    return sum(weights.get(term, 0.0) for term in terms)
 
 
 def _beside(row: int, read: Mapping[int, IndexRow]) -> dict[int, int]:
@@ -359,17 +387,25 @@ def score_rows(
     }.union(rows)
     told = row_features(ranked & read.keys(), read, question)
     weights = [of[question.near is not None] for of in FEATURES.values()]
+    scored: list[tuple[float, float, IndexRow]] = []
     for number, values in told.items():
         row = read[number]
         fits = values[_WORDS] + values[_NEAR_COVERAGE] + values[_MEANING]
         found = fits > 0 or values[_MEANING_BESIDE] > 0
         if found and admits(row) and (spreads or number in rows):
             total = sum(weight * value for weight, value in zip(weights, values, strict=True))
-            yield round(total / _ALIKE) * _ALIKE, fits, row
+            scored.append((round(total / _ALIKE) * _ALIKE, fits, row))
+    scale = 1.0
+    if question.unfound is not None and scored:
+        covered = max(values[_COVERAGE] for values in told.values()) * question.found_share
+        scale = covered / (max(fits for _, fits, _ in scored) or 1.0)
+    for total, fits, row in scored:
+        if not (question.without_assistant and (row.tape, row.sender) in question.assistants):
+            yield total, fits * scale, row
 
 
-_WORDS, _NEAR_COVERAGE, _MEANING, _MEANING_BESIDE = map(
-    list(FEATURES).index, ("words", "near_coverage", "meaning", "meaning_beside")
+_WORDS, _COVERAGE, _NEAR_COVERAGE, _MEANING, _MEANING_BESIDE = map(
+    list(FEATURES).index, ("words", "coverage", "near_coverage", "meaning", "meaning_beside")
 )
 
 

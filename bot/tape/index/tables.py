@@ -302,6 +302,12 @@ def first_row(connection: sqlite3.Connection, low: int, high: int, entry: int) -
     return below
 
 
+def read_indexed(connection: sqlite3.Connection, rows: TapeRows) -> int:
+    """Return the id of a tape's last indexed entry, as a connection sees it; 0 if there is none."""
+    found = connection.execute("SELECT indexed FROM tapes WHERE id = ?", (rows.id,)).fetchone()
+    return 0 if found is None else int(found[0])
+
+
 def read_anchors(database: IndexDatabase, rows: TapeRows) -> list[Anchor]:
     """Return all anchors of a tape, oldest first."""
     with database.reader() as connection:

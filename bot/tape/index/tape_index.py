@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 import anyio
@@ -22,17 +23,23 @@ from bot.tape.entries import TapeEntry
 from bot.tape.index import erasure as erasing
 from bot.tape.index import tables as writing
 from bot.tape.index.database import CHECKPOINT_PAGES, IndexDatabase
-from bot.tape.index.documents import documents_of, fingerprint
 from bot.tape.index.full_text_search import FullTextSearch, IndexMatch
-from bot.tape.index.labels import labels_match, labels_of
-from bot.tape.index.tables import TapeRows, read_anchors
-from bot.tape.search import Hit, SearchQuery, problem_of, resolve_query_anchors
+from bot.tape.index.hits import scan, verified_hits
+from bot.tape.index.tables import TapeRows, read_anchors, read_indexed
+from bot.tape.search import Hit, SearchQuery, resolve_query_anchors
 from bot.tape.store import HEADER_EVENT, Anchor, Segment, find_last_anchor
 
 logger = logging.getLogger(__name__)
 
-_PORTION = 500
-"""Ids that one transaction indexes, before other tasks get their turn."""
+_PORTION, _PORTION_BEHIND = 500, 100
+"""Ids that one transaction indexes, before other tasks get their turn: for a search that waits, and
+in the background, where a turn may begin at any moment."""
+
+_QUIET = 0.2
+"""Seconds that the background waits before each portion while the store is being used."""
+
+_SCANNED = 200
+"""Newest entries that a quick search scans while the index lacks them."""
 
 _LINGER = 1.0
 """Seconds that the background task waits for more changes; a search does not wait."""
@@ -95,20 +102,39 @@ class TapeIndex:
         self._lock = anyio.Lock()
         self._wake = anyio.Event()
         self._doubted = False
+        self._kept_up = False
+        self._used = monotonic()
         self._statistics = {"entries": 0, "rebuilt": 0, "mended": 0}
 
     def mark_changed(self, tape: str) -> None:
         """Note that a tape has changed; does no I/O."""
+        self._used = monotonic()
         self._known.add(tape)
         self._changed.add(tape)
         self._wake.set()
 
     async def run(self) -> None:
-        """Index changed tapes until cancelled; searches work without it."""
+        """Index changed tapes until cancelled; searches work without it.
+
+        A kill at any point costs at most the portion at hand: the next start goes on behind the
+        last one that was written.
+        """
+        with self._keeping_up():
+            await self._run()
+
+    @contextmanager
+    def _keeping_up(self) -> Iterator[None]:
+        self._kept_up = True
+        try:
+            yield
+        finally:
+            self._kept_up = False
+
+    async def _run(self) -> None:
         while True:
             self._wake = anyio.Event()
             try:
-                await self._catch_up(None)
+                await self._catch_up(None, behind=True)
                 await self._tidy()
             except (sqlite3.Error, OSError, ValueError, TapeError) as error:
                 if not await self._mend(error, self._database):
@@ -121,6 +147,9 @@ class TapeIndex:
     async def search(self, query: SearchQuery) -> list[Hit]:
         """Return the best matches among all entries appended before the call.
 
+        A quick search of one tape waits for no indexing while the background does it: it finds
+        what the index holds and, of what it lacks, the newest entries.
+
         Raises:
             InvalidSearch: The query is invalid.
             TapeNotFound: An anchor named in the query does not exist.
@@ -129,6 +158,9 @@ class TapeIndex:
         query.validate()
         if query.after_anchor is not None or query.before_anchor is not None:
             query = await resolve_query_anchors(query, self._resolve)
+        self._used = monotonic()
+        if query.quick and self._kept_up and query.tapes is not None and len(query.tapes) == 1:
+            return await self._search_at_hand(query, *query.tapes)
         hits, outdated = await self._look(query)
         if outdated:
             for tape in outdated:
@@ -249,11 +281,61 @@ class TapeIndex:
             with database.reader() as connection:
                 return FullTextSearch(connection, tapes, query).run()
 
-        index_matches = await self._ask(query.tapes, look, query.last)
+        return await self._hits(query, await self._ask(query.tapes, look, query.last))
+
+    async def _search_at_hand(self, query: SearchQuery, tape: str) -> list[Hit]:
+        """Return the best matches that the index holds now, and those of the newest entries."""
+        try:
+            version = await self._source.version(tape)
+        except TapeNotFound:
+            return []
+        last = version if query.last is None else min(version, query.last)
+        hits, through = await self._look_at_hand(query, tape)
+        first = max(through + 1, last - _SCANNED + 1, query.first or 1)
+        if first > last:
+            return hits
+        entries = await self._source.read(tape, first, last)
+        scanned = await anyio.to_thread.run_sync(scan, query, tape, entries)
+        # Scores of quick searches are comparable.
+        return sorted([*scanned, *hits], key=lambda hit: -hit.score)[: query.limit]
+
+    async def _look_at_hand(self, query: SearchQuery, tape: str) -> tuple[list[Hit], int]:
+        """Return hits of the index as it is, and the last id that it covers; 0 for no index."""
+        database, generation = self._database, self._generation
+        rows = self._tapes.get(tape)
+        if database is None or rows is None:
+            return [], 0
+
+        def look(held: IndexDatabase, _: Mapping[str, TapeRows]) -> tuple[list[IndexMatch], int]:
+            with held.reader() as connection:
+                # In one snapshot: what is indexed meanwhile is scanned.
+                through = read_indexed(connection, rows)
+                return FullTextSearch(connection, {rows.id: rows}, query).run(), through
+
+        try:
+            (matches, through), gone = await anyio.to_thread.run_sync(
+                _answered, look, database, self._tapes
+            )
+        except (sqlite3.Error, OSError, ValueError) as error:
+            if not await self._mend(error, database):
+                logger.warning("a search of the index failed (%s); the newest is searched", error)
+            return [], 0
+        if gone or generation != self._generation:
+            return [], 0
+        hits, outdated = await self._hits(query, matches)
+        if outdated:
+            self._checked.discard(tape)
+            self.mark_changed(tape)
+        return hits, through
+
+    async def _hits(
+        self, query: SearchQuery, index_matches: Sequence[IndexMatch]
+    ) -> tuple[list[Hit], set[str]]:
+        """Return matches as hits, and the tapes that hold something else than the index."""
         on_tapes = await self._read(index_matches)
         read = [(index_match, on_tapes[index_match.tape]) for index_match in index_matches]
         # Texts may be of any length.
-        held = await anyio.to_thread.run_sync(_held, query, read)
+        held = await anyio.to_thread.run_sync(verified_hits, query, read)
         hits = [hit for hit in held if hit is not None]
         outdated = {
             index_match.tape
@@ -326,9 +408,15 @@ class TapeIndex:
     # Indexing.
 
     async def _catch_up(
-        self, tapes: Iterable[str] | None, last: int | None = None
+        self, tapes: Iterable[str] | None, last: int | None = None, *, behind: bool = False
     ) -> IndexDatabase:
-        """Index what is new on the requested tapes; return the database."""
+        """Index what is new on the requested tapes; return the database.
+
+        Args:
+            tapes: The tapes; None for all.
+            last: Entries behind this id need not be indexed.
+            behind: Give way to whoever uses the store.
+        """
         while True:
             async with self._lock:
                 database = await self._opened()
@@ -337,37 +425,49 @@ class TapeIndex:
                     self._known = set(await self._source.list_tapes())
                     self._checked.clear()
                 generation = self._generation
-            await self._index_due(tapes, last)
+            await self._index_due(tapes, last, behind=behind)
             # Tapes indexed first may have been dropped again by now.
             if generation == self._generation:
                 return database
 
-    async def _index_due(self, tapes: Iterable[str] | None, last: int | None) -> None:
+    async def _index_due(
+        self, tapes: Iterable[str] | None, last: int | None, *, behind: bool
+    ) -> None:
         wanted = set(self._known if tapes is None else self._known.intersection(tapes))
         due = wanted - self._checked | wanted & self._changed
-        for tape in sorted(due):
+        # Tapes in use come first.
+        for tape in sorted(due, key=lambda one: (one not in self._changed, one)):
             if last is not None and tape in self._checked and self._tapes[tape].indexed >= last:
                 # Later entries cannot match; they are indexed in the background.
                 continue
             try:
-                await self._catch_up_with(tape)
+                await self._catch_up_with(tape, behind=behind)
             except TapeError as error:
                 if tapes is not None:
                     raise
                 # An unreadable tape must not block searches in others.
                 logger.warning("tape %s cannot be indexed (%s)", tape, error)
 
-    async def _catch_up_with(self, tape: str) -> None:
+    async def _catch_up_with(self, tape: str, *, behind: bool) -> None:
         """Index what a tape has now, batch by batch, so that other tasks get their turn."""
         target: int | None = None
+        portion = _PORTION_BEHIND if behind else _PORTION
         while True:
+            if behind:
+                await self._tidy()
+                await self._give_way()
             async with self._lock:
                 database = await self._opened()
-                place, version = await self._index(database, tape)
+                place, version = await self._index(database, tape, portion)
             # A steadily growing tape must not keep a search waiting for ever.
             target = version if target is None else target
             if place >= target:
                 return
+
+    async def _give_way(self) -> None:
+        """Wait a moment if somebody has just used the store, and so may be about to do so again."""
+        if (left := self._used + _QUIET - monotonic()) > 0:
+            await anyio.sleep(left)
 
     async def _opened(self) -> IndexDatabase:
         if self._database is not None and self._database.is_gone:
@@ -389,10 +489,10 @@ class TapeIndex:
                 await self._drop(self._database, gone)
         return self._database
 
-    async def _index(self, database: IndexDatabase, tape: str) -> tuple[int, int]:
+    async def _index(self, database: IndexDatabase, tape: str, portion: int) -> tuple[int, int]:
         """Index the next batch of a tape; return the last id it covers and the tape's version."""
         try:
-            return await self._index_portion(database, tape)
+            return await self._index_portion(database, tape, portion)
         except TapeNotFound:
             await self._drop(database, tape)
             self._known.discard(tape)
@@ -409,7 +509,9 @@ class TapeIndex:
                     self._tapes[tape] = stored[tape]
             raise
 
-    async def _index_portion(self, database: IndexDatabase, tape: str) -> tuple[int, int]:
+    async def _index_portion(
+        self, database: IndexDatabase, tape: str, portion: int
+    ) -> tuple[int, int]:
         # Cleared before reading: a change from now on sets it again.
         self._changed.discard(tape)
         rows = self._tapes.get(tape)
@@ -424,7 +526,7 @@ class TapeIndex:
         place = rows.indexed
         # A reset may have dropped any number of ids.
         while place < version and not entries:
-            upto = min(version, place + _PORTION)
+            upto = min(version, place + portion)
             entries = await self._source.read(tape, place + 1, upto)
             place = upto
         if entries:
@@ -497,27 +599,6 @@ def _is_damage(error: Exception) -> bool:
     A failed operation (no space, no memory) does not.
     """
     return not isinstance(error, (sqlite3.OperationalError, OSError))
-
-
-def _held(
-    query: SearchQuery, read: Iterable[tuple[IndexMatch, dict[int, TapeEntry]]]
-) -> list[Hit | None]:
-    """Return matches as hits; None where the tape holds something else."""
-    return [_hit(query, index_match, entries) for index_match, entries in read]
-
-
-def _hit(query: SearchQuery, index_match: IndexMatch, entries: dict[int, TapeEntry]) -> Hit | None:
-    entry = entries.get(index_match.entry)
-    if entry is None or index_match.fingerprint not in map(fingerprint, documents_of(entry)):
-        return None
-    if not labels_match(labels_of(entry), query):
-        return None
-    may_come = {i for i, e in entries.items() if query.problem in (None, problem_of(e))}
-    before = tuple(entries[i] for i in index_match.before if i in may_come)
-    after = tuple(entries[i] for i in index_match.after if i in may_come)
-    return Hit(
-        index_match.tape, entry, index_match.score, before, after, index_match.matched_itself
-    )
 
 
 def _closed(database: IndexDatabase | None) -> None:

@@ -123,6 +123,8 @@ class Search(_Body):
     limit: Annotated[int, Field(ge=1, le=MAX_HITS)] = 10
     neighbours: Annotated[int, Field(ge=0, le=MAX_NEIGHBOURS)] = 0
     near: Annotated[list[_Near], Field(max_length=MAX_SEMANTIC_MATCHES)] | None = None
+    without_assistant: bool = False
+    quick: bool = False
 
     def query(self, tapes: tuple[str, ...] | None) -> SearchQuery:
         """Return the query for the store, restricted to these tapes."""

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Protocol
 
@@ -236,14 +237,29 @@ def link_at(source: LineSource, number: int) -> bytes | None:
 def _find(source: LineSource, target: int) -> int:
     """Return a line's offset, at or before the first entry with id ``target`` or higher."""
     low, high = source.bounds_near(target)
+    below = above = (0, 0)
+    # Lines are about alike, so two guesses, before and behind the target, leave little between them.
+    # Where they are not, halving bounds the number of steps.
+    shifts = cycle((None, -_PROBE // 2, _PROBE // 2))
     while high - low > _PROBE:
-        middle = (low + high) // 2
-        found = _next_line(source, middle, high)
+        shift, place = next(shifts), (low + high) // 2
+        if shift is not None and below[1] < above[1]:
+            place = min(max(_guess(below, above, target) + shift, low + 1), high - 1)
+        found = _next_line(source, place, high)
         if found is None or found[1].entry.id >= target:
-            high = middle
+            high = place
         else:
             low = found[0]
+        if found is not None:
+            met = found[0], found[1].entry.id
+            below, above = (met, above) if met[1] < target else (below, met)
     return low
+
+
+def _guess(below: tuple[int, int], above: tuple[int, int], target: int) -> int:
+    """Return about where an id is between two lines, each given by its offset and its id."""
+    (start, first), (end, last) = below, above
+    return start + (end - start) * (target - first) // (last - first)
 
 
 def _next_line(source: LineSource, position: int, end: int) -> tuple[int, TapeLine] | None:

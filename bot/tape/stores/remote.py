@@ -12,6 +12,7 @@ import anyio
 import anyio.to_thread
 import httpx
 
+from bot.core.errors import TapeRefused
 from bot.core.ids import new_id
 from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
@@ -263,9 +264,19 @@ class RemoteTapeStore(TapeStore):
         """Return the best matches, best first, on the tapes that the token may access."""
         query.validate()
         first, last = (None if i is None else _bounded(i) for i in (query.first, query.last))
-        body = to_json(query_record(replace(query, first=first, last=last)))
-        answer = await self._server.request("POST", "/v1/search", {}, body)
+        query = replace(query, first=first, last=last)
+        try:
+            answer = await self._ask(query)
+        except TapeRefused:
+            if not (query.quick or query.without_assistant):
+                raise
+            # A server of an earlier version does not know these, and finds more without them.
+            answer = await self._ask(replace(query, quick=False, without_assistant=False))
         return self._json(answer, lambda found: [hit_from(one) for one in found["hits"]])
+
+    async def _ask(self, query: SearchQuery) -> Any:
+        body = to_json(query_record(query))
+        return await self._server.request("POST", "/v1/search", {}, body)
 
     async def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
         """Yield new entries; a broken stream is resumed where it broke."""

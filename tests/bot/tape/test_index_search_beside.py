@@ -16,8 +16,7 @@ from searched_words import said, stored, words_of
 
 from bot.core.errors import TapeError
 from bot.tape.entries import TapeEntry
-from bot.tape.index import TapeIndex
-from bot.tape.index import tape_index as index_module
+from bot.tape.index import TapeIndex, hits
 from bot.tape.index.database import IndexDatabase
 from bot.tape.index.documents import documents_of
 from bot.tape.search import SearchQuery
@@ -229,7 +228,7 @@ async def test_texts_of_any_length_are_compared_beside_the_event_loop(monkeypatc
         threads.add(threading.current_thread())
         return documents_of(entry)
 
-    monkeypatch.setattr(index_module, "documents_of", watched)
+    monkeypatch.setattr(hits, "documents_of", watched)
     assert len(await store.search(SearchQuery("kestrel"))) == 1
     assert threads
     assert threading.current_thread() not in threads

@@ -11,6 +11,7 @@ from bot.core.database.connections import Connection
 from bot.core.database.connections import Row as Columns
 from bot.tape.index.database import ROWS_PER_LANE
 from bot.tape.index.ranking import (
+    SHARED_BY_MANY,
     IndexRow,
     RankingQuery,
     build_ranking_query,
@@ -58,7 +59,7 @@ class DocumentSearch:
         self._connection = connection
         self._scope = scope
         self._query = query
-        self._wanted = rows_to_rank(query.limit)
+        self._wanted = rows_to_rank(query.limit, quick=query.quick)
 
     async def run(self) -> RankedRows:
         """Return the best matches, best first."""
@@ -72,15 +73,33 @@ class DocumentSearch:
         wanted, speakers = match_speakers(parsed.terms, people)
         weighing = TermWeigher(self._connection, self._scope)
         self.words = await weighing.weigh(wanted, parsed)
+        if self._query.quick and await self._is_shared_by_many():
+            return []
         found = await self._with_runs(parsed.phrases) if parsed.exact else set()
         exact = bool(found)
         if not exact:
             found = await self._gathered() | await self._near()
         assistants = await self._scope.assistants(self._connection)
         question = build_ranking_query(
-            self._query.text, self.words.weights, speakers, assistants, self._query.near
+            self._query,
+            self.words.weights,
+            speakers,
+            assistants,
+            terms=wanted,
+            total=self._scope.total,
         )
         return await self._ranked(found, question, spreads=not exact)
+
+    async def _is_shared_by_many(self) -> bool:
+        """Return whether many documents have all words of the query that occur at all."""
+        terms = self.words.asked
+        if not terms:
+            return False
+        rows = await self._ask(
+            f"select 1 from {self._scope.documents(_HAS_ALL)} limit {SHARED_BY_MANY}",  # noqa: S608 (words of ours)
+            some=terms,
+        )
+        return len(rows) == SHARED_BY_MANY
 
     # Gathering: select the documents to rank.
 

@@ -52,11 +52,13 @@ class WeightedTerms:
         weights: Weight of each term in a document.
         gathered: Terms that select documents, with the weight that each adds.
         common: Terms too common to select documents, the rarest first.
+        asked: The words of the query that occur in some document.
     """
 
     weights: dict[str, float] = field(default_factory=dict)
     gathered: list[tuple[str, float]] = field(default_factory=list)
     common: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
 
 
 class TermWeigher:
@@ -89,6 +91,7 @@ class TermWeigher:
         dated = date_terms(asked)
         await self._look_up((*asked, *dated))
         weighted_terms = self._words
+        weighted_terms.asked = [term for term in asked if self._known.get(term)]
         for known, term in sorted((self._known.get(term, 0), term) for term in asked):
             if self._has_room(known):
                 await self._gather(term)

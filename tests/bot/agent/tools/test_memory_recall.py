@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from memory_tool_chat import MAIL
 
+from bot.agent.tools import recall
+
 
 async def test_recall_finds_what_was_said_with_its_date_speaker_and_entry(chat):
     await chat.host.channel.ask("My sister Beatrix plays the cello.")
@@ -49,3 +51,13 @@ async def test_recall_reaches_behind_a_new_session(chat):
 
 async def test_recall_that_finds_nothing_says_so(chat):
     assert await chat.tool("memory_recall", query="zebra") == "No matching records."
+
+
+async def test_recall_of_a_tape_that_is_still_being_indexed_says_that_not_all_was_searched(
+    chat, monkeypatch
+):
+    monkeypatch.setattr(recall, "_PATIENCE", 0)
+    await chat.host.channel.ask("The bicycle is green.")
+    found = await chat.tool("memory_recall", query="bicycle")
+    assert found.startswith("Not all is found yet")
+    assert "The bicycle is green." in found

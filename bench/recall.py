@@ -1,0 +1,135 @@
+"""CPU that automatic recall adds to a turn, by the entries on the tape.
+
+Ordinary talk is what people say in ``evals/chats``: few of their messages ask. At worst every
+message asks, with some rare words among common ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from time import perf_counter, process_time
+
+import anyio
+
+from bench.library import write_tape
+from bench.report import Cell, Scale, Table, ms, p50, p95
+from bench.words import Talk
+from bot.agent.views.automatic_recall import (
+    CANDIDATES,
+    UNLIMITED_DAYS,
+    asks_about_past,
+    asks_assistant,
+    has_no_search_words,
+)
+from bot.memory.session.recall import recall_passages
+from bot.memory.session.state.zone_snapshot import MemorySnapshot
+from bot.tape.search import GENERAL_PROBLEM, SearchQuery
+from bot.tape.service import TapeService
+from bot.tape.stores.file import FileTapeStore
+from bot.tape.stores.folder import TapeFolder
+
+_CHATS = Path(__file__).parents[1] / "evals" / "chats" / "held-out"
+_TAPE = "bench:long"
+_IN_VIEW = 20
+_SIZES = (1_000, 100_000, 1_000_000)
+_QUICK_SIZES = (1_000, 10_000)
+
+
+def _said() -> list[str]:
+    """Return what people say in the conversations, in turn."""
+    lines = (json.loads(line) for path in sorted(_CHATS.iterdir()) for line in path.open())
+    return [
+        line["text"]
+        for line in lines
+        if line["type"] == "message" and line["speaker"] != "assistant"
+    ]
+
+
+async def _recall(tape: TapeService, text: str, before: int) -> None:
+    """Do what a turn does with the newest message."""
+    if has_no_search_words(text) or not asks_about_past(text):
+        return
+    await recall_passages(
+        tape,
+        MemorySnapshot(),
+        text,
+        days=UNLIMITED_DAYS,
+        now=datetime.now(UTC),
+        timezone=UTC,
+        limit=CANDIDATES,
+        before=before,
+        problem=GENERAL_PROBLEM,
+        without_assistant=not asks_assistant(text),
+        quick=True,
+    )
+
+
+async def _spent(tape: TapeService, texts: Sequence[str], before: int) -> list[float]:
+    taken = []
+    for text in texts:
+        began = process_time()
+        await _recall(tape, text, before)
+        taken.append(process_time() - began)
+    return taken
+
+
+async def _measure_one(work: Path, entries: int, asked: int) -> tuple[Cell, ...]:
+    root = work / f"tape-{entries}"
+    store = FileTapeStore(root, sync=False)
+    await store.create_tape(_TAPE)
+    await store.close()
+    write_tape(TapeFolder(root, "").live_path(_TAPE), _TAPE, Talk(1), entries)
+    store = FileTapeStore(root, sync=False)
+    tape, before = TapeService(store, _TAPE), await store.version(_TAPE) - _IN_VIEW
+    talk = Talk(2)
+    worst = [f"{talk.question()}?" for _ in range(asked)]
+    ordinary = list(islice(_said(), 10 * asked))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(store.run)
+        # Let it begin, so that the search meets an index in the making.
+        await anyio.sleep(0.01)
+        began = perf_counter()
+        await _recall(tape, worst[0], before)
+        first = perf_counter() - began
+        await store.search(SearchQuery("dinner", tapes=(_TAPE,), limit=1))
+        complete = perf_counter() - began
+        await _spent(tape, worst[:3], before)
+        usual, hard = await _spent(tape, ordinary, before), await _spent(tape, worst, before)
+        tasks.cancel_scope.cancel()
+    await store.close()
+    for path in root.iterdir():
+        path.unlink()
+    return (
+        f"{entries:,} entries",
+        p50([ms(one) for one in usual]),
+        ms(sum(usual) / len(usual)),
+        p95([ms(one) for one in usual]),
+        p50([ms(one) for one in hard]),
+        p95([ms(one) for one in hard]),
+        ms(first),
+        complete,
+    )
+
+
+async def measure(scale: Scale) -> list[Table]:
+    """Measure each size on a tape of its own."""
+    sizes = _QUICK_SIZES if scale.quick else _SIZES
+    rows = [await _measure_one(scale.work, entries, scale.pick(60, 20)) for entries in sizes]
+    texts = _said()
+    searched = sum(asks_about_past(text) and not has_no_search_words(text) for text in texts)
+    return [
+        Table(
+            "Automatic recall for one message: CPU ms",
+            ("", "talk p50", "mean", "p95", "worst p50", "p95", "first ms", "indexed s"),
+            rows,
+            [
+                f"talk: {searched / len(texts):.0%} of what people say in evals/chats/held-out is searched for",
+                "first: wall time of a search just after opening the tape, which has no index yet",
+                "indexed: until all of the tape can be searched, for somebody who asks for that",
+            ],
+        )
+    ]
