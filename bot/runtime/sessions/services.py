@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -97,7 +98,7 @@ class SessionServices:
     portion_tokens: int
     archive_timeout: float
     idle_seconds: float
-    most_loaded: int = 128
+    most_loaded: int = sys.maxsize
     group_context: int = 0
     erase_residual_files: EraseResidualFiles = erase_no_files
     working_set_hours: float = 2.0
