@@ -104,7 +104,7 @@ class Supervisor:
         for _unused in range(len(self._workers) - self._services.most_loaded):
             if not self._idle:
                 return
-            worker, _unused = self._idle.popitem(last=False)
+            worker = self._idle.popitem(last=False)[0]
             worker.leave()
 
     def _note_idle(self, worker: SessionWorker, idle: bool) -> None:
