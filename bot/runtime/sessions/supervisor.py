@@ -56,6 +56,7 @@ class Supervisor:
         self._moves: Counter[str] = Counter()
         self._workers: set[SessionWorker] = set()
         self._idle: OrderedDict[SessionWorker, None] = OrderedDict()
+        self._unloading: set[SessionWorker] = set()
         self._left = anyio.Event()
         self._claiming = anyio.CancelScope()
         self.fenced = 0
@@ -101,10 +102,12 @@ class Supervisor:
 
     def _unload_idle(self) -> None:
         """Let the sessions leave that have been idle for longest, while too many are loaded."""
-        for _unused in range(len(self._workers) - self._services.most_loaded):
+        loaded = len(self._workers) - len(self._unloading)
+        for _unused in range(loaded - self._services.most_loaded):
             if not self._idle:
                 return
             worker = self._idle.popitem(last=False)[0]
+            self._unloading.add(worker)
             worker.leave()
 
     def _note_idle(self, worker: SessionWorker, idle: bool) -> None:
@@ -150,6 +153,7 @@ class Supervisor:
             self._forget(session)
         finally:
             self._workers.discard(worker)
+            self._unloading.discard(worker)
             self._idle.pop(worker, None)
             self._left.set()
             CONSOLIDATION_BACKLOG.mark_done(session)
