@@ -52,7 +52,7 @@ async def measure(scale: Scale) -> list[Table]:
             now = resident()
             tapes = running.app.store.statistics()["open_tapes"]
             each = (now - before) / (wanted - opened)
-            rows.append((f"{wanted:,} sessions, workers alive", now / 1000, each, tapes))
+            rows.append((f"{wanted:,} sessions", now / 1000, each, tapes))
             before, opened = now, wanted
     return [
         Table(

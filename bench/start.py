@@ -60,7 +60,10 @@ def prompt(
     child = pexpect.spawn(
         _PROGRAM[0], _PROGRAM[1:], env=environment(**variables), cwd=str(work), timeout=60
     )
-    child.expect_exact("you>")
+    # In a new home without settings the program first offers its setup.
+    if child.expect_exact(["you>", "[y/N]"]) == 1:
+        child.sendline("n")
+        child.expect_exact("you>")
     wall = perf_counter() - began
     ready()
     cpu, held = _spent_by(child.pid)

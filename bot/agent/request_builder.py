@@ -185,6 +185,7 @@ class RequestBuilder:
         if any(
             file.blob
             for entry in self.fold.window.conversation()
+            if "attachments" in entry.meta
             for file in attachments_in(entry.meta)
         ):
             return True
@@ -247,6 +248,9 @@ class RequestBuilder:
 
     def _taken_back(self) -> list[str]:
         """Return a record of facts saved here that a judge refuted since the answer before last."""
+        refuted = [fact for fact in self.memory.home.fold.facts.values() if fact.is_refuted]
+        if not refuted:
+            return []
         answers = [
             entry
             for entry in self.fold.window.conversation()
@@ -258,9 +262,8 @@ class RequestBuilder:
         since = str(before[0].meta.get("ts", "")) if before else ""
         gone = [
             fact.text
-            for fact in self.memory.home.fold.facts.values()
-            if fact.is_refuted
-            and fact.changed >= since
+            for fact in refuted
+            if fact.changed >= since
             and any(evidence.tape == self.tape.name for evidence in fact.evidence)
         ]
         return (
@@ -286,7 +289,10 @@ class RequestBuilder:
 
     def _pictures(self, spoken: Sequence[TapeEntry]) -> dict[str, Any] | None:
         if not any(
-            file.is_viewable_image for entry in spoken for file in attachments_in(entry.meta)
+            file.is_viewable_image
+            for entry in spoken
+            if "attachments" in entry.meta
+            for file in attachments_in(entry.meta)
         ):
             return None
         return {"vision": self.agent.model.profile.vision, "shown": self.images.shown_names}

@@ -9,7 +9,7 @@ the message stays in context.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -144,18 +144,7 @@ class Turn:
         self.inbound = list(inbound)
         known = self._fold.window.messages_by_platform_id(self.inbound)
         prompt = await self._requests.system_prompt([*known, *arrived])
-        data: dict[str, Any] = {
-            "turn": self.id,
-            "inbound": self.inbound,
-            "joined": list(joined),
-            "builder": self._agent.builder.name,
-            "bounds": [self._fold.window.max_messages, self._fold.window.max_tokens],
-            "prefix": prompt_digest(prompt),
-        }
-        if retries:
-            data["retries"] = list(retries)
-        if task:
-            data["task"] = task
+        data = self._start_data(prompt, joined=joined, retries=retries, task=task)
         # The results are entries of their own, and so are the instructions.
         asked = {} if client is None else replace(client, results=()).as_json()
         if asked.get("system"):
@@ -163,8 +152,6 @@ class Turn:
         told, held = instructions_entry(asked), self._fold.turns.instructions
         if told is not None and held is not None and held.data.get("hash") == told.data["hash"]:
             asked["instructions"], told = held.id, None
-        if self._agent.preset:
-            data["preset"] = self._agent.preset
         if (
             cause := next((m.meta["cause"] for m in arrived if "cause" in m.meta), None)
         ) is not None:
@@ -179,6 +166,27 @@ class Turn:
 
         written = await self._tape.append_composed(compose)
         return written[len(before) : len(before) + len(arrived)]
+
+    def _start_data(
+        self, prompt: str, *, joined: Sequence[int], retries: Sequence[str], task: str
+    ) -> dict[str, Any]:
+        """Return the data of the turn's start, without what is as usual."""
+        agent, window = self._agent, self._fold.window
+        data: dict[str, Any] = {
+            "turn": self.id,
+            "inbound": self.inbound,
+            "bounds": [window.max_messages, window.max_tokens],
+            "prefix": prompt_digest(prompt),
+        }
+        builder = "" if agent.builder.name == "default" else agent.builder.name
+        rest = {
+            "builder": builder,
+            "joined": list(joined),
+            "retries": list(retries),
+            "task": task,
+            "preset": agent.preset,
+        }
+        return data | {name: value for name, value in rest.items() if value}
 
     async def resume(self, opened: OpenTurn) -> None:
         """Resume a turn that a crash left open."""
@@ -388,6 +396,19 @@ class Turn:
             return step.with_meta(**{FROM_OUTSIDE: True})
         return step
 
+    def _seen_by_only_call(self, reply: ModelReply) -> dict[str, Any]:
+        """Return what the turn's end says of its only model call; empty if that needs a ``loop.step``.
+
+        Usage and model of the call are the turn's own.
+        """
+        built = self._built
+        if built is None or built.tail_records or built.images is not None or built.from_outside:
+            return {}
+        if self._steps != 1 or self._usage + self._calls.spent != reply.usage:
+            return {}
+        told: dict[str, Any] = {"at": built.last_seen_entry}
+        return told if reply.cache_reported else {**told, "cache_told": False}
+
     async def _return_calls(self, called: TapeEntry) -> None:
         """End the turn: its client runs the calls, and sends their results with its next request."""
         reply = event(REPLY, {"text": str(called.payload.get("content") or "")}, turn=self.id)
@@ -432,7 +453,9 @@ class Turn:
         if files := files_to_send(self._fold.window.entries, self.id):
             entry = replace(entry, payload={**entry.payload, "files": files})
         try:
-            await self._end([entry, self._step_event(reply, "answer")], "ok", newest=True)
+            told = self._seen_by_only_call(reply)
+            steps = [] if told else [self._step_event(reply, "answer")]
+            await self._end([entry, *steps], "ok", newest=True, call=told)
         except _Edited:
             self._steps -= 1
             self._reconsidered += 1
@@ -466,8 +489,11 @@ class Turn:
         limited: bool = False,
         joined: Sequence[int] = (),
         newest: bool = False,
+        call: Mapping[str, Any] | None = None,
     ) -> None:
         """Append the answer and the turn's end in one write.
+
+        ``call`` is what the end says of the only model call, in place of a ``loop.step``.
 
         Raises:
             _Edited: If ``newest`` is set and an answered message was edited since.
@@ -487,6 +513,7 @@ class Turn:
             "ms": elapsed,
             "steps": self._steps,
             "model": self._model,
+            **(call or {}),
         }
         if error is not None:
             data["error"] = error
@@ -498,7 +525,7 @@ class Turn:
         def compose(version: int) -> list[TapeEntry]:  # noqa: ARG001
             if newest and self._outdated():
                 raise _Edited
-            return [*before, event(TURN_END, {**data, "pointers": self._fold.pointers()})]
+            return [*before, event(TURN_END, {**data, **self._fold.due_pointers()})]
 
         await self._tape.append_composed(compose)
         TURN_SECONDS.observe(elapsed / 1000, status)

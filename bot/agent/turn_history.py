@@ -234,7 +234,9 @@ def _turn(turn: str, first: int, start: TapeEntry, marks: Sequence[TapeEntry]) -
     end = next((entry for entry in marks if entry.name == TURN_END and entry.id > start.id), None)
     done = end.data if end is not None else {}
     calls = tuple(
-        _call(entry) for entry in marks if entry.name == LOOP_STEP and _number(entry, "at")
+        _call(entry)
+        for entry in marks
+        if entry.name in (LOOP_STEP, TURN_END) and _number(entry, "at")
     )
     tools = tuple(str(call.get("name")) for entry in marks for call in entry.calls)
     ms = done.get("ms")
@@ -276,13 +278,15 @@ def _call(entry: TapeEntry) -> ModelCall:
     extra = data.get("extra")
     images: Any = data.get("images")
     shown = images.get("shown") if isinstance(images, dict) else []
+    # The end of a turn tells of its only call, which the whole usage is of.
+    only = entry.name == TURN_END
     return ModelCall(
-        _number(entry, "step"),
+        _number(entry, "steps" if only else "step"),
         entry.id,
         _number(entry, "at"),
-        str(data.get("status")),
+        "answer" if only else str(data.get("status")),
         str(data.get("model") or ""),
-        parse_usage(data.get("spent")),
+        parse_usage(data.get("usage" if only else "spent")),
         data.get("cache_told") is not False,
         tuple(map(str, extra)) if isinstance(extra, list) else (),
         images.get("vision") is True if isinstance(images, dict) else None,

@@ -48,6 +48,13 @@ class ModelOptions:
     plugins: Plugins = field(default_factory=Plugins)
 
 
+def offline_model() -> Model:
+    """Return the offline responder; its rules are loaded with the first one."""
+    from bot.offline.model import OfflineModel
+
+    return OfflineModel()
+
+
 def build_model(name: str, options: ModelOptions, slots: CallSlots) -> Model:
     """Return the named model, with retries if it is called over a network or in threads.
 
@@ -59,9 +66,7 @@ def build_model(name: str, options: ModelOptions, slots: CallSlots) -> Model:
         slots: Bound concurrent calls.
     """
     if name == OFFLINE:
-        from bot.offline.model import OfflineModel
-
-        return OfflineModel()
+        return offline_model()
     return RetryingModel(_adapter(name, options), timeout_total=options.timeout_total, slots=slots)
 
 

@@ -78,6 +78,7 @@ class HostLimits:
     retention_days: int = 30
     archive_timeout: float = 10.0
     idle_seconds: float = 300.0
+    most_loaded: int = 128
     session_limit: int = 100
     timezone: str = "UTC"
     group_context: int = 0
@@ -322,6 +323,7 @@ def _services(
         portion_tokens=bounds.context_tokens // 3,
         archive_timeout=bounds.archive_timeout,
         idle_seconds=bounds.idle_seconds,
+        most_loaded=bounds.most_loaded,
         group_context=bounds.group_context,
     )
 

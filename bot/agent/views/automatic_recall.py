@@ -180,6 +180,8 @@ def _not_in_view(
     recalled_passages: Sequence[RecalledPassage], fold: SessionFold
 ) -> list[RecalledPassage]:
     """Return the passages that are neither in view nor replaced by an edit that is."""
+    if not recalled_passages:
+        return []
     spoken = fold.window.conversation()
     shown = {one for entry in spoken for one in (entry.id, replaced_entry_id(entry)) if one}
     seen = shown | set(fold.window.queued)

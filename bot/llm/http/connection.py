@@ -11,6 +11,8 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from bot.core.reasons import Reason
 from bot.llm.bounds import MOST_BYTES, MOST_LINE
@@ -39,6 +41,7 @@ class Connection:
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
         self._session: aiohttp.ClientSession | None = None
+        self._proxies: dict[str, str | None] = {}
 
     @asynccontextmanager
     async def post(
@@ -57,6 +60,7 @@ class Connection:
                 data=json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(),
                 headers={**headers, **_JSON},
                 allow_redirects=False,
+                proxy=self._proxy(url),
             ) as response:
                 await _check(response)
                 yield response
@@ -79,9 +83,26 @@ class Connection:
                 ),
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS),
                 auto_decompress=False,
-                trust_env=True,
             )
         return self._session
+
+    def _proxy(self, url: str) -> str | None:
+        """Return the proxy that the environment names for an address.
+
+        The library would ask anew for each call, in a thread, and read passwords from ``.netrc``.
+        """
+        if url not in self._proxies:
+            self._proxies[url] = _proxy_from_environment(url)
+        return self._proxies[url]
+
+
+def _proxy_from_environment(url: str) -> str | None:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        # The call itself says what is wrong with the address.
+        return None
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
 
 @contextmanager

@@ -106,7 +106,7 @@ class FolderTape:
         self.tape.observe(self.apply)
         self.fold = FolderFold(name)
         self.version = 0
-        self._opening = anyio.Lock()
+        self._opening = anyio.Lock(fast_acquire=True)
         self._erasures = -1
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
@@ -70,6 +71,9 @@ from bot.transfer.memory_archive import MemoryArchives
 from bot.transfer.memory_folder import MemoryFolder
 
 logger = logging.getLogger(__name__)
+
+_MOST_LOADED = 128
+"""How many idle sessions stay in memory; opening one again takes a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,6 +474,8 @@ def _services(
         portion_tokens=agent.consolidation_tokens // 3,
         archive_timeout=settings.archive_timeout,
         idle_seconds=settings.idle_seconds,
+        # The bus of a fleet limits what a worker holds, and releases the idle ones itself.
+        most_loaded=_MOST_LOADED if settings.database_url is None else sys.maxsize,
         group_context=settings.group_context,
         working_set_hours=settings.working_set_hours,
         memory_files=extensions.files.derived,

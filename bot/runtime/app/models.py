@@ -19,11 +19,11 @@ from bot.llm.embeddings.base import Embedder
 from bot.llm.embeddings.registry import LOCAL, build_embedder
 from bot.llm.presets import ModelPresets, ModelRole, Preset
 from bot.llm.transcription import Transcriber
-from bot.offline.model import OfflineModel
 from bot.runtime.models import (
     ModelOptions,
     build_fallback,
     build_model,
+    offline_model,
     provider_of,
     with_fallbacks,
 )
@@ -106,7 +106,7 @@ def meter(models: Models, spending: Spending) -> Models:
         if model.name == OFFLINE:
             return model
         cheaper = local.model if local is not None and local.model is not model else None
-        return MeteredModel(model, spending, OfflineModel, cheaper)
+        return MeteredModel(model, spending, offline_model, cheaper)
 
     known = {id(model): metered(model) for model in models.all}
     embedder, transcriber = models.embedder, models.transcriber

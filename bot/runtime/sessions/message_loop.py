@@ -77,6 +77,7 @@ class MessageLoop:
         send: The sending end of the loop's queue.
         receive: Its receiving end.
         working_on: Records which messages are being handled.
+        on_idle: Called when the loop begins to wait with nothing to do, and when it stops.
 
     Attributes:
         progressed: Whether a job has ended.
@@ -91,6 +92,7 @@ class MessageLoop:
         receive: MemoryObjectReceiveStream[LoopItem],
         *,
         working_on: WorkingOn,
+        on_idle: Callable[[bool], None],
     ) -> None:
         self._session = session
         self._inbox = inbox
@@ -98,6 +100,7 @@ class MessageLoop:
         self._send = send
         self._receive = receive
         self._working_on = working_on
+        self._on_idle = on_idle
         self._poison = session.services.poison_messages
         self._writer = SessionWriter(session)
         self._turns = TurnRunner(session, self._writer, working_on)
@@ -123,8 +126,10 @@ class MessageLoop:
         self._recovered = True
         while not (self._leaving and self._is_quiet):
             item: LoopItem | None = None
+            self._on_idle(self._is_quiet)
             with anyio.move_on_after(self._session.services.idle_seconds):
                 item = await self._receive.receive()
+            self._on_idle(False)
             if item is not None:
                 await self._handle(item)
             elif self._is_quiet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -69,6 +70,7 @@ class SessionServices:
         archive_timeout: Seconds that ``/new`` may take to consolidate.
         group_context: The most overheard messages that a turn takes in.
         idle_seconds: Seconds after which an idle worker ends.
+        most_loaded: How many workers stay for so long; beyond that, those idle for longest end.
         erase_residual_files: Erases words from files other than tapes.
         working_set_hours: Hours after which an unused working set expires.
         memory_files: Readable memory files; None if they are switched off.
@@ -96,6 +98,7 @@ class SessionServices:
     portion_tokens: int
     archive_timeout: float
     idle_seconds: float
+    most_loaded: int = sys.maxsize
     group_context: int = 0
     erase_residual_files: EraseResidualFiles = erase_no_files
     working_set_hours: float = 2.0

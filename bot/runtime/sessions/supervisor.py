@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, OrderedDict
+from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup
@@ -59,6 +60,8 @@ class Supervisor:
         self._failures: Counter[str] = Counter()
         self._moves: Counter[str] = Counter()
         self._workers: set[SessionWorker] = set()
+        self._idle: OrderedDict[SessionWorker, None] = OrderedDict()
+        self._unloading: set[SessionWorker] = set()
         self._left = anyio.Event()
         self._claiming = anyio.CancelScope()
         self.fenced = 0
@@ -107,6 +110,23 @@ class Supervisor:
             MetricSample(SESSIONS_FAILING, len(self._failures)),
         ]
 
+    def _unload_idle(self) -> None:
+        """Let the sessions leave that have been idle for longest, while too many are loaded."""
+        loaded = len(self._workers) - len(self._unloading)
+        for _unused in range(loaded - self._services.most_loaded):
+            if not self._idle:
+                return
+            worker = self._idle.popitem(last=False)[0]
+            self._unloading.add(worker)
+            worker.leave()
+
+    def _note_idle(self, worker: SessionWorker, idle: bool) -> None:
+        if idle:
+            self._idle[worker] = None
+            self._unload_idle()
+        else:
+            self._idle.pop(worker, None)
+
     async def _serve(self, inbox: SessionInbox) -> None:
         """Run one session's worker; unknown failures are contained here and nowhere else."""
         session = inbox.session
@@ -116,7 +136,8 @@ class Supervisor:
             if pause := self._services.poison_messages.pause(session):
                 await self._let_others_go_first(session, pause)
             self._workers.add(worker)
-            await worker.run()
+            self._unload_idle()
+            await worker.run(partial(self._note_idle, worker))
         except Exception as error:  # whatever it is, other sessions go on
             failed = True
             count_error("session", error)
@@ -142,6 +163,8 @@ class Supervisor:
             self._forget(session)
         finally:
             self._workers.discard(worker)
+            self._unloading.discard(worker)
+            self._idle.pop(worker, None)
             self._left.set()
             CONSOLIDATION_BACKLOG.mark_done(session)
             inbox.release(failed=failed)

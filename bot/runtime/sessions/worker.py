@@ -48,8 +48,12 @@ class SessionWorker:
         if self._loop is not None:
             self._loop.leave()
 
-    async def run(self) -> None:
-        """Serve until idle for long, or cancelled; an interrupted turn stays open on the tape."""
+    async def run(self, on_idle: Callable[[bool], None]) -> None:
+        """Serve until idle for long, or cancelled; an interrupted turn stays open on the tape.
+
+        Args:
+            on_idle: Called when the session begins to wait with nothing to do, and when it stops.
+        """
         key = self._inbox.session
         send, receive = anyio.create_memory_object_stream[LoopItem](0)
         with send, receive, track_work(key, tuple, waits=True):
@@ -57,7 +61,13 @@ class SessionWorker:
             try:
                 async with anyio.create_task_group() as tasks:
                     self._loop = MessageLoop(
-                        session, self._inbox, tasks, send, receive, working_on=self._working_on
+                        session,
+                        self._inbox,
+                        tasks,
+                        send,
+                        receive,
+                        working_on=self._working_on,
+                        on_idle=on_idle,
                     )
                     if self._leaving:
                         self._loop.leave()

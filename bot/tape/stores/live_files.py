@@ -166,7 +166,7 @@ class LiveFiles:
                 finish_archive(path)
             file = self._descriptor(tape, path)
             if file is None:
-                raise TapeNotFound(_("there is no tape {tape}", tape=tape))
+                raise no_such_tape(tape)
             try:
                 return self._opened(tape, file)
             except BaseException:
@@ -350,6 +350,11 @@ def _end_line(path: Path, offset: int) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def no_such_tape(tape: str) -> TapeNotFound:
+    """Return the error that says that there is no such tape."""
+    return TapeNotFound(_("there is no tape {tape}", tape=tape))
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from bot.core.errors import TapeError, TapeExists, TapeWriteError
+from bot.core.errors import TapeError, TapeExists, TapeNotFound, TapeWriteError
 from bot.core.files import replace_file, sync_directory
 from bot.core.i18n import _
 from bot.tape.chain import CHAIN_START
@@ -23,13 +23,19 @@ from bot.tape.store import REPAIR_EVENT, Segment, header_entry
 from bot.tape.stores.changes import check_version, stamp
 from bot.tape.stores.folder import TapeFolder, finish_archive, replace_live_file
 from bot.tape.stores.line_scan import FileSource
-from bot.tape.stores.live_files import LiveFiles, LiveTape, map_os_errors
+from bot.tape.stores.live_files import LiveFiles, LiveTape, map_os_errors, no_such_tape
 from bot.tape.stores.part_reader import TapeSnapshot
 from bot.tape.stores.part_rewrite import swap_file
+
+_MOST_ABSENT = 10_000
+"""How many names without a tape are remembered."""
 
 
 class LiveTapes:
     """Hold tapes open, up to a limit.
+
+    Each turn asks for tapes that most homes do not have, such as a person's without facts. As nobody else
+    writes the folder, an absent tape stays absent until it is created here.
 
     Args:
         folder: The tapes' folder.
@@ -46,7 +52,8 @@ class LiveTapes:
         self._limit = limit
         self._read_only = read_only
         self._open: OrderedDict[str, LiveTape] = OrderedDict()
-        self._opening = anyio.Lock()
+        self._absent: set[str] = set()
+        self._opening = anyio.Lock(fast_acquire=True)
         self._closed = False
         # Whether a new file name in the folder may not be durable yet.
         self._directory_sync_due = False
@@ -73,10 +80,12 @@ class LiveTapes:
             return
         live = self._open.get(tape)
         if live is None:
+            if tape in self._absent and not self._closed:
+                raise no_such_tape(tape)
             async with self._opening:
                 live = self._open.get(tape)
                 if live is None:
-                    live = await anyio.to_thread.run_sync(self._open_file, tape)
+                    live = await self._opened(tape)
                     self._open[tape] = live
                 live.users += 1
                 self._evict()
@@ -114,6 +123,7 @@ class LiveTapes:
         """Create a tape with its header if it does not exist."""
         self.check_writable()
         async with self._opening:
+            self._absent.discard(tape)
             await anyio.to_thread.run_sync(self._create_file, tape, title)
 
     async def turn_over(
@@ -244,6 +254,7 @@ class LiveTapes:
 
         try:
             async with self._opening:
+                self._absent.discard(tape)
                 await anyio.to_thread.run_sync(take)
         except BaseException:
             with anyio.CancelScope(shield=True):
@@ -269,6 +280,16 @@ class LiveTapes:
         """
         if self._read_only:
             raise TapeError(_("these tapes were opened for reading only"))
+
+    async def _opened(self, tape: str) -> LiveTape:
+        """Open a tape, and remember if there is none. Nothing creates one meanwhile: the caller holds the lock."""
+        try:
+            return await anyio.to_thread.run_sync(self._open_file, tape)
+        except TapeNotFound:
+            if len(self._absent) >= _MOST_ABSENT:
+                self._absent.clear()
+            self._absent.add(tape)
+            raise
 
     def _open_file(self, tape: str) -> LiveTape:
         if self._closed:

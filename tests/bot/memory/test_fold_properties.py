@@ -139,12 +139,12 @@ def test_what_is_in_view_is_bounded_and_nothing_unconsolidated_is_forgotten(step
 
 
 def state(value: Any) -> Any:
-    """All that a fold holds, as plain values; caches of the last thing said are left out."""
+    """All that a fold holds, as plain values; caches are left out."""
     if is_dataclass(value) and not isinstance(value, (type, TapeEntry)):
         return {
             f.name: state(getattr(value, f.name))
             for f in fields(value)
-            if f.name not in ("_said", "_open", "_inside")
+            if f.name not in ("_said", "_open", "_inside", "_conversation")
         }
     if isinstance(value, dict):
         return {key: state(one) for key, one in value.items()}

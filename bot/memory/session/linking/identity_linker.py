@@ -74,8 +74,8 @@ class IdentityLinker:
         self._tape.observe(self.people.apply)
         self._clock = clock
         self._scope = scope
-        self._opening = anyio.Lock()
-        self._moving = anyio.Lock()
+        self._opening = anyio.Lock(fast_acquire=True)
+        self._moving = anyio.Lock(fast_acquire=True)
 
     async def open(self) -> None:
         """Read new entries of the tape."""

@@ -85,7 +85,7 @@ class ScopeMemory:
         self.clock = clock
         self._shared = fold is not None
         self._fold = fold if fold is not None else FactFold()
-        self._opening = anyio.Lock()
+        self._opening = anyio.Lock(fast_acquire=True)
         self._opened = self._shared
         self._erasures = 0
         if not self._shared:

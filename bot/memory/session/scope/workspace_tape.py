@@ -72,7 +72,7 @@ class WorkspaceTape(Generic[FoldT]):
         self.version = 0
         self._tape = TapeService(store, name)
         self._tape.observe(self.apply)
-        self._opening = anyio.Lock()
+        self._opening = anyio.Lock(fast_acquire=True)
         self._opened = False
         self._snapshot_at = 0
 

@@ -177,9 +177,18 @@ class WindowFold:
     problem: str = GENERAL_PROBLEM
     resume_plan: ResumedEntries = field(default_factory=lambda: NO_RESUMED_ENTRIES)
     resumed: list[TapeEntry] = field(default_factory=list)
+    # A turn asks for the conversation a dozen times between two entries.
+    _conversation: list[TapeEntry] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
 
     def apply(self, entry: TapeEntry) -> None:
         """Apply one entry."""
+        self._apply(entry)
+        self._conversation = None
+
+    def _apply(self, entry: TapeEntry) -> None:
+        self._conversation = None
         if entry.is_reset:
             # Nothing before a reset returns, and nothing of it gets consolidated.
             fresh = WindowFold(
@@ -213,9 +222,21 @@ class WindowFold:
         Args:
             entries: A part of ``self.entries``; by default all, preceded by resumed entries.
         """
-        found: list[TapeEntry] = list(self.resumed) if entries is None else []
-        for entry in self.entries if entries is None else entries:
-            found += [entry] if entry.kind in CONVERSATION_KINDS else self._joined(entry)
+        if entries is not None:
+            return self._in_view_order([], entries)
+        if self._conversation is None:
+            self._conversation = self._in_view_order(self.resumed, self.entries)
+        return list(self._conversation)
+
+    def _in_view_order(
+        self, before: Sequence[TapeEntry], entries: Sequence[TapeEntry]
+    ) -> list[TapeEntry]:
+        found = list(before)
+        for entry in entries:
+            if entry.kind in CONVERSATION_KINDS:
+                found.append(entry)
+            else:
+                found += self._joined(entry)
         if self.edits:
             return [self.edits.get(entry.id, entry) for entry in found]
         return found
@@ -257,6 +278,7 @@ class WindowFold:
         edits = {old: entry for entry in known if (old := replaced_entry_id(entry)) in found}
         placed = [entry for entry in known if replaced_entry_id(entry) not in found]
         self.resumed = [edits.get(entry.id, entry) for entry in placed]
+        self._conversation = None
 
     def messages_by_platform_id(self, inbound: Iterable[str]) -> list[TapeEntry]:
         """Return the newest messages in view with these platform ids, and edits of them."""
@@ -320,6 +342,7 @@ class WindowFold:
         self._count()
         self.unconsolidated = mark.unconsolidated
         self.unconsolidated_tokens = mark.unconsolidated_tokens
+        self._conversation = None
 
     def turn_starts(self) -> list[int]:
         """Return the ids at which user turns in view begin, oldest first."""

@@ -44,10 +44,12 @@ SESSION_MARK_EVENT = "session.mark"
 """Name of the event that stores pointers without a turn, such as in a busy group."""
 
 _SPARSE = 8
+_POINT_EVERY = 48
+"""Entries after which the end of a turn has pointers again: what opening the tape reads at most."""
 
 
 class Pointers(BaseModel):
-    """Position of a fold, stored in ``turn.end`` so that opening a tape reads only what is new.
+    """Position of a fold, stored in a ``turn.end`` now and then: opening a tape reads what is newer.
 
     Attributes:
         at: Id of the last entry applied.
@@ -136,6 +138,7 @@ class SessionFold:
         chosen_preset: Name of the model preset that the chat chose; empty for the default.
         reads_imports: Whether this chat reads the person's imported conversations.
         outside: Where text from outside began.
+        pointers_at: Id of the newest entry that has pointers; 0 if there is none.
     """
 
     window: WindowFold
@@ -154,6 +157,7 @@ class SessionFold:
     chosen_preset: str = ""
     reads_imports: bool = False
     outside: OutsideFold = field(default_factory=OutsideFold)
+    pointers_at: int = 0
 
     @property
     def compartments(self) -> Compartments:
@@ -208,6 +212,8 @@ class SessionFold:
             )
         elif self.zone.cleared != cleared:
             self._freeze()
+        if entry.kind == "event" and "pointers" in entry.data:
+            self.pointers_at = entry.id
         self.version = entry.id
 
     def without_hidden_messages(self) -> SessionFold:
@@ -223,6 +229,11 @@ class SessionFold:
 
     def _freeze(self) -> None:
         self.prompt_snapshot, self.prompt_zone_span = self.zone.snapshot, self.zone.span
+
+    def due_pointers(self) -> dict[str, Any]:
+        """Return ``{"pointers": ...}`` if many entries came since the newest ones; else nothing."""
+        due = self.version - self.pointers_at >= _POINT_EVERY
+        return {"pointers": self.pointers()} if due else {}
 
     def pointers(self) -> dict[str, Any]:
         """Return the fold's position as JSON; see ``Pointers``."""
@@ -312,7 +323,7 @@ class SessionFold:
         self.chosen_preset = pointers.preset
         self.reads_imports = pointers.reading
         self.outside = OutsideFold.restored(pointers.outside, pointers.at)
-        self.version = pointers.at
+        self.version = self.pointers_at = pointers.at
 
 
 def _turns(pointers: Pointers, found: dict[int, TapeEntry]) -> TurnFold:

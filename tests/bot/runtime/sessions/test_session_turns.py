@@ -271,6 +271,19 @@ async def test_an_idle_worker_leaves_and_comes_back_with_the_same_state(tmp_path
     assert "live in Oslo" in str(last[1:])
 
 
+async def test_of_many_idle_sessions_only_those_used_last_stay_loaded(tmp_path):
+    model = ScriptedModel(lambda _: text_reply("ok"))
+    async with session_host(tmp_path, model, bounds=HostLimits(most_loaded=2)) as host:
+        for chat in "1234":
+            await host.channel.ask(f"the word is aleph-{chat}", chat=chat)
+        loaded = host.services.scopes.active_sessions
+        await host.wait_until(lambda: set(loaded) == {"fake:3", "fake:4"})
+        await host.channel.ask("which word?", chat="1")
+        await host.wait_until(lambda: set(loaded) == {"fake:4", "fake:1"})
+    assert "aleph-1" in str(model.requests[-1].messages)
+    assert "aleph-2" not in str(model.requests[-1].messages)
+
+
 async def test_what_was_said_before_a_restart_is_in_the_prompt_after_it(tmp_path):
     model = ScriptedModel(lambda _: text_reply("ok"))
     async with session_host(tmp_path, model) as host:
