@@ -34,7 +34,7 @@ from bot.core.errors import (
 )
 from bot.core.i18n import N_, _
 from bot.core.ids import new_id
-from bot.core.reasons import Reason, reason_of
+from bot.core.reasons import Reason, reason_json, reason_of
 from bot.core.telemetry.metrics import TURN_SECONDS, count_error
 from bot.core.telemetry.tracing import current_traceparent, find_traceparent, save_traceparent, span
 from bot.llm.base import ModelReply, Usage
@@ -489,7 +489,7 @@ class Turn:
             "model": self._model,
         }
         if error is not None:
-            data["error"] = error
+            data["error"] = reason_json(error)
         if limited:
             data["limited"] = True
         if joined:
@@ -527,6 +527,6 @@ def _apology(error: ModelError) -> str:
 
 
 def _recorded(error: ModelError) -> str:
-    """Return an error as the tape records it: in English, whoever reads the apology."""
+    """Return an error as the tape records it: a reason, else English, whoever reads the apology."""
     with model_language():
-        return str(error)
+        return reason_of(error)

@@ -6,8 +6,8 @@ import string
 import pytest
 
 from bot.core.i18n import use_language
+from bot.core.reason_messages import REASONS
 from bot.core.reasons import (
-    REASONS,
     Reason,
     join_reasons,
     parse_reason,

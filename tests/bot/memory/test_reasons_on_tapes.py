@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from bot.core.i18n import use_language
-from bot.core.reasons import REASONS
+from bot.core.reason_messages import REASONS
 from bot.memory.records.event_names import REPLY
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply

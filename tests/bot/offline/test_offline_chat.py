@@ -9,8 +9,8 @@ import pytest
 from offline_harness import FORGET, Chat
 from offline_pairs import PAIRS
 
-from bot.offline import OfflineModel
 from bot.core.i18n import every_translation
+from bot.offline import OfflineModel
 from bot.offline.phrases import FOUND_TO_FORGET
 
 
