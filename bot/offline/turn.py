@@ -243,7 +243,7 @@ def _recall_calls(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _reply(plan: _Plan) -> str:
-    parts = []
+    parts: list[str] = []
     for intent in plan.intents:
         with use_language(_reply_language(intent)):
             parts += filter(None, [_reply_to_intent(plan, intent)])
@@ -400,5 +400,5 @@ def saved(result: str) -> bool:
 
 
 def _first_line(result: str) -> str:
-    line = result.strip().partition("\n")[0][:300] or "the tool gave no reason"
+    line = result.strip().partition("\n")[0][:300] or _("the tool gave no reason")
     return line if line.endswith((".", "!", "?")) else f"{line}."
