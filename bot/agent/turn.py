@@ -432,7 +432,9 @@ class Turn:
         if files := files_to_send(self._fold.window.entries, self.id):
             entry = replace(entry, payload={**entry.payload, "files": files})
         try:
-            await self._end([entry, self._step_event(reply, "answer")], "ok", newest=True)
+            entries = [entry, self._step_event(reply, "answer")]
+            cut_off = reply.finish_reason == "length"
+            await self._end(entries, "ok", cut_off=cut_off, newest=True)
         except _Edited:
             self._steps -= 1
             self._reconsidered += 1
@@ -464,6 +466,7 @@ class Turn:
         *,
         error: str | None = None,
         limited: bool = False,
+        cut_off: bool = False,
         joined: Sequence[int] = (),
         newest: bool = False,
     ) -> None:
@@ -492,6 +495,8 @@ class Turn:
             data["error"] = reason_json(error)
         if limited:
             data["limited"] = True
+        if cut_off:
+            data["cut_off"] = True
         if joined:
             data["joined"] = list(joined)
 

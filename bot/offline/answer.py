@@ -47,6 +47,7 @@ from bot.offline.phrases import (
     quote,
     shown_time,
 )
+from bot.offline.program_words import translated
 from bot.offline.reference_parser import (
     describe_problem,
     describe_value,
@@ -203,7 +204,9 @@ def _unknown_answer(question: ParsedQuestion) -> str:
 def _answer_from_notes(prompt: ParsedRequest, asker: UserMessage, question: ParsedQuestion) -> str:
     """Return the answer from the handoff, the problem's notes or shared values; else empty."""
     if prompt.handoff and _LAST_TIME.match(question.text):
-        return _("My note from the former session: {quote}", quote=quote(prompt.handoff, 900))
+        heading, line_break, rest = prompt.handoff.partition("\n")
+        told = f"{translated(heading)}{line_break}{rest}"
+        return _("My note from the former session: {quote}", quote=quote(told, 900))
     kinds = requested_note_kinds(question.text)
     if kinds is not None and (told_notes := describe_problem(prompt.problem, kinds)):
         return told_notes

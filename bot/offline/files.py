@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bot.core.i18n import _
+from bot.offline.program_words import translated
 
 FILE = "file:"
 """Prefix of a passage's source if it is a file; no person's name has a colon."""
@@ -96,7 +97,7 @@ def _replies(files: Iterable[FileDescription]) -> Iterable[str]:
         elif file.kind == "voice message":
             yield _("Please write to me what you said.")
         elif file.note:
-            yield _("I have no text of {name}: {note}.", name=file.name, note=file.note)
+            yield _("I have no text of {name}: {note}.", name=file.name, note=translated(file.note))
         else:
             yield _("I have no text of {name}.", name=file.name)
 

@@ -10,6 +10,7 @@ from bot.core.i18n import _
 from bot.language.spoken_times import find_reminder
 from bot.offline.intents import Intent
 from bot.offline.phrases import NO_REMINDER
+from bot.offline.program_words import translated_outcome
 from bot.offline.request_parser import CompletedCall, UserMessage
 
 TOOL = "schedule_manage"
@@ -47,8 +48,7 @@ def reminder_reply(intent: Intent, done: Sequence[CompletedCall]) -> str:
         return _("I will remind you.")
     if result.startswith("Not run yet:"):
         return _("I set it as soon as you say yes.")
-    why = result.partition("\n")[0].removeprefix("Not done: ")
-    return _(NO_REMINDER, why=why)
+    return _(NO_REMINDER, why=translated_outcome(result))
 
 
 def _arguments(intent: Intent) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from bot.offline.memory_text import (
     user_name,
 )
 from bot.offline.phrases import quote
+from bot.offline.program_words import translated_outcome
 from bot.offline.remember_requests import foreign_language, foreign_memory_text, is_reminder_request
 from bot.offline.reminders import TOOL, reminder_calls, reminder_intent, reminder_reply
 from bot.offline.request_parser import (
@@ -314,7 +315,7 @@ def _confirm_statement(plan: _Plan, intent: Intent) -> str:
     ]
     refused = [call for call in written if not saved(call.result)]
     if refused:
-        return _(phrases.NOT_SAVED, why=_first_line(refused[0].result))
+        return _(phrases.NOT_SAVED, why=_why(refused[0].result))
     unsaved = intent.message.at in plan.changing and not any(
         call.name == "memory_save" for call in written
     )
@@ -357,7 +358,7 @@ def _reply_to_forget_request(plan: _Plan, intent: Intent) -> str:
         kept = _("What was said stays on the tape.")
         return f"{_(phrases.NOTHING_TO_FORGET)} {kept}"
     if not saved(call.result):
-        failed = _(phrases.NOT_FORGOTTEN, why=_first_line(call.result))
+        failed = _(phrases.NOT_FORGOTTEN, why=_why(call.result))
         clear = _("`/memory clear` clears all of it.")
         return f"{failed} {clear}"
     confirmation = _(phrases.FORGOTTEN, quote=quote(intent.topic))
@@ -371,7 +372,7 @@ def _erasure_reply(call: CompletedCall | None) -> str:
     if call.result.lstrip().startswith("Nothing"):
         return _(phrases.NOTHING_TO_FORGET)
     if call.result.lstrip().startswith("Not done"):
-        return _first_line(call.result)
+        return _(phrases.NOT_FORGOTTEN, why=_why(call.result))
     # The tool's findings and question are shown below the reply.
     return _(phrases.FOUND_TO_FORGET)
 
@@ -399,6 +400,5 @@ def saved(result: str) -> bool:
     return low.startswith(_FINE) or not _FAILED.search(low)
 
 
-def _first_line(result: str) -> str:
-    line = result.strip().partition("\n")[0][:300] or _("the tool gave no reason")
-    return line if line.endswith((".", "!", "?")) else f"{line}."
+def _why(result: str) -> str:
+    return translated_outcome(result) or _("the tool gave no reason")

@@ -31,8 +31,8 @@ from bot.memory.records.pending_calls import describe_call_event
 from bot.memory.records.schedules import SCHEDULE_EVENTS
 from bot.memory.records.transcript import (
     answer_text,
-    format_entry_time,
     message_author,
+    shown_entry_time,
     speaker_label,
 )
 from bot.tape.entries import TapeEntry
@@ -112,7 +112,7 @@ class MarkdownTranscript:
                 if target
                 else ""
             )
-        block = f"\n## {_inline(str(entry.name))}, {format_entry_time(entry, self._timezone)}\n"
+        block = f"\n## {_inline(str(entry.name))}, {shown_entry_time(entry, self._timezone)}\n"
         if summary := boundary_summary(entry.data).strip():
             block += f"\n{_quoted(summary)}\n"
         for step in boundary_steps(entry.data):
@@ -138,7 +138,7 @@ class MarkdownTranscript:
 
     def _said(self, who: str, entry: TapeEntry, text: str, remarks: list[str] | None = None) -> str:
         about = ", ".join(
-            [format_entry_time(entry, self._timezone), f"#{entry.id}", *(remarks or [])]
+            [shown_entry_time(entry, self._timezone), f"#{entry.id}", *(remarks or [])]
         )
         return f"\n**{_inline(who)}** ({about})\n\n{_quoted(text)}\n"
 

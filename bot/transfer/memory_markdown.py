@@ -29,9 +29,9 @@ from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import (
-    format_entry_time,
     format_timestamp,
     message_content,
+    shown_entry_time,
     speaker_label,
 )
 from bot.memory.session.state.fact_markdown import group_by_subject
@@ -203,7 +203,7 @@ def _ground(
         return _("{evidence}: (erased)", evidence=ground)
     words = one_line(message_content(entry) or str(entry.data.get("arguments") or ""), _EXCERPT)
     told = f": {words}" if words else ""
-    return f"{ground} ({format_entry_time(entry, timezone)}, {speaker_label(entry)}){told}"
+    return f"{ground} ({shown_entry_time(entry, timezone)}, {speaker_label(entry)}){told}"
 
 
 def _told(value: Any) -> str:

@@ -39,6 +39,7 @@ logger = logging.getLogger(__name__)
 MODEL = "tapebot"
 """The name of the default model; presets are ``tapebot/NAME``."""
 
+# Answers from before it was recorded.
 _CUT_OFF = "(cut off: the model reached its limit for one answer)"  # for programs
 _MOST_SCANNED = 20_000
 
@@ -198,7 +199,7 @@ def _outcome(end: TapeEntry | None, before: list[TapeEntry], text: str | None) -
         _calls(before, str(end.data.get("turn"))) if end.data.get("status") == CLIENT_CALLS else (),
         error=(parse_reason(end.data.get("error")) or text) if failed else None,
         limited=end.data.get("limited") is True,
-        cut_off=_CUT_OFF in text[-1_000:],
+        cut_off=end.data.get("cut_off") is True or _CUT_OFF in text[-1_000:],
         prompt_tokens=usage.prompt_tokens,
         cached_tokens=usage.cached_tokens,
         completion_tokens=usage.completion_tokens,
