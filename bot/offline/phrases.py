@@ -58,6 +58,7 @@ _OWN_REPLIES = (
     *(FORGOTTEN, NOTHING_TO_FORGET, NOT_SAVED, NOT_FORGOTTEN, NO_REMINDER, ERASE_ALL),
     *(ALL_KNOWN, NO_MODEL, NEEDS_MODEL, NOTHING_FOUND),
 )
+# for the parser
 _OF_EARLIER_VERSIONS = r"offline responder|\bsaid on \d{4}|\A(?:I could not|My )"
 _VALUE = re.compile(r"\{\w+\}")
 _MARKS = " .:：。„“”«»「」\"'_"

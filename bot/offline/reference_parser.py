@@ -206,7 +206,7 @@ _LABELS = {"must": _MUST, "must_not": _MUST_NOT, "open": _OPEN}
 _NO_PROBLEM = N_("Nothing in particular. `/problem new NAME` starts a problem.")
 _KINDS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     (re.compile(rf"(?:{pattern})(?: here| so far| yet| now| right now)?", re.IGNORECASE), kinds)
-    for pattern, kinds in (
+    for pattern, kinds in (  # for the parser
         (r"what (?:are|is|were) (?:we|you) (?:currently |now )?(?:working on|doing|at)"
          r"|what am i (?:currently |now )?working on|what(?: is|'s) the (?:current )?(?:problem|topic|task)"
          r"|what (?:problem|task|topic) (?:are we|am i) (?:on|at|in)|which (?:problem|task) is (?:active|current)"

@@ -143,6 +143,7 @@ def _memory_after(memory: str, intent: Intent) -> str:
         lines = [fact.line for fact in intent.facts if not fact.daily or intent.kind == "remember"]
         if intent.kind == "remember" and not lines:
             quotation = " ".join(intent.topic.replace('"', "”").split())
+            # for the model
             lines = [f'{intent.message.name or intent.message.subject} said: "{quotation}"']
         return merge_facts(memory, lines).text
     return memory
