@@ -40,6 +40,7 @@ from aiogram.methods import (
 from aiogram.utils.token import TokenValidationError
 
 from bot.bus import ChannelRefused, FileUnavailable
+from bot.core.i18n import _
 from bot.core.reasons import Reason
 from channels.delivery.messenger import (
     FormattingRejected,
@@ -101,8 +102,10 @@ class BotApiClient:
             self._bot = Bot(token, session=self._session)
         except TokenValidationError:
             raise ChannelRefused(
-                f"{TOKEN_SETTING} is not a bot token; @BotFather shows tokens such as "
-                "123456:ABC-DEF"
+                _(
+                    "{setting} is not a bot token; @BotFather shows tokens such as 123456:ABC-DEF",
+                    setting=TOKEN_SETTING,
+                )
             ) from None
         self._secret = token.partition(":")[2]
         self.token_rejected = anyio.Event()
