@@ -17,13 +17,14 @@ from bot.language.fact_terms import comparison_key
 from bot.language.statements import extract_facts
 from bot.offline.phrases import (
     FORGOTTEN,
+    FOUND_TO_FORGET,
     KNOWN,
     NOTED,
     NOTHING_TO_FORGET,
     REMEMBERED,
     replies_pattern,
 )
-from bot.offline.remember_requests import foreign_memory_text
+from bot.offline.remember_requests import parse_remember_request
 from bot.offline.request_parser import ASSISTANT, CORRECTION, UserMessage, without_quoted_parts
 
 _FACTS = re.compile(r"^## Current facts$", re.MULTILINE)
@@ -35,6 +36,7 @@ _LINE = re.compile(
 )
 _HEADER = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d, [^\]\n]{1,200}\] ")
 _CUT = re.compile(r" … \(\d+ more characters\)$")
+_QUESTION_MARK = re.compile("[?？؟]")
 _WHOLE = re.compile(r".*[.!?。！？\n]", re.DOTALL)
 
 Acknowledgement = Literal["new", "known", "noted"]
@@ -147,9 +149,10 @@ def acknowledgement_of(talk: Sequence[ConversationMessage], at: int) -> Acknowle
     reply = next((text.words for text in talk[at + 1 :] if not text.from_person), "")
     words = talk[at].words
     answered = comparison_key(reply)
+    asked = parse_remember_request(talk[at].said, words)
     texts = [
         words[:60],
-        foreign_memory_text(words),
+        asked.words[:60] if asked is not None else "",
         *(fact.words[:200] for fact in extract_facts(words)),
     ]
     if not any(comparison_key(text) and comparison_key(text) in answered for text in texts):
@@ -162,4 +165,5 @@ def acknowledgement_of(talk: Sequence[ConversationMessage], at: int) -> Acknowle
 def was_forgotten(talk: Sequence[ConversationMessage], at: int) -> bool:
     """Return whether the answer fulfilled a request to forget, or asked the person about it."""
     reply = next((message.words for message in talk[at + 1 :] if not message.from_person), "")
-    return bool(replies_pattern(FORGOTTEN, NOTHING_TO_FORGET).search(reply)) or "?" in reply
+    told = replies_pattern(FORGOTTEN, NOTHING_TO_FORGET, FOUND_TO_FORGET)
+    return bool(told.search(reply) or _QUESTION_MARK.search(reply))

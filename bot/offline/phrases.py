@@ -7,6 +7,7 @@ Rule 2: a reply is recognised in every language, also one that was given before 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import date, datetime
 from functools import cache
 
@@ -89,8 +90,11 @@ def is_own_reply(text: str) -> bool:
 
 @cache
 def _own_replies() -> re.Pattern[str]:
+    lines = _any_of(_OWN_REPLIES)
+    # A quotation may follow a fact in the same line.
     return re.compile(
-        f"{_OF_EARLIER_VERSIONS}|{replies_pattern(*_OWN_REPLIES).pattern}", re.MULTILINE
+        rf"{_OF_EARLIER_VERSIONS}|(?:^|[.!?。] )_?(?:{lines})",
+        re.MULTILINE,
     )
 
 
@@ -98,8 +102,11 @@ def _own_replies() -> re.Pattern[str]:
 def replies_pattern(*messages: str) -> re.Pattern[str]:
     """Return a pattern that finds lines that begin with one of these messages, in any language."""
     sorry = "|".join(map(re.escape, sorted(every_translation(SORRY))))
-    lines = sorted(set(map(_line_pattern, every_translation(*messages))))
-    return re.compile(rf"^(?:(?:{sorry}) )?_?(?:{'|'.join(lines)})", re.MULTILINE)
+    return re.compile(rf"^(?:(?:{sorry}) )?_?(?:{_any_of(messages)})", re.MULTILINE)
+
+
+def _any_of(messages: Iterable[str]) -> str:
+    return "|".join(sorted(set(map(_line_pattern, every_translation(*messages)))))
 
 
 def _line_pattern(message: str) -> str:
