@@ -81,7 +81,7 @@ async def test_every_word_of_a_reply_is_translated(tmp_path, monkeypatch):
     said += (
         "The user lives in Oslo",
         "You live in Oslo",
-        "You live in Rome",
+        "You live in Rome now",
         "Your sister Eva is a nurse",
         "You like tea",
     )
