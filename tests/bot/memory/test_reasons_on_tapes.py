@@ -106,13 +106,14 @@ async def test_notes_on_files_and_boundaries_are_codes_which_each_reader_reads_i
     assert "konnte nicht geholt werden: sie ist nicht mehr auf Telegram" in told
     first, last = str(model.requests[0].messages), str(model.requests[-1].messages)
     assert "could not be fetched: it is no longer on Telegram" in first
-    assert "summary: Not consolidated yet. The last words were:" in last
+    heading = Reason("own_words")
+    assert "summary: The conversation had text from outside in it, so only the user" in last
     [recorded] = [entry.meta["attachments"] for entry in entries if "attachments" in entry.meta]
     assert recorded[0]["note"] == note.as_json()
     boundary = next(entry for entry in entries if entry.name == SESSION_NEW)
-    assert boundary.data["heading"] == {"code": "last_words"}
+    assert boundary.data["heading"] == heading.as_json()
     with use_language("de"):
-        assert "Noch nicht konsolidiert. Die letzten Worte waren:" in entry_line(boundary)
+        assert "darum stehen hier nur die eigenen Worte der Person: - look" in entry_line(boundary)
     for text in _texts([boundary.payload, recorded]):
         assert not any(sentence.fullmatch(text) for sentence in _SENTENCES), text
 
