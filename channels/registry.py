@@ -27,6 +27,7 @@ from pydantic_core import CoreSchema, core_schema
 from pydantic_settings import NoDecode
 
 from bot.bus import WEB_CHANNEL, host_and_port, web_address, websocket_address
+from bot.core.i18n import _
 from channels.base import Channel, ChannelContext, ChannelSpec, TokenCheck
 
 _TELEGRAM_API = "https://api.telegram.org"
@@ -54,9 +55,9 @@ class TelegramBot:
         """
         name, equals, token = text.strip().rpartition("=")
         if equals and not re.fullmatch(r"[a-z][a-z0-9_]{0,15}", name):
-            raise ValueError("bot names of at most 16 lower-case letters and digits")
+            raise ValueError(_("bot names of at most 16 lower-case letters and digits"))
         if not re.fullmatch(r"\d+:[\w-]{8,}", token):
-            raise ValueError("a token as @BotFather gives it, 123456789:AA...")
+            raise ValueError(_("a token as @BotFather gives it, 123456789:AA..."))
         return cls(f"telegram-{name}" if name else "telegram", SecretStr(token))
 
     @classmethod
@@ -90,7 +91,7 @@ class TelegramSettings(BaseModel):
     def _named_apart(cls, tokens: tuple[TelegramBot, ...]) -> tuple[TelegramBot, ...]:
         names = [token.channel for token in tokens]
         if len(set(names)) < len(names):
-            raise ValueError("several bots, each with its own name: NAME=TOKEN,NAME=TOKEN")
+            raise ValueError(_("several bots, each with its own name: NAME=TOKEN,NAME=TOKEN"))
         return tokens
 
 

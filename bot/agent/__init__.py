@@ -19,6 +19,7 @@ __all__ = [
     "skills",
     "spending",
     "subtask",
+    "texts",
     "tools",
     "turn",
     "turn_history",

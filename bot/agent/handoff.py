@@ -14,6 +14,7 @@ from datetime import tzinfo
 from typing import Any
 
 from bot.core.errors import ModelError
+from bot.core.reasons import Reason
 from bot.llm.base import Model, ModelRequest, Usage, estimate_tokens
 from bot.memory.records.conversation_entries import entry_tokens, starts_turn
 from bot.memory.records.transcript import render_transcript
@@ -87,7 +88,7 @@ async def make_handoff(
     summary, usage = await summarise(model, old, portion, timezone)
     state = {
         "summary": summary,
-        "next_steps": ["Continue with the user's newest message."],
+        "next_steps": [Reason("go_on").as_json()],
         "source": [old[0].id, keep_from - 1],
         "owner": "assistant",
         "reason": reason,

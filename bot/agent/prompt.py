@@ -16,7 +16,9 @@ from typing import Any, Literal
 from bot.agent.foreign_text import one_line
 from bot.agent.skills.skill_library import OfferedSkill
 from bot.agent.workspace_files import WorkspaceText
+from bot.core.reasons import reason_text
 from bot.llm.base import CapabilityProfile
+from bot.memory.records.boundaries import HEADING, boundary_steps, boundary_summary
 from bot.memory.records.prompt_escaping import escape_tags, replace_lone_surrogates
 from bot.memory.records.transcript import format_entry_time
 from bot.memory.session.state.outside_fold import OWN_WORDS_ONLY
@@ -158,7 +160,9 @@ def handoff_note(boundary: TapeEntry | None, timezone: tzinfo) -> str | None:
     """Return a boundary's state as a handoff note; None if there is nothing to show."""
     if boundary is None or boundary.name == SESSION_START:
         return None
-    lines = [f"{key}: {_text(value)}" for key, value in boundary.data.items() if _shown(key, value)]
+    told = {"summary": boundary_summary(boundary.data), "next_steps": boundary_steps(boundary.data)}
+    state = {key: told.get(key, value) for key, value in boundary.data.items()}
+    lines = [f"{key}: {_text(value)}" for key, value in state.items() if _shown(key, value)]
     if not lines:
         return None
     head = f'<handoff name="{escape_tags(str(boundary.name))}" at="{format_entry_time(boundary, timezone)}">'
@@ -175,6 +179,7 @@ def _shown(key: str, value: Any) -> bool:
         "error",
         "returns",
         "problem",
+        HEADING,
         OWN_WORDS_ONLY,
     ) and value not in (
         None,
@@ -185,4 +190,6 @@ def _shown(key: str, value: Any) -> bool:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, dict) and "code" in value:
+        return reason_text(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

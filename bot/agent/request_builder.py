@@ -21,6 +21,7 @@ from bot.agent.views.summaries import SummaryReader
 from bot.agent.vision import ImageTracker, with_images
 from bot.llm.base import ChatMessage, ModelRequest, ToolSpec
 from bot.memory.records.attachments import attachments_in
+from bot.memory.records.boundaries import boundary_summary
 from bot.memory.records.schedules import find_zone
 from bot.memory.records.transcript import is_automation, sender_id
 from bot.memory.session.long_term_memory import LongTermMemory
@@ -316,7 +317,7 @@ class RequestBuilder:
         )
         found += private
         boundary = self.fold.boundary
-        told = str(boundary.data.get("summary")) if boundary is not None else ""
+        told = boundary_summary(boundary.data) if boundary is not None else ""
         if problem.summary not in told:
             # A problem that expired by time has no boundary with its summary.
             found.append(f"What was noted here before:\n{problem.summary}")

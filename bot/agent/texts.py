@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from datetime import UTC, date, datetime, tzinfo
 
 from bot.core.i18n import _, current_language, format_date, format_datetime, pgettext, use_language
+from bot.core.reasons import Reason
 
 MODEL_LANGUAGE = "en"
 """The language of what a language model reads, whoever it answers."""
@@ -57,7 +58,13 @@ def bold(text: str) -> str:
 
 
 def known_text(text: str) -> str:
-    """Return a text that was recorded, such as a note on a file: translated if it is the program's own."""
+    """Return a recorded note, such as one on a file: translated if it is the program's own.
+
+    Args:
+        text: A ``Reason``, or the text of an entry from before there were codes.
+    """
+    if isinstance(text, Reason):
+        return f"{text}"
     # The catalogue's header is the translation of an empty message.
     return _(text) if text else ""
 

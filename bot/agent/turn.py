@@ -34,7 +34,7 @@ from bot.core.errors import (
 )
 from bot.core.i18n import N_, _
 from bot.core.ids import new_id
-from bot.core.reasons import Reason, reason_of
+from bot.core.reasons import Reason, reason_json, reason_of
 from bot.core.telemetry.metrics import TURN_SECONDS, count_error
 from bot.core.telemetry.tracing import current_traceparent, find_traceparent, save_traceparent, span
 from bot.llm.base import ModelReply, Usage
@@ -455,7 +455,8 @@ class Turn:
         try:
             told = self._seen_by_only_call(reply)
             steps = [] if told else [self._step_event(reply, "answer")]
-            await self._end([entry, *steps], "ok", newest=True, call=told)
+            cut_off = reply.finish_reason == "length"
+            await self._end([entry, *steps], "ok", cut_off=cut_off, newest=True, call=told)
         except _Edited:
             self._steps -= 1
             self._reconsidered += 1
@@ -487,6 +488,7 @@ class Turn:
         *,
         error: str | None = None,
         limited: bool = False,
+        cut_off: bool = False,
         joined: Sequence[int] = (),
         newest: bool = False,
         call: Mapping[str, Any] | None = None,
@@ -516,9 +518,11 @@ class Turn:
             **(call or {}),
         }
         if error is not None:
-            data["error"] = error
+            data["error"] = reason_json(error)
         if limited:
             data["limited"] = True
+        if cut_off:
+            data["cut_off"] = True
         if joined:
             data["joined"] = list(joined)
 
@@ -554,6 +558,6 @@ def _apology(error: ModelError) -> str:
 
 
 def _recorded(error: ModelError) -> str:
-    """Return an error as the tape records it: in English, whoever reads the apology."""
+    """Return an error as the tape records it: a reason, else English, whoever reads the apology."""
     with model_language():
-        return str(error)
+        return reason_of(error)

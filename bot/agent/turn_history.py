@@ -13,6 +13,7 @@ from typing import Any
 
 from bot.core.errors import TapeNotFound
 from bot.core.i18n import _
+from bot.core.reasons import parse_reason
 from bot.llm.base import Usage
 from bot.memory.records.conversation_entries import LOOP_STEP, NO_TURNS, TURN_END, TURN_START
 from bot.memory.records.tombstones import is_erased
@@ -254,7 +255,7 @@ def _turn(turn: str, first: int, start: TapeEntry, marks: Sequence[TapeEntry]) -
         tools,
         parse_usage(done.get("usage")) if end is not None else None,
         str(model),
-        str(done["error"]) if "error" in done else None,
+        parse_reason(done["error"]) if "error" in done else None,
         calls,
         tuple(
             (entry.id, str(entry.data.get("builder", "default")))

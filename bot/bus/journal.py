@@ -21,6 +21,7 @@ from typing import Any
 from bot.bus.messages import PERSON, Address, Attachment, Cause, ClientRequest, Inbound, Sender
 from bot.core.clock import format_time
 from bot.core.errors import InvalidInbound
+from bot.core.reasons import parse_reason, reason_json
 
 _DAMAGED = (InvalidInbound, ValueError, KeyError, TypeError, RecursionError, AttributeError)
 
@@ -165,7 +166,7 @@ def _rest(inbound: Inbound) -> dict[str, Any]:
     if inbound.answer_to is not None:
         rest["via"] = inbound.answer_to.session
     if inbound.attachments:
-        rest["attachments"] = [asdict(attachment) for attachment in inbound.attachments]
+        rest["attachments"] = [_attachment_json(attachment) for attachment in inbound.attachments]
     if inbound.cause != PERSON:
         rest["cause"] = inbound.cause.as_json()
     if inbound.client is not None:
@@ -173,6 +174,15 @@ def _rest(inbound: Inbound) -> dict[str, Any]:
     if inbound.trace is not None:
         rest["trace"] = inbound.trace
     return rest
+
+
+def _attachment_json(attachment: Attachment) -> dict[str, Any]:
+    note = None if attachment.note is None else reason_json(attachment.note)
+    return {**asdict(attachment), "note": note}
+
+
+def _attachment(record: dict[str, Any]) -> Attachment:
+    return Attachment(**{**record, "note": parse_reason(record.get("note")) or None})
 
 
 def _sender_json(sender: Sender) -> dict[str, str]:
@@ -201,7 +211,7 @@ def _decode(line: dict[str, Any]) -> AcceptedMessage:
         role="owner" if line.get("role", "owner") == "owner" else "member",
         expects_answer=bool(line.get("asks", True)),
         edited_message_id=_text(line.get("edits")),
-        attachments=tuple(Attachment(**one) for one in line.get("attachments", ())),
+        attachments=tuple(map(_attachment, line.get("attachments", ()))),
         pressed_message_id=_text(line.get("pressed")),
         answer_to=None if line.get("via") is None else Address.parse(line["via"]),
         cause=Cause.from_json(line.get("cause")),

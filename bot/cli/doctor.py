@@ -34,7 +34,7 @@ from bot.cli.doctor_plugins import check_installed_plugins
 from bot.cli.doctor_tapes import check_tape_store
 from bot.cli.doctor_web_tools import check_web_tools
 from bot.core.errors import SettingsError, TapebotError
-from bot.core.i18n import _, ngettext
+from bot.core.i18n import _, format_number, ngettext
 from bot.core.installation import this_installation
 from bot.core.plugins import Plugins
 from bot.core.telemetry.redaction import Redactor
@@ -251,7 +251,7 @@ def _private(path: Path, what: str, mode: int) -> Iterator[CheckResult]:
 
 def _space(folder: Path) -> CheckResult:
     free = shutil.disk_usage(folder).free
-    text = _("{size} GB free", size=f"{free / 1e9:.1f}")
+    text = _("{size} GB free", size=format_number(round(free / 1e9, 1)))
     remedy = _("Free disk space in {folder}.", folder=folder)
     if free < _NO_SPACE:
         return CheckResult("disk", "bad", text, remedy)

@@ -70,7 +70,7 @@ async def _pair(settings: Settings, code: str | None) -> Mapping[str, Any]:
     _refuse_to_take_over(path)
     if not (await anyio.to_thread.run_sync(read_access_list, path)).requests:
         # Without requests, create no files: they would belong to this user, not to the bot's.
-        return {"ok": False, "text": NO_SUCH_CODE}
+        return {"ok": False, "text": _(NO_SUCH_CODE)}
     try:
         async with open_access_control(
             settings.home, owners=settings.owners, allow=settings.allow

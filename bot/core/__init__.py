@@ -12,6 +12,7 @@ __all__ = [
     "ids",
     "installation",
     "plugins",
+    "reason_messages",
     "reasons",
     "recurrence",
     "response_limits",

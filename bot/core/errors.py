@@ -53,9 +53,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bot.core.reasons import reason_of
+
 
 class TapebotError(Exception):
-    """Base of tapebot's errors; the text is readable for people."""
+    """Base of tapebot's errors; the text is readable for people.
+
+    Where an error of a ``Reason`` is formatted into a message, it appears in the current language.
+    """
+
+    def __format__(self, spec: str) -> str:
+        """Return the text; that of a reason in the current language."""
+        return format(reason_of(self), spec)
 
 
 class SettingsError(TapebotError):

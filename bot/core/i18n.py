@@ -75,6 +75,19 @@ def N_(message: str, /) -> str:  # noqa: N802 - gettext's own name
     return message
 
 
+def every_translation(*messages: str) -> set[str]:
+    """Return messages in every language, such as for recognising what was said in one of them.
+
+    The catalogues are read for that, and not kept.
+    """
+    found = set(messages)
+    for path in filter(None, (_gettext.find(_DOMAIN, _FOLDER, [one]) for one in LANGUAGES)):
+        with Path(path).open("rb") as file:
+            catalogue = _gettext.GNUTranslations(file)
+        found.update(map(catalogue.gettext, messages))
+    return found
+
+
 def current_language() -> str:
     """Return the code of the language in which messages are shown now."""
     return _current.get()

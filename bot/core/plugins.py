@@ -13,17 +13,10 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, get_args
 
 from bot.core.errors import PluginUnavailable
-from bot.core.i18n import N_, _
+from bot.core.reasons import Reason
 
 PluginKind = Literal["tools", "channels", "models", "commands"]
 """What a plug-in adds; the entry point group is ``tapebot.`` and this."""
-
-_KIND_TEXTS: dict[PluginKind, str] = {
-    "tools": N_("tool {name} of {package} {version}"),
-    "channels": N_("channel {name} of {package} {version}"),
-    "models": N_("model {name} of {package} {version}"),
-    "commands": N_("command {name} of {package} {version}"),
-}
 
 ALL = "all"
 """Instead of packages' names: every installed plug-in runs."""
@@ -48,8 +41,18 @@ class Plugin:
     entry_point: EntryPoint
 
     def __str__(self) -> str:
-        """Return its name and its package, for people."""
-        return _(_KIND_TEXTS[self.kind], name=self.name, package=self.package, version=self.version)
+        """Return its name and its package, in English."""
+        return str(self.label)
+
+    def __format__(self, spec: str) -> str:
+        """Return its name and its package, in the current language."""
+        return format(self.label, spec)
+
+    @property
+    def label(self) -> Reason:
+        """Its name and its package, as a part of a reason."""
+        named = {"name": self.name, "package": self.package, "version": self.version}
+        return Reason(f"plugin_{self.kind}", **named)
 
     def load(self) -> Any:
         """Import the package's module, and return the object.
@@ -61,20 +64,22 @@ class Plugin:
             return self.entry_point.load()
         except (Exception, SystemExit) as error:
             # Isolates the program from code that it does not know.
-            raise self.unavailable(
-                _("cannot be loaded ({name}: {error})", name=type(error).__name__, error=error)
-            ) from error
+            raise self.unavailable(raised("plugin_not_loaded", error)) from error
 
-    def unavailable(self, reason: str) -> PluginUnavailable:
+    def unavailable(self, reason: Reason) -> PluginUnavailable:
         """Return the error that says why it cannot be used, and what to do."""
         return PluginUnavailable(
-            _(
-                "plug-in: {plugin} {reason}; update or uninstall {package}, or name the packages that may run in TAPEBOT_PLUGINS",
-                plugin=self,
-                reason=reason,
-                package=self.package,
-            )
+            Reason("plugin_unavailable", plugin=self.label, reason=reason, package=self.package)
         )
+
+    def failed(self, error: BaseException, code: str = "plugin_failed") -> Reason:
+        """Return the reason that names it and the type of what its code raised."""
+        return Reason(code, plugin=self.label, name=type(error).__name__)
+
+
+def raised(code: str, error: BaseException) -> Reason:
+    """Return a reason that names what a plug-in's code raised."""
+    return Reason(code, name=type(error).__name__, error=str(error))
 
 
 class Plugins:

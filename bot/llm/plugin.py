@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 
 from bot.core.errors import ModelRejected, ModelUnavailable, PluginUnavailable, TapebotError
-from bot.core.i18n import _
-from bot.core.plugins import Plugin
+from bot.core.plugins import Plugin, raised
+from bot.core.reasons import Reason, reason_of
 from bot.llm.base import CapabilityProfile, Model, ModelReply, ModelRequest, OnText
 
 logger = logging.getLogger(__name__)
@@ -32,19 +32,15 @@ class PluginModel(Model):
             self._model = create(plugin)
             self._profile = self._model.profile
             if not isinstance(self._profile, CapabilityProfile):
-                raise plugin.unavailable(_("has no CapabilityProfile"))  # noqa: TRY301 (told like others)
+                raise plugin.unavailable(Reason("plugin_no_profile"))  # noqa: TRY301 (told like others)
         except PluginUnavailable as error:
-            self._problem = str(error)
+            self._problem = reason_of(error)
         except TapebotError as error:
-            self._problem = f"{plugin}: {error}"
+            self._problem = Reason("plugin_said", plugin=plugin.label, error=reason_of(error))
         except Exception as error:
             # Isolates the program from code that it does not know.
             logger.exception("%s cannot be created", plugin)
-            self._problem = str(
-                plugin.unavailable(
-                    _("fails ({name}: {error})", name=type(error).__name__, error=error)
-                )
-            )
+            self._problem = reason_of(plugin.unavailable(raised("plugin_fails", error)))
         if self._problem:
             self._model = None
             logger.warning("%s", self._problem)
@@ -75,11 +71,9 @@ class PluginModel(Model):
         except Exception as error:
             # Isolates the session from code that the program does not know.
             logger.exception("%s failed", self._plugin)
-            raise ModelRejected(
-                _("{plugin} failed ({name})", plugin=self._plugin, name=type(error).__name__)
-            ) from error
+            raise ModelRejected(self._plugin.failed(error)) from error
         if not isinstance(reply, ModelReply):
-            raise ModelRejected(_("{plugin} returned no ModelReply", plugin=self._plugin))
+            raise ModelRejected(Reason("plugin_no_reply", plugin=self._plugin.label))
         return reply
 
     async def aclose(self) -> None:

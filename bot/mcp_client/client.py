@@ -15,7 +15,7 @@ from bot.bus import Address, Answer
 from bot.bus.media.blobs import Blobs
 from bot.core.clock import Clock
 from bot.core.errors import TapebotError
-from bot.core.i18n import _
+from bot.core.i18n import _, use_language
 from bot.mcp_client.connection import ServerConnection
 from bot.mcp_client.definitions import ToolDefinition
 from bot.mcp_client.login_store import McpLoginStore
@@ -61,6 +61,7 @@ class McpClient:
         scopes: Knows which identities are one person.
         clock: For the delays between attempts to connect.
         send: Sends a notice to a chat.
+        language_of: Returns the language of a person, for notices.
         redact: Removes secrets from what servers say.
         blobs: Where files in results are kept; None keeps none.
         logins: Keeps logins at servers.
@@ -81,6 +82,7 @@ class McpClient:
         clock: Clock,
         *,
         send: Callable[[Answer], Awaitable[object]],
+        language_of: Callable[[str], Awaitable[str]],
         redact: Callable[[str], str],
         blobs: Blobs | None,
         logins: McpLoginStore,
@@ -104,6 +106,7 @@ class McpClient:
         self.running = False
         self._first_used: float | None = None
         self._send = send
+        self._language_of = language_of
         self._blobs = blobs
 
     async def run(self) -> None:
@@ -212,13 +215,15 @@ class McpClient:
         """Tell the owner of each allowed tool whose definition changed, once."""
         try:
             suspended = await self.rights.changed(connection.name, connection.definitions.values())
-            told: dict[str, set[str]] = {}
+            told: dict[str, dict[str, str]] = {}
             for right in suspended:
-                told.setdefault(right.tool, set()).add(right.chat)
-            for tool, chats in told.items():
+                told.setdefault(right.tool, {})[right.chat] = right.by
+            for tool, owners in told.items():
                 digest = connection.definitions[tool].digest
-                for chat in sorted(filter(None, chats)):
-                    await self._send(_change_notice(connection.name, tool, digest, chat))
+                for chat in sorted(filter(None, owners)):
+                    with use_language(await self._language_of(owners[chat])):
+                        notice = _change_notice(connection.name, tool, digest, chat)
+                    await self._send(notice)
                 await self.rights.record_told(connection.name, tool, digest)
         except TapebotError as error:
             # The right is suspended all the same; the next list of tools tries to tell it again.

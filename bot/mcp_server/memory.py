@@ -41,6 +41,7 @@ from bot.mcp_server.results import (
     WhyResult,
 )
 from bot.mcp_server.sessions import ReadableSessions
+from bot.memory.records.boundaries import boundary_summary
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.evidence import is_local_only
 from bot.memory.records.fact import Evidence, Fact
@@ -307,8 +308,8 @@ def _told(entry: TapeEntry) -> tuple[str, str, bool] | None:
         return f"{who}, proposing", str(entry.payload.get("content") or ""), True
     if entry.name == HISTORY_EVENT:
         return "history", str(entry.data.get("entry") or ""), False
-    if entry.is_boundary and entry.data.get("summary"):
-        return f"summary {entry.name}", str(entry.data["summary"]), False
+    if entry.is_boundary and (summary := boundary_summary(entry.data)):
+        return f"summary {entry.name}", summary, False
     return None
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from datetime import date, timedelta
 
+from bot.core.i18n import N_, _
 from bot.language.fact_terms import comparison_key, fact_term, fact_words
 from bot.language.grammatical_person import USER, as_sentence, to_second
 from bot.language.parsed_facts import SAID_ON, ParsedFact, parse_fact
@@ -34,7 +35,19 @@ from bot.offline.changes import group_by_change, is_hypothetical, is_over
 from bot.offline.files import FILE
 from bot.offline.intents import ParsedQuestion
 from bot.offline.memory_text import fact_lines
-from bot.offline.phrases import PHRASES, Phrases, quote
+from bot.offline.phrases import (
+    CHANGED,
+    CLOSEST,
+    I_SAID,
+    NEVER_TOLD,
+    OTHER_SAID,
+    TELL_ME,
+    UNKNOWN,
+    YOU_SAID,
+    quote,
+    shown_time,
+)
+from bot.offline.program_words import translated
 from bot.offline.reference_parser import (
     describe_problem,
     describe_value,
@@ -56,7 +69,7 @@ _STILL = re.compile(
     r"\b(?:still|any ?more|yet|now|at the moment|currently|these days)\b", re.IGNORECASE
 )
 _UNSURE = re.compile(r"\b(?:their|them)\b")
-_FOUND_IN_FILES = "The closest thing that I found:"
+_FOUND_IN_FILES = N_("The closest thing that I found:")
 _LIKING = frozenset((fact_term("like"), fact_term("hate")))
 _COUNTED = frozenset(map(fact_term, "day week month year old age long left get ago".split()))
 _LAST_TIME = re.compile(
@@ -68,7 +81,7 @@ _LAST_TIME = re.compile(
 def address_user(text: str, asker: UserMessage) -> str:
     """Return a fact in the second person, or quoted if the conversion is unsafe."""
     if _UNSURE.search(text) and "the user" in text.lower():
-        return f"My memory says: {quote(text)}"
+        return _("My memory says: {quote}", quote=quote(text))
     second = to_second(text, asker.subject)
     return second if asker.in_group else as_sentence(second)
 
@@ -85,64 +98,61 @@ def listing(prompt: ParsedRequest, memory: str, asker: UserMessage) -> str:
         address_user(parse_fact(text, asker.subject).text, asker) for text in fact_lines(memory)
     ]
     lines += [describe_value(value, group=asker.in_group) for value in prompt.values]
-    lines += [f"I concluded: {quote(belief)}" for belief in prompt.beliefs]
+    lines += [_("I concluded: {quote}", quote=quote(belief)) for belief in prompt.beliefs]
     if lines and prompt.problem is not None:
         lines.append(
-            f"We are working on {quote(prompt.problem.name)}; `/problem show` shows what is noted for it."
+            _(
+                "We are working on {problem}; `/problem show` shows what is noted for it.",
+                problem=quote(prompt.problem.name),
+            )
         )
     return "\n".join(f"- {text}" for text in lines)
 
 
-def _quote_candidate(candidate: Candidate, asker: UserMessage, phrases: Phrases) -> str:
-    quotation = quote(candidate.words, phrases)
-    when = candidate.when or "?"
+def _quote_candidate(candidate: Candidate, asker: UserMessage) -> str:
+    quotation, when = quote(candidate.words), shown_time(candidate.when)
+    if candidate.who == "note" and candidate.when:
+        return _("Note of {when}: {quote}", when=when, quote=quotation)
     if candidate.who == "note":
-        return (
-            f"Note of {candidate.when}: {quotation}"
-            if candidate.when
-            else f"From my notes: {quotation}"
-        )
+        return _("From my notes: {quote}", quote=quotation)
     if candidate.who == "history":
-        return f"From the record of {when}: {quotation}"
+        return _("From the record of {when}: {quote}", when=when, quote=quotation)
     if candidate.from_file:
-        return f"In {candidate.who.removeprefix(FILE)}, sent on {when}: {quotation}"
+        name = candidate.who.removeprefix(FILE)
+        return _("In {file}, sent on {when}: {quote}", file=name, when=when, quote=quotation)
     if candidate.who == ASSISTANT:
-        return f"I said on {when}: {quotation}"
+        return _(I_SAID, when=when, quote=quotation)
     if not asker.in_group or candidate.who in (asker.who, asker.name):
-        return phrases.you_said.format(when=when, quote=quotation)
-    return phrases.other_said.format(
-        who=candidate.who.rpartition(" (")[0] or candidate.who, when=when, quote=quotation
-    )
+        return _(YOU_SAID, when=when, quote=quotation)
+    who = candidate.who.rpartition(" (")[0] or candidate.who
+    return _(OTHER_SAID, who=who, when=when, quote=quotation)
 
 
-def _describe_finding(
-    finding: ResolvedFact, asker: UserMessage, question: ParsedQuestion, phrases: Phrases
-) -> str:
+def _describe_finding(finding: ResolvedFact, asker: UserMessage, question: ParsedQuestion) -> str:
     """Return one resolved fact as sentences, with its evidence."""
     current, parts = finding.current, []
     fact = current.line
     if fact.quotation:
-        parts.append("" if finding.evidence else f"You told me: {quote(fact.quotation, phrases)}")
+        told = _("You told me: {quote}", quote=quote(fact.quotation))
+        parts.append("" if finding.evidence else told)
     elif (current.is_parsed and current.who in ("memory", "note")) or (
         current.is_parsed and current.who not in ("history", ASSISTANT)
     ):
         if question.language == "en" or finding.evidence is None:
             parts.append(address_user(fact.text, asker))
     elif current.who == "memory":
-        parts.append(f"My memory says: {quote(fact.text)}")
+        parts.append(_("My memory says: {quote}", quote=quote(fact.text)))
     if finding.evidence:
-        parts.append(_quote_candidate(finding.evidence, asker, phrases))
+        parts.append(_quote_candidate(finding.evidence, asker))
     elif current.words and (current.who != "note" or not parts):
-        parts.append(_quote_candidate(current, asker, phrases))
+        parts.append(_quote_candidate(current, asker))
     elif current.who == "note" and current.when:
-        parts.append(f"That is in my notes of {current.when}.")
+        parts.append(_("That is in my notes of {when}.", when=shown_time(current.when)))
     elif question.language == "en" and not fact.quotation and current.is_parsed:
-        parts.append("That is in my long-term memory.")
+        parts.append(_("That is in my long-term memory."))
     if finding.previous:
         before = finding.previous
-        parts.append(
-            phrases.earlier.format(when=before.when or "?", quote=quote(before.words, phrases))
-        )
+        parts.append(_(CHANGED, when=shown_time(before.when), quote=quote(before.words)))
     return " ".join(part for part in parts if part)
 
 
@@ -156,14 +166,14 @@ def _yes_or_no(question: ParsedQuestion, findings: Sequence[ResolvedFact]) -> st
     if "or" in asked:
         return ""
     if finding.previous:
-        return "Not any more. "
+        return _("Not any more.")
     if " used to " in fact.text and not fact.retracts:
         return ""
     if _is_opposite_liking(question, fact):
-        return "" if fact.negated else "No. "
+        return "" if fact.negated else _("No.")
     if fact.negated:
-        return "No. "
-    return "" if is_over(finding.source.words) else "Yes. "
+        return _("No.")
+    return "" if is_over(finding.source.words) else _("Yes.")
 
 
 def _is_opposite_liking(question: ParsedQuestion, line: ParsedFact) -> bool:
@@ -179,23 +189,24 @@ def _day_asked_about(question: ParsedQuestion, asker: UserMessage) -> str:
     return (day - timedelta(days=question.relative_day == "yesterday")).isoformat()
 
 
-def _unknown_answer(question: ParsedQuestion, phrases: Phrases) -> str:
+def _unknown_answer(question: ParsedQuestion) -> str:
     if _TOLD_ABOUT.match(question.text) and question.language == "en":
-        return f"No, I don't know anything about that yet. {phrases.how_to_tell}"
+        return f"{_(NEVER_TOLD)} {_(TELL_ME)}"
     if question.personal:
-        return f"{phrases.unknown} {phrases.how_to_tell}"
-    return (
-        f"{phrases.unknown} I only know what I am told; tell me, and I will remember it. For general"
-        " knowledge, set a real model (`TAPEBOT_MODEL` in `.env`)."
+        return f"{_(UNKNOWN)} {_(TELL_ME)}"
+    told = _(
+        "I only know what I am told; tell me, and I will remember it. For general knowledge, set a real "
+        "model (`TAPEBOT_MODEL` in `.env`)."
     )
+    return f"{_(UNKNOWN)} {told}"
 
 
-def _answer_from_notes(
-    prompt: ParsedRequest, asker: UserMessage, question: ParsedQuestion, phrases: Phrases
-) -> str:
+def _answer_from_notes(prompt: ParsedRequest, asker: UserMessage, question: ParsedQuestion) -> str:
     """Return the answer from the handoff, the problem's notes or shared values; else empty."""
     if prompt.handoff and _LAST_TIME.match(question.text):
-        return f"My note from the former session: {quote(prompt.handoff, phrases, 900)}"
+        heading, line_break, rest = prompt.handoff.partition("\n")
+        told = f"{translated(heading)}{line_break}{rest}"
+        return _("My note from the former session: {quote}", quote=quote(told, 900))
     kinds = requested_note_kinds(question.text)
     if kinds is not None and (told_notes := describe_problem(prompt.problem, kinds)):
         return told_notes
@@ -213,22 +224,21 @@ def _describe_changes(
     ordered: Sequence[tuple[Candidate | None, Sequence[ResolvedFact]]],
     asker: UserMessage,
     question: ParsedQuestion,
-    phrases: Phrases,
 ) -> str:
     """Return the changes with their dates, each followed by the facts that it changes."""
     lines = []
     for change, findings in ordered:
-        former = [_describe_finding(finding, asker, question, phrases) for finding in findings]
+        former = [_describe_finding(finding, asker, question) for finding in findings]
         if change is None:
             lines += former
         else:
-            first = _quote_candidate(change, asker, phrases)
-            lines.append(f"{first} Before that: {' '.join(former)}")
+            before = _("Before that: {facts}", facts=" ".join(former))
+            lines.append(f"{_quote_candidate(change, asker)} {before}")
     return _as_list(lines)
 
 
 def _calculated_answer(
-    findings: Sequence[ResolvedFact], asker: UserMessage, question: ParsedQuestion, phrases: Phrases
+    findings: Sequence[ResolvedFact], asker: UserMessage, question: ParsedQuestion
 ) -> str:
     """Return a calculated age or span with the fact it is based on; empty if none is asked for."""
     if len(findings) != 1 or findings[0].previous or not asker.date:
@@ -244,15 +254,11 @@ def _calculated_answer(
     calculated = calculate_answer(
         question.text, SAID_ON.sub("", fact.text), date.fromisoformat(asker.date), said_on
     )
-    return (
-        f"{calculated} {_describe_finding(findings[0], asker, question, phrases)}"
-        if calculated
-        else ""
-    )
+    return f"{calculated} {_describe_finding(findings[0], asker, question)}" if calculated else ""
 
 
 def _summed_answer(
-    everything: Sequence[Candidate], question: ParsedQuestion, asker: UserMessage, phrases: Phrases
+    everything: Sequence[Candidate], question: ParsedQuestion, asker: UserMessage
 ) -> str:
     """Return the total that a question asks for, with its parts; empty if it asks for none."""
     if not asks_total(question.text):
@@ -275,7 +281,7 @@ def _summed_answer(
         sum_amounts([candidate.line.text for candidate in matching.values()]) if covered else ""
     )
     parts = [
-        _describe_finding(ResolvedFact(candidate), asker, question, phrases)
+        _describe_finding(ResolvedFact(candidate), asker, question)
         for candidate in matching.values()
     ]
     return f"{summed}\n{_as_list(parts)}" if summed else ""
@@ -323,7 +329,6 @@ def _answer_with_changes(
     said: Sequence[Candidate],
     asker: UserMessage,
     question: ParsedQuestion,
-    phrases: Phrases,
     *,
     top: int,
 ) -> str:
@@ -332,10 +337,10 @@ def _answer_with_changes(
     changes = [change for change, _ in ordered if change]
     if not changes:
         return ""
-    changed_answer = _describe_changes(ordered, asker, question, phrases)
+    changed_answer = _describe_changes(ordered, asker, question)
     fitting = any(answers_question(statement, question, asker) for statement in changes)
     sure = top >= 2 or fitting or _STILL.search(question.text)
-    return changed_answer if sure else f"{phrases.unknown} {phrases.closest}\n{changed_answer}"
+    return changed_answer if sure else f"{_(UNKNOWN)} {_(CLOSEST)}\n{changed_answer}"
 
 
 def answer(
@@ -354,8 +359,7 @@ def answer(
         asker: The message that asks.
         question: The question.
     """
-    phrases = PHRASES[question.language]
-    if noted := _answer_from_notes(prompt, asker, question, phrases):
+    if noted := _answer_from_notes(prompt, asker, question):
         return noted
     question_terms = " ".join(sorted(set().union(*question.required, question.optional)))
     candidates = gather_candidates(prompt, memory, recalled, asker, question_terms)
@@ -364,26 +368,24 @@ def answer(
         dated = [one for one in candidates if one.when.startswith(day)]
         candidates = dated or (candidates if question.required else [])
     question = with_names(question, candidates)
-    if summed := _summed_answer(candidates, question, asker, phrases):
+    if summed := _summed_answer(candidates, question, asker):
         return summed
     top, best = _best_candidates(candidates, question, asker)
     findings = _resolve_best(best, candidates, question)
     if not findings:
-        return _unknown_answer(question, phrases)
+        return _unknown_answer(question)
     former = [one.previous for one in findings if one.previous]
     if former and _BEFORE.search(question.text) and question.form == "value":
-        return " ".join(_quote_candidate(one, asker, phrases) for one in former)
+        return " ".join(_quote_candidate(one, asker) for one in former)
     if question.form != "topic" and question.language == "en":
         statements = [
             one for one in gather_candidates(prompt, memory, recalled, asker, "") if one.from_person
         ]
-        if changed_answer := _answer_with_changes(
-            findings, statements, asker, question, phrases, top=top
-        ):
+        if changed_answer := _answer_with_changes(findings, statements, asker, question, top=top):
             return changed_answer
-        if sum_of := _calculated_answer(findings, asker, question, phrases):
+        if sum_of := _calculated_answer(findings, asker, question):
             return sum_of
-    return _answer_from_findings(findings, top, asker, question, phrases)
+    return _answer_from_findings(findings, top, asker, question)
 
 
 def _answer_from_findings(
@@ -391,19 +393,19 @@ def _answer_from_findings(
     top: int,
     asker: UserMessage,
     question: ParsedQuestion,
-    phrases: Phrases,
 ) -> str:
     """Return the found facts as sentences, and say so if they may not answer the question."""
-    lines = [_describe_finding(finding, asker, question, phrases) for finding in findings]
+    lines = [_describe_finding(finding, asker, question) for finding in findings]
     body = _as_list(lines)
     if top == 3 or question.form == "topic" or (top == 2 and question.form == "yesno"):
         sure = top == 3 or any(_is_opposite_liking(question, one.current.line) for one in findings)
-        return (_yes_or_no(question, findings) if sure else "") + body
+        start = _yes_or_no(question, findings) if sure else ""
+        return f"{start} {body}".lstrip()
     if _STILL.search(question.text) and all(is_over(one.source.words) for one in findings):
         return body
     separator = "\n" if len(lines) > 1 else " "
     if all(finding.current.from_file for finding in findings):
-        return f"{_FOUND_IN_FILES}{separator}{body}"
+        return f"{_(_FOUND_IN_FILES)}{separator}{body}"
     if _OTHER_SCRIPT.search(question.text):
-        return f"{phrases.closest}{separator}{body}"
-    return f"{phrases.unknown} {phrases.closest}{separator}{body}"
+        return f"{_(CLOSEST)}{separator}{body}"
+    return f"{_(UNKNOWN)} {_(CLOSEST)}{separator}{body}"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 
+from bot.core.i18n import _, format_date, format_number, ngettext
 from bot.language.fact_terms import fact_term
 
 _MONTHS = (
@@ -90,10 +91,15 @@ def calculate_answer(question: str, known: str, today: date, said: date | None =
     day = _next(known_date, said or today) if until else _last(known_date, said or today)
     if asked is None or day is None or (day < today if until else day > today):
         return ""
-    days, way = abs((day - today).days), "until" if until else "since"
+    days, shown = abs((day - today).days), format_date(day)
     if (asked[1] or "").lower() == "weeks":
-        return f"{days / 7:.1f} weeks, {way} {day.isoformat()}.".replace(".0 ", " ")
-    return f"{days} day{'s' * (days != 1)}, {way} {day.isoformat()}."
+        number = format_number(round(days / 7, 1) if days % 7 else days // 7)
+        if until:
+            return _("{number} weeks, until {date}.", number=number, date=shown)
+        return _("{number} weeks, since {date}.", number=number, date=shown)
+    if until:
+        return ngettext("{n} day, until {date}.", "{n} days, until {date}.", days, date=shown)
+    return ngettext("{n} day, since {date}.", "{n} days, since {date}.", days, date=shown)
 
 
 def asks_total(question: str) -> bool:
@@ -132,8 +138,11 @@ def sum_amounts(known: Sequence[str]) -> str:
     if any(len(part) != 1 for part in amounts):
         return ""
     parts = [Decimal(part[0][0].replace(",", ".")) for part in amounts]
-    return (
-        f"{sum(parts):f} {amounts[0][0][1]}, which is {' + '.join(f'{part:f}' for part in parts)}."
+    return _(
+        "{sum} {unit}, which is {parts}.",
+        sum=f"{sum(parts):f}",
+        unit=amounts[0][0][1],
+        parts=" + ".join(f"{part:f}" for part in parts),
     )
 
 
@@ -144,7 +153,7 @@ def _years(since: _Found, today: date, before: int) -> str:
         return ""
     years = before + today.year - year
     if not month or (month == today.month and not day):
-        return f"{max(0, years - 1)} or {years}."
+        return _("{first} or {second}.", first=max(0, years - 1), second=years)
     return f"{years - ((today.month, today.day) < (month, day))}."
 
 

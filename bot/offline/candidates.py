@@ -30,13 +30,10 @@ from bot.language.statements import extract_facts
 from bot.offline.files import FILE, passages_of
 from bot.offline.intents import ParsedQuestion, is_specific, sentence_intents
 from bot.offline.memory_text import fact_lines
+from bot.offline.phrases import is_own_reply
 from bot.offline.request_parser import ASSISTANT, ParsedRequest, Passage, UserMessage
 
 _MAX_PASSAGES = 80
-_OWN_PHRASES = re.compile(
-    r"offline responder|I don't know|That changed|\bsaid on \d{4}|^(?:Noted|Notiert|C'est noté|Anotado"
-    r"|Forgotten|I'll remember|I have that already|I could not|To erase|This is what I know|My )"
-)
 _PAST_ASKED = frozenset(("did", "was", "were", "used", "before", "once", "ever"))
 _NAMED = re.compile(r"(?<=\w )[A-Z]\w+")
 _CALLED = re.compile(
@@ -204,7 +201,7 @@ def gather_candidates(
             from_passages.append(
                 Candidate(ParsedFact(passage.text), passage.text, passage.who, passage.when)
             )
-        elif passage.who != ASSISTANT or not _OWN_PHRASES.search(passage.text):
+        elif passage.who != ASSISTANT or not is_own_reply(passage.text):
             fact = parse_fact(passage.text, asker.subject)
             from_passages.append(Candidate(fact, passage.text, passage.who, passage.when))
     from_passages = [

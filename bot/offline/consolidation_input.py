@@ -15,8 +15,16 @@ from typing import Literal
 
 from bot.language.fact_terms import comparison_key
 from bot.language.statements import extract_facts
-from bot.offline.phrases import PHRASES
-from bot.offline.remember_requests import foreign_confirmation, foreign_memory_text
+from bot.offline.phrases import (
+    FORGOTTEN,
+    FOUND_TO_FORGET,
+    KNOWN,
+    NOTED,
+    NOTHING_TO_FORGET,
+    REMEMBERED,
+    replies_pattern,
+)
+from bot.offline.remember_requests import parse_remember_request
 from bot.offline.request_parser import ASSISTANT, CORRECTION, UserMessage, without_quoted_parts
 
 _FACTS = re.compile(r"^## Current facts$", re.MULTILINE)
@@ -28,19 +36,8 @@ _LINE = re.compile(
 )
 _HEADER = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d, [^\]\n]{1,200}\] ")
 _CUT = re.compile(r" … \(\d+ more characters\)$")
+_QUESTION_MARK = re.compile("[?？؟]")
 _WHOLE = re.compile(r".*[.!?。！？\n]", re.DOTALL)
-
-
-def _opening_pattern(texts: Sequence[str]) -> re.Pattern[str]:
-    starts = "|".join(re.escape(text.partition("{")[0].rstrip(" :„“«\"'")) for text in texts)
-    return re.compile(rf"^(?:I'm sorry\. )?(?:{starts})", re.MULTILINE)
-
-
-_NOTED = _opening_pattern([text for one in PHRASES.values() for text in (one.noted, one.remember)])
-_KNOWN_ALREADY = _opening_pattern([one.known for one in PHRASES.values()])
-_FORGOTTEN = _opening_pattern(
-    [text for one in PHRASES.values() for text in (one.forgotten, one.nothing_to_forget)]
-)
 
 Acknowledgement = Literal["new", "known", "noted"]
 """What the answer did with a message's statements: ``new`` nothing, ``known``, or ``noted``."""
@@ -152,21 +149,21 @@ def acknowledgement_of(talk: Sequence[ConversationMessage], at: int) -> Acknowle
     reply = next((text.words for text in talk[at + 1 :] if not text.from_person), "")
     words = talk[at].words
     answered = comparison_key(reply)
+    asked = parse_remember_request(talk[at].said, words)
     texts = [
         words[:60],
-        foreign_memory_text(words),
+        asked.words[:60] if asked is not None else "",
         *(fact.words[:200] for fact in extract_facts(words)),
     ]
     if not any(comparison_key(text) and comparison_key(text) in answered for text in texts):
         return "new"
-    if _NOTED.search(reply) or (
-        foreign_confirmation(words) and comparison_key(foreign_confirmation(words)) in answered
-    ):
+    if replies_pattern(NOTED, REMEMBERED).search(reply):
         return "noted"
-    return "known" if _KNOWN_ALREADY.search(reply) else "new"
+    return "known" if replies_pattern(KNOWN).search(reply) else "new"
 
 
 def was_forgotten(talk: Sequence[ConversationMessage], at: int) -> bool:
     """Return whether the answer fulfilled a request to forget, or asked the person about it."""
     reply = next((message.words for message in talk[at + 1 :] if not message.from_person), "")
-    return bool(_FORGOTTEN.search(reply)) or "?" in reply
+    told = replies_pattern(FORGOTTEN, NOTHING_TO_FORGET, FOUND_TO_FORGET)
+    return bool(told.search(reply) or _QUESTION_MARK.search(reply))

@@ -11,6 +11,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from bot.core.i18n import _
+from bot.offline.program_words import translated
+
 FILE = "file:"
 """Prefix of a passage's source if it is a file; no person's name has a colon."""
 
@@ -19,7 +22,6 @@ _DESCRIPTION = re.compile(
     r"(?=\n|$)(?:\n<quoted>\n(?P<text>(?:> [^\n]*\n)*)</quoted>)?"
 )
 _WIDTH = 300
-_OFFLINE = "I am the offline responder, not a language model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +85,25 @@ def reply_to_files(files: Sequence[FileDescription]) -> str:
 def _replies(files: Iterable[FileDescription]) -> Iterable[str]:
     for file in files:
         if file.text:
-            yield (
-                f"I have the text of {file.name} and can search it: ask me what it says about "
-                f"something. {_OFFLINE}, so I cannot summarise it, and I do not note facts about "
-                "you from it."
+            yield _(
+                "I have the text of {name} and can search it: ask me what it says about something. I am "
+                "the offline responder, not a language model, so I cannot summarise it, and I do not note "
+                "facts about you from it.",
+                name=file.name,
             )
         elif file.kind == "image":
             # The turn already says, for any model without vision, that the image was not seen.
-            yield "Tell me what is in the picture, and I will note it."
+            yield _("Tell me what is in the picture, and I will note it.")
         elif file.kind == "voice message":
-            yield "Please write to me what you said."
+            yield _("Please write to me what you said.")
+        elif file.note:
+            yield _("I have no text of {name}: {note}.", name=file.name, note=translated(file.note))
         else:
-            why = f": {file.note}" if file.note else ""
-            yield f"I have no text of {file.name}{why}."
+            yield _("I have no text of {name}.", name=file.name)
 
 
 def _file_description(match: re.Match[str]) -> FileDescription:
-    name, _, note = match["rest"].strip().partition("; ")
+    name, _sep, note = match["rest"].strip().partition("; ")
     lines = (match["text"] or "").splitlines()
     return FileDescription(
         match["kind"], name.lstrip("; "), note, "\n".join(line[2:] for line in lines)

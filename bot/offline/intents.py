@@ -46,7 +46,7 @@ _ALL = re.compile(
     r" (?:know|remember|noted|have noted|have stored|learned)(?: (?:about|of) (?:me|us|myself))?"
     r"|(?:list|show)(?: me)? (?:my |your |the |all )*(?:memory|memories|facts|notes)"
     r"|who am i|what have you (?:learned|noted|remembered)(?: about me)?|tell me about (?:me|myself)"
-    r"|was weißt du(?: alles)?(?: über mich)?|que sais-tu(?: de| sur)? moi|qué sabes(?: de| sobre) mí",
+    r"|was weißt du(?: alles)?(?: über mich)?|que sais-tu(?: de| sur)? moi|¿?qué sabes(?: de| sobre) mí",
     re.IGNORECASE,
 )
 

@@ -7,6 +7,8 @@ import json
 import anyio
 import anyio.to_thread
 
+from bot.agent.texts import MODEL_LANGUAGE
+from bot.core.i18n import use_language
 from bot.llm.base import (
     CapabilityProfile,
     ModelReply,
@@ -28,7 +30,7 @@ class OfflineModel:
     """A model that answers from memory by rules, without language model, network or state.
 
     It reads only the request and acts only through tool calls, like a language model. The same
-    request always has the same reply.
+    request in the same language always has the same reply.
     """
 
     @property
@@ -74,16 +76,22 @@ class OfflineModel:
 
 
 def _decide(request: ModelRequest) -> TurnStep:
+    if request.purpose in ("summary", "consolidation"):
+        # What is kept on the tape for models is in their language.
+        with use_language(MODEL_LANGUAGE):
+            return _record(request)
+    return next_step(request)
+
+
+def _record(request: ModelRequest) -> TurnStep:
     if request.purpose == "summary":
         return TurnStep(text=summarise(request))
-    if request.purpose == "consolidation":
-        output = consolidate(request)
-        arguments = {
-            "history_entry": output.history_entry,
-            "operations": [operation.as_json() for operation in output.operations],
-        }
-        return TurnStep(calls=(("save_memory", arguments),))
-    return next_step(request)
+    output = consolidate(request)
+    arguments = {
+        "history_entry": output.history_entry,
+        "operations": [operation.as_json() for operation in output.operations],
+    }
+    return TurnStep(calls=(("save_memory", arguments),))
 
 
 def _stream(text: str, on_text: OnText) -> None:

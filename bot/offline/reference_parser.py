@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from bot.agent.texts import plain_day
+from bot.core.i18n import N_, _, format_list
 from bot.language.fact_terms import fact_term, fact_terms
 from bot.offline.phrases import quote
 
@@ -33,7 +35,7 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 _PLAIN = re.compile(r"[^\W_](?:[\w ,./+@:'’€$%&-]*[\w%€$])?")
 _LONGEST_PLAIN = 80
 _LONGEST = 600
-_CONSTANTS = {"null": "nothing", "true": "yes", "false": "no"}
+_CONSTANTS = {"null": N_("nothing"), "true": N_("yes"), "false": N_("no")}
 _QUESTION_TERMS = frozenset(
     fact_term(word) for word in "set have give keep current value now what our tell put".split()
 )
@@ -116,21 +118,36 @@ def parse_problem(records: str) -> ProblemNotes | None:
 def describe_value(reference: ParsedReference, *, group: bool) -> str:
     """Return a value as a sentence that says who set it and when."""
     name = _quote_unless_plain(_readable_key(reference.key))
-    whose = "The" if group or reference.for_everyone else "Your"
+    own = not group and not reference.for_everyone
     many = isinstance(reference.value, list) and len(reference.value) > 1
     text, cut = _value_as_text(reference.value), False
     if len(text) > _LONGEST:
         text, cut = text[:_LONGEST].rstrip() + "…", True
-    sentence = f"{whose} {name} {'are' if many else 'is'} {text}"
     if reference.day:
-        who = "I noted it" if reference.by_assistant else "set" if whose == "The" else "you set it"
-        sentence += f" ({who} on {reference.day})"
-    sentence += "."
+        text += f" ({_described_day(reference, own=own)})"
+    sentences = [_(_SENTENCES[own, many], name=name, value=text)]
     if reference.stale:
-        sentence += " Its source is no longer valid, so it may be out of date."
+        sentences.append(_("Its source is no longer valid, so it may be out of date."))
     if cut:
-        sentence += " `/reference KEY` shows it in full."
-    return sentence
+        sentences.append(_("`/reference KEY` shows it in full."))
+    return " ".join(sentences)
+
+
+_SENTENCES = {
+    (True, False): N_("Your {name} is {value}."),
+    (True, True): N_("Your {name} are {value}."),
+    (False, False): N_("The {name} is {value}."),
+    (False, True): N_("The {name} are {value}."),
+}
+"""By whether a value is the person's own, and whether it is several."""
+
+
+def _described_day(reference: ParsedReference, *, own: bool) -> str:
+    """Return who set a value, and when."""
+    day = plain_day(reference.day)
+    if reference.by_assistant:
+        return _("I noted it on {day}", day=day)
+    return _("you set it on {day}", day=day) if own else _("set on {day}", day=day)
 
 
 def matching_values(
@@ -166,39 +183,45 @@ def describe_problem(problem: ProblemNotes | None, kinds: Iterable[str] = ()) ->
             name.
     """
     if problem is None:
-        return "" if kinds else _NO_PROBLEM
+        return "" if kinds else _(_NO_PROBLEM)
     labels = list(kinds) or list(problem.notes)
-    lines = [f"- {kind}: {text}" for kind in labels for text in problem.notes.get(kind, ())]
+    lines = [f"- {_(kind)}: {text}" for kind in labels for text in problem.notes.get(kind, ())]
     if kinds:
-        return "\n".join([f"For {quote(problem.name)}:", *lines]) if lines else ""
+        head = _("For {problem}:", problem=quote(problem.name))
+        return "\n".join([head, *lines]) if lines else ""
     if not lines and problem.summary:
-        lines = [f"- Noted before: {quote(problem.summary, limit=_LONGEST)}"]
+        told = _("Noted before: {quote}", quote=quote(problem.summary, _LONGEST))
+        lines = [f"- {told}"]
     if not lines and problem.name == _GENERAL:
-        return _NO_PROBLEM
-    head = f"We are working on {quote(problem.name)}."
-    return "\n".join([head, *lines]) if lines else f"{head} It has no notes yet."
+        return _(_NO_PROBLEM)
+    head = _("We are working on {problem}.", problem=quote(problem.name))
+    none = _("It has no notes yet.")
+    return "\n".join([head, *lines]) if lines else f"{head} {none}"
 
 
 _GENERAL = "general"
-_NO_PROBLEM = "Nothing in particular. `/problem new NAME` starts a problem."
+_MUST, _MUST_NOT, _OPEN = N_("Must"), N_("Must not"), N_("Open question")
+_ASSUMED, _DECIDED, _DRAFT, _OTHER = N_("Assumed"), N_("Decided"), N_("Draft"), N_("Noted")
+_LABELS = {"must": _MUST, "must_not": _MUST_NOT, "open": _OPEN}
+_NO_PROBLEM = N_("Nothing in particular. `/problem new NAME` starts a problem.")
 _KINDS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     (re.compile(rf"(?:{pattern})(?: here| so far| yet| now| right now)?", re.IGNORECASE), kinds)
-    for pattern, kinds in (
+    for pattern, kinds in (  # for the parser
         (r"what (?:are|is|were) (?:we|you) (?:currently |now )?(?:working on|doing|at)"
          r"|what am i (?:currently |now )?working on|what(?: is|'s) the (?:current )?(?:problem|topic|task)"
          r"|what (?:problem|task|topic) (?:are we|am i) (?:on|at|in)|which (?:problem|task) is (?:active|current)"
          r"|what (?:is|was|were|are|have we|did we|has been) (?:the |our |my )?not(?:es|ed)(?: down)?", ()),
         (r"what (?:must|should|do) (?:i|we)(?: have to)? (?:do|keep to|observe)"
          r"|(?:what|which) (?:are )?(?:the |our |my )?(?:constraints|limits)(?: are there| do we have)?",
-         ("Must", "Must not")),
-        (r"what must (?:i|we) not do|what (?:may|can) (?:i|we) not do", ("Must not",)),
+         (_MUST, _MUST_NOT)),
+        (r"what must (?:i|we) not do|what (?:may|can) (?:i|we) not do", (_MUST_NOT,)),
         (r"what do (?:we|i|you) assume|(?:what|which) (?:are )?(?:the |our |my )?assumptions(?: are there| do we have)?",
-         ("Assumed",)),
+         (_ASSUMED,)),
         (r"(?:what|which) (?:are )?(?:the |our |my )?(?:open )?questions(?: are open| do we have| are left)?"
-         r"|what(?: is|'s) (?:still )?open", ("Open question",)),
+         r"|what(?: is|'s) (?:still )?open", (_OPEN,)),
         (r"what (?:have|did) (?:we|i) decided?|(?:what|which) (?:are )?(?:the |our |my )?decisions(?: have we made| did we make)?",
-         ("Decided",)),
-        (r"(?:what|which) (?:are )?(?:the |our |my )?drafts(?: are there| do we have)?", ("Draft",)),
+         (_DECIDED,)),
+        (r"(?:what|which) (?:are )?(?:the |our |my )?drafts(?: are there| do we have)?", (_DRAFT,)),
     )
 )  # fmt: skip
 
@@ -227,8 +250,8 @@ def _is_plain(text: str) -> bool:
 def _value_as_text(value: Any) -> str:
     """Return a value as text; long or unusual texts in quotation marks."""
     if isinstance(value, list):
-        texts = [_value_as_text(item) for item in value] or ["nothing"]
-        return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+        texts = [_value_as_text(item) for item in value] or [_("nothing")]
+        return texts[0] if len(texts) == 1 else format_list(texts)
     if isinstance(value, dict):
         return "; ".join(
             f"{_value_as_text(name)}: {_value_as_text(inner)}" for name, inner in value.items()
@@ -273,27 +296,35 @@ def _parse_value_line(line: str) -> ParsedReference | None:
 
 def _parse_note(kind: str, note_text: str, line: str) -> tuple[str, list[str]]:
     """Return the label and the texts of a line of notes."""
-    head, _, more = kind.partition(" ")
+    head, _sep, more = kind.partition(" ")
     try:
         if head == "draft":
             name, at = _parse_text(line, len("draft "), " :=")
-            return "Draft", [
+            return _DRAFT, [
                 f"{quote(name)}: {quote(str(_parse_whole(line[at + 2 :])), limit=_LONGEST)}"
             ]
         if head == "decided":
             text, at = _parse_value(note_text, 0, "|")
             why = line.partition(" | why ")[2] if at < len(note_text) else ""
-            return "Decided", [
-                f"{_quote_unless_plain(str(text))}{f', because {_quote_unless_plain(str(_parse_whole(why)))}' * bool(why)}"
-            ]
+            decided = _quote_unless_plain(str(text))
+            if not why:
+                return _DECIDED, [decided]
+            because = _quote_unless_plain(str(_parse_whole(why)))
+            return _DECIDED, [_("{text}, because {why}", text=decided, why=because)]
         if head == "assumed":
             texts = _parse_list(note_text.partition(" | {")[0], 0, "|;", "")[0]
-            sure = f" ({float(more):.0%} sure)" if re.fullmatch(r"\d?\.?\d+", more) else ""
-            return "Assumed", [f"{_quote_unless_plain(str(text))}{sure}" for text in texts]
-        label = {"must": "Must", "must_not": "Must not", "open": "Open question"}.get(kind, "Noted")
-        return label, [_value_as_text(item) for item in _parse_list(note_text, 0, ";", "")[0]]
+            sure = f"{float(more):.0%}" if re.fullmatch(r"\d?\.?\d+", more) else ""
+            assumed = [_quote_unless_plain(str(text)) for text in texts]
+            if sure:
+                assumed = [
+                    _("{text} ({percent} sure)", text=text, percent=sure) for text in assumed
+                ]
+            return _ASSUMED, assumed
+        return _LABELS.get(kind, _OTHER), [
+            _value_as_text(item) for item in _parse_list(note_text, 0, ";", "")[0]
+        ]
     except _SyntaxMismatch:
-        return "Noted", [quote(note_text, limit=_LONGEST)]
+        return _OTHER, [quote(note_text, _LONGEST)]
 
 
 class _SyntaxMismatch(ValueError):
@@ -316,7 +347,8 @@ def _parse_value(line: str, at: int, stops: str) -> tuple[Any, int]:
     if line.startswith("{", at):
         return _parse_dict(line, at + 1)
     text, end = _parse_text(line, at, stops)
-    return (text if line.startswith('"', at) else _CONSTANTS.get(text, text)), end
+    constant = "" if line.startswith('"', at) else _CONSTANTS.get(text, "")
+    return (_(constant) if constant else text), end
 
 
 def _parse_text(line: str, at: int, stops: str) -> tuple[str, int]:

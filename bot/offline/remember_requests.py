@@ -2,7 +2,7 @@
 
 Rule 1: a request counts only if the whole message is one, and never if it asks a question.
 Rule 2: in a language other than English, the words after the request are stored literally, and the
-        confirmation is in that language.
+        confirmation is in that language for who reads English.
 Rule 3: a reminder is stored as a fact about the wish; no reminder is promised.
 """
 
@@ -31,33 +31,33 @@ _REMIND = re.compile(
 )
 _QUESTION = re.compile(r"[?？؟](?:\s|$)")
 _FORMS = tuple(
-    (re.compile(rf"\s*(?:{asked})\s*(?P<what>\S.*)", re.IGNORECASE | re.DOTALL), confirmed)
-    for asked, confirmed in (
+    (re.compile(rf"\s*(?:{asked})\s*(?P<what>\S.*)", re.IGNORECASE | re.DOTALL), language)
+    for asked, language in (
         (
             r"(?:bitte\s+)?(?:merke?\s+dir|notiere?(?:\s+dir)?|denke?\s+daran|vergiss\s+nicht)"
             r"(?:\s++bitte)?\s*+(?:,?\s*+dass\b|:)",
-            "Ich merke mir das: „{what}“",
+            "de",
         ),
         (
             r"(?:s'il te pla[iî]t,?\s+)?(?:souviens-toi|rappelle-toi|retiens|n'oublie pas)"
             r"\s*(?:bien\s+)?(?:que\b|qu'|:)",
-            "Je m'en souviendrai : « {what} »",
+            "fr",
         ),
         (
             r"(?:por favor,?\s+)?(?:recuerda|acu[eé]rdate(?:\s+de)?|no olvides|anota)\s*(?:que\b|:)",
-            "Lo recordaré: «{what}»",
+            "es",
         ),
         (
             r"(?:por favor,?\s+)?(?:lembra(?:-te)?(?:\s+de)?|n[aã]o esque[cç]as?)\s*(?:que\b|:)",
-            "Vou lembrar-me: “{what}”",
+            "pt",
         ),
-        (r"(?:ricorda(?:ti)?|non dimenticare)\s*(?:che\b|:)", "Me ne ricorderò: «{what}»"),
+        (r"(?:ricorda(?:ti)?|non dimenticare)\s*(?:che\b|:)", "it"),
         (
             r"(?:пожалуйста,?\s+)?(?:запомни|помни|не забудь)(?:,\s*что\b|\s*:)",
-            "Я запомню: «{what}»",
+            "ru",
         ),
-        (r"(?:请)?记住[,，:：]?", "我会记住：“{what}”"),
-        (r"(?:覚えておいて|覚えて)[:：、,]", "覚えておきます：「{what}」"),
+        (r"(?:请)?记住[,，:：]?", "zh"),
+        (r"(?:覚えておいて|覚えて)[:：、,]", "ja"),
     )
 )
 _LONGEST = 500
@@ -121,19 +121,19 @@ def parse_remember_request(message: UserMessage, text: str) -> RememberRequest |
 
 def foreign_memory_text(text: str) -> str:
     """Return what a message in another language asks to remember; empty if it does not ask."""
-    if len(text) > _LONGEST or _QUESTION.search(text):
-        return ""
-    plain = text.replace("’", "'")
-    match = next((hit for form, _ in _FORMS if (hit := form.fullmatch(plain))), None)
-    if match is None:
-        return ""
-    line = " ".join(match["what"].split()).lstrip("-*•#> ")
+    match, _language = _foreign_request(text)
+    line = " ".join(match["what"].split()).lstrip("-*•#> ") if match else ""
     return line[:1].upper() + line[1:]
 
 
-def foreign_confirmation(text: str) -> str:
-    """Return the confirmation of such a request in its language; empty if the text is none."""
-    what = foreign_memory_text(text)
+def foreign_language(text: str) -> str:
+    """Return the language of such a request; empty if the text is none."""
+    return _foreign_request(text)[1]
+
+
+def _foreign_request(text: str) -> tuple[re.Match[str] | None, str]:
+    if len(text) > _LONGEST or _QUESTION.search(text):
+        return None, ""
     plain = text.replace("’", "'")
-    form = next((says for form, says in _FORMS if form.fullmatch(plain)), "")
-    return form.format(what=what) if what else ""
+    matches = ((form.fullmatch(plain), language) for form, language in _FORMS)
+    return next(((hit, language) for hit, language in matches if hit), (None, ""))

@@ -6,21 +6,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.language.language_detection import language_of
+from bot.core.i18n import _
 from bot.language.spoken_times import find_reminder
 from bot.offline.intents import Intent
+from bot.offline.phrases import NO_REMINDER
+from bot.offline.program_words import translated_outcome
 from bot.offline.request_parser import CompletedCall, UserMessage
 
 TOOL = "schedule_manage"
 """Name of the tool that sets reminders."""
 
 _LONGEST = 300
-_SET = {"en": "I will remind you.", "de": "Ich erinnere dich.", "fr": "Je te le rappellerai."}
-_WAITS = {
-    "en": "I set it as soon as you say yes.",
-    "de": "Ich stelle sie ein, sobald du ja sagst.",
-    "fr": "Je le note dès que tu dis oui.",
-}
 _SOME_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -46,14 +42,13 @@ def reminder_reply(intent: Intent, done: Sequence[CompletedCall]) -> str:
     arguments = _arguments(intent)
     call = next((call for call in done if call.arguments == arguments), None)
     if call is None:
-        return "I may not set reminders in this step."
-    result, language = call.result.strip(), language_of(intent.message.words)
+        return _("I may not set reminders in this step.")
+    result = call.result.strip()
     if result.startswith("Set;"):
-        return _SET.get(language, _SET["en"])
+        return _("I will remind you.")
     if result.startswith("Not run yet:"):
-        return _WAITS.get(language, _WAITS["en"])
-    why = result.partition("\n")[0].removeprefix("Not done: ")
-    return f"I could not set that reminder: {why}"
+        return _("I set it as soon as you say yes.")
+    return _(NO_REMINDER, why=translated_outcome(result))
 
 
 def _arguments(intent: Intent) -> dict[str, Any]:

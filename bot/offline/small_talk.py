@@ -8,9 +8,11 @@ Rule 2: date and time come from the header of the message.
 from __future__ import annotations
 
 import re
-from datetime import date
+from datetime import date, datetime
 from typing import Literal
 
+from bot.agent.texts import long_day
+from bot.core.i18n import _, format_time
 from bot.language.grammatical_person import expand
 
 SmallTalk = Literal["about", "hello", "thanks", "bye", "clock", "ok", "wrong", "insult"]
@@ -87,6 +89,9 @@ def is_bad_news(text: str) -> bool:
 def describe_time(day: str, time: str) -> str:
     """Return the date and time of a message's header as a sentence."""
     if not day:
-        return "I see no clock here: your message came without a date."
-    weekday = date.fromisoformat(day).strftime("%A")
-    return f"It is {time} on {weekday}, {day}." if time else f"It is {weekday}, {day}."
+        return _("I see no clock here: your message came without a date.")
+    weekday = long_day(date.fromisoformat(day))
+    if not time:
+        return _("It is {day}.", day=weekday)
+    clock = format_time(datetime.fromisoformat(f"{day}T{time}"))
+    return _("It is {time} on {day}.", time=clock, day=weekday)

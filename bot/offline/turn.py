@@ -6,6 +6,8 @@ Rule 3: memory is changed fact by fact, for all messages of the turn at once. A 
         goes to the tool that erases, if there is one; its question is shown to the person below the
         reply.
 Rule 4: the first answer of a conversation says that it comes from the offline responder.
+Rule 5: a reply is in the person's language; who reads English is answered in the language that they
+        write, if the responder understands it.
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import Any
 
+from bot.core.i18n import N_, _, current_language, use_language
 from bot.language.fact_terms import comparison_key
 from bot.language.forget_requests import EVERYTHING
 from bot.language.language_detection import language_of
 from bot.language.parsed_facts import parse_fact
 from bot.language.topics import slot_of
 from bot.llm.base import ModelRequest
+from bot.offline import phrases
 from bot.offline.answer import answer, listing
 from bot.offline.changes import follow_up_query
 from bot.offline.files import reply_to_files
@@ -32,8 +36,9 @@ from bot.offline.memory_text import (
     remove_topic,
     user_name,
 )
-from bot.offline.phrases import PHRASES, Phrases, quote
-from bot.offline.remember_requests import foreign_confirmation, is_reminder_request
+from bot.offline.phrases import quote
+from bot.offline.program_words import translated_outcome
+from bot.offline.remember_requests import foreign_language, foreign_memory_text, is_reminder_request
 from bot.offline.reminders import TOOL, reminder_calls, reminder_intent, reminder_reply
 from bot.offline.request_parser import (
     CompletedCall,
@@ -50,14 +55,15 @@ _FAILED = re.compile(
     r"|too long|would drop|quarantin|unknown tool|turned down|not done|set aside|it waits for"
 )
 _FINE = ("saved", "ok", "noted", "done", "updated", "appended", "added", "note")
-_NO_TIME = (
+_NO_TIME = N_(
     'I found no time in it. For a reminder, say: "Remind me tomorrow at 9 to call the dentist."'
 )
-_NO_REMINDERS = "I cannot send you reminders, though. Ask me about it."
+_NO_REMINDERS = N_("I cannot send you reminders, though. Ask me about it.")
 _SHORT = {
-    "ok": "OK.",
-    "wrong": "Tell me what is right, and I will note it.",
-    "insult": "I am sorry that I cannot help. I only note facts and find them again.",
+    "ok": N_("OK."),
+    "thanks": N_("You're welcome."),
+    "wrong": N_("Tell me what is right, and I will note it."),
+    "insult": N_("I am sorry that I cannot help. I only note facts and find them again."),
 }
 
 
@@ -137,6 +143,7 @@ def _memory_after(memory: str, intent: Intent) -> str:
         lines = [fact.line for fact in intent.facts if not fact.daily or intent.kind == "remember"]
         if intent.kind == "remember" and not lines:
             quotation = " ".join(intent.topic.replace('"', "”").split())
+            # for the model
             lines = [f'{intent.message.name or intent.message.subject} said: "{quotation}"']
         return merge_facts(memory, lines).text
     return memory
@@ -177,7 +184,7 @@ def _memory_changes(plan: _Plan) -> list[dict[str, Any]]:
     """Return the changes from present to planned memory; new lines change facts in place."""
     old, new = plan.prompt.memory.splitlines(), plan.memory.splitlines()
     changes: list[dict[str, Any]] = []
-    for _, begin, end, first, last in SequenceMatcher(None, old, new, False).get_opcodes():
+    for _tag, begin, end, first, last in SequenceMatcher(None, old, new, False).get_opcodes():
         removed = [] if old[begin:end] == new[first:last] else old[begin:end]
         numbers = [plan.prompt.numbers[line] for line in removed if line in plan.prompt.numbers]
         texts = [line.removeprefix("- ") for line in new[first:last] if line not in old]
@@ -238,11 +245,15 @@ def _recall_calls(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _reply(plan: _Plan) -> str:
-    parts = [text for intent in plan.intents if (text := _reply_to_intent(plan, intent))]
-    body = "\n\n".join(dict.fromkeys(parts)) or PHRASES["en"].nothing
+    parts: list[str] = []
+    for intent in plan.intents:
+        with use_language(_reply_language(intent)):
+            parts += filter(None, [_reply_to_intent(plan, intent)])
+    body = "\n\n".join(dict.fromkeys(parts)) or _(phrases.NOTHING_FOUND)
     model_was_named = not parts or any(intent.kind == "other" for intent in plan.intents)
     if _is_first_answer(plan) and not model_was_named:
-        body += f"\n\n{_phrases(plan.intents[-1]).honest}"
+        with use_language(_reply_language(plan.intents[-1])):
+            body += f"\n\n_{_(phrases.NO_MODEL)}_"
     return body
 
 
@@ -256,23 +267,26 @@ def _all_facts(plan: _Plan) -> str:
     return "\n".join(filter(None, (plan.memory, plan.prompt.shared)))
 
 
-def _phrases(intent: Intent) -> Phrases:
-    return PHRASES[language_of(intent.message.words)]
+def _reply_language(intent: Intent) -> str:
+    """Return the person's language; who reads English is answered in the language that they write."""
+    words, current = intent.message.words, current_language()
+    return current if current != "en" else foreign_language(words) or language_of(words)
 
 
 def _reply_to_intent(plan: _Plan, intent: Intent) -> str:
-    phrases = _phrases(intent)
     if intent.message.files and (
         not intent.message.words or (intent.kind == "other" and not intent.topic)
     ):
         return reply_to_files(intent.message.files)
     if intent.kind in ("state", "remember"):
-        sorry = "I'm sorry. " if is_bad_news(intent.message.words) else ""
-        return sorry + _confirm_statement(plan, intent, phrases)
+        confirmation = _confirm_statement(plan, intent)
+        if is_bad_news(intent.message.words):
+            return f"{_(phrases.SORRY)} {confirmation}"
+        return confirmation
     if intent.kind == "remind":
         return reminder_reply(intent, plan.prompt.completed_calls)
     if intent.kind == "forget":
-        return _reply_to_forget_request(plan, intent, phrases)
+        return _reply_to_forget_request(plan, intent)
     if intent.kind == "ask" and intent.question is not None:
         arguments = _recall_arguments_for(plan, intent)
         results = [
@@ -284,19 +298,17 @@ def _reply_to_intent(plan: _Plan, intent: Intent) -> str:
         return answer(plan.prompt, _all_facts(plan), recalled, intent.message, intent.question)
     if intent.kind == "all":
         known = listing(plan.prompt, _all_facts(plan), intent.message)
-        return (
-            f"This is what I know:\n{known}"
-            if known
-            else f"{phrases.unknown} {phrases.how_to_tell}"
-        )
+        if known:
+            return f"{_(phrases.ALL_KNOWN)}\n{known}"
+        return f"{_(phrases.UNKNOWN)} {_(phrases.TELL_ME)}"
     if intent.kind == "courtesy":
-        return _small_talk_reply(plan, intent, phrases)
-    return phrases.needs_model if intent.topic else phrases.nothing
+        return _small_talk_reply(plan, intent)
+    return _(phrases.NEEDS_MODEL) if intent.topic else _(phrases.NOTHING_FOUND)
 
 
-def _confirm_statement(plan: _Plan, intent: Intent, phrases: Phrases) -> str:
+def _confirm_statement(plan: _Plan, intent: Intent) -> str:
     words = intent.topic or " ".join(dict.fromkeys(fact.words for fact in intent.facts))
-    quotation = quote(words, phrases)
+    quotation = quote(words)
     written = [
         call
         for name in ("memory_save", "memory_daily")
@@ -304,7 +316,7 @@ def _confirm_statement(plan: _Plan, intent: Intent, phrases: Phrases) -> str:
     ]
     refused = [call for call in written if not saved(call.result)]
     if refused:
-        return f"I could not save that: {_first_line(refused[0].result)}"
+        return _(phrases.NOT_SAVED, why=_why(refused[0].result))
     unsaved = intent.message.at in plan.changing and not any(
         call.name == "memory_save" for call in written
     )
@@ -312,17 +324,18 @@ def _confirm_statement(plan: _Plan, intent: Intent, phrases: Phrases) -> str:
         call.name == "memory_daily" for call in written
     )
     if unsaved or unnoted:
-        return f"I read that, but I may not write to memory in this step, so it is not saved: {quotation}"
-    if intent.kind == "remember":
-        confirmation = foreign_confirmation(intent.message.words) or phrases.remember.format(
-            quote=quotation
+        return _(
+            "I read that, but I may not write to memory in this step, so it is not saved: {quote}",
+            quote=quotation,
         )
+    if intent.kind == "remember":
+        foreign = foreign_memory_text(intent.message.words)
+        confirmation = _(phrases.REMEMBERED, quote=quote(foreign) if foreign else quotation)
         if not is_reminder_request(intent.message.words):
             return confirmation
-        return f"{confirmation}. {_NO_TIME if TOOL in plan.prompt.tools else _NO_REMINDERS}"
-    if written:
-        return phrases.noted.format(quote=quotation)
-    return phrases.known.format(quote=quotation)
+        why = _(_NO_TIME) if TOOL in plan.prompt.tools else _(_NO_REMINDERS)
+        return f"{confirmation}. {why}"
+    return _(phrases.NOTED if written else phrases.KNOWN, quote=quotation)
 
 
 def _needs_tool(intent: Intent, name: str) -> bool:
@@ -334,53 +347,52 @@ def _needs_tool(intent: Intent, name: str) -> bool:
     )
 
 
-def _reply_to_forget_request(plan: _Plan, intent: Intent, phrases: Phrases) -> str:
+def _reply_to_forget_request(plan: _Plan, intent: Intent) -> str:
     if intent.topic == EVERYTHING:
-        return (
-            "To erase all of my memory, send `/memory clear`. I do not do that for a plain message."
-        )
+        return _(phrases.ERASE_ALL)
     if plan.erases:
-        return _erasure_reply(_erasure_call(plan, intent), phrases)
+        return _erasure_reply(_erasure_call(plan, intent))
     call = _last_call_after(plan, "memory_save", intent.message.at)
     if call is None:
         if matching_lines(plan.prompt.memory, intent.topic):
-            return "I may not write to memory in this step, so nothing is forgotten yet."
-        return f"{phrases.nothing_to_forget} What was said stays on the tape."
+            return _("I may not write to memory in this step, so nothing is forgotten yet.")
+        kept = _("What was said stays on the tape.")
+        return f"{_(phrases.NOTHING_TO_FORGET)} {kept}"
     if not saved(call.result):
-        return (
-            f"I could not forget that: {_first_line(call.result)} `/memory clear` clears all of it."
-        )
-    confirmation = phrases.forgotten.format(quote=quote(intent.topic, phrases))
-    return f"{confirmation} The words themselves stay on the tape; `/memory undo` brings the line back."
+        failed = _(phrases.NOT_FORGOTTEN, why=_why(call.result))
+        clear = _("`/memory clear` clears all of it.")
+        return f"{failed} {clear}"
+    confirmation = _(phrases.FORGOTTEN, quote=quote(intent.topic))
+    kept = _("The words themselves stay on the tape; `/memory undo` brings the line back.")
+    return f"{confirmation} {kept}"
 
 
-def _erasure_reply(call: CompletedCall | None, phrases: Phrases) -> str:
+def _erasure_reply(call: CompletedCall | None) -> str:
     if call is None:
-        return "I may not erase anything in this step, so nothing is forgotten yet."
+        return _("I may not erase anything in this step, so nothing is forgotten yet.")
     if call.result.lstrip().startswith("Nothing"):
-        return phrases.nothing_to_forget
+        return _(phrases.NOTHING_TO_FORGET)
     if call.result.lstrip().startswith("Not done"):
-        return _first_line(call.result)
+        return _(phrases.NOT_FORGOTTEN, why=_why(call.result))
     # The tool's findings and question are shown below the reply.
-    return phrases.found_to_forget
+    return _(phrases.FOUND_TO_FORGET)
 
 
-def _small_talk_reply(plan: _Plan, intent: Intent, phrases: Phrases) -> str:
-    name = (
-        f", {intent.message.name}"
-        if intent.message.name and comparison_key(intent.message.name)
-        else ""
-    )
+def _small_talk_reply(plan: _Plan, intent: Intent) -> str:
+    name = intent.message.name if comparison_key(intent.message.name) else ""
     if intent.small_talk == "about":
-        start = "" if _is_first_answer(plan) else phrases.honest.strip("_") + "\n\n"
-        return start + phrases.honest_help
+        start = "" if _is_first_answer(plan) else _(phrases.NO_MODEL) + "\n\n"
+        return start + _(phrases.HELP)
     if intent.small_talk == "hello":
-        return f"{phrases.hello.format(name=name)} {phrases.honest_help}"
+        hello = _("Hello, {name}!", name=name) if name else _("Hello!")
+        return f"{hello} {_(phrases.HELP)}"
     if intent.small_talk == "clock":
         return describe_time(intent.message.date, intent.message.time)
-    return _SHORT.get(intent.small_talk) or (
-        phrases.thanks if intent.small_talk == "thanks" else phrases.bye.format(name=name)
-    )
+    if intent.small_talk == "bye":
+        bye = _("Goodbye, {name}.", name=name) if name else _("Goodbye.")
+        kept = _("What you told me stays here.")
+        return f"{bye} {kept}"
+    return _(_SHORT[intent.small_talk])
 
 
 def saved(result: str) -> bool:
@@ -389,6 +401,5 @@ def saved(result: str) -> bool:
     return low.startswith(_FINE) or not _FAILED.search(low)
 
 
-def _first_line(result: str) -> str:
-    line = result.strip().partition("\n")[0][:300] or "the tool gave no reason"
-    return line if line.endswith((".", "!", "?")) else f"{line}."
+def _why(result: str) -> str:
+    return translated_outcome(result) or _("the tool gave no reason")

@@ -215,6 +215,7 @@ async def session_host(
     seen = over(bus)
     scopes = ScopeRegistry(store, clock)
     members = scopes.identity_linker.people.members
+    languages = Languages(store, members, "en")
     spending = Spending(store, clock, ZoneInfo(bounds.timezone), members) if metered else None
     model = model if spending is None else MeteredModel(model, spending, OfflineModel)
     blobs = FolderBlobs(folder / "blobs")
@@ -225,6 +226,7 @@ async def session_host(
         linked=members,
         fetcher=SkillFetcher(folder / "incoming-skills"),
         send=bus.send,
+        language_of=languages.of,
     )
     agent = replace(_agent(skills, model, clock, bounds, tools), spending=spending)
     by_meaning = vectors(store) if vectors is not None else None
@@ -378,6 +380,7 @@ def _mcp_client(
         scopes,
         SystemClock(),
         send=bus.send,
+        language_of=Languages(store, scopes.identity_linker.people.members, "en").of,
         redact=Redactor(values),
         blobs=FolderBlobs(folder / "blobs", clean=False),
         logins=FileLoginStore(folder / "mcp"),

@@ -12,7 +12,6 @@ from typing import Any
 from bot.bus import Address
 from bot.core.clock import format_time
 from bot.core.errors import InvalidInbound
-from bot.core.i18n import N_
 from bot.memory.records.imports import ASSISTANTS
 from bot.tape.entries import TapeEntry, message, tool_call, tool_result
 
@@ -124,12 +123,12 @@ def text_and_files(content: object) -> tuple[str, list[dict[str, str]]]:
     return "\n".join(texts), files
 
 
-def attachment(name: str, kind: str | None = None) -> dict[str, str]:
+def attachment(name: str, kind: str | None = None) -> dict[str, Any]:
     """Return an attachment that stands for a file that was not imported."""
     mime = mimetypes.guess_type(name)[0] or ""
     found = kind or mime.partition("/")[0]
     known = found if found in ("image", "audio", "video", "voice") else "document"
-    return {"kind": known, "name": name, "mime": mime, "note": N_("not brought over")}
+    return {"kind": known, "name": name, "mime": mime, "note": {"code": "file_elsewhere"}}
 
 
 class PendingToolCalls:

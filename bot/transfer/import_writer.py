@@ -26,6 +26,8 @@ from bot.bus import Address
 from bot.core.clock import Clock, format_time
 from bot.core.errors import TapeNotFound
 from bot.core.i18n import N_, _, ngettext
+from bot.core.reasons import Reason
+from bot.memory.records.boundaries import summary_state
 from bot.memory.records.conversation_entries import entry_tokens
 from bot.memory.records.evidence import cite
 from bot.memory.records.fact import MAX_FACT_TEXT
@@ -348,11 +350,11 @@ def _boundary(parcel: _SessionImport, first: int, last: int, spoken: int) -> Tap
         spoken: Id of the first message.
     """
     state: dict[str, Any] = {
-        "summary": _summary(parcel),
+        **summary_state("", _heading(parcel)),
         "next_steps": [],
         "source": [first, last],
         "owner": "human",
-        "reason": f"import from {parcel.bot}",  # for the tape
+        "reason": Reason("imported_from", bot=parcel.bot).as_json(),
     }
     if parcel.person and not parcel.is_read:
         times = [str(entry.meta["ts"]) for entry in parcel.one.entries]
@@ -403,14 +405,12 @@ def _told(parcel: _SessionImport) -> str:
     return _("{text} (was {key})", text=text, key=imported_session.key)
 
 
-def _summary(parcel: _SessionImport) -> str:
-    entries, bot = parcel.one.entries, parcel.bot
-    kept = "; its memory is in long-term memory" if parcel.memory.long_term else ""
+def _heading(parcel: _SessionImport) -> Reason:
+    """Return what the boundary says of the imported conversation."""
+    entries, bot, kept = parcel.one.entries, parcel.bot, parcel.memory.long_term
     if not entries:
-        return f"Brought over from {bot}{kept}."
+        return Reason("brought_over_memory" if kept else "brought_over", bot=bot)
+    code = "brought_over_all" if kept else "brought_over_talk"
+    code += "" if parcel.person else "_recalled"
     since, until = (str(entry.meta.get("ts"))[:10] for entry in (entries[0], entries[-1]))
-    recalled = "" if parcel.person else " What was said then can be recalled."
-    return (
-        f"This conversation was brought over from {bot}: {parcel.messages} messages from {since} to "
-        f"{until}{kept}.{recalled}"
-    )
+    return Reason(code, bot=bot, messages=parcel.messages, since=since, until=until)

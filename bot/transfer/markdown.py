@@ -13,8 +13,10 @@ import unicodedata
 from datetime import tzinfo
 
 from bot.agent.schedules.wording import event_text
+from bot.agent.texts import known_text
 from bot.core.i18n import _
 from bot.memory.records.attachments import attachments_in
+from bot.memory.records.boundaries import boundary_steps, boundary_summary
 from bot.memory.records.conversation_entries import (
     NO_TURNS,
     TURN_END,
@@ -29,8 +31,8 @@ from bot.memory.records.pending_calls import describe_call_event
 from bot.memory.records.schedules import SCHEDULE_EVENTS
 from bot.memory.records.transcript import (
     answer_text,
-    format_entry_time,
     message_author,
+    shown_entry_time,
     speaker_label,
 )
 from bot.tape.entries import TapeEntry
@@ -98,7 +100,7 @@ class MarkdownTranscript:
             text += "\n\n" + "\n".join(f"> {line}" for line in _lines(quote))
         block = self._said(message_author(entry), entry, text, remarks)
         for file in attachments_in(entry.meta):
-            note = f" ({_inline(file.note)})" if file.note else ""
+            note = f" ({_inline(known_text(file.note))})" if file.note else ""
             block += f"\n- {file.kind} {_code(file.name)}{note}\n"
         return block
 
@@ -110,12 +112,11 @@ class MarkdownTranscript:
                 if target
                 else ""
             )
-        block = f"\n## {_inline(str(entry.name))}, {format_entry_time(entry, self._timezone)}\n"
-        summary, steps = entry.data.get("summary"), entry.data.get("next_steps")
-        if isinstance(summary, str) and summary.strip():
+        block = f"\n## {_inline(str(entry.name))}, {shown_entry_time(entry, self._timezone)}\n"
+        if summary := boundary_summary(entry.data).strip():
             block += f"\n{_quoted(summary)}\n"
-        for step in steps if isinstance(steps, list) else []:
-            block += _("\n- next: {inline}\n", inline=_inline(str(step)))
+        for step in boundary_steps(entry.data):
+            block += _("\n- next: {inline}\n", inline=_inline(step))
         return block
 
     def _event(self, entry: TapeEntry) -> str:
@@ -137,7 +138,7 @@ class MarkdownTranscript:
 
     def _said(self, who: str, entry: TapeEntry, text: str, remarks: list[str] | None = None) -> str:
         about = ", ".join(
-            [format_entry_time(entry, self._timezone), f"#{entry.id}", *(remarks or [])]
+            [shown_entry_time(entry, self._timezone), f"#{entry.id}", *(remarks or [])]
         )
         return f"\n**{_inline(who)}** ({about})\n\n{_quoted(text)}\n"
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, tzinfo
 from typing import Any
 
-from bot.core.i18n import _
+from bot.core.i18n import _, pgettext
 from bot.core.reasons import reason_text
 from bot.memory.records.attachments import one_line
 from bot.memory.records.compartment_records import (
@@ -29,9 +29,9 @@ from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import (
-    format_entry_time,
     format_timestamp,
     message_content,
+    shown_entry_time,
     speaker_label,
 )
 from bot.memory.session.state.fact_markdown import group_by_subject
@@ -64,7 +64,7 @@ def _problem(problem: Problem, compartments: Compartments, now: datetime, timezo
         if problem.problem_id == GENERAL_PROBLEM
         else f"{_line(problem.name)} ({problem.problem_id})"
     )
-    told = [_("{state}, priority {number}", state=state, number=problem.priority)]
+    told = [_("{state}, priority {number}", state=_problem_state(state), number=problem.priority)]
     if problem.problem_id in compartments.problems:
         made, used = problem.created_at, problem.last_active
         told += [
@@ -78,6 +78,15 @@ def _problem(problem: Problem, compartments: Compartments, now: datetime, timezo
         heading = _("Working set, until {time}", time=f"{until:{_TIME}}")
         parts += [f"## {heading}", "\n".join(_items(working))]
     return "\n\n".join(parts)
+
+
+def _problem_state(state: str) -> str:
+    return {
+        "active": pgettext("problem", "active"),
+        "paused": pgettext("problem", "paused"),
+        "background": pgettext("problem", "in the background"),
+        "completed": pgettext("problem", "done"),
+    }[state]
 
 
 def _items(working: WorkingSet) -> Iterator[str]:
@@ -145,14 +154,32 @@ def belief_md(
     sure = f"{belief.confidence_at(now):.2f}"
     head = _(
         "{kind}, {status}, confidence {number}",
-        kind=belief.pattern_type,
-        status=belief.status,
+        kind=_belief_kind(belief.pattern_type),
+        status=_belief_state(belief.status),
         number=sure,
     )
     parts = [f"# {belief.id}: {head}", "\n".join([_told(belief.text), *more])]
     parts += [f"({_line(reason_text(belief.reason))})"] if belief.reason else []
     rests = [f"- {_ground(ground, facts, entries, timezone)}" for ground in belief.evidence_ids]
     return "\n\n".join([*parts, "\n".join([_("Evidence:"), *rests])]) + "\n\n"
+
+
+def _belief_kind(kind: str) -> str:
+    return {
+        "conclusion": pgettext("belief", "conclusion"),
+        "heuristic": pgettext("belief", "heuristic"),
+        "policy": pgettext("belief", "policy"),
+        "summary": pgettext("belief", "summary"),
+        "fact": pgettext("belief", "fact"),
+    }[kind]
+
+
+def _belief_state(status: str) -> str:
+    return {
+        "active": pgettext("belief", "believed"),
+        "stale": pgettext("belief", "no longer used"),
+        "retired": pgettext("belief", "ended"),
+    }[status]
 
 
 def _ground(
@@ -176,7 +203,7 @@ def _ground(
         return _("{evidence}: (erased)", evidence=ground)
     words = one_line(message_content(entry) or str(entry.data.get("arguments") or ""), _EXCERPT)
     told = f": {words}" if words else ""
-    return f"{ground} ({format_entry_time(entry, timezone)}, {speaker_label(entry)}){told}"
+    return f"{ground} ({shown_entry_time(entry, timezone)}, {speaker_label(entry)}){told}"
 
 
 def _told(value: Any) -> str:

@@ -18,6 +18,7 @@ import anyio
 import discord
 
 from bot.bus import Address, Attachment, FileUnavailable, RemoteFile
+from bot.core.reasons import Reason
 from channels.base import GroupPolicy
 
 MAX_QUOTE_LENGTH = 2000
@@ -304,7 +305,9 @@ async def _fetch(url: str, most: int) -> bytes:
             if tries == _TRIES:
                 # Without the cause: its text may hold the URL, which gives access to the file.
                 name = type(error).__name__
-                raise FileUnavailable(f"Discord did not deliver it ({name})") from None
+                raise FileUnavailable(
+                    Reason("file_not_delivered", platform="Discord", error=name)
+                ) from None
         await anyio.sleep(tries)
 
 
@@ -312,11 +315,11 @@ async def _read(url: str, most: int) -> bytes:
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
     async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as response:
         if response.status in {403, 404, 410}:
-            raise FileUnavailable("it is no longer on Discord")
+            raise FileUnavailable(Reason("file_gone", platform="Discord"))
         response.raise_for_status()
         content = bytearray()
         async for chunk in response.content.iter_chunked(_CHUNK):
             content += chunk
             if len(content) > most:
-                raise FileUnavailable(f"it is larger than the allowed {most} bytes")
+                raise FileUnavailable(Reason("file_over", limit=f"{most / 1_000_000:.3g}"))
         return bytes(content)

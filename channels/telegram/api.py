@@ -42,6 +42,8 @@ from aiogram.methods import (
 from aiogram.utils.token import TokenValidationError
 
 from bot.bus import ChannelRefused, FileUnavailable
+from bot.core.i18n import _
+from bot.core.reasons import Reason
 from channels.delivery.messenger import (
     FormattingRejected,
     MessageGone,
@@ -114,8 +116,10 @@ class BotApiClient:
             self._bot = Bot(token, session=self._session)
         except TokenValidationError:
             raise ChannelRefused(
-                f"{TOKEN_SETTING} is not a bot token; @BotFather shows tokens such as "
-                "123456:ABC-DEF"
+                _(
+                    "{setting} is not a bot token; @BotFather shows tokens such as 123456:ABC-DEF",
+                    setting=TOKEN_SETTING,
+                )
             ) from None
         self._secret = token.partition(":")[2]
         self.token_rejected = anyio.Event()
@@ -174,9 +178,9 @@ class BotApiClient:
         except MessageRejected as exc:
             if "too big" in str(exc):
                 raise file_too_large(MAX_DOWNLOAD_BYTES) from None
-            raise FileUnavailable("Telegram no longer has this file") from exc
+            raise FileUnavailable(Reason("file_gone", platform="Telegram")) from exc
         if file.file_path is None:
-            raise FileUnavailable("Telegram does not give this file to bots")
+            raise FileUnavailable(Reason("file_not_given", platform="Telegram"))
         if file.file_size is not None and file.file_size > most:
             raise file_too_large(most)
         return await self._download(file.file_path, most)
@@ -195,7 +199,7 @@ class BotApiClient:
         except aiohttp.ClientResponseError as exc:
             if exc.status < 500:
                 raise FileUnavailable(
-                    f"Telegram did not deliver the file (HTTP status {exc.status})"
+                    Reason("file_not_delivered", platform="Telegram", error=f"HTTP {exc.status}")
                 ) from None
             raise PlatformUnreachable(f"Telegram's file server answered {exc.status}") from None
         except (aiohttp.ClientError, OSError, TimeoutError) as exc:
@@ -213,8 +217,8 @@ class BotApiClient:
 def file_too_large(most: int) -> FileUnavailable:
     """Return the error for a file of more than ``most`` bytes."""
     if most >= MAX_DOWNLOAD_BYTES:
-        return FileUnavailable("it is larger than 20 MB, Telegram's limit for bots")
-    return FileUnavailable(f"it is larger than {most / _MEGABYTE:.3g} MB")
+        return FileUnavailable(Reason("file_over_for_bots", limit=20, platform="Telegram"))
+    return FileUnavailable(Reason("file_over", limit=f"{most / _MEGABYTE:.3g}"))
 
 
 _FLOOD_SECONDS = 5.0

@@ -14,6 +14,7 @@ from typing import TypeVar
 import anyio
 
 from bot.bus import Attachment, AttachmentReceiver, FileUnavailable, Inbound, RemoteFile, Role
+from bot.core.reasons import Reason
 from channels.delivery.messenger import PlatformUnreachable, RateLimited
 from channels.telegram.api import (
     MAX_DOWNLOAD_BYTES,
@@ -125,9 +126,7 @@ class InboundComposer:
                 await pause.wait(flood.seconds)
             except PlatformUnreachable:
                 await pause.wait()
-        raise FileUnavailable(
-            "Telegram could not be reached to fetch it; please send it again"
-        )  # for the model
+        raise FileUnavailable(Reason("file_unreachable", platform="Telegram"))
 
 
 def _spoken(attachment: Attachment) -> bool:

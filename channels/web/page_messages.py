@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import anyio.to_thread
 
 from bot.bus import Attachment, Button, Inbound, OutgoingFile, TranscriptMessage, WebBackend
+from bot.core.reasons import reason_text
 from channels.outgoing_files import file_size, missing_file_text
 from channels.web.frames import buttons_json
 from channels.web.notices import Notice
@@ -120,7 +121,7 @@ def _attachment(attachment: Attachment, url: str | None) -> MessageJson:
         "name": attachment.name,
         "mime": attachment.mime,
         "url": url if attachment.blob is not None else None,
-        "note": attachment.note,
+        "note": attachment.note and reason_text(attachment.note),
     }
 
 

@@ -29,6 +29,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from bot.bus import FileUnavailable, RemoteFile, create_or_replace_file
 from bot.core.i18n import _, ngettext
+from bot.core.reasons import Reason
 from channels.text import clean_text
 from channels.web.frames import MAX_FILES
 
@@ -157,8 +158,7 @@ class UploadStore:
             async with aiofiles.open(path, "rb") as file:
                 return await file.read(most)
         except OSError as exc:
-            # for the model
-            raise FileUnavailable("it no longer exists; please attach it again") from exc
+            raise FileUnavailable(Reason("file_upload_gone")) from exc
 
     def _of(self, user: str) -> Path:
         return self._folder / sha256(user.encode()).hexdigest()[:32]

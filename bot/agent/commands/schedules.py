@@ -153,7 +153,8 @@ async def _history(rest: str, context: CommandContext) -> CommandReply:
         known = context.fold.schedules.find(firing.number)
         text = _text(known) if known is not None else numbered("", firing.number)
         when = day_and_time(firing.instant, context.schedules.zone, now)
-        line = _(_STATUSES.get(firing.status, N_("{time}: {text}")), time=when, text=text)
+        told = _STATUSES.get(firing.status, "{time}: {text}")
+        line = _(told, time=when, text=text)
         if firing.missed:
             missed = ngettext("after {n} missed", "after {n} missed", firing.missed)
             line = joined([line, missed])

@@ -103,7 +103,7 @@ def consolidation_messages(
         else "Process this conversation and call the save_memory tool with your consolidation."
     )
     if refused is not None:
-        ask += f" Your last answer could not be used: {refused}."
+        ask += f" Your last answer could not be used: {refused!s}."
     conversation = "\n".join(f"#{number} {line}" for number, line in enumerate(lines, start=1))
     known = "\n".join(map(_listed, _shown(facts, conversation))) or "(none)"
     return [

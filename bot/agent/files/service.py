@@ -332,7 +332,7 @@ class FileService:
         try:
             free = await self._blobs.free()
             if free is not None and free - len(data) < SPARE_BYTES:
-                raise FileRefused(_("the file is {reason}", reason=_(NO_SPACE)))
+                raise FileRefused(_("the file is {reason}", reason=NO_SPACE))
             return await self._blobs.put(data)
         except OSError as error:
             reason = disk_error_text(error)

@@ -13,6 +13,7 @@ from bot.agent.flow.outgoing_check import OutgoingCheck, memory_lines
 from bot.agent.flow.view import FlowView, flow_view
 from bot.agent.tools.registry import ToolContext
 from bot.memory.records.argument_labels import Origin
+from bot.memory.records.boundaries import boundary_summary
 from bot.memory.records.outside_text import SCHEDULED
 from bot.memory.records.tombstones import is_erased
 from bot.memory.session.long_term_memory import BELIEFS_HEADING
@@ -62,7 +63,7 @@ def outgoing_check(context: ToolContext) -> OutgoingCheck:
     known += [memory.long_term, memory.shared, memory.reference]
     known += [note.content for note in memory.dailies]
     if context.fold.boundary is not None:
-        known.append(str(context.fold.boundary.data.get("summary") or ""))
+        known.append(boundary_summary(context.fold.boundary.data))
     own = [one.text for one in view.words if one.found.origin >= Origin.PERSON]
     hits: list[str] = []
     for entry in context.fold.window.conversation():

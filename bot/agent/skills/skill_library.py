@@ -26,7 +26,6 @@ from bot.agent.skills.skill_rights import (
     strictest,
 )
 from bot.agent.skills.skill_sources import FetchedSkill, SkillFetcher, SkillSource
-from bot.agent.texts import readers_language
 from bot.agent.tools.registry import Audience
 from bot.agent.workspace_files import OwnSkill, WorkspaceFiles
 from bot.bus import Address, Answer
@@ -34,7 +33,7 @@ from bot.bus.media.attachments import NO_SPACE, SPARE_BYTES
 from bot.bus.media.blobs import Blobs
 from bot.core.errors import BusError, SkillRefused
 from bot.core.files import disk_error_text
-from bot.core.i18n import _
+from bot.core.i18n import _, use_language
 from bot.memory.session.scope.workspace_tape import WorkspaceTape
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
@@ -93,6 +92,7 @@ class SkillLibrary:
         linked: Returns the identities that are one person with an identity.
         fetcher: Gets skills from their sources.
         send: Sends a notice to a chat.
+        language_of: Returns the language of a person, for notices.
     """
 
     def __init__(
@@ -104,6 +104,7 @@ class SkillLibrary:
         linked: Callable[[str], Iterable[str]],
         fetcher: SkillFetcher,
         send: Callable[[Answer], Awaitable[object]],
+        language_of: Callable[[str], Awaitable[str]],
     ) -> None:
         self.workspace = workspace
         self._tape = WorkspaceTape(store, SKILLS_TAPE, SkillsFold())
@@ -111,6 +112,7 @@ class SkillLibrary:
         self._linked = linked
         self._fetcher = fetcher
         self._send = send
+        self._language_of = language_of
         self._changing = anyio.Lock()
 
     async def state(self) -> SkillsFold:
@@ -225,13 +227,14 @@ class SkillLibrary:
         rights = [right for right in fold.rights_of(copy.name) if right.digest == copy.digest]
         if not rights or copy.digest in fold.damaged:
             return
-        with readers_language():
-            text = _(
-                "The files of the skill `{name}` on the disk are not those that you allowed. I do not use "
-                "it until `/skills update {name}` fetched it and you allowed it again.",
-                name=copy.name,
-            )
-        for chat in sorted({right.chat for right in rights if right.chat}):
+        owners = {right.chat: right.by for right in rights if right.chat}
+        for chat in sorted(owners):
+            with use_language(await self._language_of(owners[chat])):
+                text = _(
+                    "The files of the skill `{name}` on the disk are not those that you allowed. I do not "
+                    "use it until `/skills update {name}` fetched it and you allowed it again.",
+                    name=copy.name,
+                )
             mark = f"skill-{copy.name}-{copy.digest[:16]}-{self._tape.version}"
             try:
                 await self._send(Answer(Address.parse(chat), mark, text))
@@ -275,7 +278,7 @@ class SkillLibrary:
         try:
             free = await self._blobs.free()
             if free is not None and free - len(data) < SPARE_BYTES:
-                raise SkillRefused(_("the skill is {reason}", reason=_(NO_SPACE)))
+                raise SkillRefused(_("the skill is {reason}", reason=NO_SPACE))
             await self._blobs.put(data)
         except OSError as error:
             raise SkillRefused(

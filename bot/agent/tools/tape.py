@@ -14,6 +14,8 @@ from bot.agent.texts import joined_clauses, local_time
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
 from bot.core.errors import TapeError
 from bot.core.i18n import N_, _, format_number, ngettext
+from bot.core.reasons import Reason
+from bot.memory.records.boundaries import boundary_steps, boundary_summary
 from bot.memory.records.event_names import (
     HISTORY_EVENT,
 )
@@ -140,10 +142,9 @@ def render_anchors(anchors: Sequence[Anchor], timezone: tzinfo | None) -> str:
         name = phase.name
         if phase.entry_id != phase.at:
             name = _("{name}, at {entry}", name=name, entry=f"#{phase.entry_id}")
-        summary = str(phase.state.get("summary") or "")
-        steps = phase.state.get("next_steps")
-        if isinstance(steps, list) and steps:
-            following = _("Next: {steps}", steps=joined_clauses(map(str, steps)))
+        summary = boundary_summary(phase.state)
+        if steps := boundary_steps(phase.state):
+            following = _("Next: {steps}", steps=joined_clauses(steps))
             summary = f"{summary} {following}"
         recalled_passage = RecalledPassage(
             local_time(phase.ts, timezone), name, summary, phase.at, 0.0
@@ -194,7 +195,7 @@ async def _handoff(arguments: HandoffArguments, context: ToolContext) -> ToolOut
         "next_steps": arguments.next_steps,
         "source": [context.view_start, max(context.view_start, context.turn_start - 1)],
         "owner": "assistant",
-        "reason": "asked for by name",
+        "reason": Reason("asked_by_name").as_json(),
         # The running turn stays in view as a whole.
         "keep_from": context.turn_start,
     }
@@ -222,7 +223,7 @@ def _passage(
             [text] * bool(text) + [f"{c.get('name')}({c.get('arguments')})" for c in entry.calls]
         )
     elif entry.kind in ("anchor", "event"):
-        text = str(entry.data.get("summary") or entry.data.get("entry") or "")
+        text = boundary_summary(entry.data) or str(entry.data.get("entry") or "")
     return RecalledPassage(when, who, text, entry.id, 0.0)
 
 

@@ -20,6 +20,7 @@ from bot.bus.media.media_types import IMAGES, audio_name, media_type
 from bot.bus.media.ports import AttachmentReceiver, RemoteFile
 from bot.core.errors import BusError, FileUnavailable, ModelError
 from bot.core.files import disk_error_text
+from bot.core.reasons import Reason, reason_of
 from bot.llm.spender import Spender, spends
 
 logger = logging.getLogger(__name__)
@@ -30,13 +31,13 @@ FETCH_SECONDS = 60.0
 SPARE_BYTES = 500_000_000
 """Bytes that stay free on the disk; with fewer, ``tapebot doctor`` warns."""
 
-NO_SPACE = "not kept: the disk of this bot is nearly full"
-PRIVATE = "not transcribed: this problem is private, and the transcription model is not"
-NO_TRANSCRIPTION = "no transcription model is set (TAPEBOT_TRANSCRIPTION_MODEL)"
+NO_SPACE = Reason("file_no_space")
+PRIVATE = Reason("file_private")
+NO_TRANSCRIPTION = Reason("file_no_transcription")
 AttachmentKind = Literal["image", "voice", "audio", "video", "document"]
 """The values of ``Attachment.kind``."""
 
-_LOST = "was kept, but cannot be read again: the disk may be failing"
+_LOST = Reason("file_lost")
 _AT_ONCE = 8
 _READERS = 2
 _MEGABYTE = 1_000_000
@@ -117,7 +118,7 @@ class AttachmentService(AttachmentReceiver):
             return await self._read(taken, taken.blob, file.session)
 
     def _too_large(self) -> str:
-        return f"larger than {self._max_bytes / _MEGABYTE:g} MB, not taken"
+        return Reason("file_too_large", limit=f"{self._max_bytes / _MEGABYTE:g}")
 
     async def _fetched(self, file: RemoteFile) -> bytes | str:
         """Return a file's bytes, or a note on why there are none."""
@@ -126,12 +127,12 @@ class AttachmentService(AttachmentReceiver):
                 data = await file.fetch(self._max_bytes + 1)
         except FileUnavailable as error:
             logger.info("a file could not be fetched: %s", error)
-            return f"could not be fetched: {error}"
+            return Reason("file_not_fetched", error=reason_of(error))
         except TimeoutError:
-            return f"could not be fetched within {self._fetch_seconds:g} seconds"
+            return Reason("file_fetch_slow", seconds=f"{self._fetch_seconds:g}")
         if len(data) > self._max_bytes:
             return self._too_large()
-        return data or "the file is empty"
+        return data or Reason("file_empty")
 
     async def _kept(self, taken: Attachment, data: bytes) -> Attachment:
         """Store a file, or note why not; ``blob`` is set if it was stored."""
@@ -144,7 +145,7 @@ class AttachmentService(AttachmentReceiver):
         except OSError as error:
             logger.warning("a file that was sent cannot be kept: %s", error)
             raise BusError(
-                f"a file that was sent cannot be kept: {disk_error_text(error)}"
+                f"a file that was sent cannot be kept: {disk_error_text(error)}"  # for the log
             ) from error
         mime = media_type(data, taken.mime)
         return replace(taken, mime=mime, size=len(data), blob=blob, kind=_kind(taken, mime))
@@ -176,11 +177,11 @@ class AttachmentService(AttachmentReceiver):
                 name = audio_name(taken.name, taken.mime)
                 text = await self._transcriber.transcribe(data, name)
         except ModelError as error:
-            return replace(taken, note=f"could not be transcribed: {error}")
+            return replace(taken, note=Reason("file_not_transcribed", error=reason_of(error)))
         if not text.strip():
-            return replace(taken, note="no words were heard in it")
+            return replace(taken, note=Reason("file_silent"))
         if len(text) > self._max_characters:
-            note = f"only the first {self._max_characters:,} characters were kept"
+            note = Reason("file_kept_in_part", limit=self._max_characters)
             return replace(taken, text=text[: self._max_characters], note=note)
         return replace(taken, text=text.strip())
 

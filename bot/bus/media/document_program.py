@@ -23,29 +23,32 @@ PDF_KIND = "pdf"
 HTML_KIND = "html"
 OFFICE_KIND = "office"
 
-SLOW = "reading the PDF took too long"
-SLOW_PAGE = "reading the page took too long"
-SLOW_FILE = "reading the file took too long"
-UNREADABLE = "this kind of file cannot be read"
+SLOW = "pdf_slow"
+SLOW_PAGE = "page_slow"
+SLOW_FILE = "file_slow"
 
 Sections = list[tuple[str, str]]
 """Texts of a document in order, each with its place, such as ``page 3`` or ``sheet Costs``."""
 
+_Note = str | dict[str, Any]
+"""Why a text is missing or incomplete: the code of a reason, or a reason as it is recorded."""
+
 _MEMORY = 1 << 30
 _LOOK = 0.25  # seconds between two checks of the time and of the parent process
 _AGAIN = 1.0  # seconds until the timeout is raised once more
-_DAMAGED = "the PDF is damaged and cannot be read"
-_EMPTY = "no text was found in the PDF; scanned pages cannot be read"
-_LOCKED = "the PDF has a password and cannot be read"
-_TOO_BIG = "the PDF needs too much memory to be read"
-_NO_WORDS = "no text was found in the page; it may need a browser"
-_HEAVY = "the page needs too much memory to be read"
-_ODD = "the page cannot be read: its HTML breaks the reader"
-_PLAIN = "the page is large: its menus and other small texts are in between"
-_BAD_FILE = "the file is damaged and cannot be read"
-_LOCKED_FILE = "the file has a password and cannot be read"
-_BIG_FILE = "the file needs too much memory to be read"
-_NO_FILE_TEXT = "no text was found in the file"
+_DAMAGED = "pdf_damaged"
+_EMPTY = "pdf_no_words"
+_LOCKED = "pdf_locked"
+_TOO_BIG = "pdf_heavy"
+_NO_WORDS = "page_no_words"
+_HEAVY = "page_heavy"
+_ODD = "page_odd"
+_PLAIN = "page_plain"
+_BAD_FILE = "file_damaged"
+_UNKNOWN_KIND = "file_unknown_kind"
+_LOCKED_FILE = "file_locked"
+_BIG_FILE = "file_heavy"
+_NO_FILE_TEXT = "file_no_words"
 _PLACES = {
     "xlsx": "sheet",
     "ods": "sheet",
@@ -89,7 +92,7 @@ def extract_pdf(data: bytes, limit: int) -> dict[str, Any]:
         else:
             done = pages
     except _TooLong:
-        late = f"only the first {done} of {pages} pages were read: the rest took too long"
+        late: _Note = {"code": "pdf_pages_slow", "done": done, "pages": pages}
         return _partial(parts, limit, late if parts else SLOW)
     except (MemoryError, LimitReachedError):
         return _result(None, _TOO_BIG)
@@ -98,11 +101,11 @@ def extract_pdf(data: bytes, limit: int) -> dict[str, Any]:
         # pypdf raises any of these on damaged files.
         if "password" in str(error).lower() or "AES" in str(error):
             return _result(None, _LOCKED)
-        return _partial(parts, limit, _DAMAGED if not parts else "the rest of the PDF is damaged")
+        return _partial(parts, limit, _DAMAGED if not parts else "pdf_rest_damaged")
     if not parts:
         return _result(None, _EMPTY)
-    cut = f"only the first {done} of {pages} pages were read" if done < pages else None
-    return _partial(parts, limit, cut)
+    cut: _Note = {"code": "pdf_pages", "done": done, "pages": pages}
+    return _partial(parts, limit, cut if done < pages else None)
 
 
 def extract_html(page: str, limit: int, address: str) -> dict[str, Any]:
@@ -152,14 +155,14 @@ def extract_office(data: bytes, limit: int) -> dict[str, Any]:
     try:
         kind = anydoc.format_from_bytes(data)
         if kind is None or kind == "pdf":
-            return _result(None, UNREADABLE)
+            return _result(None, _UNKNOWN_KIND)
         markdown = anydoc.to_markdown_bytes(data, kind)
     except anydoc.EncryptedError:
         return _result(None, _LOCKED_FILE)
     except (anydoc.ResourceLimitError, MemoryError):
         return _result(None, _BIG_FILE)
     except anydoc.UnsupportedError:
-        return _result(None, UNREADABLE)
+        return _result(None, _UNKNOWN_KIND)
     except anydoc.ConvertError:
         return _result(None, _BAD_FILE)
     parts = _by_heading(markdown, _PLACES.get(kind, "section"))
@@ -208,10 +211,10 @@ def _all_text(tree: Any) -> str:
     return "\n".join(filter(None, (part.strip() for part in tree.itertext())))
 
 
-def _partial(parts: Sections, limit: int, note: str | None) -> dict[str, Any]:
+def _partial(parts: Sections, limit: int, note: _Note | None) -> dict[str, Any]:
     text = "\n\n".join(part for _, part in parts)
     if len(text) > limit:
-        note = f"only the first {limit:,} characters were read"
+        note = {"code": "file_read_in_part", "limit": limit}
     return _result(text[:limit] or None, note) | {"sections": _within(parts, limit)}
 
 
@@ -226,8 +229,8 @@ def _within(parts: Sections, limit: int) -> Sections:
     return kept
 
 
-def _result(text: str | None, note: str | None) -> dict[str, Any]:
-    return {"text": text, "note": note}
+def _result(text: str | None, note: _Note | None) -> dict[str, Any]:
+    return {"text": text, "note": {"code": note} if isinstance(note, str) else note}
 
 
 def _bounded(seconds: float, parent: int) -> None:

@@ -23,6 +23,7 @@ import anyio.to_thread
 
 from bot.bus.media import document_program as program
 from bot.bus.media.media_types import PDF
+from bot.core.reasons import Reason, parse_reason
 
 logger = logging.getLogger(__name__)
 
@@ -32,13 +33,13 @@ MAX_CHARACTERS = 50_000
 PDF_SECONDS = 10.0
 """The most seconds to read a PDF or a web page, while its chat waits."""
 
-UNREADABLE = program.UNREADABLE
-_NO_READER = f"{UNREADABLE} here: pip install 'tapebot[documents]'"
-_NO_TEXT = "the file has no text"
+UNREADABLE = Reason("file_unknown_kind")
+_NO_READER = Reason("file_no_reader", command="pip install 'tapebot[documents]'")
+_NO_TEXT = Reason("file_no_text")
 _NOTES = {
-    program.PDF_KIND: (program.SLOW, "the PDF cannot be read: it breaks the reader"),
-    program.OFFICE_KIND: (program.SLOW_FILE, "the file cannot be read: it breaks the reader"),
-    program.HTML_KIND: (program.SLOW_PAGE, "the page cannot be read: it breaks the reader"),
+    program.PDF_KIND: (program.SLOW, "pdf_breaks_reader"),
+    program.OFFICE_KIND: (program.SLOW_FILE, "file_breaks_reader"),
+    program.HTML_KIND: (program.SLOW_PAGE, "page_breaks_reader"),
 }
 
 _MARKS = (
@@ -64,7 +65,7 @@ class DocumentText:
 
     Attributes:
         text: The text; None if it could not be read.
-        note: What could not be read, and why, for people; None if all was read.
+        note: What could not be read, and why; None if all was read.
         title: The title that a web page states; empty if unknown.
         date: The date of a web page, ISO 8601; empty if unknown.
         sections: The text in order, in parts with their places, such as ``page 3``; empty if the
@@ -109,7 +110,7 @@ def read_text(data: bytes, limit: int = MAX_CHARACTERS) -> DocumentText:
     if not shown:
         return DocumentText(None, _NO_TEXT)
     if len(shown) > limit:
-        note = f"only the first {limit:,} of {len(text):,} characters were read"
+        note = Reason("file_read_of", limit=limit, length=len(text))
         return DocumentText(shown[:limit], note)
     return DocumentText(shown)
 
@@ -183,8 +184,10 @@ async def _read_apart(
     with anyio.move_on_after(seconds) as bound:
         done = await _run(command, data)
     if bound.cancelled_caught or (done is not None and done.returncode == -signal.SIGXCPU):
-        return DocumentText(None, slow)
-    return DocumentText(None, broke) if done is None or done.returncode else _text_of(done.stdout)
+        return DocumentText(None, Reason(slow))
+    if done is None or done.returncode:
+        return DocumentText(None, Reason(broke))
+    return _text_of(done.stdout)
 
 
 async def _run(command: list[str], data: bytes) -> subprocess.CompletedProcess[bytes] | None:
@@ -205,7 +208,7 @@ def _text_of(output: bytes) -> DocumentText:
     title, date = (_shown(found.get(key) or "") for key in ("title", "date"))
     text = _shown(found["text"] or "") or None
     sections = tuple((_shown(place), _shown(part)) for place, part in found.get("sections", ()))
-    note = found["note"] or (None if text else _NO_TEXT)
+    note = parse_reason(found["note"]) or (None if text else _NO_TEXT)
     return DocumentText(text, note, title, date, sections)
 
 

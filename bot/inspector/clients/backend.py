@@ -22,6 +22,7 @@ from bot.bus import (
 )
 from bot.core.errors import BudgetReached, ModelError, TapebotError, TapeNotFound
 from bot.core.ids import new_id
+from bot.core.reasons import parse_reason
 from bot.inspector.access.logins import link_identity
 from bot.inspector.clients.conversations import ClientConversations, as_past, find_answer
 from bot.inspector.dependencies import WebContext
@@ -38,6 +39,7 @@ logger = logging.getLogger(__name__)
 MODEL = "tapebot"
 """The name of the default model; presets are ``tapebot/NAME``."""
 
+# Answers from before it was recorded.
 _CUT_OFF = "(cut off: the model reached its limit for one answer)"  # for programs
 _MOST_SCANNED = 20_000
 
@@ -195,9 +197,9 @@ def _outcome(end: TapeEntry | None, before: list[TapeEntry], text: str | None) -
     return ClientOutcome(
         text,
         _calls(before, str(end.data.get("turn"))) if end.data.get("status") == CLIENT_CALLS else (),
-        error=str(end.data.get("error") or text) if failed else None,
+        error=(parse_reason(end.data.get("error")) or text) if failed else None,
         limited=end.data.get("limited") is True,
-        cut_off=_CUT_OFF in text[-1_000:],
+        cut_off=end.data.get("cut_off") is True or _CUT_OFF in text[-1_000:],
         prompt_tokens=usage.prompt_tokens,
         cached_tokens=usage.cached_tokens,
         completion_tokens=usage.completion_tokens,

@@ -28,6 +28,7 @@ from bot.inspector.reading.entry_text import (
 )
 from bot.inspector.reading.facts import load_session_fold
 from bot.inspector.rendering import render_markdown
+from bot.memory.records.boundaries import boundary_summary
 from bot.memory.records.conversation_entries import LOOP_STEP, TURN_END, TURN_START
 from bot.memory.records.tombstones import is_erased
 from bot.memory.session.linking.scope_registry import is_shared_scope
@@ -282,6 +283,6 @@ async def _scopes(web: WebContext, tape: str) -> list[ScopeMemory]:
 
 
 def _title(state: dict[str, Any]) -> str:
-    told = next((state[key] for key in ("title", "name", "summary") if state.get(key)), "")
+    told = state.get("title") or state.get("name") or boundary_summary(state)
     line = " ".join(strip_control_characters(str(told)).split())
     return line if len(line) <= _TITLE else line[: _TITLE - 1].rstrip() + "…"

@@ -21,6 +21,7 @@ from bot.inspector.reading.categories import category
 from bot.llm.base import Usage
 from bot.memory.erasure.erasure_plan import FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT
 from bot.memory.records.attachments import attachments_in
+from bot.memory.records.boundaries import boundary_summary
 from bot.memory.records.compartments import BUS_EVENT
 from bot.memory.records.conversation_entries import LOOP_STEP, TURN_END, TURN_START
 from bot.memory.records.episodes import EPISODE_EVENT
@@ -217,7 +218,7 @@ def _anchor(entry: TapeEntry) -> str:
         return _("Memory, version {number}, ends here", number=state.get("version"))
     if entry.name == MEMORY_CONSOLIDATED:
         return _consolidated(state)
-    title = next((str(state[key]) for key in ("title", "name", "summary") if state.get(key)), "")
+    title = str(state.get("title") or state.get("name") or boundary_summary(state))
     name = _(_NAMED[entry.name]) if entry.name in _NAMED else str(entry.name)
     if entry.target_id:
         name = _("{name} (points at entry {entry})", name=name, entry=entry.target_id)
@@ -315,7 +316,7 @@ def _turn(name: str, data: dict[str, Any]) -> str:
     if usage.cost:
         parts.append(money(usage.cost, 4))
     if data.get("error"):
-        parts.append(str(data["error"]))
+        parts.append(reason_text(data["error"]))
     return ", ".join(parts)
 
 

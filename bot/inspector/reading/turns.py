@@ -164,7 +164,7 @@ def turn_model(turn: PastTurn) -> TurnModel:
         cached_tokens=usage.cached_tokens if usage and not untold else None,
         completion_tokens=usage.completion_tokens if usage else None,
         cost=usage.cost if usage else None,
-        error=turn.error,
+        error=None if turn.error is None else f"{turn.error}",
         calls=tuple(
             CallModel(
                 step=model_call.step,

@@ -17,6 +17,7 @@ from bot.memory.records.fact import Fact, fact_from_json
 from bot.memory.records.fact_fold import CHAIN_EVENTS, FACTS_EVENT, FactFold
 from bot.tape.entries import TapeEntry
 
+_ACCEPTED = N_("accepted")
 _AUTHORS = {
     "person": N_("a person asked for it"),
     "consolidation": N_("learned by a consolidation"),
@@ -50,7 +51,7 @@ class FactAdmission:
             what = _("accepted by {who}", who=self.asker or _("a person"))
         else:
             by = f" ({self.asker})" if self.asker else ""
-            what = f"{_(_AUTHORS.get(self.author, N_('accepted')))}{by}"
+            what = f"{_(_AUTHORS.get(self.author, _ACCEPTED))}{by}"
         return _("{what} on {day}", what=what, day=self.day) if self.day else what
 
 

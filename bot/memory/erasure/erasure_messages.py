@@ -17,7 +17,7 @@ from bot.memory.records.event_names import (
     FILE_KEPT,
 )
 from bot.memory.records.fact import Fact
-from bot.memory.records.transcript import format_entry_time, message_content, speaker_label
+from bot.memory.records.transcript import message_content, shown_entry_time, speaker_label
 from bot.tape.entries import TapeEntry
 
 OUT_OF_REACH_TEXT = N_(
@@ -179,7 +179,7 @@ def _more_messages(more: int, words: int) -> str:
 
 
 def _author(entry: TapeEntry, timezone: tzinfo | None) -> str:
-    return f"{format_entry_time(entry, timezone)}, {speaker_label(entry)}"
+    return f"{shown_entry_time(entry, timezone)}, {speaker_label(entry)}"
 
 
 def _fact(fact: Fact) -> str:

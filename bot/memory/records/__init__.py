@@ -3,6 +3,7 @@
 __all__ = [
     "argument_labels",
     "attachments",
+    "boundaries",
     "compartment_records",
     "compartments",
     "compression",

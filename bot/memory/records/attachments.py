@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from bot.core.reasons import parse_reason, reason_json
 from bot.llm.base import estimate_tokens
 from bot.memory.records.prompt_escaping import (
     escape_message,
@@ -40,7 +41,7 @@ class EntryAttachment:
         size: Size in bytes; 0 if unknown.
         blob: Name in the blob store; None if the file was not kept.
         text: Extracted text or transcript; None if there is none.
-        note: Why the file was not kept or not read.
+        note: Why the file was not kept or not read, perhaps as a ``Reason``.
         url: Address of a web page that a tool read; None for a file that a person sent.
     """
 
@@ -72,7 +73,8 @@ def attachments_in(meta: Mapping[str, Any]) -> tuple[EntryAttachment, ...]:
 
 def attachment_record(entry_attachment: EntryAttachment) -> dict[str, Any]:
     """Return a file as it is written to an entry's meta."""
-    return {key: value for key, value in asdict(entry_attachment).items() if value is not None}
+    record = {key: value for key, value in asdict(entry_attachment).items() if value is not None}
+    return {**record, "note": reason_json(record["note"])} if "note" in record else record
 
 
 def describe_attachments(
@@ -132,7 +134,7 @@ def _attached(given: Mapping[str, Any]) -> EntryAttachment:
         size=size if type(size) is int else 0,
         blob=text("blob"),
         text=text("text"),
-        note=text("note"),
+        note=parse_reason(given.get("note")) or None,
         url=text("url"),
     )
 

@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 from bot.core.errors import TapeNotFound
 from bot.core.reasons import parse_reason
+from bot.memory.records.boundaries import boundary_summary
 from bot.memory.records.compartment_records import EpisodeEntry, EpisodeType
 from bot.memory.records.compartments import BUS_EVENT, Compartments
 from bot.memory.records.conversation_entries import replaced_entry_id
@@ -82,7 +83,7 @@ def _told(entry: TapeEntry) -> tuple[EpisodeType, dict[str, Any]] | None:
         return "tool", _calls(entry)
     if entry.kind == "tool_result":
         return _result(payload)
-    if entry.is_boundary and (summary := entry.data.get("summary")):
+    if entry.is_boundary and (summary := boundary_summary(entry.data)):
         return "summary", {"summary": summary, "phase": entry.name}
     if entry.kind == "event":
         return _event(entry)

@@ -24,6 +24,7 @@ from datetime import datetime
 from typing import Any
 
 from bot.core.clock import parse_time
+from bot.core.reasons import parse_reason, reason_json
 from bot.memory.records.attachments import EntryAttachment, attachment_record, attachments_in
 from bot.memory.records.event_names import FILE_DELETED, FILE_KEPT, FILE_TEXT, FOLDER_EVENTS
 from bot.memory.records.file_names import clean_name
@@ -184,7 +185,7 @@ def kept_entries(
         "key": key,
         "previous": fold.last,
     }
-    data |= {"note": file.note} if file.note else {}
+    data |= {"note": reason_json(file.note)} if file.note else {}
     data |= {"turn": turn} if turn else {}
     blob = EntryAttachment("document", file.name, file.mime, file.size, file.blob)
     return [*texts, event(FILE_KEPT, data, attachments=[attachment_record(blob)])]
@@ -211,6 +212,6 @@ def _kept_file(tape: str, entry: TapeEntry) -> KeptFile:
         blob.blob or "",
         str(data.get("by") or ""),
         data.get("written") is True,
-        str(data.get("note") or ""),
+        parse_reason(data.get("note")),
         parse_time(entry.meta.get("ts")),
     )

@@ -298,9 +298,10 @@ def describe_call_state(entry: TapeEntry) -> str:
     """Return what became of a call by one of the events after ``tool.pending``, as a sentence."""
     if entry.name != TOOL_RESULT:
         return describe_call_event(entry) or ""
-    return _(_STATES.get(str(entry.data.get("status")), N_("It ended")))
+    return _(_STATES.get(str(entry.data.get("status")), _ENDED))
 
 
+_ENDED = N_("It ended")
 _STATES = {
     "ok": N_("It ran"),
     "error": N_("It failed"),

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from bot.core.i18n import format_datetime
 from bot.memory.records.attachments import describe_attachments
 from bot.memory.records.conversation_entries import AUTOMATION, QUESTION
 from bot.memory.records.pasted_text import split_pasted
@@ -43,6 +44,12 @@ def format_entry_time(entry: TapeEntry, timezone: tzinfo | None = None) -> str:
     named = entry.meta.get("tz")
     zone = _zone(named) if isinstance(named, str) else timezone
     return format_timestamp(entry.meta.get("sent") or entry.meta.get("ts"), zone)
+
+
+def shown_entry_time(entry: TapeEntry, timezone: tzinfo | None = None) -> str:
+    """Return the time of ``format_entry_time`` as the current language writes it."""
+    told = format_entry_time(entry, timezone)
+    return told if told == "?" else format_datetime(datetime.fromisoformat(told))
 
 
 def format_timestamp(stamp: object, timezone: tzinfo | None) -> str:

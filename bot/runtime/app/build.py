@@ -183,6 +183,7 @@ def _assemble(
         scopes=scopes,
         clock=clock,
         bus=bus,
+        language_of=languages.of,
         blobs=blobs,
         residual=residual,
         memory_files=memory_files,

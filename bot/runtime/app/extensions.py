@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,7 @@ def make_extensions(
     scopes: ScopeRegistry,
     clock: Clock,
     bus: Bus,
+    language_of: Callable[[str], Awaitable[str]],
     blobs: Blobs,
     residual: ResidualFiles,
     memory_files: MemoryFolder | None,
@@ -74,6 +76,7 @@ def make_extensions(
         scopes: The memory of people and groups.
         clock: The current time.
         bus: Carries messages to owners.
+        language_of: Returns the language of a person.
         blobs: Stores the bytes of files and skills.
         residual: Erases bytes that no entry names.
         memory_files: Readable copies of memory; None if there are none.
@@ -86,6 +89,7 @@ def make_extensions(
             scopes=scopes,
             clock=clock,
             bus=bus,
+            language_of=language_of,
             blobs=blobs,
             database=database,
         ),
@@ -97,6 +101,7 @@ def make_extensions(
             linked=scopes.identity_linker.people.members,
             fetcher=SkillFetcher(settings.home / "incoming-skills"),
             send=bus.send,
+            language_of=language_of,
         ),
         make_file_services(
             settings.home,

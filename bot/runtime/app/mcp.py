@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from bot.agent.commands.registry import Command
@@ -27,6 +28,7 @@ def make_mcp(
     scopes: ScopeRegistry,
     clock: Clock,
     bus: Bus,
+    language_of: Callable[[str], Awaitable[str]],
     blobs: Blobs,
     database: DatabaseServices | None,
 ) -> McpClient | None:
@@ -41,6 +43,7 @@ def make_mcp(
         scopes,
         clock,
         send=bus.send,
+        language_of=language_of,
         redact=Redactor(settings.secrets()),
         blobs=blobs,
         logins=make_login_store(settings, None if database is None else database.database),

@@ -19,8 +19,8 @@ from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.bus import ChannelPort, ChannelRefused
 from bot.core.errors import PluginUnavailable, TapebotError
-from bot.core.i18n import N_, _
-from bot.core.plugins import Plugin, PluginKind, Plugins
+from bot.core.plugins import Plugin, PluginKind, Plugins, raised
+from bot.core.reasons import Reason, reason_of
 from bot.runtime.models import RESERVED_MODELS
 from channels.base import Channel, ChannelContext, ChannelSpec
 from channels.registry import PLATFORMS
@@ -49,11 +49,12 @@ RESERVED_CHANNELS = frozenset(
 """The program's own channels, those of client programs and imports, and first parts of the names of
 tapes that are no conversations."""
 
-_NAMES: dict[PluginKind, tuple[re.Pattern[str], str]] = {
-    "tools": (re.compile(r"[a-z][a-z0-9]*(?:\.[a-z][a-z0-9_]*)+"), N_("a name such as dice.roll")),
-    "commands": (re.compile(r"[a-z][a-z0-9_]{0,31}"), N_("up to 32 small letters, digits and _")),
-    "channels": (re.compile(r"[a-z][a-z0-9_]{0,31}"), N_("up to 32 small letters, digits and _")),
-    "models": (re.compile(r"[a-z][a-z0-9_]{0,31}"), N_("up to 32 small letters, digits and _")),
+_SMALL_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+_NAMES: dict[PluginKind, tuple[re.Pattern[str], Reason]] = {
+    "tools": (re.compile(r"[a-z][a-z0-9]*(?:\.[a-z][a-z0-9_]*)+"), Reason("plugin_tool_name")),
+    "commands": (_SMALL_NAME, Reason("plugin_small_name")),
+    "channels": (_SMALL_NAME, Reason("plugin_small_name")),
+    "models": (_SMALL_NAME, Reason("plugin_small_name")),
 }
 _LONGEST_TOOL_NAME = 64
 _LONGEST_DESCRIPTION = 1_000
@@ -64,7 +65,7 @@ class PluginLoader:
     """Loads plug-ins for the program, and collects what is wrong with them.
 
     Attributes:
-        problems: A text for each plug-in that is left out.
+        problems: A reason for each plug-in that is left out.
 
     Args:
         plugins: The plug-ins that may run.
@@ -72,12 +73,8 @@ class PluginLoader:
 
     def __init__(self, plugins: Plugins) -> None:
         self._plugins = plugins
-        self.problems = [
-            _(
-                "plug-in: TAPEBOT_PLUGINS names {package}, which is not installed or has no plug-in",
-                package=package,
-            )
-            for package in plugins.missing()
+        self.problems: list[str] = [
+            Reason("plugin_missing", package=package) for package in plugins.missing()
         ]
 
     def tools(self, own: Iterable[Tool[Any]]) -> list[Tool[Any]]:
@@ -104,7 +101,7 @@ class PluginLoader:
     def announce_problems(self, announce: Callable[[str], None]) -> None:
         """Tell the operator what is wrong with plug-ins."""
         for problem in self.problems:
-            announce(problem)
+            announce(f"{problem}")
 
     def _load(
         self, kind: PluginKind, taken: dict[str, str], make: Callable[[Plugin], T]
@@ -118,7 +115,7 @@ class PluginLoader:
             except PluginUnavailable as error:
                 # The operator is told by announce_problems; the log has the traceback.
                 logger.info("%s", error, exc_info=error.__cause__)
-                self.problems.append(str(error))
+                self.problems.append(reason_of(error))
             else:
                 taken[_wire_name(plugin)] = plugin.package
         return made
@@ -143,7 +140,7 @@ def check_plugins(plugins: Plugins) -> list[tuple[Plugin, str]]:
                 makers[plugin.kind](plugin)
                 taken[plugin.kind][_wire_name(plugin)] = plugin.package
             except PluginUnavailable as error:
-                problem = str(error)
+                problem = reason_of(error)
         checked.append((plugin, problem))
     return checked
 
@@ -161,7 +158,7 @@ def check_name(plugin: Plugin, taken: dict[str, str]) -> None:
     pattern, form = _NAMES[plugin.kind]
     name = plugin.name
     if len(name) > _LONGEST_TOOL_NAME or not pattern.fullmatch(name):
-        raise plugin.unavailable(_("is left out: its name must be {form}", form=_(form)))
+        raise plugin.unavailable(Reason("plugin_bad_name", form=form))
     own = {
         "tools": name.partition(".")[0] in RESERVED_NAMESPACES,
         "commands": name in RESERVED_COMMANDS,
@@ -170,7 +167,7 @@ def check_name(plugin: Plugin, taken: dict[str, str]) -> None:
     }
     holder = "tapebot" if own[plugin.kind] else taken.get(_wire_name(plugin))
     if holder is not None:
-        raise plugin.unavailable(_("is left out: the name is taken by {holder}", holder=holder))
+        raise plugin.unavailable(Reason("plugin_name_taken", holder=holder))
 
 
 def _wire_name(plugin: Plugin) -> str:
@@ -181,14 +178,10 @@ def _expect(plugin: Plugin, kind: type[T]) -> T:
     """Load a plug-in whose object has a type and the entry point's name."""
     found = plugin.load()
     if not isinstance(found, kind):
-        raise plugin.unavailable(f"is a {type(found).__name__}, not a {kind.__name__}")
+        found_type, expected = type(found).__name__, kind.__name__
+        raise plugin.unavailable(Reason("plugin_wrong_type", found=found_type, expected=expected))
     if getattr(found, "name", None) != plugin.name:
-        raise plugin.unavailable(
-            _(
-                "calls itself {name!r}: both names must be the same",
-                name=getattr(found, "name", ""),
-            )
-        )
+        raise plugin.unavailable(Reason("plugin_other_name", name=str(getattr(found, "name", ""))))
     return found
 
 
@@ -198,11 +191,9 @@ def _tool(plugin: Plugin) -> Tool[Any]:
         tool.spec()
     except Exception as error:
         # Isolates the program from a schema that pydantic cannot make.
-        raise plugin.unavailable(
-            _("has arguments without a JSON Schema ({error})", error=error)
-        ) from error
+        raise plugin.unavailable(Reason("plugin_no_schema", error=str(error))) from error
     if not 0 < len(tool.description) <= _LONGEST_DESCRIPTION:
-        raise plugin.unavailable(_("needs a description of one short sentence"))
+        raise plugin.unavailable(Reason("plugin_no_description"))
 
     async def run(arguments: Any, context: ToolContext) -> ToolOutcome:
         try:
@@ -212,16 +203,8 @@ def _tool(plugin: Plugin) -> Tool[Any]:
         except Exception as error:
             # Isolates the turn from code that the program does not know.
             logger.exception("%s failed", plugin)
-            name = type(error).__name__
-            if tool.effect == "acts":
-                told = _(
-                    "{plugin} failed ({name}); it is not known what it did",
-                    plugin=plugin,
-                    name=name,
-                )
-            else:
-                told = _("{plugin} failed ({name})", plugin=plugin, name=name)
-            raise TapebotError(told) from error
+            code = "plugin_failed_acting" if tool.effect == "acts" else "plugin_failed"
+            raise TapebotError(plugin.failed(error, code)) from error
 
     return replace(tool, run=run)
 
@@ -230,9 +213,9 @@ def _command(plugin: Plugin) -> Command:
     command = _expect(plugin, Command)
     run = command.run
     if run is None:
-        raise plugin.unavailable(_("has no function that runs it"))
+        raise plugin.unavailable(Reason("plugin_no_function"))
     if not _SUMMARY.fullmatch(command.summary):
-        raise plugin.unavailable(_("needs a summary of one line, up to 100 characters"))
+        raise plugin.unavailable(Reason("plugin_no_summary"))
 
     async def isolated(arguments: str, context: CommandContext) -> CommandReply:
         try:
@@ -242,9 +225,7 @@ def _command(plugin: Plugin) -> Command:
         except Exception as error:
             # Isolates the session from code that the program does not know.
             logger.exception("%s failed", plugin)
-            raise TapebotError(
-                _("{plugin} failed ({name})", plugin=plugin, name=type(error).__name__)
-            ) from error
+            raise TapebotError(plugin.failed(error)) from error
 
     return replace(command, run=isolated)
 
@@ -254,24 +235,22 @@ def _channels(plugin: Plugin) -> list[ChannelSpec]:
     try:
         specs = list(configured())
     except TapebotError as error:
-        raise plugin.unavailable(_("is left out: {error}", error=error)) from error
+        raise plugin.unavailable(Reason("plugin_left_out", error=reason_of(error))) from error
     except Exception as error:
         # Isolates the program from code that it does not know.
-        raise plugin.unavailable(
-            _("is left out ({name}: {error})", name=type(error).__name__, error=error)
-        ) from error
+        raise plugin.unavailable(raised("plugin_left_out_error", error)) from error
     for spec in specs:
         if not isinstance(spec, ChannelSpec) or spec.name.partition("-")[0] != plugin.name:
-            raise plugin.unavailable(_("must return ChannelSpec objects of its own name"))
+            raise plugin.unavailable(Reason("plugin_foreign_specs"))
         if spec.receive is not None:
-            raise plugin.unavailable(_("must not set ChannelSpec.receive"))
+            raise plugin.unavailable(Reason("plugin_sets_receive"))
     return [replace(spec, create=partial(_create_channel, plugin, spec)) for spec in specs]
 
 
 def _model_factory(plugin: Plugin) -> object:
     factory = plugin.load()
     if not callable(factory):
-        raise plugin.unavailable(_("is not a function of a name and ModelOptions"))
+        raise plugin.unavailable(Reason("plugin_no_factory"))
     return factory
 
 
@@ -318,6 +297,4 @@ def _refused(plugin: Plugin, error: Exception) -> ChannelRefused:
     if isinstance(found, ChannelRefused):
         return found
     logger.error("%s failed", plugin, exc_info=error)
-    return ChannelRefused(
-        _("{plugin} failed ({name}); the log says more", plugin=plugin, name=type(error).__name__)
-    )
+    return ChannelRefused(plugin.failed(error, "plugin_failed_log"))

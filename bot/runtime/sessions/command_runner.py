@@ -21,7 +21,7 @@ from bot.memory.erasure.erasure_candidates import CandidateCollector, ErasurePre
 from bot.memory.erasure.erasure_messages import ErasureResult
 from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.records.pending_calls import PendingCall
-from bot.memory.records.transcript import format_entry_time, recorded_at
+from bot.memory.records.transcript import recorded_at, shown_entry_time
 from bot.memory.session.archive_summary import ArchiveSummary
 from bot.memory.session.file_folder import FileFolders
 from bot.memory.session.long_term_memory import LongTermMemory
@@ -239,9 +239,9 @@ class SessionContext:
             return _("waits: {paused}", paused=paused)
         failure = self.fold.consolidation_failure
         if failure is not None:
-            when, error = format_entry_time(failure, zone), reason_text(failure.data.get("error"))
+            when, error = shown_entry_time(failure, zone), reason_text(failure.data.get("error"))
             return _("failed at {when} ({error}); will retry", when=when, error=error)
         if self.fold.last_consolidation is None:
             return _("not needed yet")
-        when = format_entry_time(self.fold.last_consolidation, zone)
+        when = shown_entry_time(self.fold.last_consolidation, zone)
         return _("last at {when}", when=when)

@@ -11,6 +11,7 @@ from bot.agent.commands.registry import CommandAuthor
 from bot.bus import PERSON, Button, Cause, DeliveryReport, Inbound, OutgoingFile
 from bot.core.clock import format_time
 from bot.llm.base import Usage
+from bot.memory.records.attachments import EntryAttachment, attachment_record
 from bot.memory.records.conversation_entries import AUTOMATION, TURN_END
 from bot.memory.records.event_names import (
     COMMAND,
@@ -62,7 +63,7 @@ def message_entry(
         meta["quote"] = inbound.quote
     if inbound.attachments and "attachments" not in meta:
         meta["attachments"] = [
-            {key: value for key, value in asdict(attachment).items() if value is not None}
+            attachment_record(EntryAttachment(**asdict(attachment)))
             for attachment in inbound.attachments
         ]
     if inbound.cause != PERSON:

@@ -20,7 +20,7 @@ from bot.core.errors import (
     TapeNotFound,
     TapeWriteError,
 )
-from bot.core.i18n import N_, _
+from bot.core.reasons import Reason, reason_of
 from bot.memory.erasure.erasure_candidates import (
     CandidateCollector,
     ErasurePreview,
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 EraseResidualFiles = Callable[[Collection[str], Collection[str]], Awaitable[int]]
 """Erases words, and blobs by name, from all places other than tapes; returns how many."""
 
-BUSY = N_("something is still running for you: wait, or stop it with /stop, and try again")
+BUSY = Reason("still_running")
 
 _MOST_AT_ONCE = 2_000_000
 """Characters of tombstones to collect before they are written."""
@@ -157,11 +157,10 @@ class Eraser:
                     try:
                         await kept.enter_async_context(self.lock_session(tape))
                     except SessionBusy as error:
-                        raise MemoryRefused(_(BUSY)) from error
+                        raise MemoryRefused(BUSY) from error
                     except BusError as error:
-                        raise TapeWriteError(
-                            _("nothing was erased: {error}", error=error)
-                        ) from error
+                        why = Reason("nothing_erased", error=reason_of(error))
+                        raise TapeWriteError(why) from error
             yield
 
     def _cancel_background_work(self, survey: ErasurePreview) -> None:
@@ -177,7 +176,7 @@ class Eraser:
             if active_session.key in own
         ]
         if any(active_session.is_busy and own[active_session.key] for active_session in touched):
-            raise MemoryRefused(_(BUSY))
+            raise MemoryRefused(BUSY)
         for active_session in touched:
             active_session.cancel_background_work()
 
@@ -306,11 +305,7 @@ class Eraser:
             await self.vectors.erase(tape, ids)
         except OSError as error:
             raise TapeWriteError(
-                _(
-                    "the vectors of {tape} could not be erased ({strerror}); try again",
-                    tape=tape,
-                    strerror=error.strerror,
-                )
+                Reason("vectors_not_erased", tape=tape, error=error.strerror)
             ) from error
 
     async def _unused_blobs(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import anyio
 
 from bot.agent.commands.parser import ParsedCommand
@@ -9,8 +11,9 @@ from bot.agent.commands.registry import CommandReply
 from bot.bus import ReceivedMessage
 from bot.core.errors import ConsolidationFailed, ModelError
 from bot.core.i18n import N_, _, format_number
-from bot.core.reasons import reason_of
+from bot.core.reasons import Reason, reason_of
 from bot.memory.records.attachments import one_line
+from bot.memory.records.boundaries import summary_state
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.outside_text import typed_words
 from bot.memory.records.transcript import render_transcript
@@ -104,29 +107,26 @@ class NewSession:
         return None
 
 
-def own_words_summary(session: Session) -> str:
+def own_words_summary(session: Session) -> dict[str, Any]:
     """Return a person's last words of this phase: what the model wrote could repeat text from outside."""
     spoken = [words for one in session.fold.window.conversation() if (words := typed_words(one))]
     lines = [f"- {one_line(words, _QUOTED_LENGTH)}" for words in spoken[-_QUOTED_LINES:]]
-    told = (  # for the model
-        "The conversation had text from outside in it, so only the user's own words are kept here"
-    )
-    return "\n".join([f"{told}:", *lines]) if lines else f"{told}."
+    return summary_state("\n".join(lines), Reason("own_words" if lines else "no_own_words"))
 
 
-async def phase_summary(session: Session, *, consolidated: bool) -> str:
+async def phase_summary(session: Session, *, consolidated: bool) -> dict[str, Any]:
     """Return this phase's history entries, or the last messages if it is not consolidated.
 
     It covers only the current problem.
     """
     fold = session.fold
     if consolidated:
-        return await _history(session) or "Nothing was said before."  # for the model
+        history = await _history(session)
+        return summary_state(history, None if history else Reason("nothing_before"))
     spoken = [entry for entry in fold.window.conversation() if entry.kind == "message"]
     zone = session.services.agent.timezone
     lines = [line[:_QUOTED_LENGTH] for line in render_transcript(spoken[-_QUOTED_LINES:], zone)]
-    head = "Not consolidated yet. The last words were:"  # for the model
-    return "\n".join([head, *lines]) if lines else ""
+    return summary_state("\n".join(lines), Reason("last_words") if lines else None)
 
 
 async def _history(session: Session) -> str:

@@ -49,7 +49,7 @@ async def reset_session(
         live = scopes.active_sessions.get(session)
         if live is not None:
             if live.is_busy:
-                raise MemoryRefused(_(BUSY))
+                raise MemoryRefused(BUSY)
             live.cancel_background_work()
         tape = TapeService(store, session)
         fold = await load_state(tape)

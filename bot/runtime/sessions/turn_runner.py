@@ -16,6 +16,7 @@ from bot.agent.schedules.task_turn import TaskTurn, schedule_cause
 from bot.agent.turn import Turn
 from bot.bus import Activity, PartialAnswer, ReceivedMessage
 from bot.core.i18n import N_, _
+from bot.core.reasons import Reason
 from bot.llm.spender import Spender, spends
 from bot.memory.records.conversation_entries import inbound_ids
 from bot.memory.records.evidence import is_local_only
@@ -319,7 +320,7 @@ class TurnRunner:
         await turn.end(
             "interrupted",
             _(GAVE_UP),
-            error="interrupted more than once",  # for the tape
+            error=Reason("turn_interrupted"),
             joined=joined,
             buttons=[retry_button(entry)],
         )

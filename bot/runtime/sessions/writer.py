@@ -329,7 +329,7 @@ class SessionWriter:
         delivery: ReceivedMessage,
         parsed: ParsedCommand,
         *,
-        summary: str,
+        summary: dict[str, Any],
         reason: str,
         own_words_only: bool = False,
     ) -> None:
@@ -340,7 +340,7 @@ class SessionWriter:
         Args:
             delivery: The command's message.
             parsed: The command.
-            summary: Summary of the phase that ends.
+            summary: Summary of the phase that ends, as the boundary's state has it.
             reason: Why it ends, for the boundary.
             own_words_only: Whether the summary is a person's own words alone.
         """
@@ -349,7 +349,7 @@ class SessionWriter:
 
         def compose(version: int) -> list[TapeEntry]:
             state: dict[str, Any] = {
-                "summary": summary,
+                **summary,
                 "next_steps": [],
                 "source": [first, version],
                 "owner": "human",

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from dotenv import dotenv_values
 from dotenv.parser import parse_stream
@@ -186,15 +186,17 @@ def _reason(detail: ErrorDetails) -> str:
 
 def _allowed(info: FieldInfo, types: tuple[Any, ...]) -> str:
     """Describe the allowed values of a field by its type and bounds."""
-    if isinstance(types[0], str):
-        return _(" or ").join(types)
+    literals = [kind for kind in types if get_origin(kind) is Literal]
+    names = [name for kind in literals for name in get_args(kind)] or types
+    if isinstance(names[0], str):
+        return _(" or ").join(names)
     bounds = {
         key: getattr(item, key)
         for item in info.metadata
         for key in ("ge", "gt", "le")
         if hasattr(item, key)
     }
-    kind = _(next((text for known, text in _KINDS.items() if known in types), N_("text")))
+    kind = _(next((text for known, text in _KINDS.items() if known in types), _TEXT))
     if "ge" in bounds:
         kind = _("{kind} of at least {least}", kind=kind, least=bounds["ge"])
     if "gt" in bounds:
@@ -211,4 +213,5 @@ def _holds_secret(kind: object) -> bool:
     return kind is SecretStr or any(map(_holds_secret, get_args(kind)))
 
 
+_TEXT = N_("text")
 _KINDS: dict[object, str] = {int: N_("a whole number"), float: N_("a number"), Path: N_("a path")}

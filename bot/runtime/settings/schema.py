@@ -382,7 +382,7 @@ class Settings(ChannelSettings, BaseSettings):
         from bot.agent.views.registry import builder_names
 
         if name not in (known := builder_names()):
-            raise ValueError(" or ".join(known))
+            raise ValueError(_(" or ").join(known))
         return name
 
     @field_validator("web_url")

@@ -5,9 +5,10 @@ import string
 
 import pytest
 
+from bot.core.errors import MemoryRefused
 from bot.core.i18n import use_language
+from bot.core.reason_messages import REASONS
 from bot.core.reasons import (
-    REASONS,
     Reason,
     join_reasons,
     parse_reason,
@@ -41,6 +42,20 @@ def test_a_reason_is_shown_in_the_readers_language_and_told_to_the_model_in_engl
     with bracketed(tmp_path), use_language("de"):
         assert reason_text(reason) == "⟦fact 3 does not end: ⟦the words say nothing of it⟧⟧"
         assert f"{reason!s}" == "fact 3 does not end: the words say nothing of it"
+
+
+def test_an_error_of_a_reason_is_shown_in_the_readers_language_and_logged_in_english(tmp_path):
+    error = MemoryRefused(Reason("cleared"))
+    with bracketed(tmp_path), use_language("de"):
+        assert (f"{error}", str(error)) == ("⟦cleared⟧", "cleared")
+        assert f"{MemoryRefused('no reason')}" == "no reason"
+
+
+def test_amounts_are_written_as_the_reader_writes_them():
+    reason = Reason("file_kept_in_part", limit=20_000)
+    assert "20,000" in reason
+    with use_language("de"):
+        assert "20.000" in f"{reason}"
 
 
 def test_the_text_of_an_old_entry_is_shown_as_it_is(tmp_path):

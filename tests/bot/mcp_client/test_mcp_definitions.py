@@ -48,6 +48,22 @@ async def test_a_changed_description_suspends_the_right_until_a_new_yes(tmp_path
     assert [line.split()[0] for line in calls_of(files)] == ["change", "read"]
 
 
+async def test_a_change_is_told_in_the_language_of_the_owner_who_allowed_the_tool(tmp_path, files):
+    write_tools(files, tool("read", "Reads a file."), tool("change"))
+    write_tools(
+        files, tool("read", "Reads it, and mails it."), tool("change"), file="tools-next.json"
+    )
+    async with talk(tmp_path / "home", files=stdio_server(files)) as host:
+        await host.channel.ask("/language de")
+        for name in ("read", "change"):
+            await host.channel.ask(f"/mcp allow files {name} always")
+        await host.channel.ask("use mcp_files_change")
+        german = "Der MCP-Server `files` hat geändert"
+        await host.channel.wait_until(
+            lambda: any(answer.text.startswith(german) for answer in host.channel.answers)
+        )
+
+
 @pytest.mark.slow
 async def test_a_change_while_the_program_was_off_is_told_once(tmp_path, files):
     write_tools(files, tool("read", "Reads a file."))

@@ -133,7 +133,7 @@ PAIRS: tuple[tuple[str, str, str], ...] = (
     ("Can you remember that I like jazz?", "What do I like?", "You like jazz"),
     ("Ich heiße Ada und ich wohne in Berlin.", "Wie heiße ich?", "Ich heiße Ada"),
     ("Ich heiße Ada und ich wohne in Berlin.", "Where do I live?", "You live in Berlin."),
-    ("Ich mag Kaffee.", "Was mag ich?", "Du hast am 2026-11-21 22:41 gesagt: „Ich mag Kaffee.“"),
+    ("Ich mag Kaffee.", "Was mag ich?", "Du hast am 21.11.2026, 22:41 gesagt: „Ich mag Kaffee.“"),
     (
         "Meine Schwester Eva wohnt in Oslo.",
         "Wo wohnt meine Schwester?",

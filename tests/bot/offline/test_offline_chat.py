@@ -9,8 +9,9 @@ import pytest
 from offline_harness import FORGET, Chat
 from offline_pairs import PAIRS
 
+from bot.core.i18n import every_translation
 from bot.offline import OfflineModel
-from bot.offline.phrases import PHRASES
+from bot.offline.phrases import FOUND_TO_FORGET
 
 
 @pytest.mark.parametrize(("said", "asked", "expected"), PAIRS)
@@ -217,7 +218,7 @@ async def test_a_wish_to_forget_is_put_to_the_tool_that_erases_whose_question_st
     await chat.say("hi")
     answer = await chat.say(asked)
     assert chat.calls == [("memory_forget", {"what": what})]
-    assert answer in {one.found_to_forget for one in PHRASES.values()}
+    assert answer in every_translation(FOUND_TO_FORGET)
     assert chat.memory == memory
 
 
@@ -240,9 +241,9 @@ async def test_what_is_to_be_forgotten_is_asked_about_once_and_what_is_told_besi
         ("memory_forget", {"what": "my cat"}),
         ("memory_forget", {"what": "I live in Rome"}),
     ]
-    assert answer.count(PHRASES["en"].found_to_forget) == 1
+    assert answer.count(FOUND_TO_FORGET) == 1
     chat.view.pop()
-    assert (await chat.answer("none")).count(PHRASES["en"].found_to_forget) == 1
+    assert (await chat.answer("none")).count(FOUND_TO_FORGET) == 1
 
 
 async def test_without_the_tool_that_erases_a_foreign_wish_drops_the_line():

@@ -42,7 +42,10 @@ async def test_plain_words_set_a_reminder_and_the_answer_repeats_its_time(
     ("result", "reply"),
     [
         ("Not run yet: call 1 waits for the user's yes", "I set it as soon as you say yes."),
-        ("Not done: there are 500 already", "I could not set that reminder: there are 500 already"),
+        (
+            "Not done: there are 500 already",
+            "I could not set that reminder: there are 500 already.",
+        ),
     ],
 )
 def test_a_reminder_that_waits_for_a_yes_is_not_called_failed(result, reply):

@@ -121,7 +121,7 @@ async def test_a_correction_replaces_what_was_wrong(messages, memory):
 )
 async def test_date_and_time_are_those_of_the_newest_message(asked):
     _, answer = await _told(asked)
-    assert answer == "It is 22:42 on Saturday, 2026-11-21."
+    assert answer == "It is 22:42 on Saturday, 21 November 2026."
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ async def test_problems_values_and_beliefs_are_files_that_can_be_read(tmp_path: 
     assert "\n- Friday [deadline v1, set 2026-02-10 by you, fake:1#" in values
     beliefs = found["beliefs.md"]
     assert beliefs.startswith(
-        "# p1: heuristic, active, confidence 0.80\n\nThe user travels by sea."
+        "# p1: heuristic, believed, confidence 0.80\n\nThe user travels by sea."
     )
     assert "\nif: it is cheap\n" in beliefs
     assert ": The ferry leaves at nine.\n- fact 1: I like tea\n- h3\n" in beliefs

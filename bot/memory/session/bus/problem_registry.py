@@ -18,6 +18,7 @@ from typing import Any
 from bot.core.clock import Clock
 from bot.core.errors import MemoryRefused
 from bot.core.i18n import _
+from bot.core.reasons import Reason
 from bot.memory.records.compartment_records import Problem, ProblemState, WorkingSet
 from bot.memory.records.conversation_entries import PROBLEM_ANCHOR_PREFIX
 from bot.memory.records.evidence import is_local_only
@@ -399,7 +400,7 @@ class ProblemRegistry:
             "next_steps": [],
             "source": [self._fold.boundary.id if self._fold.boundary else 1, version],
             "owner": "human",
-            "reason": f"switched from {before.problem_id}",  # for the tape
+            "reason": Reason("problem_left", problem=before.problem_id).as_json(),
             "returns": returns,
         }
         return anchor(f"{PROBLEM_ANCHOR_PREFIX}{taken.problem_id}", state, problem=taken.problem_id)

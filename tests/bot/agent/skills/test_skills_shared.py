@@ -40,6 +40,9 @@ async def test_a_worker_reads_what_was_installed_through_another(tmp_path, url):
     async def send(_: object) -> None:
         raise AssertionError("nothing is to be told")
 
+    async def english(_: str) -> str:
+        return "en"
+
     def worker(name: str) -> SkillLibrary:
         home = tmp_path / name
         return SkillLibrary(
@@ -49,6 +52,7 @@ async def test_a_worker_reads_what_was_installed_through_another(tmp_path, url):
             linked=lambda identity: [identity],
             fetcher=SkillFetcher(home / "incoming-skills"),
             send=send,
+            language_of=english,
         )
 
     try:

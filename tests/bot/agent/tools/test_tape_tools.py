@@ -109,7 +109,7 @@ async def test_a_handoff_by_name_sets_aside_what_was_said_before_the_running_tur
         "next_steps": ["Plan the garden"],
         "source": [made.data["source"][0], asked - 1],
         "owner": "assistant",
-        "reason": "asked for by name",
+        "reason": {"code": "asked_by_name"},
         "keep_from": asked,
     }
     assert made.data["source"][0] <= await chat.number("We talk of the trip to Lisbon.")

@@ -56,6 +56,8 @@ async def test_an_answer_cut_at_the_models_limit_says_so(tmp_path):
     model = ScriptedModel([text_reply("Once upon", finish_reason="length")])
     async with session_host(tmp_path, model) as host:
         told = await host.channel.ask("a story")
+        # Programs are told so, whatever the language of the answer.
+        assert (await host.events(TURN_END))[0].data["cut_off"] is True
     assert told.startswith("Once upon")
     assert "cut off" in told
 
