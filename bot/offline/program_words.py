@@ -14,6 +14,7 @@ from bot.core.reason_messages import REASONS
 from bot.core.reasons import Reason
 
 _LONGEST = 400
+_LONGEST_VALUE = 120
 _OUTCOME = re.compile(r"(?:Not done|Not run|Not saved|Not kept): ")
 
 
@@ -57,7 +58,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
             continue
         found[code] = re.compile(
             "".join(
-                re.escape(text) + (rf"(?P<{name}>[^\n]{{1,{_LONGEST}}}?)" if name else "")
+                re.escape(text) + (rf"(?P<{name}>[^\n]{{1,{_LONGEST_VALUE}}}?)" if name else "")
                 for text, name, *_rest in parts
             )
         )

@@ -29,6 +29,18 @@ CALLS = {"match", "fullmatch", "compile", "search", "sub", "subn", "split", "fin
 # Values of the local names that a pattern inside a function is made of.
 # Each is an expression in the module's namespace.
 SAMPLES: dict[tuple[str, str], str] = {
+    ("bot/offline/phrases.py", "f'{_OF_EARLIER_VERSIONS}|(?:^|[.!?。] )_?(?:{lines})'"): (
+        "[{'lines': _any_of(_OWN_REPLIES)}]"
+    ),
+    ("bot/offline/phrases.py", "f'^(?:(?:{sorry}) )?_?(?:{_any_of(messages)})'"): (
+        "[{'sorry': 'a a|b.', 'messages': (NOTED, OTHER_SAID)}]"
+    ),
+    (
+        "bot/offline/program_words.py",
+        "''.join((re.escape(text) + (f'(?P<{name}>[^\\n]{{1,{_LONGEST_VALUE}}}?)' if name else '') for text, name, *_rest in parts))",
+    ): (
+        "[{'parts': list(string.Formatter().parse(REASONS[code]))} for code in ('fact_does_not_end', 'file_read_of')]"
+    ),
     (
         "bot/llm/http/model.py",
         "f'\\b{re.escape(field)}\\b'",
