@@ -26,6 +26,7 @@ FIGURES = {
     "provider": "a call and a turn through tapebot's own client, and through litellm",
     "appends": "durable appends a second",
     "prefix": "the share of each prompt that a cache may serve",
+    "peers": "tapebot beside nanobot and bub, which it installs, and beside the least code",
     "start": "from the command to the prompt and to the first reply",
     "tools": "what tools of the outside cost in prompt, start and memory",
     "resident": "memory of a thousand open sessions",
@@ -42,7 +43,7 @@ FIGURES = {
     "web": "pages of the inspector by the tape's length, over a socket and in a browser",
     "fleet": "turns a second of gateways and workers, and recovery after a kill",
 }
-_LONGEST = 600
+_LONGEST = 1_500
 
 
 def run(name: str, folder: Path, *, quick: bool) -> list[Table]:
