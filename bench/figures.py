@@ -20,6 +20,7 @@ from bench.report import Scale, Table
 FIGURES = {
     "machine": "what the machine can do",
     "turns": "a turn by the tape's length and by the messages in view",
+    "flame": "where the CPU time of a turn goes, by part",
     "traffic": "bytes written and system calls a turn",
     "crowd": "turns a second with a hundred sessions at once",
     "chats": "fifty chats on Telegram and on Discord, one of them flood-limited",
@@ -30,6 +31,7 @@ FIGURES = {
     "start": "from the command to the prompt and to the first reply",
     "tools": "what tools of the outside cost in prompt, start and memory",
     "resident": "memory of a thousand open sessions",
+    "growth": "memory, open files and disk over 20,000 turns, beside a reckoning",
     "search": "a search at ten thousand to a million entries, and the index's size and making",
     "assistant": "a search in one long chat with an assistant, by words and with meaning, in both stores",
     "index": "from an append until it is found, and the index's share of a turn",

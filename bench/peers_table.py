@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from bench.report import Cell, Table, p50, show
+from bench.report import Cell, Table, markdown, p50, write_section
 
 OURS, OTHERS = "tapebot", ("nanobot", "bub")
 BEGIN, END = "<!-- peers: begin -->", "<!-- peers: end -->"
@@ -141,22 +141,10 @@ def _cells(row: Row, medians: Mapping[str, Medians], turns: int) -> list[Cell]:
     return [row.label.format(turns=turns), *cells, ratio, wanted, reached]
 
 
-def markdown(table: Mapping[str, Any]) -> str:
-    """Return a table, given as JSON, in Markdown."""
-    head = list(table["head"])
-    lines = [head, ["---"] * len(head), *([show(cell) for cell in row] for row in table["rows"])]
-    rows = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return "\n\n".join([rows, "\n".join(f"- {note}" for note in table["notes"])])
-
-
 def write_table(page: Path, table: Mapping[str, Any]) -> None:
-    """Replace what stands between the marks of a page.
+    """Write the table, given as JSON, between the marks of a page.
 
     Raises:
         ValueError: The page has no marks.
     """
-    before, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"{page} has no marks")
-    page.write_text(f"{before}{BEGIN}\n\n{markdown(table)}\n\n{END}{after}", encoding="utf-8")
+    write_section(page, BEGIN, END, markdown(table))

@@ -145,6 +145,9 @@ async def program(
             services = replace(services, agent=replace(services.agent, model=model))
         if view_messages is not None:
             services = replace(services, view_messages=view_messages)
+        # What the server runs beside sessions.
+        tasks.start_soon(app.store.run)
+        tasks.start_soon(app.spending.run)
         crowd = Crowd(app.bus.channel(CHANNEL))
         tasks.start_soon(Supervisor(services).run)
         tasks.start_soon(crowd.run)
