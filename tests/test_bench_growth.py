@@ -38,10 +38,10 @@ def test_the_picture_shows_each_call_as_wide_as_its_share():
     }
 
 
-def samples(*, resident=50.0, disk=10.0, cpu=5.0):
+def samples(*, resident=50.0, disk=10.0, log=1.0, cpu=5.0):
     """Return samples that grow as reckoned, but for what the newest holds."""
-    made = [Sample(100 * n, 50.0, 30, float(n), 5.0) for n in range(1, 10)]
-    return [*made, Sample(1_000, resident, 30, disk, cpu)]
+    made = [Sample(100 * n, 50.0, 30, float(n), 1.0, 5.0) for n in range(1, 10)]
+    return [*made, Sample(1_000, resident, 30, disk, log, cpu)]
 
 
 def verdicts(*args, **more):
@@ -49,7 +49,8 @@ def verdicts(*args, **more):
 
 
 def test_what_grows_by_the_reckoning_passes_and_what_grows_more_fails():
-    assert verdicts() == ["PASS"] * 4
-    assert verdicts(resident=60.0) == ["FAIL", "PASS", "PASS", "PASS"]
-    assert verdicts(disk=12.0) == ["PASS", "PASS", "FAIL", "PASS"]
-    assert verdicts(cpu=9.0) == ["PASS", "PASS", "PASS", "FAIL"]
+    assert verdicts() == ["PASS"] * 5
+    assert verdicts(resident=60.0) == ["FAIL", "PASS", "PASS", "PASS", "PASS"]
+    assert verdicts(disk=12.0) == ["PASS", "PASS", "FAIL", "PASS", "PASS"]
+    assert verdicts(log=80.0) == ["PASS", "PASS", "PASS", "FAIL", "PASS"]
+    assert verdicts(cpu=9.0) == ["PASS", "PASS", "PASS", "PASS", "FAIL"]
