@@ -10,7 +10,8 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,21 +41,17 @@ _LAST = 900
 async def measure(scale: Scale) -> list[Table]:
     """Measure all of them, and say of each row whether tapebot reaches it."""
     samples, peers = _peers()
+    turns, kills = scale.pick(TURNS, 30), scale.pick(12, 2)
     with instant_server(scale.work / "requests") as server:
         benches = [_Bench(one, samples[one.name], server, scale) for one in peers]
-        for bench in benches:
-            bench.prepare()
+        _each(benches, _Bench.prepare)
         for number in range(scale.pick(5, 1)):
+            _each(benches, partial(_Bench.round, number=number))
             # The order changes, so that none always follows the same other.
-            turn = number % len(benches)
-            for bench in benches[turn:] + benches[:turn]:
-                bench.round(number)
-        turns = scale.pick(TURNS, 30)
-        for bench in benches:
-            bench.count_tokens(turns)
-        for number in range(kills := scale.pick(12, 2)):
-            for bench in benches:
-                bench.kill(number, kills)
+            benches = benches[1:] + benches[:1]
+        _each(benches, partial(_Bench.count_tokens, turns=turns))
+        for number in range(kills):
+            _each(benches, partial(_Bench.kill, number=number, kills=kills))
     names = {_LEAST: "least code", **{one: f"{one} {VERSIONS[one]}" for one in OTHERS}}
     return [peers_table(samples, turns, _notes(scale, kills), names)]
 
@@ -69,6 +66,22 @@ def _peers() -> tuple[dict[str, Samples], list[Peer]]:
         except NotInstalled as error:
             measured.missing = str(error)
     return samples, peers
+
+
+def _each(benches: list[_Bench], measure_one: Callable[[_Bench], None]) -> None:
+    """Measure one after the other; who fails is left out from then on, and the table says why.
+
+    Raises:
+        RuntimeError: It is tapebot that failed.
+    """
+    for bench in list(benches):
+        try:
+            measure_one(bench)
+        except RuntimeError as error:
+            if bench.name == OURS:
+                raise
+            bench.samples.missing = str(error)
+            benches.remove(bench)
 
 
 def _notes(scale: Scale, kills: int) -> list[str]:
@@ -89,11 +102,16 @@ class _Bench:
         samples: Take what is measured.
         server: The model server.
         scale: How much is measured.
+
+    Attributes:
+        name: Of the assistant.
+        samples: As given.
     """
 
     def __init__(self, peer: Peer, samples: Samples, server: Server, scale: Scale) -> None:
+        self.name = peer.name
+        self.samples = samples
         self._peer = peer
-        self._samples = samples
         self._server = server
         self._folder = scale.work / peer.name
         # Assistants know their home by its path: a copy is put where it was made.
@@ -116,13 +134,13 @@ class _Bench:
     def round(self, number: int) -> None:
         """Measure everything once that differs from run to run."""
         address = self._server.address(INSTANT)
-        self._samples.add("start", ms(self._peer.first_reply(self._fresh("once"), address)))
+        self.samples.add("start", ms(self._peer.first_reply(self._fresh("once"), address)))
         with self._peer.drive(self._fresh("new"), address) as driver:
             self._say(driver, "one", _WARM_TURNS)
-            self._samples.add("resident", resident(driver.id) / 1_000)
+            self.samples.add("resident", resident(driver.id) / 1_000)
             told = driver.ask("crowd", chats=_SESSIONS, each=1)
             told = driver.ask("crowd", chats=_SESSIONS, each=self._each)
-            self._samples.add("rate", _SESSIONS * self._each / told["seconds"])
+            self.samples.add("rate", _SESSIONS * self._each / told["seconds"])
         shutil.rmtree(self._home, ignore_errors=True)
         shutil.copytree(self._seeded, self._home)
         with self._peer.drive(self._home, address, wide=True) as driver:
@@ -135,33 +153,33 @@ class _Bench:
         """Take turns in a seeded conversation."""
         taken = self._say(driver, name, 1)
         if row == "cpu_long":
-            self._samples.add("first", ms(taken[0]["wall"]))
+            self.samples.add("first", ms(taken[0]["wall"]))
         # What it does behind the answer is no part of later turns.
         driver.ask("settle")
         taken += self._say(driver, name, _TURNS_EACH - 1)
-        self._samples.add(row, *(ms(one["cpu"]) for one in taken[_DROPPED:]))
+        self.samples.add(row, *(ms(one["cpu"]) for one in taken[_DROPPED:]))
         wrote = [one["written"] / 1_000 for one in taken[_DROPPED:] if one["written"] is not None]
         if row != "cpu_1000":
-            self._samples.add("written_long" if row == "cpu_long" else "written", *wrote)
+            self.samples.add("written_long" if row == "cpu_long" else "written", *wrote)
 
     def count_tokens(self, turns: int) -> None:
         """Hold one conversation, and count what its requests cost."""
         encode = o200k()
         if encode is None:
             return
-        name = f"tokens-{self._peer.name}"
+        name = f"tokens-{self.name}"
         with self._peer.drive(self._fresh(name), self._server.address(name)) as driver:
             self._say(driver, "one", turns)
             driver.ask("settle")
         found = count_tokens(self._server.requests(name), encode)
-        self._samples.add("tools", found.tools)
-        self._samples.add("contract", found.contract)
-        self._samples.add("sent", found.sent)
-        self._samples.add("uncached", found.uncached)
+        self.samples.add("tools", found.tools)
+        self.samples.add("contract", found.contract)
+        self.samples.add("sent", found.sent)
+        self.samples.add("uncached", found.uncached)
 
     def kill(self, number: int, kills: int) -> None:
         """Kill it in the middle of a turn; count what it knew and does not know any more."""
-        name = f"{SLOW}-{self._peer.name}-{number}"
+        name = f"{SLOW}-{self.name}-{number}"
         home, address = self._fresh(name), self._server.address(name)
         with self._peer.drive(home, address) as driver:
             driver.tell("talk", chat="one", first=1)
@@ -178,7 +196,7 @@ class _Bench:
         with self._peer.drive(home, address) as driver:
             driver.ask("say", chat="one", texts=[question(_LAST)])
         prompt = json.dumps(self._server.requests(name)[-1])
-        self._samples.add("lost", sum(f"Message {at}:" not in prompt for at in known))
+        self.samples.add("lost", sum(f"Message {at}:" not in prompt for at in known))
 
     def _asked(self, name: str, number: int) -> bool:
         """Say whether the model was asked with a message."""
