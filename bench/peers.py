@@ -80,7 +80,7 @@ def _each(benches: list[_Bench], measure_one: Callable[[_Bench], None]) -> None:
         except RuntimeError as error:
             if bench.name == OURS:
                 raise
-            bench.samples.missing = str(error)
+            bench.samples.missing = str(error).strip().splitlines()[-1][:300]
             benches.remove(bench)
 
 

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
@@ -139,8 +139,10 @@ class DrivenProcess:
     def tell(self, do: str, **more: Any) -> None:
         """Ask for something, and wait for nothing."""
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"do": do, **more}) + "\n")
-        self._process.stdin.flush()
+        # If it has ended, its next line says so.
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps({"do": do, **more}) + "\n")
+            self._process.stdin.flush()
 
     def line(self) -> str:
         """Return its next line.
