@@ -17,8 +17,8 @@ from bot.tape.index.database import CHECKPOINT_PAGES
 
 _AT_ONCE = 16
 _SAMPLES = 10
-_CALIBRATED = slice(2, 5)
-"""Samples from which the reckoning is made: those before hold what is made once."""
+_CALIBRATED = slice(5, 8)
+"""Samples from which the reckoning is made: each session was consolidated before, so its turns recall."""
 _TOLERATED = {"resident": 1.1, "files": 1.1, "disk": 1.1, "log": 1.1, "cpu": 1.5}
 """At most so many times the reckoning; CPU time varies most on a machine that others use."""
 
@@ -87,7 +87,7 @@ def _sample(home: Path, turns: int, cpu: float) -> Sample:
 
 
 def reckon(samples: Sequence[Sample], turns: int) -> Sample:
-    """Return what the program should hold after so many turns, going by what it held early.
+    """Return what the program should hold after so many turns, going by what it held before.
 
     Disk grows by the same bytes with each turn, a log until it is written back; nothing else grows.
     """
