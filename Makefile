@@ -122,6 +122,10 @@ lock: $(VENV)/.dev ## Resolve the dependencies anew
 	  --no-header locks/agentdojo.in -o locks/agentdojo.txt
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-header locks/release.in -o locks/release.txt
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-header locks/peer-nanobot.in -o locks/peer-nanobot.txt
+	@$(BIN)/uv pip compile -q --universal --python-version 3.12 --generate-hashes --no-emit-index-url \
+	  --no-header locks/peer-bub.in -o locks/peer-bub.txt
 
 RELEASE := dist/release
 release: $(VENV)/.run ## Build what a release publishes: wheel, sdist, bill of materials, checksums

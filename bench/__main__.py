@@ -13,8 +13,10 @@ from time import perf_counter
 from typing import Any
 
 from bench.figures import FIGURES, run
+from bench.peers_table import write_table
 
 _RESULTS = Path(__file__).parent / "results"
+_README = Path(__file__).parent.parent / "README.md"
 
 
 def main() -> int:
@@ -24,6 +26,8 @@ def main() -> int:
         1 where a figure could not be measured; how good the figures are does not matter.
     """
     chosen = _parser().parse_args()
+    if chosen.write and (chosen.quick or "peers" not in chosen.names):
+        _parser().error("--write is for the whole of peers")
     chosen.results.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {}
     failed = []
@@ -42,6 +46,8 @@ def main() -> int:
             print(f"{table.render()}\n")
         print(f"({name}: {perf_counter() - began:.0f} s)\n", flush=True)
     _store(chosen.results, results, quick=chosen.quick)
+    if chosen.write and "peers" in results:
+        write_table(_README, results["peers"][0])
     return 1 if failed else 0
 
 
@@ -59,6 +65,9 @@ def _parser() -> argparse.ArgumentParser:
         help="folder of the stored figures, on the disk measured",
     )
     parser.add_argument("--quick", action="store_true", help="seconds; the figures are rough")
+    parser.add_argument(
+        "--write", action="store_true", help=f"put the table of peers into {_README.name}"
+    )
     return parser
 
 

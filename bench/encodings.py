@@ -109,23 +109,40 @@ def lived(month: Month, entries: Sequence[TapeEntry], turns: int) -> list[Compar
     return [replace(one, records=[_dated(record) for record in one.records]) for one in kept]
 
 
-def counters() -> dict[str, Counter | None]:
-    """Return ways of counting tokens; None where a tokenizer is not installed.
+def _vocabularies() -> Path | None:
+    """Return the folder of vocabularies that litellm carries, so that nothing is fetched."""
+    package = find_spec("litellm")
+    if package is None or not package.submodule_search_locations:
+        return None
+    return Path(package.submodule_search_locations[0]) / "litellm_core_utils" / "tokenizers"
 
-    litellm carries the vocabularies, so that nothing is fetched.
-    """
+
+def o200k() -> Callable[[str], list[int]] | None:
+    """Return the encoder of o200k_base; None where it is not installed."""
+    folder = _vocabularies()
+    if folder is None:
+        return None
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
+    import tiktoken
+
+    encoding = tiktoken.get_encoding("o200k_base")
+    return lambda text: encoding.encode(text, disallowed_special=())
+
+
+def counters() -> dict[str, Counter | None]:
+    """Return ways of counting tokens; None where a tokenizer is not installed."""
     found: dict[str, Counter | None] = {
         "characters / 4": lambda text: -(-len(text) // 4),
         "o200k_base": None,
         "Claude 2's": None,
     }
-    encode, folder = o200k(), _vocabularies()
-    if encode is None or folder is None:
+    newer, folder = o200k(), _vocabularies()
+    if newer is None or folder is None:
         return found
     from tokenizers import Tokenizer
 
     older = Tokenizer.from_file(str(folder / "anthropic_tokenizer.json"))
-    found["o200k_base"] = lambda text: len(encode(text))
+    found["o200k_base"] = lambda text: len(newer(text))
     found["Claude 2's"] = lambda text: len(older.encode(text, add_special_tokens=False).ids)
     return found
 

@@ -20,15 +20,18 @@ from bench.report import Scale, Table
 FIGURES = {
     "machine": "what the machine can do",
     "turns": "a turn by the tape's length and by the messages in view",
+    "flame": "where the CPU time of a turn goes, by part",
     "traffic": "bytes written and system calls a turn",
     "crowd": "turns a second with a hundred sessions at once",
     "chats": "fifty chats on Telegram and on Discord, one of them flood-limited",
     "provider": "a call and a turn through tapebot's own client, and through litellm",
     "appends": "durable appends a second",
     "prefix": "the tokens of 200 turns, those that no cache serves, and why",
+    "peers": "tapebot beside nanobot and bub, which it installs, and beside the least code",
     "start": "from the command to the prompt and to the first reply",
     "tools": "what tools of the outside cost in prompt, start and memory",
     "resident": "memory of a thousand open sessions",
+    "growth": "memory, open files and disk over 20,000 turns, beside a reckoning",
     "search": "a search at ten thousand to a million entries, and the index's size and making",
     "recall": "CPU of automatic recall in ordinary talk and at worst, and just after opening a tape",
     "assistant": "a search in one long chat with an assistant, by words and with meaning, in both stores",
@@ -43,7 +46,7 @@ FIGURES = {
     "web": "pages of the inspector by the tape's length, over a socket and in a browser",
     "fleet": "turns a second of gateways and workers, and recovery after a kill",
 }
-_LONGEST = 600
+_LONGEST = 1_500
 
 
 def run(name: str, folder: Path, *, quick: bool) -> list[Table]:

@@ -74,24 +74,34 @@ class Crowd:
             elif isinstance(outbound, Activity) and outbound.state == "idle":
                 chat.idle.set()
 
-    async def say(self, chat_id: str) -> float:
-        """Say something; return the seconds to its answer, once the session is idle again."""
+    async def say(
+        self, chat_id: str, text: str | None = None, accepted: Callable[[], None] | None = None
+    ) -> float:
+        """Say something; return the seconds to its answer, once the session is idle again.
+
+        Args:
+            chat_id: The chat.
+            text: What is said; None for something.
+            accepted: Called once the program has the message.
+        """
         number = next(self._numbers)
         chat = _Chat()
         address = Address(CHANNEL, chat_id)
         self._chats[address.session] = chat
         began = perf_counter()
-        accepted = await self._port.publish(
+        result = await self._port.publish(
             Inbound(
                 address,
                 f"{self._run}-{number}",
                 Sender("1", "Ada"),
-                self._words(number),
+                self._words(number) if text is None else text,
                 datetime.now(UTC),
             )
         )
-        if accepted != PublishResult():
+        if result != PublishResult():
             raise RuntimeError("a message was taken for another one")
+        if accepted is not None:
+            accepted()
         with anyio.fail_after(_LONGEST):
             await chat.idle.wait()
         return chat.answered - began
@@ -120,7 +130,7 @@ class Program:
 @asynccontextmanager
 async def program(
     home: Path,
-    model: Model,
+    model: Model | str,
     *,
     view_messages: int | None = None,
     words: Callable[[int], str] = question,
@@ -130,16 +140,22 @@ async def program(
 
     Args:
         home: Its home folder.
-        model: Answers.
+        model: Answers; or the name of one, as in the settings.
         view_messages: Bound on messages in view; None for the usual one.
         words: Returns what is said, by the number of the message.
         settings: By field name.
     """
-    chosen = Settings(_env_file=None, home=home, model="offline", **settings)
+    name = model if isinstance(model, str) else "offline"
+    chosen = Settings(_env_file=None, home=home, model=name, **settings)
     async with open_app(chosen) as app, anyio.create_task_group() as tasks:
-        services = replace(app.services, agent=replace(app.services.agent, model=model))
+        services = app.services
+        if not isinstance(model, str):
+            services = replace(services, agent=replace(services.agent, model=model))
         if view_messages is not None:
             services = replace(services, view_messages=view_messages)
+        # What the server runs beside sessions.
+        tasks.start_soon(app.store.run)
+        tasks.start_soon(app.spending.run)
         crowd = Crowd(app.bus.channel(CHANNEL), words)
         tasks.start_soon(Supervisor(services).run)
         tasks.start_soon(crowd.run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -73,6 +73,28 @@ def show(cell: Cell) -> str:
     if isinstance(cell, int) or abs(cell) >= 100:
         return f"{cell:,.0f}"
     return f"{cell:.2f}" if abs(cell) < 10 else f"{cell:.1f}"
+
+
+def markdown(table: Mapping[str, Any]) -> str:
+    """Return a table, given as JSON, in Markdown."""
+    head = list(table["head"])
+    lines = [head, ["---"] * len(head), *([show(cell) for cell in row] for row in table["rows"])]
+    rows = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    notes = "\n".join(f"- {note}" for note in table["notes"])
+    return f"{rows}\n\n{notes}" if notes else rows
+
+
+def write_section(page: Path, begin: str, end: str, text: str) -> None:
+    """Replace what stands between two marks of a page.
+
+    Raises:
+        ValueError: The page has no marks.
+    """
+    before, first, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, last, after = rest.partition(end)
+    if not (first and last):
+        raise ValueError(f"{page} has no marks")
+    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
 def p50(samples: Sequence[float]) -> float:

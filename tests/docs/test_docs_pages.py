@@ -44,6 +44,7 @@ NOT_RUN = {
         "tapebot service install",
     ): "root has none; tests/bot/cli/test_service.py",
     ("docs/mcp.md", ""): "servers of others; tests/bot/mcp_client runs the commands",
+    ("docs/performance.md", ""): "minutes; tests/test_bench_smoke.py measures each",
     ("docs/postgres.md", ""): "a database; tests/bot/cli/test_cli_database.py",
     ("docs/skills.md", ""): "a repository elsewhere; docs/howto/skills.md takes a folder",
     ("docs/tape-server.md", ""): "installs, and a server that stays; tests/bot/tape/server",
