@@ -117,18 +117,6 @@ def _vocabularies() -> Path | None:
     return Path(package.submodule_search_locations[0]) / "litellm_core_utils" / "tokenizers"
 
 
-def o200k() -> Callable[[str], list[int]] | None:
-    """Return the encoder of o200k_base; None where it is not installed."""
-    folder = _vocabularies()
-    if folder is None:
-        return None
-    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
-    import tiktoken
-
-    encoding = tiktoken.get_encoding("o200k_base")
-    return lambda text: encoding.encode(text, disallowed_special=())
-
-
 def counters() -> dict[str, Counter | None]:
     """Return ways of counting tokens; None where a tokenizer is not installed."""
     found: dict[str, Counter | None] = {
