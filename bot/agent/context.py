@@ -289,11 +289,16 @@ def render_call(
 ) -> list[ChatMessage]:
     """Render an entry's calls and their results; a call without a result counts as interrupted.
 
+    Erased calls are left out.
+
     Args:
         entry: The calls.
         results: Their results, among others.
         answered: Whether what they found is not shown any more.
     """
+    if is_erased(entry):
+        # A call without its arguments would be an example of a wrong one.
+        return []
     calls = entry.calls
     message: ChatMessage = {
         "role": "assistant",

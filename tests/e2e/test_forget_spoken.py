@@ -252,3 +252,9 @@ async def test_a_message_that_a_fact_cites_beside_the_one_that_tells_it_stays(
         assert said[1] == "At most 140 euros a night. [erased]."
         assert said[2] == "Jonas is leaving the choir, sadly. [erased]."
         await until_clean(host, tmp_path, ["Vinohrady"])
+
+        await chat.say("How are you?")
+        sent = model.requests_for("turn")[-1].messages
+        called = [one["function"] for message in sent for one in message.get("tool_calls") or ()]
+        assert [one["name"] for one in called] == ["memory_save"] * 2
+        assert "{}" not in [one["arguments"] for one in called]
