@@ -9,6 +9,7 @@ __all__ = [
     "search",
     "server",
     "service",
+    "state_reads",
     "store",
     "stores",
     "verification",

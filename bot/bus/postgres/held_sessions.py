@@ -286,6 +286,8 @@ class HeldSessions:
         self.held[hold.group] = hold
         self._ready.append(hold)
         self._claimed.set()
+        # More may wait behind the first message.
+        self.poll_now(hold.queue)
 
     def _return_ready(self) -> None:
         """Release sessions that were claimed for somebody who waits no more."""
