@@ -9,74 +9,32 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from time import monotonic
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
 
 from bot.core.errors import TapeError, TapeNotFound
 from bot.tape.entries import TapeEntry
-from bot.tape.index import erasure as erasing
-from bot.tape.index import tables as writing
-from bot.tape.index.database import CHECKPOINT_PAGES, IndexDatabase
+from bot.tape.index.database import IndexDatabase
 from bot.tape.index.full_text_search import FullTextSearch, IndexMatch
 from bot.tape.index.hits import scan, verified_hits
+from bot.tape.index.keeper import IndexKeeper, IndexSource
 from bot.tape.index.tables import TapeRows, read_anchors, read_indexed
 from bot.tape.search import Hit, SearchQuery, resolve_query_anchors
-from bot.tape.store import HEADER_EVENT, Anchor, Segment, find_last_anchor
+from bot.tape.store import Anchor, find_last_anchor
 
 logger = logging.getLogger(__name__)
 
-_PORTION, _PORTION_BEHIND = 500, 100
-"""Ids that one transaction indexes, before other tasks get their turn: for a search that waits, and
-in the background, where a turn may begin at any moment."""
-
-_QUIET = 0.2
-"""Seconds that the background waits before each portion while the store is being used."""
-
 _SCANNED = 200
 """Newest entries that a quick search scans while the index lacks them."""
-
-_LINGER = 1.0
-"""Seconds that the background task waits for more changes; a search does not wait."""
-
-_RECOVERY = 30.0
-"""Seconds until the background task retries after a disk error."""
 
 _TRIES = 5
 """Attempts to answer while the index is being replaced."""
 
 _T = TypeVar("_T")
-
-
-class IndexSource(Protocol):
-    """The reads of a store that an index needs."""
-
-    async def list_tapes(self) -> list[str]:
-        """Return the names of all tapes."""
-        ...
-
-    async def version(self, tape: str) -> int:
-        """Return the id of the last entry."""
-        ...
-
-    async def read(
-        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
-    ) -> list[TapeEntry]:
-        """Return the entries of an id range."""
-        ...
-
-    async def read_each(self, tape: str, ids: Collection[int]) -> list[TapeEntry]:
-        """Return the existing entries among these ids, in order."""
-        ...
-
-    async def segments(self, tape: str) -> list[Segment]:
-        """Return the sealed segments."""
-        ...
 
 
 class TapeIndex:
@@ -89,29 +47,12 @@ class TapeIndex:
     """
 
     def __init__(self, path: Path | None, source: IndexSource, *, read_only: bool = False) -> None:
-        self._path = None if read_only else path
-        self._read_only = read_only
-        self._source = source
-        self._database: IndexDatabase | None = None
-        self._tapes: dict[str, TapeRows] = {}
-        self._known: set[str] = set()
-        self._checked: set[str] = set()
-        self._changed: set[str] = set()
-        self._next = 0
-        self._generation = 0  # Grows when indexed entries are dropped.
-        self._lock = anyio.Lock()
-        self._wake = anyio.Event()
-        self._doubted = False
-        self._kept_up = False
-        self._used = monotonic()
-        self._statistics = {"entries": 0, "rebuilt": 0, "mended": 0}
+        self._keeper = IndexKeeper(path, source, read_only=read_only)
+        self._mended = 0
 
     def mark_changed(self, tape: str) -> None:
         """Note that a tape has changed; does no I/O."""
-        self._used = monotonic()
-        self._known.add(tape)
-        self._changed.add(tape)
-        self._wake.set()
+        self._keeper.mark_changed(tape)
 
     async def run(self) -> None:
         """Index changed tapes until cancelled; searches work without it.
@@ -119,30 +60,7 @@ class TapeIndex:
         A kill at any point costs at most the portion at hand: the next start goes on behind the
         last one that was written.
         """
-        with self._keeping_up():
-            await self._run()
-
-    @contextmanager
-    def _keeping_up(self) -> Iterator[None]:
-        self._kept_up = True
-        try:
-            yield
-        finally:
-            self._kept_up = False
-
-    async def _run(self) -> None:
-        while True:
-            self._wake = anyio.Event()
-            try:
-                await self._catch_up(None, behind=True)
-                await self._tidy()
-            except (sqlite3.Error, OSError, ValueError, TapeError) as error:
-                if not await self._mend(error, self._database):
-                    logger.warning("the index of the tapes is behind (%s); retrying", error)
-                    await anyio.sleep(_RECOVERY)
-            else:
-                await self._wake.wait()
-                await anyio.sleep(_LINGER)
+        await self._keeper.run()
 
     async def search(self, query: SearchQuery) -> list[Hit]:
         """Return the best matches among all entries appended before the call.
@@ -158,18 +76,23 @@ class TapeIndex:
         query.validate()
         if query.after_anchor is not None or query.before_anchor is not None:
             query = await resolve_query_anchors(query, self._resolve)
-        self._used = monotonic()
-        if query.quick and self._kept_up and query.tapes is not None and len(query.tapes) == 1:
+        self._keeper.mark_used()
+        if (
+            query.quick
+            and self._keeper.kept_up
+            and query.tapes is not None
+            and len(query.tapes) == 1
+        ):
             return await self._search_at_hand(query, *query.tapes)
         hits, outdated = await self._look(query)
         if outdated:
             for tape in outdated:
                 logger.warning("tape %s differs from its index; indexing it again", tape)
                 try:
-                    await self._forget(tape)
+                    await self._keeper.forget(tape)
                 except (sqlite3.Error, OSError) as error:
                     raise TapeError(f"the tapes cannot be searched ({error})") from error
-            self._statistics["mended"] += len(outdated)
+            self._mended += len(outdated)
             hits, _ = await self._look(query)
         return hits
 
@@ -179,7 +102,7 @@ class TapeIndex:
         Raises:
             TapeNotFound: There is no such tape.
         """
-        await self._source.version(tape)
+        await self._keeper.source.version(tape)
 
         def select(database: IndexDatabase, known: Mapping[str, TapeRows]) -> list[Anchor]:
             rows = known.get(tape)
@@ -193,13 +116,7 @@ class TapeIndex:
         Raises:
             TapeError: The index's file can be neither opened nor invalidated.
         """
-        async with self._lock:
-            self._doubted = True
-            try:
-                database = await self._opened()
-                await anyio.to_thread.run_sync(database.mark_untrusted)
-            except (sqlite3.Error, OSError) as error:
-                raise TapeError(f"the index of the tapes cannot be used ({error})") from error
+        await self._keeper.mark_untrusted()
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> None:
         """Replace what was indexed of entries by their tombstones, which are on the tape already.
@@ -211,7 +128,7 @@ class TapeIndex:
         Raises:
             TapeError: The file can be neither written nor removed.
         """
-        await self._purged(lambda database: self._replace(database, tape, tombstones))
+        await self._keeper.erase(tape, tombstones)
 
     async def drop(self, tape: str) -> None:
         """Drop all that was indexed of a tape that was reset; its present content is indexed again.
@@ -221,53 +138,15 @@ class TapeIndex:
         Raises:
             TapeError: The file can be neither written nor removed.
         """
-        await self._purged(lambda database: self._drop_all(database, tape))
-
-    async def _purged(self, change: Callable[[IndexDatabase], Awaitable[None]]) -> None:
-        """Change the database and remove all traces of its former content from the file."""
-        async with self._lock:
-            try:
-                database = await self._opened()
-                try:
-                    await change(database)
-                    await anyio.to_thread.run_sync(erasing.purge_deleted, database)
-                except (sqlite3.Error, OSError, ValueError) as error:
-                    logger.warning("rebuilding the index of the tapes (%s)", error)
-                    self._begin_anew()
-                    await anyio.to_thread.run_sync(database.discard)
-            except (sqlite3.Error, OSError) as error:
-                raise TapeError(f"the index of the tapes cannot be erased ({error})") from error
-            if self._path is not None:
-                self._begin_anew()
-            self._doubted = False
-
-    async def _replace(
-        self, database: IndexDatabase, tape: str, tombstones: Sequence[TapeEntry]
-    ) -> None:
-        rows = self._tapes.get(tape)
-        if rows is not None and not await anyio.to_thread.run_sync(
-            erasing.replace_documents, database, rows, tombstones
-        ):
-            await self._drop_all(database, tape)
-
-    async def _drop_all(self, database: IndexDatabase, tape: str) -> None:
-        await self._drop(database, tape)
-        self._checked.discard(tape)
-        self._changed.add(tape)
+        await self._keeper.drop(tape)
 
     def statistics(self) -> dict[str, Any]:
         """Return counters: entries indexed since the start, rebuilds, repairs, tapes behind."""
-        return {**self._statistics, "behind": len(self._changed)}
+        return {**self._keeper.statistics(), "mended": self._mended}
 
     async def close(self) -> None:
         """Close the database with a checkpoint, so that it is trusted at the next start."""
-        with anyio.CancelScope(shield=True):
-            async with self._lock:
-                if self._database is not None:
-                    await anyio.to_thread.run_sync(lambda: _closed(self._database))
-                self._begin_anew()
-
-    # Answering.
+        await self._keeper.close()
 
     async def _resolve(self, tape: str, name: str) -> int:
         return find_last_anchor(tape, name, await self.anchors(tape)).entry_id
@@ -286,7 +165,7 @@ class TapeIndex:
     async def _search_at_hand(self, query: SearchQuery, tape: str) -> list[Hit]:
         """Return the best matches that the index holds now, and those of the newest entries."""
         try:
-            version = await self._source.version(tape)
+            version = await self._keeper.source.version(tape)
         except TapeNotFound:
             return []
         last = version if query.last is None else min(version, query.last)
@@ -294,15 +173,15 @@ class TapeIndex:
         first = max(through + 1, last - _SCANNED + 1, query.first or 1)
         if first > last:
             return hits
-        entries = await self._source.read(tape, first, last)
+        entries = await self._keeper.source.read(tape, first, last)
         scanned = await anyio.to_thread.run_sync(scan, query, tape, entries)
         # Scores of quick searches are comparable.
         return sorted([*scanned, *hits], key=lambda hit: -hit.score)[: query.limit]
 
     async def _look_at_hand(self, query: SearchQuery, tape: str) -> tuple[list[Hit], int]:
         """Return hits of the index as it is, and the last id that it covers; 0 for no index."""
-        database, generation = self._database, self._generation
-        rows = self._tapes.get(tape)
+        database, generation = self._keeper.database, self._keeper.generation
+        rows = self._keeper.tapes.get(tape)
         if database is None or rows is None:
             return [], 0
 
@@ -314,18 +193,17 @@ class TapeIndex:
 
         try:
             (matches, through), gone = await anyio.to_thread.run_sync(
-                _answered, look, database, self._tapes
+                _answered, look, database, self._keeper.tapes
             )
         except (sqlite3.Error, OSError, ValueError) as error:
-            if not await self._mend(error, database):
+            if not await self._keeper.mend(error, database):
                 logger.warning("a search of the index failed (%s); the newest is searched", error)
             return [], 0
-        if gone or generation != self._generation:
+        if gone or generation != self._keeper.generation:
             return [], 0
         hits, outdated = await self._hits(query, matches)
         if outdated:
-            self._checked.discard(tape)
-            self.mark_changed(tape)
+            self._keeper.doubt(tape)
         return hits, through
 
     async def _hits(
@@ -354,7 +232,7 @@ class TapeIndex:
         read: dict[str, dict[int, TapeEntry]] = {}
         for tape, ids in wanted.items():
             try:
-                entries = await self._source.read_each(tape, ids)
+                entries = await self._keeper.source.read_each(tape, ids)
             except TapeNotFound:
                 entries = []
             read[tape] = {entry.id: entry for entry in entries}
@@ -374,214 +252,20 @@ class TapeIndex:
         for left in reversed(range(_TRIES)):
             database = None
             try:
-                database = await self._catch_up(tapes, last)
-                generation = self._generation
+                database = await self._keeper.catch_up(tapes, last)
+                generation = self._keeper.generation
                 answer, gone = await anyio.to_thread.run_sync(
-                    _answered, question, database, self._tapes
+                    _answered, question, database, self._keeper.tapes
                 )
             except (sqlite3.Error, OSError, ValueError) as error:
-                if not left or not await self._mend(error, database or self._database):
+                if not left or not await self._keeper.mend(
+                    error, database or self._keeper.database
+                ):
                     raise TapeError(f"the tapes cannot be searched ({error})") from error
             else:
-                if generation == self._generation and not gone:
+                if generation == self._keeper.generation and not gone:
                     return answer
         raise TapeError("the tapes cannot be searched (the files of their index keep disappearing)")
-
-    async def _mend(self, error: Exception, database: IndexDatabase | None) -> bool:
-        """Discard the database if an error shows that it is damaged or gone.
-
-        Returns:
-            Whether to retry: it was discarded, now or by another task that met the same error.
-        """
-        async with self._lock:
-            if database is not self._database:
-                return True
-            gone = database is not None and database.is_gone
-            if isinstance(error, TapeError) or not (gone or _is_damage(error)):
-                return False
-            logger.warning("the index of the tapes is damaged (%s); rebuilding it", error)
-            if database is not None:
-                await anyio.to_thread.run_sync(database.discard)
-            self._begin_anew()
-        return True
-
-    # Indexing.
-
-    async def _catch_up(
-        self, tapes: Iterable[str] | None, last: int | None = None, *, behind: bool = False
-    ) -> IndexDatabase:
-        """Index what is new on the requested tapes; return the database.
-
-        Args:
-            tapes: The tapes; None for all.
-            last: Entries behind this id need not be indexed.
-            behind: Give way to whoever uses the store.
-        """
-        while True:
-            async with self._lock:
-                database = await self._opened()
-                if self._read_only:
-                    # Changes by another process are not announced.
-                    self._known = set(await self._source.list_tapes())
-                    self._checked.clear()
-                generation = self._generation
-            await self._index_due(tapes, last, behind=behind)
-            # Tapes indexed first may have been dropped again by now.
-            if generation == self._generation:
-                return database
-
-    async def _index_due(
-        self, tapes: Iterable[str] | None, last: int | None, *, behind: bool
-    ) -> None:
-        wanted = set(self._known if tapes is None else self._known.intersection(tapes))
-        due = wanted - self._checked | wanted & self._changed
-        # Tapes in use come first.
-        for tape in sorted(due, key=lambda one: (one not in self._changed, one)):
-            if last is not None and tape in self._checked and self._tapes[tape].indexed >= last:
-                # Later entries cannot match; they are indexed in the background.
-                continue
-            try:
-                await self._catch_up_with(tape, behind=behind)
-            except TapeError as error:
-                if tapes is not None:
-                    raise
-                # An unreadable tape must not block searches in others.
-                logger.warning("tape %s cannot be indexed (%s)", tape, error)
-
-    async def _catch_up_with(self, tape: str, *, behind: bool) -> None:
-        """Index what a tape has now, batch by batch, so that other tasks get their turn."""
-        target: int | None = None
-        portion = _PORTION_BEHIND if behind else _PORTION
-        while True:
-            if behind:
-                await self._tidy()
-                await self._give_way()
-            async with self._lock:
-                database = await self._opened()
-                place, version = await self._index(database, tape, portion)
-            # A steadily growing tape must not keep a search waiting for ever.
-            target = version if target is None else target
-            if place >= target:
-                return
-
-    async def _give_way(self) -> None:
-        """Wait a moment if somebody has just used the store, and so may be about to do so again."""
-        if (left := self._used + _QUIET - monotonic()) > 0:
-            await anyio.sleep(left)
-
-    async def _opened(self) -> IndexDatabase:
-        if self._database is not None and self._database.is_gone:
-            logger.warning("the files of the tapes' index are missing; rebuilding it")
-            await anyio.to_thread.run_sync(self._database.discard)
-            self._begin_anew()
-        if self._database is None:
-            listed = await self._source.list_tapes()
-            # In one thread call: a cancellation in between would leave an index that knows no
-            # tapes.
-            opened = await anyio.to_thread.run_sync(_open, self._path)
-            self._database, self._tapes = opened
-            if self._doubted:
-                await anyio.to_thread.run_sync(self._database.mark_untrusted)
-            self._next = max((rows.id for rows in self._tapes.values()), default=0) + 1
-            self._known.update(listed)
-            self._statistics["rebuilt"] += self._database.fresh
-            for gone in self._tapes.keys() - self._known:
-                await self._drop(self._database, gone)
-        return self._database
-
-    async def _index(self, database: IndexDatabase, tape: str, portion: int) -> tuple[int, int]:
-        """Index the next batch of a tape; return the last id it covers and the tape's version."""
-        try:
-            return await self._index_portion(database, tape, portion)
-        except TapeNotFound:
-            await self._drop(database, tape)
-            self._known.discard(tape)
-            self._checked.discard(tape)
-            return 0, 0
-        except BaseException:
-            # The transaction was rolled back, so restore the state in memory, too.
-            self._checked.discard(tape)
-            self._changed.add(tape)
-            with anyio.CancelScope(shield=True), suppress(sqlite3.Error, OSError):
-                stored = await anyio.to_thread.run_sync(writing.load_tape_rows, database)
-                self._tapes.pop(tape, None)
-                if tape in stored:
-                    self._tapes[tape] = stored[tape]
-            raise
-
-    async def _index_portion(
-        self, database: IndexDatabase, tape: str, portion: int
-    ) -> tuple[int, int]:
-        # Cleared before reading: a change from now on sets it again.
-        self._changed.discard(tape)
-        rows = self._tapes.get(tape)
-        if rows is not None and tape not in self._checked and not await self._fits(rows):
-            await self._drop(database, tape)
-            rows = None
-        if rows is None:
-            rows = self._tapes[tape] = TapeRows(self._next, tape)
-            self._next += 1
-        version = await self._source.version(tape)
-        entries: list[TapeEntry] = []
-        place = rows.indexed
-        # A reset may have dropped any number of ids.
-        while place < version and not entries:
-            upto = min(version, place + portion)
-            entries = await self._source.read(tape, place + 1, upto)
-            place = upto
-        if entries:
-            headers = [entry.id for entry in entries if entry.name == HEADER_EVENT]
-            cuts = [i for i in headers if not await self._source.read(tape, i - 1, i - 1)]
-            segments = await self._source.segments(tape) if cuts else []
-            await anyio.to_thread.run_sync(
-                writing.add_entries, database, rows, entries, segments, cuts
-            )
-            self._statistics["entries"] += len(entries)
-        self._checked.add(tape)
-        if place < version:
-            self._changed.add(tape)
-        return place, version
-
-    async def _fits(self, rows: TapeRows) -> bool:
-        """Return whether the last indexed entry is unchanged on the tape."""
-        entries = await self._source.read(rows.name, rows.indexed, rows.indexed)
-        return bool(entries) and writing.digest_of(entries[0]) == rows.digest
-
-    async def _drop(self, database: IndexDatabase, tape: str) -> None:
-        rows = self._tapes.get(tape)
-        if rows is not None:
-            self._generation += 1
-            await anyio.to_thread.run_sync(writing.delete_tape, database, rows)
-            self._tapes.pop(tape, None)
-
-    async def _forget(self, tape: str) -> None:
-        async with self._lock:
-            await self._drop_all(await self._opened(), tape)
-
-    async def _tidy(self) -> None:
-        """Checkpoint if the write-ahead log has grown large."""
-        async with self._lock:
-            database = self._database
-            if database is not None and database.wal_pages() > CHECKPOINT_PAGES:
-                await anyio.to_thread.run_sync(database.checkpoint)
-
-    def _begin_anew(self) -> None:
-        self._generation += 1
-        self._database = None
-        self._tapes = {}
-        self._checked = set()
-
-
-def _open(path: Path | None) -> tuple[IndexDatabase, dict[str, TapeRows]]:
-    """Open a database and load its tapes."""
-    database = IndexDatabase(path)
-    try:
-        return database, writing.load_tape_rows(database)
-    except (sqlite3.Error, OSError, ValueError) as error:
-        if _is_damage(error):
-            database.discard()
-        database.close()
-        raise
 
 
 def _answered(
@@ -591,16 +275,3 @@ def _answered(
 ) -> tuple[_T, bool]:
     """Return the answer, and whether the database's files are gone by now."""
     return question(database, known), database.is_gone
-
-
-def _is_damage(error: Exception) -> bool:
-    """Return whether an error means that the file's content is damaged.
-
-    A failed operation (no space, no memory) does not.
-    """
-    return not isinstance(error, (sqlite3.OperationalError, OSError))
-
-
-def _closed(database: IndexDatabase | None) -> None:
-    if database is not None:
-        database.close(in_order=True)
