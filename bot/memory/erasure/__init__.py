@@ -7,5 +7,6 @@ __all__ = [
     "erasure_plan",
     "erasure_query",
     "erasure_requests",
+    "persons_entries",
     "text_matcher",
 ]
