@@ -118,6 +118,14 @@ class MessageLoop:
 
     async def run(self) -> None:
         """Go on with what a kill left, then handle items until the session is idle for long."""
+        try:
+            await self._run()
+        finally:
+            # What failed, perhaps while it was idle, takes no new task.
+            self._leaving = True
+            self._on_idle(False)
+
+    async def _run(self) -> None:
         begin_session_reads()
         self._tasks.start_soon(self._pump)
         with use_language(await self._session.last_language()):
