@@ -77,7 +77,8 @@ class MessageLoop:
         send: The sending end of the loop's queue.
         receive: Its receiving end.
         working_on: Records which messages are being handled.
-        on_idle: Called when the loop begins to wait with nothing to do, and when it stops.
+        on_idle: Called when the loop begins to wait with nothing to do or to try again, and when it
+            stops.
 
     Attributes:
         progressed: Whether a job has ended.
@@ -134,7 +135,7 @@ class MessageLoop:
         self._recovered = True
         while not (self._leaving and self._is_quiet):
             item: LoopItem | None = None
-            self._on_idle(self._is_quiet)
+            self._on_idle(self._is_quiet and not self._session.waits_in_background)
             with anyio.move_on_after(self._session.services.idle_seconds):
                 item = await self._receive.receive()
             self._on_idle(False)
