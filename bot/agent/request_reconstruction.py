@@ -184,7 +184,9 @@ def _origins(
     """Return for each message the ids of the entries that it was made from."""
     known = {id(message): entry for entry, message in rendered.items()}
     places = deque(
-        at for at, entry in enumerate(spoken) if entry.kind == "tool_call" and entry.calls
+        at
+        for at, entry in enumerate(spoken)
+        if entry.kind == "tool_call" and entry.calls and not is_erased(entry)
     )
     marks = deque(anchors)
     results: list[TapeEntry] = []

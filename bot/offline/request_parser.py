@@ -43,7 +43,7 @@ _NEWER = re.compile(
     r"^(?:(?P<changes>Changes of long)|Long)-term memory, version \d+, saved [^\n]*:$", re.MULTILINE
 )
 _NEWER_END = "\n(end of long-term memory)"
-_GONE = re.compile(r"Not in it any more: (?P<numbers>[\[\], \d]+)")
+_GONE = re.compile(r"Not in it(?: any more|, ended or for want of room): (?P<numbers>[\[\], \d]+)")
 _NEWER_SECTION = re.compile(r"^(?P<name>Shared with everyone|Reference):$", re.MULTILINE)
 _HANDOFF = re.compile(r"<handoff [^<>\n]*>\n")
 _HANDOFF_END = "\n</handoff>"
@@ -293,12 +293,11 @@ def _memory(system: str, records: str, messages: Sequence[ChatMessage]) -> str:
 
 def _with_changes(memory: str, changes: str) -> str:
     """Apply a list of changes to long-term memory."""
-    *new, last = changes.split("\n")
+    new = changes.split("\n")
     removed: set[str] = set()
-    if hit := _GONE.fullmatch(last):
-        removed = set(re.findall(r"\d+", hit["numbers"]))
-    else:
-        new.append(last)
+    while new and (hit := _GONE.fullmatch(new[-1])):
+        removed |= set(re.findall(r"\d+", hit["numbers"]))
+        del new[-1]
     changed_lines = [_NUMBERED.fullmatch(line) for line in new]
     removed |= {hit["number"] for hit in changed_lines if hit}
     unchanged = [

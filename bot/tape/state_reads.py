@@ -58,21 +58,40 @@ class StateReads:
     names: OrderedDict[str, None] = field(default_factory=OrderedDict)
     states: dict[str, TapeState | None] = field(default_factory=dict)
     read_at: float = 0.0
+    # Names of each read under way whose answers will count.
+    _awaited: list[set[str]] = field(default_factory=list, repr=False)
 
     async def state(self, tape: str, read: ReadStates) -> TapeState | None:
         """Return a tape's state; None if there is no such tape."""
         self.remember(tape)
         now = anyio.current_time()
         if now > self.read_at + _LONGEST:
-            self.states.clear()
+            self.forget_all()
         if tape not in self.states:
             if not self.states:
                 self.read_at = now
             wanted = [name for name in self.names if name not in self.states]
-            found = await read(wanted)
-            self.states.update({name: found.get(name) for name in wanted})
+            counting = set(wanted)
+            self._awaited.append(counting)
+            try:
+                found = await read(wanted)
+            finally:
+                self._awaited = [one for one in self._awaited if one is not counting]
+            self.states.update({name: found.get(name) for name in counting})
             return found.get(tape)
         return self.states[tape]
+
+    def forget(self, tape: str) -> None:
+        """Make a tape's state unknown; the answer of a read under way may be older."""
+        self.states.pop(tape, None)
+        for counting in self._awaited:
+            counting.discard(tape)
+
+    def forget_all(self) -> None:
+        """Make all states unknown."""
+        self.states.clear()
+        for counting in self._awaited:
+            counting.clear()
 
     def remember(self, tape: str) -> None:
         """Read a tape's state along with the next ones."""
@@ -109,7 +128,7 @@ def shared_state_reads(*, anew: bool = False) -> Iterator[None]:
         yield
         return
     if anew:
-        reads.states.clear()
+        reads.forget_all()
     block = _Block(reads)
     token = _block.set(block)
     try:
@@ -130,4 +149,4 @@ def forget_state(tape: str) -> None:
     """Make a tape's state unknown to the session: it was written to, or somebody else did."""
     reads = _session.get()
     if reads is not None:
-        reads.states.pop(tape, None)
+        reads.forget(tape)

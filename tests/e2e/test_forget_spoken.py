@@ -11,7 +11,8 @@ import pytest
 from forget_home import PERSON, home
 from forget_steps import until_clean
 
-from bot.bus import Sender
+from bot.bus import Attachment, Sender
+from bot.bus.media.blobs import FolderBlobs
 from bot.llm.base import ModelReply
 from bot.memory.records.fact_fold import fold_entries
 from bot.testing.host import Host
@@ -258,3 +259,39 @@ async def test_a_message_that_a_fact_cites_beside_the_one_that_tells_it_stays(
         called = [one["function"] for message in sent for one in message.get("tool_calls") or ()]
         assert [one["name"] for one in called] == ["memory_save"] * 2
         assert "{}" not in [one["arguments"] for one in called]
+
+
+@pytest.mark.parametrize("came_with", ["file", "quotation"])
+async def test_such_a_message_goes_if_what_came_with_it_tells_what_goes(
+    tmp_path: Path, came_with: str
+) -> None:
+    guide = "Stay in Vinohrady!"
+    steps: list[ModelReply] = []
+    model = ScriptedModel(
+        lambda _: steps.pop(0) if steps else text_reply("Fine."),
+        judgement=lambda request: judgement_reply(request, lambda _: "supported"),
+    )
+    async with home(tmp_path, model) as host:
+        chat = Family(host, model, steps)
+        more: dict[str, Any] = {"quote": guide}
+        if came_with == "file":
+            blob = await FolderBlobs(tmp_path / "blobs").put(guide.encode())
+            file = Attachment("document", "guide.txt", "text/plain", len(guide), blob, guide)
+            more = {"attachments": (file,)}
+        trip = {"op": "add", "text": "Ada plans a weekend in Prague with Ida."}
+        said = "We plan a weekend in Prague with Ida, by train."
+        await chat.say(said, ("memory_save", {"changes": [trip]}), **more)
+        await chat.save(
+            "At most 140 euros a night. Jonas recommended the quarter Vinohrady.",
+            {"op": "add", "text": "Jonas recommended the quarter Vinohrady in Prague to Ada."},
+        )
+        fact = fold_entries(await host.store.read(PERSON)).facts[2]
+        assert len({one.entry for one in fact.evidence}) == 2
+        await chat.say(
+            "Please forget what Jonas recommended.",
+            ("memory_forget", {"what": "Vinohrady"}),
+            after="Please confirm.",
+        )
+        await host.channel.ask(host.channel.answers[-1].buttons[0].command)
+        assert (await chat.said())[:2] == ["", "At most 140 euros a night. [erased]."]
+        await until_clean(host, tmp_path, ["Vinohrady"])

@@ -31,8 +31,8 @@ _PATIENCE = 3.0
 """Seconds to wait for the index of a tape that was imported, or has lost its index."""
 
 _PARTLY = (
-    "Not all is found yet: the earlier part of this tape is still being indexed. These are from the indexed part and the "
-    "newest entries."
+    "Not all is found yet: the earlier part of this tape is still being indexed, and words that many entries have find "
+    "nothing. These are from the indexed part and the newest entries."
 )
 _LIMIT = 8
 _MOST_PHASES = 10

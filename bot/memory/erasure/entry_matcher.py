@@ -395,16 +395,12 @@ class ErasureMatcher:
         if asking and left == content and len(self.request_message_ids) > 1:
             # The turn also answered this message, which asks nothing.
             return True
-        if (
-            left == content
-            and cited
-            and not asking
-            and self._is_told_elsewhere(tape, entry, origins)
-        ):
-            self._list_kept(place, entry)
-            return True
         plain = not attachments_in(entry.meta) and "quote" not in entry.meta
         told = left is not None and not self.keeps_something and self.query.matches([left])
+        beside = left == content and cited and not (asking or told) and self._is_beside(entry)
+        if beside and self._is_told_elsewhere(tape, entry, origins):
+            self._list_kept(place, entry)
+            return True
         if not plain or left is None or told or (left == content and ERASED_TEXT not in content):
             self.redactions.pop(place, None)
             self.redacted_messages.pop(place, None)
@@ -418,6 +414,13 @@ class ErasureMatcher:
         if not asking:
             self._list_kept(place, entry)
         return True
+
+    def _is_beside(self, entry: TapeEntry) -> bool:
+        """Return whether nothing that came with a message says what is erased: no quotation and no file."""
+        # What the bytes of a file show, nobody knows.
+        return not attachments_in(entry.meta) and not any(
+            map(self.redactor.mentions, message_texts(entry))
+        )
 
     def _is_told_elsewhere(self, tape: str, entry: TapeEntry, origins: Sequence[str]) -> bool:
         """Return whether the erased facts that cite a message cite another one that loses its words."""

@@ -90,7 +90,9 @@ async def _nearest_messages(
     tape: TapeService, query: SearchQuery, asking: int, vectors: VectorIndex
 ) -> dict[int, VectorMatch]:
     """Return the messages that are near a query in meaning, by id."""
-    newest = SearchQuery(kinds=frozenset({"message"}), last=query.last, limit=_SPEAKERS)
+    newest = SearchQuery(
+        kinds=frozenset({"message"}), last=query.last, limit=_SPEAKERS, quick=query.quick
+    )
     names = {term for hit in await tape.search(newest) for term in _names(hit)}
     vector_matches = await vectors.nearest(
         tape.name,

@@ -64,6 +64,11 @@ class BackgroundRun:
         return self._scope is not None
 
     @property
+    def waiting(self) -> bool:
+        """True during a pause."""
+        return self._waiting
+
+    @property
     def may_start(self) -> bool:
         """True if there is neither a run nor a pause."""
         return self._scope is None and not self._waiting

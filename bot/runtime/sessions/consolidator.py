@@ -87,6 +87,11 @@ class Consolidator:
         """True while a consolidation runs."""
         return self._run.running
 
+    @property
+    def waiting(self) -> bool:
+        """True while a consolidation waits to be tried again."""
+        return self._run.waiting
+
     def start_if_due(self, tasks: TaskGroup) -> None:
         """Start a background consolidation if one is due and none runs or waits.
 

@@ -57,6 +57,11 @@ class FactVerifier:
         """True while a request runs."""
         return self._run.running
 
+    @property
+    def waiting(self) -> bool:
+        """True while a request waits to be tried again."""
+        return self._run.waiting
+
     def start_if_due(self, tasks: TaskGroup) -> None:
         """Start verifying unverified facts, unless a request runs or back-off is on."""
         # Its questions show what was said around a quote, perhaps in a private problem.

@@ -81,6 +81,11 @@ class ImportReader:
         return self._run.running
 
     @property
+    def waiting(self) -> bool:
+        """True while a portion waits to be tried again."""
+        return self._run.waiting
+
+    @property
     def _is_on(self) -> bool:
         memory = self._memory
         return memory.fold.reads_imports and memory.home.kind == "person" and not memory.paused

@@ -77,7 +77,8 @@ class MessageLoop:
         send: The sending end of the loop's queue.
         receive: Its receiving end.
         working_on: Records which messages are being handled.
-        on_idle: Called when the loop begins to wait with nothing to do, and when it stops.
+        on_idle: Called when the loop begins to wait with nothing to do or to try again, and when it
+            stops.
 
     Attributes:
         progressed: Whether a job has ended.
@@ -118,6 +119,14 @@ class MessageLoop:
 
     async def run(self) -> None:
         """Go on with what a kill left, then handle items until the session is idle for long."""
+        try:
+            await self._run()
+        finally:
+            # What failed, perhaps while it was idle, takes no new task.
+            self._leaving = True
+            self._on_idle(False)
+
+    async def _run(self) -> None:
         begin_session_reads()
         self._tasks.start_soon(self._pump)
         with use_language(await self._session.last_language()):
@@ -126,7 +135,7 @@ class MessageLoop:
         self._recovered = True
         while not (self._leaving and self._is_quiet):
             item: LoopItem | None = None
-            self._on_idle(self._is_quiet)
+            self._on_idle(self._is_quiet and not self._session.waits_in_background)
             with anyio.move_on_after(self._session.services.idle_seconds):
                 item = await self._receive.receive()
             self._on_idle(False)

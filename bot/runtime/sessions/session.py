@@ -82,6 +82,11 @@ class Session:
         """True while a consolidation, a verification or the reading of an import runs."""
         return self.consolidator.running or self.verifier.running or self.import_reader.running
 
+    @property
+    def waits_in_background(self) -> bool:
+        """True while one of these waits to be tried again, for which the session must be loaded."""
+        return self.consolidator.waiting or self.verifier.waiting or self.import_reader.waiting
+
     async def language_of(self, inbound: Inbound) -> str:
         """Return the language of a message's sender."""
         languages = self.services.languages

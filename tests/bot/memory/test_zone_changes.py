@@ -16,7 +16,9 @@ from bot.memory.records.save_report import (
     reported_changes,
 )
 from bot.memory.session.state.zone_snapshot import (
+    MAX_LONG_TERM_BYTES,
     REMOVED_PREFIX,
+    UNLISTED_PREFIX,
     MemorySnapshot,
     render_memory_block,
 )
@@ -107,6 +109,30 @@ def test_what_a_result_in_view_reports_is_not_told_again():
     reported = list(reported_changes(saves([(2, "Likes bread.", None)])))
     assert new.changes_since(old, reported) == ""
     assert old.changes_since(old, reported) == f"{REMOVED_PREFIX}[2]"
+
+
+def test_a_saved_fact_for_which_memory_has_no_room_is_not_told_as_gone():
+    """The zone does not say whether a fact has ended or does not fit."""
+    full = snapshot({number: f"{number:03}".ljust(91, "x") for number in range(1, 41)})
+    assert MAX_LONG_TERM_BYTES - len(full.long_term) < len("- Likes bread")
+    reported = list(reported_changes(saves([(99, "Likes bread.", None)])))
+    assert full.changes_since(full, reported) == f"{UNLISTED_PREFIX}[99]"
+
+
+def test_the_offline_model_reads_both_lines_of_what_is_not_in_memory():
+    old = snapshot({1: "tea", 2: "rain", 3: "x" * 3_900, 4: "cats"})
+    new = snapshot({1: "tea", 3: "x" * 3_900})
+    changes = new.changes_since(old, [(9, "Likes " + "y" * 90)])
+    assert changes is not None
+    assert changes.count("\n") == 1
+    block = f"<memory>\n{render_memory_block(old, TODAY, hints=False)}\n</memory>"
+    records = (
+        "\n\n<records>\nChanges of long-term memory, version 2, saved 2026-02-10 10:00:\n"
+        f"{changes}\n(end of long-term memory)\n</records>"
+    )
+    system, said = {"role": "system", "content": block}, f"[2026-02-10 10:00, Ada] hello{records}"
+    request = ModelRequest([system, {"role": "user", "content": said}])
+    assert parse_request(request).memory.splitlines() == new.long_term.splitlines()
 
 
 def test_a_result_of_another_tool_reports_nothing():

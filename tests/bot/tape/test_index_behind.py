@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import anyio
 from erased_words import SECRET, tombstone, traces
@@ -16,8 +17,12 @@ from index_talk import index_files, opened
 from searched_words import said
 from waiting import until
 
+from bot.memory.session.hybrid_search import search_tape
+from bot.memory.session.vector_files import VectorMatch
+from bot.memory.session.vector_index import VectorIndex
 from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery
+from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
 
 ENTRIES = 1_200
@@ -94,6 +99,29 @@ async def test_a_turn_finds_what_is_indexed_so_far_and_the_newest(tmp_path):
     await write_old_tape(tmp_path)
     async with indexing(tmp_path, held_from=201) as store:
         assert found_in(await store.search(asked(quick=True))) == {"early", "late"}
+
+
+class NoVectors:
+    """A vector index that finds nothing."""
+
+    async def nearest(self, *_: object, **_options: object) -> list[VectorMatch]:
+        return []
+
+
+async def test_a_turn_that_searches_by_meaning_too_does_not_wait_either(tmp_path):
+    await write_old_tape(tmp_path)
+    async with indexing(tmp_path) as store:
+        vectors = cast("VectorIndex", NoVectors())
+        with anyio.fail_after(5):
+            hits = await search_tape(
+                TapeService(store, "a"),
+                SECRET,
+                kinds=frozenset({"message"}),
+                limit=8,
+                vectors=vectors,
+                quick=True,
+            )
+        assert found_in(hits) == {"late"}
 
 
 async def test_who_asks_for_a_search_gets_all_and_waits_for_it(tmp_path):

@@ -110,10 +110,16 @@ class MemorySnapshot:
             for (fact, _), line, text in zip(self.facts, new, plain, strict=True)
             if shown.pop(fact, None) not in (line, text)
         ]
-        if shown:
-            lines.append(REMOVED_PREFIX + ", ".join(f"[{fact}]" for fact in shown))
+        for prefix, unsure in ((REMOVED_PREFIX, False), (UNLISTED_PREFIX, True)):
+            if gone := [fact for fact, text in shown.items() if self._lacks_room(text) is unsure]:
+                lines.append(prefix + ", ".join(f"[{fact}]" for fact in gone))
         changes = "\n".join(lines)
         return changes if len(changes) < len(self.numbered_facts()) or not changes else None
+
+    def _lacks_room(self, text: str) -> bool:
+        """Return whether a fact may be missing for want of room; a result may show it shortened."""
+        room = MAX_LONG_TERM_BYTES - len(self.long_term.encode("utf-8", "replace"))
+        return text.endswith("…") or len(text.encode("utf-8", "replace")) + _BESIDES > room
 
     def with_shared(self, content: str) -> MemorySnapshot:
         """Return the next version with these workspace facts."""
@@ -144,6 +150,11 @@ class MemorySnapshot:
 
 
 REMOVED_PREFIX = "Not in it any more: "
+UNLISTED_PREFIX = "Not in it, ended or for want of room: "
+"""Begins the numbers of facts that may have ended, or have no room in memory as it is shown."""
+
+_BESIDES = 8
+"""Bytes of a fact's line besides what a result shows of it, and a few more."""
 
 
 def numbered_fact_line(fact: int, text: str, day: str) -> str:

@@ -12,12 +12,20 @@ from pydantic import BaseModel
 
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.bus import Sender, SessionFull
-from bot.llm.base import ModelRequest
+from bot.bus.local import LocalInbox
+from bot.core.errors import TransientModelError
+from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.records.conversation_entries import TURN_END
 from bot.memory.session.state.turn_fold import DELIVERY
 from bot.testing.fake_channel import ADA
 from bot.testing.host import Host, HostLimits, session_host
-from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
+from bot.testing.scripted_model import (
+    PausedStep,
+    ScriptedModel,
+    memory_save_call,
+    text_reply,
+    tool_call_reply,
+)
 
 
 class EchoArguments(BaseModel):
@@ -282,6 +290,49 @@ async def test_of_many_idle_sessions_only_those_used_last_stay_loaded(tmp_path):
         await host.wait_until(lambda: set(loaded) == {"fake:4", "fake:1"})
     assert "aleph-1" in str(model.requests[-1].messages)
     assert "aleph-2" not in str(model.requests[-1].messages)
+
+
+async def test_a_session_that_waits_to_ask_the_judge_again_stays_loaded(tmp_path):
+    asked: list[ModelRequest] = []
+
+    def judge(request: ModelRequest) -> ModelReply:
+        asked.append(request)
+        raise TransientModelError("the judge is down")
+
+    steps = [tool_call_reply(memory_save_call("The user resides in the harbour town of Porto"))]
+    model = ScriptedModel(lambda _: steps.pop() if steps else text_reply("ok"), judgement=judge)
+    async with session_host(tmp_path, model, bounds=HostLimits(most_loaded=1)) as host:
+        await host.channel.ask("I have a flat near the harbour in Porto and live there")
+        await host.wait_until(lambda: len(asked) == 1)
+        for chat in "23":
+            sent = await host.channel.send("hi", chat=chat, sender=Sender(chat * 2, "Bob"))
+            await host.channel.wait_for_answer(sent)
+        host.clock.advance(60)
+        await host.wait_until(lambda: len(asked) == 2)
+
+
+async def test_a_session_that_failed_while_it_was_idle_takes_no_other_along(tmp_path, monkeypatch):
+    """It waits before it is tried again, and is still among the loaded ones then."""
+    model = ScriptedModel(lambda _: text_reply("ok"))
+    take, broken = LocalInbox.receive_nowait, False
+
+    def receive_nowait(inbox: LocalInbox) -> object:
+        if broken and inbox.session == "fake:1":
+            raise OSError("the disk is gone")
+        return take(inbox)
+
+    monkeypatch.setattr(LocalInbox, "receive_nowait", receive_nowait)
+    async with session_host(tmp_path, model, bounds=HostLimits(most_loaded=2)) as host:
+        await host.channel.ask("hello", chat="1")
+        await host.wait_for_pending(0)
+        broken = True
+        await host.channel.send("hello", chat="1")
+        await host.wait_until(lambda: host.supervisor.statistics()["failing"] == 1)
+        for chat in "234":
+            assert await host.channel.ask("hello", chat=chat) == "ok"
+        await host.wait_until(lambda: host.supervisor.statistics()["workers"] <= 3)
+        assert host.supervisor.statistics()["failing"] == 1
+        broken = False
 
 
 async def test_what_was_said_before_a_restart_is_in_the_prompt_after_it(tmp_path):
