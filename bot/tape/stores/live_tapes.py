@@ -53,7 +53,7 @@ class LiveTapes:
         self._read_only = read_only
         self._open: OrderedDict[str, LiveTape] = OrderedDict()
         self._absent: set[str] = set()
-        self._opening = anyio.Lock(fast_acquire=True)
+        self._opening = anyio.Lock()
         self._closed = False
         # Whether a new file name in the folder may not be durable yet.
         self._directory_sync_due = False
