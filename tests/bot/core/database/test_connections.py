@@ -116,3 +116,17 @@ async def test_a_server_that_is_gone_is_told_of_without_the_password(own_server)
 def test_what_is_no_address_is_refused_in_words(url):
     with pytest.raises(SettingsError, match="TAPEBOT_DATABASE_URL"):
         connection_parameters(url)
+
+
+async def test_no_time_to_try_again_is_a_single_attempt(database):
+    tried = 0
+
+    async def work(_connection):
+        nonlocal tried
+        tried += 1
+        await anyio.sleep(0.01)
+        raise psycopg.OperationalError("the connection broke")
+
+    with pytest.raises(DatabaseUnavailable):
+        await database._attempts(work, 1.0, retry_seconds=0.001)
+    assert tried == 1
