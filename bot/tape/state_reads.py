@@ -64,15 +64,25 @@ class StateReads:
         self.remember(tape)
         now = anyio.current_time()
         if now > self.read_at + _LONGEST:
-            self.states.clear()
-        if tape not in self.states:
-            if not self.states:
+            self.forget_all()
+        states = self.states
+        if tape not in states:
+            if not states:
                 self.read_at = now
-            wanted = [name for name in self.names if name not in self.states]
+            wanted = [name for name in self.names if name not in states]
             found = await read(wanted)
-            self.states.update({name: found.get(name) for name in wanted})
+            # What was forgotten meanwhile has another dictionary: these may be older than that.
+            states.update({name: found.get(name) for name in wanted})
             return found.get(tape)
-        return self.states[tape]
+        return states[tape]
+
+    def forget(self, tape: str) -> None:
+        """Forget a tape's state, also one that is being read."""
+        self.states = {name: state for name, state in self.states.items() if name != tape}
+
+    def forget_all(self) -> None:
+        """Forget all states, also those that are being read."""
+        self.states = {}
 
     def remember(self, tape: str) -> None:
         """Read a tape's state along with the next ones."""
@@ -109,7 +119,7 @@ def shared_state_reads(*, anew: bool = False) -> Iterator[None]:
         yield
         return
     if anew:
-        reads.states.clear()
+        reads.forget_all()
     block = _Block(reads)
     token = _block.set(block)
     try:
@@ -130,4 +140,4 @@ def forget_state(tape: str) -> None:
     """Make a tape's state unknown to the session: it was written to, or somebody else did."""
     reads = _session.get()
     if reads is not None:
-        reads.states.pop(tape, None)
+        reads.forget(tape)
