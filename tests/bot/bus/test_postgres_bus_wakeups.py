@@ -90,3 +90,27 @@ async def test_old_platform_ids_are_forgotten_a_slice_at_a_time(fleet):
     await gateway.bus.channel("fake").publish(inbound("m1"))
     await until(lambda: fleet.rows("select session, id from tapebot.seen") == [("fake:1", "m1")])
     assert (await gateway.bus.channel("fake").publish(inbound("m1"))).duplicate
+
+
+async def test_a_session_that_is_claimed_while_its_claimer_leaves_is_given_back(fleet):
+    gateway, leaving = await fleet.process("gateway"), await fleet.process("leaving")
+    claimed, answered = anyio.Event(), anyio.Event()
+    poll = leaving.bus._queries.poll
+
+    async def slow_poll(*given, **named):
+        rows = await poll(*given, **named)
+        if rows and not claimed.is_set():
+            claimed.set()
+            await answered.wait()
+        return rows
+
+    leaving.bus._queries.poll = slow_poll
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(leaving.bus.claim)
+        await gateway.bus.channel("fake").publish(inbound("m1"))
+        await claimed.wait()
+        tasks.cancel_scope.cancel()
+    answered.set()
+    with anyio.fail_after(10):
+        heir = await gateway.bus.claim()
+        assert (await heir.receive()).inbound.id == "m1"
