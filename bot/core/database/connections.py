@@ -75,6 +75,12 @@ class _Pool(AsyncConnectionPool[Connection]):
         super().__init__(*arguments, **settings)
         self._pool = _Stack()
 
+    async def _shrink_pool(self) -> None:
+        if self._nconns > self._min_size and self._nconns_min > 0:
+            # It closes the next in turn, which shall be the one that was unused for longest.
+            self._pool.rotate(-1)
+        await super()._shrink_pool()
+
 
 class Database:
     """One PostgreSQL database.

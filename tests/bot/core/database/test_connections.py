@@ -130,3 +130,18 @@ async def test_no_time_to_try_again_is_a_single_attempt(database):
     with pytest.raises(DatabaseUnavailable):
         await database._attempts(work, 1.0, retry_seconds=0.001)
     assert tried == 1
+
+
+async def test_a_pool_that_shrinks_closes_a_connection_that_was_not_used(database):
+    async def used() -> int:
+        return (await database.fetch("select pg_backend_pid()"))[0][0]
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(database.fetch, "select pg_sleep(0.2)")
+    warm, pool = await used(), database._pool
+    held = pool._nconns
+    assert held > 1
+    pool._nconns_min = 1
+    await pool._shrink_pool()
+    assert (pool._nconns, await used()) == (held - 1, warm)
