@@ -124,3 +124,10 @@ def test_the_doctor_says_what_is_wrong_with_a_plugin_and_what_to_do_in_every_lan
         assert "dice" in found.remedy
         assert "TAPEBOT_PLUGINS" in found.remedy
         assert (language == "en") == found.remedy.startswith("Update or uninstall")
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+def test_any_number_that_a_tape_may_hold_is_shown(language):
+    with use_language(language):
+        assert str(10**40) in reason_text({"code": "too_long", "limit": 10**40})
+        assert "1000" in re.sub(r"\W", "", reason_text({"code": "too_long", "limit": 1000}))
