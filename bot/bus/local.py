@@ -165,7 +165,9 @@ class LocalBus:
     async def claim(self) -> LocalInbox:
         """Wait for a session that has items and no holder."""
         while not self._ready:
-            self._ready_arrived = anyio.Event()
+            if self._ready_arrived.is_set():
+                # All who wait share one event.
+                self._ready_arrived = anyio.Event()
             await self._ready_arrived.wait()
         session, _ = self._ready.popitem(last=False)
         queue = self._sessions[session]

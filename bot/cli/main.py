@@ -37,10 +37,10 @@ def _main(arguments: Sequence[str] | None) -> int:
     try:
         return _run(chosen)
     except SettingsError as error:
-        print(this_installation().adapt(str(error)), file=sys.stderr)
+        print(this_installation().adapt(f"{error}"), file=sys.stderr)
         return WRONG_SETTINGS
     except TapebotError as error:
-        print(f"tapebot: {this_installation().adapt(str(error))}", file=sys.stderr)
+        print(f"tapebot: {this_installation().adapt(f'{error}')}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         # The reader closed the pipe; flushing the rest at exit would raise again.

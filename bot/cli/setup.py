@@ -302,7 +302,7 @@ class TerminalSetup:
         try:
             outcome = anyio.run(self._setup.check, step, answers)
         except TapebotError as error:
-            outcome = Outcome(False, str(error))
+            outcome = Outcome(False, f"{error}")
         if outcome.works and outcome.text:
             self._say(f"✓ {outcome.text}", indent=_INDENT, hang=2, style="green")
         elif not outcome.works:

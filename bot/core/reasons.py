@@ -20,6 +20,8 @@ from bot.core.reason_messages import REASONS
 _BETWEEN = "; "
 _AMOUNTS = frozenset({"limit", "length"})
 """Values that are amounts: large ones are written with separators."""
+_MOST = 10**15
+"""Larger numbers, which nobody counted, are shown as they are: a tape may hold any."""
 
 
 class Reason(str):
@@ -116,7 +118,8 @@ def recorded_words(record: object) -> Iterator[str]:
 
 
 def _amounts(values: dict[str, Any]) -> list[str]:
-    return [name for name in _AMOUNTS & values.keys() if type(values[name]) is int]
+    found = {name: values[name] for name in _AMOUNTS & values.keys()}
+    return [name for name, one in found.items() if type(one) is int and abs(one) < _MOST]
 
 
 def _plain(value: Any) -> Any:

@@ -48,12 +48,12 @@ def http_error(error: TapebotError) -> HttpError:
     for kind, status, code in _STATUSES:
         if isinstance(error, kind):
             return HttpError(status, code, _detail(error))
-    return HttpError(503, "unavailable", str(error))
+    return HttpError(503, "unavailable", f"{error}")
 
 
 def _detail(error: TapebotError) -> str:
     """Return an error's text; stores, which may be on other machines, tell of a missing tape in English."""
-    text = str(error)
+    text = f"{error}"
     if isinstance(error, TapeNotFound) and text.startswith(_NO_TAPE):
         return _("there is no tape {tape}", tape=text.removeprefix(_NO_TAPE))
     return text

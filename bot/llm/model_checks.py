@@ -135,7 +135,7 @@ async def _checked(
     except passed:
         raise
     except ModelError as error:
-        why = str(error)
+        why = f"{error}"
     except TimeoutError:
         why = _("no answer within {seconds:g} seconds", seconds=seconds)
     return Check(name, not why, needed, why)

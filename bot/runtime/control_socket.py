@@ -239,7 +239,7 @@ async def _reply(line: bytes, handlers: Mapping[str, Handler]) -> Mapping[str, A
     try:
         return await handler(request)
     except TapebotError as error:
-        return _refusal(str(error))
+        return _refusal(f"{error}")
 
 
 def _refusal(text: str) -> Mapping[str, Any]:

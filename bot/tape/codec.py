@@ -11,8 +11,8 @@ Rule 3: an id that comes again voids the earlier line and all lines between: it 
     another one does the same.
 Rule 4: any other line that is unreadable or does not match its digest loses only itself.
 Rule 5: entries read back exactly as they were written: big integers, empty lists, lone surrogates.
-    An entry that would not is rejected, and so is one that is nested deeper than every version of
-    Python reads.
+    An entry that would not is rejected, and so is a new one that is nested deeper than every
+    version of Python reads.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MAX_ENTRY_BYTES = 16_000_000
 """Bytes of the longest line that a store writes. Longer lines already on a tape are still read."""
 
 MAX_DEPTH = 200
-"""Levels of lists and objects in an entry that a store writes. Python 3.11 reads fewer than 1,000, less what its stack
+"""Levels of lists and objects in an entry that is appended. Python 3.11 reads fewer than 1,000, less what its stack
 has, 3.14 tens of thousands; what one writes another must read."""
 
 
@@ -78,6 +78,23 @@ def encode_entries(entries: Sequence[TapeEntry]) -> bytes:
     """
     last = len(entries) - 1
     return b"".join(_encode_line(entry, last - place) for place, entry in enumerate(entries))
+
+
+def check_depth(entries: Sequence[TapeEntry], lines: Iterable[bytes]) -> None:
+    """Check that new entries are not nested too deeply; older ones may be, and are still read and copied.
+
+    Args:
+        entries: The entries.
+        lines: What they are encoded to.
+
+    Raises:
+        InvalidEntry: One has more levels than ``MAX_DEPTH``.
+    """
+    for entry, raw in zip(entries, lines, strict=False):
+        if _depth(raw, {"payload": entry.payload, "meta": entry.meta}) > MAX_DEPTH:
+            raise InvalidEntry(
+                f"a {entry.kind} entry is nested too deeply: a tape takes at most {MAX_DEPTH} levels"
+            )
 
 
 def encode_chained(entries: Sequence[TapeEntry], previous: bytes) -> tuple[bytes, bytes]:
@@ -161,10 +178,6 @@ def _encode_line(entry: TapeEntry, more: int) -> bytes:
         for raw in _spellings(record):
             if len(raw) > MAX_ENTRY_BYTES:
                 break
-            if _depth(raw, record) > MAX_DEPTH:
-                raise InvalidEntry(
-                    f"a {entry.kind} entry is nested too deeply: a tape takes at most {MAX_DEPTH} levels"
-                )
             if decode_line(raw) == tape_line:
                 return raw + b"\n"
         else:

@@ -29,7 +29,7 @@ from bot.core.errors import (
     TapeWriteError,
 )
 from bot.tape.chain import ChainLink, link_from_base64
-from bot.tape.codec import decode_line, encode_entries
+from bot.tape.codec import check_depth, decode_line, encode_entries
 from bot.tape.entries import ENTRY_KINDS, TapeEntry
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import Anchor, Segment
@@ -156,9 +156,11 @@ def encode_new_entries(entries: Sequence[TapeEntry]) -> bytes:
     """Encode entries to append as lines; their ids are ignored.
 
     Raises:
-        InvalidEntry: An entry would not read back exactly.
+        InvalidEntry: An entry would not read back exactly, or is nested too deeply.
     """
-    return b"".join(encode_entries([replace(entry, id=1)]) for entry in entries)
+    lines = [encode_entries([replace(entry, id=1)]) for entry in entries]
+    check_depth(entries, lines)
+    return b"".join(lines)
 
 
 def parse_new_entries(raw: bytes) -> list[TapeEntry]:

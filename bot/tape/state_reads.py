@@ -58,8 +58,6 @@ class StateReads:
     names: OrderedDict[str, None] = field(default_factory=OrderedDict)
     states: dict[str, TapeState | None] = field(default_factory=dict)
     read_at: float = 0.0
-    # Names of each read under way whose answers will count.
-    _awaited: list[set[str]] = field(default_factory=list, repr=False)
 
     async def state(self, tape: str, read: ReadStates) -> TapeState | None:
         """Return a tape's state; None if there is no such tape."""
@@ -67,31 +65,24 @@ class StateReads:
         now = anyio.current_time()
         if now > self.read_at + _LONGEST:
             self.forget_all()
-        if tape not in self.states:
-            if not self.states:
+        states = self.states
+        if tape not in states:
+            if not states:
                 self.read_at = now
-            wanted = [name for name in self.names if name not in self.states]
-            counting = set(wanted)
-            self._awaited.append(counting)
-            try:
-                found = await read(wanted)
-            finally:
-                self._awaited = [one for one in self._awaited if one is not counting]
-            self.states.update({name: found.get(name) for name in counting})
+            wanted = [name for name in self.names if name not in states]
+            found = await read(wanted)
+            # What was forgotten meanwhile has another dictionary: these may be older than that.
+            states.update({name: found.get(name) for name in wanted})
             return found.get(tape)
-        return self.states[tape]
+        return states[tape]
 
     def forget(self, tape: str) -> None:
-        """Make a tape's state unknown; the answer of a read under way may be older."""
-        self.states.pop(tape, None)
-        for counting in self._awaited:
-            counting.discard(tape)
+        """Forget a tape's state, also one that is being read."""
+        self.states = {name: state for name, state in self.states.items() if name != tape}
 
     def forget_all(self) -> None:
-        """Make all states unknown."""
-        self.states.clear()
-        for counting in self._awaited:
-            counting.clear()
+        """Forget all states, also those that are being read."""
+        self.states = {}
 
     def remember(self, tape: str) -> None:
         """Read a tape's state along with the next ones."""

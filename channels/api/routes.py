@@ -49,6 +49,9 @@ _ALIVE_SECONDS = 15.0
 """Seconds between two signs of life in a stream."""
 _LOOK_SECONDS = 2.0
 """Seconds between two looks whether a client is still there."""
+_MOST_LEVELS = 150
+"""Levels of a request's JSON: what is in it gets some more on the tape, which takes 200."""
+
 _STREAM = "text/event-stream"
 
 
@@ -327,12 +330,25 @@ async def read_json(request: Request) -> Any:
     """Return the body of a request.
 
     Raises:
-        InvalidRequest: It is no JSON.
+        InvalidRequest: It is no JSON, or nested more deeply than a tape could record.
     """
+    raw = await request.body()
     try:
-        return json.loads(await request.body())
+        body = json.loads(raw)
     except (ValueError, RecursionError):
         raise InvalidRequest("the body is no JSON") from None
+    if raw.count(b"{") + raw.count(b"[") > _MOST_LEVELS and _levels(body) > _MOST_LEVELS:
+        raise InvalidRequest(f"the body is nested deeper than {_MOST_LEVELS} levels")
+    return body
+
+
+def _levels(value: Any) -> int:
+    """Return how deep lists and objects are nested."""
+    levels, level = 0, [value]
+    while level := [one for one in level if isinstance(one, (dict, list))]:
+        levels += 1
+        level = [part for one in level for part in (one.values() if isinstance(one, dict) else one)]
+    return levels
 
 
 def is_repeated(request: Request) -> bool:

@@ -174,3 +174,32 @@ async def test_errors_have_the_shape_that_clients_know(tmp_path: Path) -> None:
         stranger = stage.client.with_options(api_key="tapebot_no")
         with pytest.raises(openai.AuthenticationError):
             await stranger.models.list()
+
+
+async def test_what_is_nested_deeper_than_a_tape_records_is_refused_and_the_next_question_answered(
+    tmp_path: Path,
+) -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _level in range(100):
+        schema = {"type": "object", "properties": {"a": schema}}
+    deep: Any = {"type": "function", "function": {"name": "deep", "parameters": schema}}
+    async with program(tmp_path, ScriptedModel([text_reply("Hi.")])) as stage:
+        with pytest.raises(openai.BadRequestError, match="nested deeper than 150 levels"):
+            await stage.client.chat.completions.create(
+                model="tapebot", messages=talk("Hello."), tools=[deep]
+            )
+        assert await stage.ask("Hello.") == "Hi."
+
+
+async def test_a_schema_that_is_nested_as_deep_as_a_request_may_be_is_recorded(
+    tmp_path: Path,
+) -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _level in range(72):
+        schema = {"type": "object", "properties": {"a": schema}}
+    deep: Any = {"type": "function", "function": {"name": "deep", "parameters": schema}}
+    async with program(tmp_path, ScriptedModel([text_reply("Hi.")])) as stage:
+        answer = await stage.client.chat.completions.create(
+            model="tapebot", messages=talk("Hello."), tools=[deep]
+        )
+        assert answer.choices[0].message.content == "Hi."

@@ -283,3 +283,22 @@ def test_an_address_that_could_share_anothers_session_is_refused(parts):
 @pytest.mark.parametrize("address", [HERE, Address("telegram", "-100200"), Address("d", "1", "2")])
 def test_a_sessions_key_reads_back_to_its_address(address):
     assert Address.parse(address.session) == address
+
+
+async def test_any_of_several_who_wait_for_a_session_gets_it(bus):
+    """So one that leaves takes nothing from the others."""
+    found = []
+
+    async def claim() -> None:
+        found.append((await bus.claim()).session)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(claim)
+        await anyio.wait_all_tasks_blocked()
+        with anyio.move_on_after(0.05):
+            await bus.claim()
+        await publish(bus, inbound("m1"))
+        with anyio.fail_after(10):
+            while not found:
+                await anyio.sleep(0.01)
+    assert found == ["fake:1"]

@@ -13,6 +13,7 @@ from sampling import examples
 
 from bot.tape.codec import (
     CANCEL,
+    MAX_DEPTH,
     TapeLine,
     committed_lines,
     count_unfinished,
@@ -20,7 +21,9 @@ from bot.tape.codec import (
     encode_entries,
 )
 from bot.tape.entries import ENTRY_KINDS, TapeEntry
+from bot.tape.index.tables import digest_of
 from bot.tape.stores import line_scan as scan
+from bot.tape.stores.changes import pending_tombstones
 
 proved = settings(max_examples=examples(200))
 
@@ -148,3 +151,15 @@ def test_the_end_of_any_file_can_be_told_and_agrees_with_what_is_read(found, res
     assert ending.unterminated == (not data.endswith(b"\n") and bool(data))
     assert not read or read[-1].id <= ending.last_id
     assert set(ending.damaged) <= set(damaged)
+
+
+def test_an_entry_that_an_earlier_version_nested_deeper_is_still_copied_indexed_and_erased():
+    deep: object = "x"
+    for _ in range(2 * MAX_DEPTH):
+        deep = [deep]
+    entry = TapeEntry(2, "event", {"name": "deep", "data": {"value": deep}})
+    line = decode_line(encode_entries([entry]))
+    assert line == TapeLine(entry, 0)
+    tombstone = TapeEntry(2, "event", {"name": "deep", "data": {}})
+    assert pending_tombstones("s", {2: tombstone}, {2: entry}, ()) == [tombstone]
+    assert digest_of(entry)

@@ -288,6 +288,9 @@ class HeldSessions:
         self._claimed.set()
         # More may wait behind the first message.
         self.poll_now(hold.queue)
+        if not self._claimers:
+            # Whoever asked for it left while the database answered.
+            self._return_ready()
 
     def _return_ready(self) -> None:
         """Release sessions that were claimed for somebody who waits no more."""

@@ -75,6 +75,12 @@ class _Pool(AsyncConnectionPool[Connection]):
         super().__init__(*arguments, **settings)
         self._pool = _Stack()
 
+    async def _shrink_pool(self) -> None:
+        if self._nconns > self._min_size and self._nconns_min > 0:
+            # It closes the next in turn, which shall be the one that was unused for longest.
+            self._pool.rotate(-1)
+        await super()._shrink_pool()
+
 
 class Database:
     """One PostgreSQL database.
@@ -235,14 +241,17 @@ class Database:
         seconds: float,
         retry_seconds: float | None = None,
     ) -> T:
+        began = anyio.current_time()
+        limit = self._retry_seconds if retry_seconds is None else retry_seconds
         try:
             try:
                 # Nearly always enough; preparing to repeat it costs as much CPU as a small statement.
                 return await self._attempt(work, seconds)
             except (psycopg.Error, TimeoutError) as error:
-                if not is_transient(error):
+                left = limit - (anyio.current_time() - began)
+                if left <= 0 or not is_transient(error):
                     raise
-            return await self._repeat(work, seconds, retry_seconds)
+            return await self._repeat(work, seconds, left)
         except PoolClosed as error:
             raise DatabaseUnavailable(_("the database was closed: tapebot is stopping")) from error
         except (psycopg.Error, TimeoutError) as error:
@@ -254,12 +263,12 @@ class Database:
         self,
         work: Callable[[Connection], Awaitable[T]],
         seconds: float,
-        retry_seconds: float | None,
+        retry_seconds: float,
     ) -> T:
         attempts = stamina.retry_context(
             on=is_transient,
             attempts=None,
-            timeout=self._retry_seconds if retry_seconds is None else retry_seconds,
+            timeout=retry_seconds,
             wait_initial=_FIRST_WAIT,
             wait_max=1.0,
             wait_jitter=0.1,

@@ -16,6 +16,9 @@ EventFraming = Literal["sse", "lines"]
 MOST_REASONING = 200_000
 """Characters of a reply's reasoning; a longer one is not carried to the next call."""
 
+_MOST_LEVELS = 100
+"""Levels of lists and objects in it; a tape records 200."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReportedUsage:
@@ -53,8 +56,10 @@ class ModelAnswer:
     reasoning: dict[str, Any] = field(default_factory=dict)
 
     def carried(self) -> dict[str, Any]:
-        """Return the reasoning to carry to the next call; empty if it is too long."""
-        size = len(json.dumps(self.reasoning, ensure_ascii=False)) if self.reasoning else 0
+        """Return the reasoning to carry to the next call; empty if it is too long or nested too deeply."""
+        if not self.reasoning or _levels(self.reasoning) > _MOST_LEVELS:
+            return {}
+        size = len(json.dumps(self.reasoning, ensure_ascii=False))
         return dict(self.reasoning) if size <= MOST_REASONING else {}
 
 
@@ -135,3 +140,12 @@ class Wire(Protocol):
             ServerError: The server reports an error.
         """
         ...
+
+
+def _levels(value: Any) -> int:
+    """Return how deep lists and objects are nested."""
+    levels, level = 0, [value]
+    while level := [one for one in level if isinstance(one, (dict, list))]:
+        levels += 1
+        level = [part for one in level for part in (one.values() if isinstance(one, dict) else one)]
+    return levels

@@ -56,7 +56,11 @@ def format_timestamp(stamp: object, timezone: tzinfo | None) -> str:
     """Return an ISO time stamp as ``YYYY-MM-DD HH:MM`` in a time zone; ``?`` if invalid."""
     moment = _moment(stamp)
     try:
-        return moment.astimezone(timezone or UTC).strftime("%Y-%m-%d %H:%M") if moment else "?"
+        if not moment:
+            return "?"
+        # ``strftime`` writes years before 1000 with fewer digits.
+        there = moment.astimezone(timezone or UTC)
+        return there.replace(tzinfo=None).isoformat(" ", "minutes")
     except OverflowError:
         return "?"
 

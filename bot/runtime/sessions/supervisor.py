@@ -212,7 +212,7 @@ def is_session_lost(failure: BaseException, session: str) -> bool:
 def _told(failure: BaseException) -> str:
     """Return a failure's text for people, never a third-party error's own."""
     if isinstance(failure, TapebotError):
-        return str(failure)
+        return f"{failure}"
     if isinstance(failure, BaseExceptionGroup):
         # The group may also hold errors that only followed from the cause.
         told = map(_told, failure.exceptions)

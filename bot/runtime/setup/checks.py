@@ -88,7 +88,7 @@ async def check_model(settings: Settings, key: str | None) -> Outcome:
             answers, tools = await check_answers_and_tools(model, seconds=_MODEL_SECONDS)
     except ModelUnavailable as error:
         # It names the file, or the command that installs what is missing.
-        return Outcome(False, str(error))
+        return Outcome(False, f"{error}")
     finally:
         with anyio.CancelScope(shield=True):
             await model.aclose()

@@ -138,7 +138,7 @@ async def _submit(setup: Setup, step: Step, given: dict[str, str]) -> _Form:
             form.written = await anyio.to_thread.run_sync(setup.save, step, changed)
             form.values = _values(setup, step)
     except TapebotError as error:
-        form.outcome = Outcome(False, str(error))
+        form.outcome = Outcome(False, f"{error}")
     except OSError as error:
         form.outcome = Outcome(False, _("It cannot be saved: {why}.", why=error.strerror))
     return form

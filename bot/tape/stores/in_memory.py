@@ -14,7 +14,7 @@ from bot.core.clock import Clock, SystemClock
 from bot.core.errors import TapeExists, TapeNotFound
 from bot.core.i18n import _
 from bot.tape.chain import CHAIN_START, ChainLink, make_link, tombstone_link
-from bot.tape.codec import decode_line, digest_content, encode_entries
+from bot.tape.codec import check_depth, decode_line, digest_content, encode_entries
 from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex
 from bot.tape.search import Hit, SearchQuery
@@ -254,7 +254,9 @@ class InMemoryTapeStore(TapeStore):
         return sealed + held.entries
 
     def _stamp(self, entries: Sequence[TapeEntry], version: int) -> list[TapeEntry]:
-        return _read_back(*stamp(entries, self._clock, version))
+        stamped = stamp(entries, self._clock, version)
+        check_depth(stamped, encode_entries(stamped).split(b"\n"))
+        return _read_back(*stamped)
 
     def _extend(self, tape: str, entries: Sequence[TapeEntry]) -> list[TapeEntry]:
         held = self._get(tape)

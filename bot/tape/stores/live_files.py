@@ -18,7 +18,7 @@ from bot.core.errors import TapeError, TapeNotFound, TapeWriteError
 from bot.core.files import AppendFile, disk_error_text
 from bot.core.i18n import _
 from bot.tape.chain import CHAIN_START
-from bot.tape.codec import CANCEL, encode_chained, encode_entries, last_link
+from bot.tape.codec import CANCEL, check_depth, encode_chained, encode_entries, last_link
 from bot.tape.entries import TapeEntry, event
 from bot.tape.store import (
     HEADER_EVENT,
@@ -83,11 +83,14 @@ class LiveTape:
         """Return the lines of the next append.
 
         Raises:
-            InvalidEntry: An entry would not read back exactly.
+            InvalidEntry: An entry would not read back exactly, or is nested too deeply.
         """
         if not self.chain:
-            return encode_entries(entries)
+            data = encode_entries(entries)
+            check_depth(entries, data.split(b"\n"))
+            return data
         data, value = encode_chained(entries, self.chain_end)
+        check_depth(entries, data.split(b"\n"))
         # A failed append falls back to an earlier entry, whose link is still here.
         for number in [n for n in self.chain if n < self.file.durable_seq]:
             del self.chain[number]

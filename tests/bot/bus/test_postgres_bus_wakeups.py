@@ -90,3 +90,60 @@ async def test_old_platform_ids_are_forgotten_a_slice_at_a_time(fleet):
     await gateway.bus.channel("fake").publish(inbound("m1"))
     await until(lambda: fleet.rows("select session, id from tapebot.seen") == [("fake:1", "m1")])
     assert (await gateway.bus.channel("fake").publish(inbound("m1"))).duplicate
+
+
+async def test_a_session_that_is_claimed_while_its_claimer_leaves_is_given_back(fleet):
+    gateway, leaving = await fleet.process("gateway"), await fleet.process("leaving")
+    claimed, answered = anyio.Event(), anyio.Event()
+    poll = leaving.bus._queries.poll
+
+    async def slow_poll(*given, **named):
+        rows = await poll(*given, **named)
+        if rows and not claimed.is_set():
+            claimed.set()
+            await answered.wait()
+        return rows
+
+    leaving.bus._queries.poll = slow_poll
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(leaving.bus.claim)
+        await gateway.bus.channel("fake").publish(inbound("m1"))
+        await claimed.wait()
+        tasks.cancel_scope.cancel()
+    answered.set()
+    with anyio.fail_after(10):
+        heir = await gateway.bus.claim()
+        assert (await heir.receive()).inbound.id == "m1"
+
+
+_POLL = """
+select what, msg_id, read_ct from tapebot.poll(60, 'me', true, 1, array[0], array[0], array['g1'],
+    array[%(token)s::bigint], array[%(reads)s::int], array[%(token)s::bigint], array[0::bigint], array[9], array[false])
+"""
+_ADD = """
+insert into pgmq.q_inbound_0 (vt, message, headers)
+select clock_timestamp() + %s * interval '1 hour', '"x"', jsonb_build_object('x-pgmq-group', 'g' || n, 'kind', 'in')
+from generate_series(%s::int, %s::int) n
+"""
+_ROWS_READ = (
+    "select idx_tup_fetch + seq_tup_read from pg_stat_xact_all_tables where relname = 'q_inbound_0'"
+)
+
+
+async def test_a_plan_of_when_a_queue_was_nearly_empty_does_not_read_it_whole_later(fleet):
+    """Reading the one row that there is costs no more than the index, and the plan is kept."""
+    with psycopg.connect(fleet.url, autocommit=True) as connection:
+        connection.execute(_ADD.encode(), [-1, 1, 1])
+        connection.execute(b"vacuum (analyze) pgmq.q_inbound_0")
+        hold = {"token": 0, "reads": 0}
+        head = connection.execute(_POLL.encode(), hold).fetchall()[-1]
+        assert head[0] == "head"
+        hold = {"token": head[1], "reads": head[2]}
+        assert connection.execute(_POLL.encode(), hold).fetchall() == []
+        connection.execute(_ADD.encode(), [1, 2, 5_000])
+        connection.execute(_ADD.encode(), [-1, 5_001, 5_002])
+        with connection.transaction():
+            [found] = connection.execute(_POLL.encode(), hold).fetchall()
+            [[rows]] = connection.execute(_ROWS_READ.encode()).fetchall()
+    assert found[0] == "head"
+    assert rows < 1_000

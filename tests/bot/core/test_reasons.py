@@ -2,19 +2,26 @@ import copy
 import json
 import re
 import string
+from importlib.metadata import EntryPoint
 
 import pytest
 
+from bot.cli.doctor_plugins import check_installed_plugins
 from bot.core.errors import MemoryRefused
-from bot.core.i18n import use_language
+from bot.core.i18n import LANGUAGES, use_language
+from bot.core.plugins import Plugin, Plugins
 from bot.core.reason_messages import REASONS
 from bot.core.reasons import (
     Reason,
     join_reasons,
     parse_reason,
+    reason_of,
     reason_text,
     split_reasons,
 )
+from bot.inspector.errors import http_error
+from bot.runtime.sessions.supervisor import _told
+from bot.runtime.settings import Settings
 from tests.bracketed_language import bracketed
 
 _NUMBERS = frozenset({"confidence", "needed"})
@@ -89,3 +96,38 @@ def test_several_reasons_stay_apart(tmp_path):
 )
 def test_a_malformed_reason_is_shown_without_an_error(record):
     assert isinstance(reason_text(record), str)
+
+
+def test_a_refusal_that_is_a_reason_is_told_in_the_readers_language_wherever_it_ends():
+    refused = MemoryRefused(Reason("still_running"))
+    with use_language("de"):
+        told = f"{refused}"
+        assert told.startswith("etwas läuft noch")
+        assert http_error(refused).detail == told
+        assert _told(refused) == told
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+def test_the_doctor_says_what_is_wrong_with_a_plugin_and_what_to_do_in_every_language(
+    language, monkeypatch
+):
+    plugin = Plugin("tools", "dice.roll", "dice", "1.0", EntryPoint("dice.roll", "dice:roll", "x"))
+    problem = reason_of(plugin.unavailable(Reason("plugin_no_function")))
+    monkeypatch.setattr(
+        "bot.runtime.app.plugins.check_plugins", lambda _plugins: [(plugin, problem)]
+    )
+    monkeypatch.setattr(Plugins, "missing", lambda _self: [])
+    monkeypatch.setattr(Plugins, "installed", [plugin])
+    with use_language(language):
+        [found] = check_installed_plugins(Settings(plugins="all"))
+        assert found.text == f"{plugin} {Reason('plugin_no_function')}"
+        assert "dice" in found.remedy
+        assert "TAPEBOT_PLUGINS" in found.remedy
+        assert (language == "en") == found.remedy.startswith("Update or uninstall")
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+def test_any_number_that_a_tape_may_hold_is_shown(language):
+    with use_language(language):
+        assert str(10**40) in reason_text({"code": "too_long", "limit": 10**40})
+        assert "1000" in re.sub(r"\W", "", reason_text({"code": "too_long", "limit": 1000}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from bot.core.errors import ContextOverflow, TransientModelError
 from bot.llm.base import CapabilityProfile
 from bot.llm.call_slots import CallSlots
+from bot.llm.http.answer import ModelAnswer
 from bot.llm.http.model import HTTPModel
 from bot.llm.litellm import LiteLLMModel
 from bot.llm.profiles import profile_for
@@ -219,3 +221,15 @@ def test_what_providers_say_of_a_prompt_that_is_too_long_is_an_overflow(text):
 )
 def test_a_limit_on_rates_or_answers_is_no_overflow(status, text):
     assert type(model_error(Refused(status, text), name="m", now=NOW)) is not ContextOverflow
+
+
+def test_reasoning_that_a_tape_could_not_record_is_not_carried_on():
+    def nested(levels: int) -> list[Any]:
+        value: list[Any] = []
+        for _ in range(levels):
+            value = [value]
+        return value
+
+    shallow, deep = {"reasoning_details": nested(50)}, {"reasoning_details": nested(5_000)}
+    assert ModelAnswer(reasoning=shallow).carried() == shallow
+    assert ModelAnswer(reasoning=deep).carried() == {}

@@ -87,3 +87,30 @@ async def test_outside_of_a_block_every_look_is_a_new_one(stores):
             tasks.start_soon(command)
         ended.set()
     assert seen == [[2, 1, None]]
+
+
+async def test_what_was_asked_before_a_message_or_a_write_does_not_count_when_it_comes_late(stores):
+    ours, other = stores
+    read = ours._reader._states
+    asked, answered = anyio.Event(), anyio.Event()
+
+    async def late(tapes):
+        found = await read(tapes)
+        asked.set()
+        await answered.wait()
+        return found
+
+    async def look_beside() -> None:
+        with shared_state_reads():
+            await look(ours)
+
+    async with anyio.create_task_group() as tasks:
+        ours._reader._states = late
+        tasks.start_soon(look_beside)
+        await asked.wait()
+        ours._reader._states = read
+        await other.append_many("people", [message("user", "x")])
+        with shared_state_reads(anew=True):
+            answered.set()
+            await anyio.wait_all_tasks_blocked()
+            assert (await look(ours))[0] == 2

@@ -4,7 +4,9 @@
 --
 -- headers.heard says that the holder listens to a topic of its own: what arrives in its sessions wakes it alone.
 
--- Plans are kept though a queue may be empty now and long later: never a plan that reads a whole queue.
+-- Plans are kept though a queue may be empty now and long later: never a plan that reads a whole queue. To read all of
+-- an empty queue costs no more than to look into its index, so that a join may do the former for good: no statement
+-- joins a queue. Each row is looked up by itself (offset 0 keeps it so), or by an array of ids.
 do $outer$
 declare
     n int;
@@ -22,7 +24,7 @@ create function tapebot.news_{n}(
 ) returns table (what text, n bigint, queue int, msg_id bigint, read_ct int, body text, headers jsonb)
 language plpgsql
 set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_seqscan = off
 as $$
 #variable_conflict use_column
 begin
@@ -31,7 +33,10 @@ begin
             select h.*, t.msg_id is null as lost, t.headers ->> 'letgo' as letgo
             from unnest(held_queue, held_group, held_token, held_reads, after_in, after_report, room, busy)
                 with ordinality as h (queue, whose, token, reads, after_in, after_report, room, busy, n)
-            left join pgmq.q_inbound_{n} t on t.msg_id = h.token and t.read_ct = h.reads
+            left join lateral (
+                select q.msg_id, q.headers from pgmq.q_inbound_{n} q
+                where q.headers ->> 'x-pgmq-group' = h.whose and q.msg_id = h.token and q.read_ct = h.reads offset 0
+            ) t on true
             where h.queue = {n}
         ),
         messages as (
@@ -60,16 +65,28 @@ begin
         ),
         marked as (
             update pgmq.q_inbound_{n} m set read_ct = m.read_ct + 1, last_read_at = clock_timestamp()
-            from chosen where m.msg_id = chosen.msg_id
-            returning chosen.n, m.msg_id, m.read_ct, m.message #>> '{}' as body, m.headers
+            where m.msg_id = any (array(select msg_id from chosen))
+            returning m.msg_id, m.read_ct, m.message #>> '{}' as body, m.headers
         )
         select 'lost', held.n, {n}, null::bigint, null::int, null::text, null::jsonb from held where lost
         union all
         select 'letgo', held.n, {n}, null, null, letgo, null from held where letgo is not null
         union all
         select * from (
-            select 'more', m.n, {n}, m.msg_id, m.read_ct, m.body, m.headers from marked m order by m.msg_id
+            select 'more', chosen.n, {n}, m.msg_id, m.read_ct, m.body, m.headers
+            from marked m join chosen on chosen.msg_id = m.msg_id order by m.msg_id
         ) as more;
+end $$;
+
+-- The first row of a group: what a hold is a lease on.
+create function tapebot.head_{n}(whose text) returns bigint
+language plpgsql stable
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+begin
+    return (
+        select msg_id from pgmq.q_inbound_{n} where headers ->> 'x-pgmq-group' = whose order by msg_id limit 1
+    );
 end $$;
 
 -- Take sessions that are free; as pgmq.read_grouped_head, which reads the whole queue.
@@ -77,7 +94,7 @@ create function tapebot.claim_{n}(lease float, holder text, heard boolean, most 
 returns table (what text, n bigint, queue int, msg_id bigint, read_ct int, body text, headers jsonb)
 language plpgsql
 set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_seqscan = off
 as $$
 #variable_conflict use_column
 begin
@@ -86,12 +103,8 @@ begin
     end if;
     return query
         with free as (
-            select m.msg_id from pgmq.q_inbound_{n} m
-            where m.vt <= statement_timestamp() and not exists (
-                select from pgmq.q_inbound_{n} earlier
-                where earlier.headers ->> 'x-pgmq-group' = m.headers ->> 'x-pgmq-group'
-                    and earlier.msg_id < m.msg_id
-            )
+            select m.msg_id, m.headers ->> 'x-pgmq-group' as whose from pgmq.q_inbound_{n} m
+            where m.vt <= statement_timestamp() and m.msg_id = tapebot.head_{n}(m.headers ->> 'x-pgmq-group')
             order by m.vt limit most for update of m skip locked
         )
         update pgmq.q_inbound_{n} m
@@ -99,7 +112,8 @@ begin
             last_read_at = clock_timestamp(),
             headers = m.headers - 'letgo' - 'by' - 'heard' || jsonb_build_object('holder', holder)
                 || case when heard then '{"heard": true}'::jsonb else '{}' end
-        from free where m.msg_id = free.msg_id
+        where m.headers ->> 'x-pgmq-group' = any (array(select whose from free))
+            and m.msg_id = any (array(select msg_id from free))
         returning 'head', null::bigint, {n}, m.msg_id, m.read_ct, m.message #>> '{}', m.headers;
 end $$;
 

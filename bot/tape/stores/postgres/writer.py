@@ -20,7 +20,7 @@ from bot.core.clock import Clock
 from bot.core.database.connections import Connection, Database, Row, server_message
 from bot.core.errors import DatabaseUnavailable, TapeExists, TapeNotFound, TapeWriteError
 from bot.core.i18n import _
-from bot.tape.codec import TapeLine
+from bot.tape.codec import TapeLine, check_depth
 from bot.tape.entries import TapeEntry
 from bot.tape.state_reads import forget_state
 from bot.tape.store import HEADER_EVENT, Segment, header_entry, header_title, last_dropped
@@ -108,6 +108,7 @@ class TapeWriter:
         """Append entries; return them with their ids."""
         stamped = stamp(entries, self._clock)
         packed = await _packed(tape, stamped)
+        check_depth(stamped, packed.bodies)
         with _map_write_errors(f"tape {tape}"):
             [(outcome, last)] = await self._call(_APPEND, tape, expect, uuid4(), *packed.arguments)
         _see(tape, outcome, expect, last)

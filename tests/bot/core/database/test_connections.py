@@ -116,3 +116,32 @@ async def test_a_server_that_is_gone_is_told_of_without_the_password(own_server)
 def test_what_is_no_address_is_refused_in_words(url):
     with pytest.raises(SettingsError, match="TAPEBOT_DATABASE_URL"):
         connection_parameters(url)
+
+
+async def test_no_time_to_try_again_is_a_single_attempt(database):
+    tried = 0
+
+    async def work(_connection):
+        nonlocal tried
+        tried += 1
+        await anyio.sleep(0.01)
+        raise psycopg.OperationalError("the connection broke")
+
+    with pytest.raises(DatabaseUnavailable):
+        await database._attempts(work, 1.0, retry_seconds=0.001)
+    assert tried == 1
+
+
+async def test_a_pool_that_shrinks_closes_a_connection_that_was_not_used(database):
+    async def used() -> int:
+        return (await database.fetch("select pg_backend_pid()"))[0][0]
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(database.fetch, "select pg_sleep(0.2)")
+    warm, pool = await used(), database._pool
+    held = pool._nconns
+    assert held > 1
+    pool._nconns_min = 1
+    await pool._shrink_pool()
+    assert (pool._nconns, await used()) == (held - 1, warm)
