@@ -229,7 +229,8 @@ class ErasureMatcher:
             (e.tape, e.entry)
             for fact in facts.values()
             for e in fact.evidence
-            if asked.matches(e.quote) or e.inbound in self.request_message_ids
+            if asked.matches(e.quote)
+            or (e.tape == self.request_location[0] and e.inbound in self.request_message_ids)
         }
         stays = self.kept.facts
         return tuple(
