@@ -58,6 +58,7 @@ from bot.core.errors import (
     SessionLost,
 )
 from bot.core.files import TEMPORARY_SUFFIX, create_or_replace_file
+from bot.core.nesting import nesting_levels
 
 __all__ = [
     "API_CHANNEL",
@@ -123,6 +124,7 @@ __all__ = [
     "local",
     "media",
     "messages",
+    "nesting_levels",
     "ports",
     "postgres",
     "postgres_discord_state",

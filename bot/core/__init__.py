@@ -11,6 +11,7 @@ __all__ = [
     "i18n",
     "ids",
     "installation",
+    "nesting",
     "plugins",
     "reason_messages",
     "reasons",

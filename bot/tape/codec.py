@@ -25,6 +25,7 @@ from itertools import islice
 from typing import Any
 
 from bot.core.errors import InvalidEntry
+from bot.core.nesting import nesting_levels
 from bot.tape.chain import (
     ChainLink,
     link_from_base64,
@@ -204,19 +205,11 @@ def _spellings(record: dict[str, Any]) -> Iterator[bytes]:
 
 
 def _depth(raw: bytes, value: Any) -> int:
-    """Return how deep a value is nested; at most as many levels as its encoding has brackets."""
+    """Return how deep what a value holds is nested; at most as many levels as its encoding has brackets."""
     brackets = raw.count(b"{") + raw.count(b"[")
     if brackets <= MAX_DEPTH:
         return brackets
-    depth, level = 0, [value]
-    while level := [
-        part
-        for one in level
-        for part in (one.values() if isinstance(one, dict) else one)
-        if isinstance(part, (dict, list))
-    ]:
-        depth += 1
-    return depth
+    return nesting_levels(value) - 1
 
 
 def decode_line(raw: bytes) -> TapeLine | None:

@@ -23,6 +23,7 @@ from bot.bus import (
     PlainRequest,
     SessionFull,
     WebUser,
+    nesting_levels,
 )
 from channels.api.errors import (
     InvalidRequest,
@@ -337,18 +338,9 @@ async def read_json(request: Request) -> Any:
         body = json.loads(raw)
     except (ValueError, RecursionError):
         raise InvalidRequest("the body is no JSON") from None
-    if raw.count(b"{") + raw.count(b"[") > _MOST_LEVELS and _levels(body) > _MOST_LEVELS:
+    if raw.count(b"{") + raw.count(b"[") > _MOST_LEVELS and nesting_levels(body) > _MOST_LEVELS:
         raise InvalidRequest(f"the body is nested deeper than {_MOST_LEVELS} levels")
     return body
-
-
-def _levels(value: Any) -> int:
-    """Return how deep lists and objects are nested."""
-    levels, level = 0, [value]
-    while level := [one for one in level if isinstance(one, (dict, list))]:
-        levels += 1
-        level = [part for one in level for part in (one.values() if isinstance(one, dict) else one)]
-    return levels
 
 
 def is_repeated(request: Request) -> bool:

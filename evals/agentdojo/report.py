@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from evals.agentdojo.runs import Condition, Outcome
 
@@ -105,16 +104,3 @@ def _mean(outcomes: Outcomes, number: Callable[[Outcome], int]) -> str:
 def _table(head: list[str], rows: list[list[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def write_report(page: Path, text: str) -> None:
-    """Replace what stands between the marks of a page.
-
-    Raises:
-        ValueError: The page has no marks.
-    """
-    before, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"{page} has no marks")
-    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")

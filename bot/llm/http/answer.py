@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from bot.core.nesting import nesting_levels
 from bot.llm.base import ModelRequest
 from bot.llm.http.providers import ModelServer
 from bot.llm.streamed_reply import StreamedReply
@@ -57,7 +58,7 @@ class ModelAnswer:
 
     def carried(self) -> dict[str, Any]:
         """Return the reasoning to carry to the next call; empty if it is too long or nested too deeply."""
-        if not self.reasoning or _levels(self.reasoning) > _MOST_LEVELS:
+        if not self.reasoning or nesting_levels(self.reasoning) > _MOST_LEVELS:
             return {}
         size = len(json.dumps(self.reasoning, ensure_ascii=False))
         return dict(self.reasoning) if size <= MOST_REASONING else {}
@@ -140,12 +141,3 @@ class Wire(Protocol):
             ServerError: The server reports an error.
         """
         ...
-
-
-def _levels(value: Any) -> int:
-    """Return how deep lists and objects are nested."""
-    levels, level = 0, [value]
-    while level := [one for one in level if isinstance(one, (dict, list))]:
-        levels += 1
-        level = [part for one in level for part in (one.values() if isinstance(one, dict) else one)]
-    return levels
