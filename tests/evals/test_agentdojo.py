@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from bench.report import write_section
 from evals.agentdojo.__main__ import SUITES, run_suites
-from evals.agentdojo.report import BEGIN, END, OWN, carried_out, report, write_report
+from evals.agentdojo.report import BEGIN, END, OWN, carried_out, report
 from evals.agentdojo.runs import Condition, Outcome
 
 RUN = Outcome(
@@ -65,8 +66,8 @@ def test_the_report_counts_what_was_done_apart_from_what_was_only_said():
 def test_the_report_replaces_what_stands_between_the_marks(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    write_report(page, "new")
+    write_section(page, BEGIN, END, "new")
     assert page.read_text() == f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"
     page.write_text("no marks")
     with pytest.raises(ValueError, match="no marks"):
-        write_report(page, "new")
+        write_section(page, BEGIN, END, "new")
