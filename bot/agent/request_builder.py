@@ -20,8 +20,10 @@ from bot.agent.views.exact import AnchorReader
 from bot.agent.views.summaries import SummaryReader
 from bot.agent.vision import ImageTracker, with_images
 from bot.llm.base import ChatMessage, ModelRequest, ToolSpec
+from bot.memory.gate.claim_support import word_overlap
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.boundaries import boundary_summary
+from bot.memory.records.fact import Fact
 from bot.memory.records.schedules import find_zone
 from bot.memory.records.transcript import is_automation, sender_id
 from bot.memory.session.long_term_memory import LongTermMemory
@@ -266,11 +268,19 @@ class RequestBuilder:
             for fact in refuted
             if fact.changed >= since
             and any(evidence.tape == self.tape.name for evidence in fact.evidence)
+            and not self._is_saved_again(fact)
         ]
         return (
             ["\n".join([_TAKEN_BACK, *(f"- {text}" for text in gone[-_MOST_TOLD:])])]
             if gone
             else []
+        )
+
+    def _is_saved_again(self, refuted: Fact) -> bool:
+        """Return whether a fact that was saved or repeated later has all words of a refuted one."""
+        return any(
+            fact.batch > refuted.batch and word_overlap(refuted.text, fact.text) == 1.0
+            for fact in self.memory.facts()
         )
 
     def prompt_entry(self, prompt: str) -> list[TapeEntry]:

@@ -23,6 +23,7 @@ from bot.language.lexicon import (
     KIN_UNSPACED,
     WEAK_NEGATION,
 )
+from bot.language.names import extract_names
 from bot.language.negation import split_negation
 from bot.language.sentences import split_sentences
 from bot.language.speech_patterns import (
@@ -66,7 +67,8 @@ def parse_clauses(said: str) -> tuple[Clause, ...]:
         laughing = joking or LAUGHS.search(fold_text(sentence)) is not None
         for clause in _clauses_of_sentence(sentence, last_subject):
             clauses.append(_as_joke(clause) if laughing else clause)
-            last_subject = clause.subject or _mentioned(fold_text(clause.text)) or last_subject
+            mentioned = clause.subject or _mentioned(fold_text(clause.text))
+            last_subject = mentioned or _only_name(clause) or last_subject
     return tuple(clauses)
 
 
@@ -115,7 +117,7 @@ def _clauses_of_sentence(sentence: str, last_subject: frozenset[str]) -> list[Cl
             part, mood, speaker or frozenset(), who, subject, denied, affirmed, negated,
             bool(HAS_ENDED.search(low)), bool(WEAK_NEGATION.search(low)),
         )  # fmt: skip
-        last_subject = clause.subject or _mentioned(low) or last_subject
+        last_subject = clause.subject or _mentioned(low) or _only_name(clause) or last_subject
         clauses.append(clause)
     return clauses
 
@@ -159,6 +161,12 @@ def _mentioned(low: str) -> frozenset[str]:
     return frozenset(
         KIN[word.removesuffix("'s")] for word in words(low) if word.removesuffix("'s") in KIN
     )
+
+
+def _only_name(clause: Clause) -> frozenset[str]:
+    """Return the term of a clause's only name: whom "he" means after "On Friday Jonas has a recital"."""
+    names = extract_names(clause.text) if not clause.who else []
+    return frozenset({term(fold_text(names[0]))}) if len(names) == 1 else frozenset()
 
 
 def _has_question_form(low: str, *, marked: bool, first: bool) -> bool:

@@ -40,6 +40,9 @@ _PLAIN_STARTS = frozenset(
     favourite favorite wants has says dislikes hates owns plays studies vegetarian job
     while after before although though when because as if during despite until unless whereas instead
     besides both neither either according
+    idea plan wish note goal decision preference possibly maybe perhaps
+    idee wunsch notiz ziel entscheidung vorliebe vielleicht souhait deseo desiderio desejo ideia plano piano
+    идея план желание решение ідея бажання рішення
     """.split()
 )
 _TITLES = frozenset(

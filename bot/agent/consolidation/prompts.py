@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -33,6 +33,7 @@ fact of the same slot ends by itself. null where several can hold (allergies, ho
 - add: something new that will still matter in a month. supersede: a newer statement takes the place of \
 fact N. retire: the user said that fact N has ended or is wrong. strengthen: the user said fact N again. \
 restate: what stays true of fact N that another operation ends, in words of fact N only.
+- A fact marked newer was said after this conversation: learn nothing that it replaces.
 - In a group, begin the text with the name and id of who said it, as shown.
 - Leave facts that nothing was said about alone. If nothing is new, give no operations.\
 """
@@ -86,7 +87,12 @@ SAVE_MEMORY_TOOL = AnswerTool(
 
 
 def consolidation_messages(
-    facts: Sequence[Fact], lines: Sequence[str], *, by_grammar: bool, refused: str | None = None
+    facts: Sequence[Fact],
+    lines: Sequence[str],
+    *,
+    by_grammar: bool,
+    newer: Collection[int] = (),
+    refused: str | None = None,
 ) -> list[ChatMessage]:
     """Return the request's messages.
 
@@ -95,6 +101,7 @@ def consolidation_messages(
         lines: The conversation, one line per message; they get numbers from 1.
         by_grammar: Whether the model answers with JSON instead of a tool call; it then gets an
             example.
+        newer: Numbers of the facts that rest on what was said after these messages.
         refused: Reason why the previous answer could not be used.
     """
     ask = (
@@ -105,7 +112,8 @@ def consolidation_messages(
     if refused is not None:
         ask += f" Your last answer could not be used: {refused!s}."
     conversation = "\n".join(f"#{number} {line}" for number, line in enumerate(lines, start=1))
-    known = "\n".join(map(_listed, _shown(facts, conversation))) or "(none)"
+    shown = _shown(facts, conversation)
+    known = "\n".join(_listed(fact, newer) for fact in shown) or "(none)"
     return [
         {"role": "system", "content": _SYSTEM},
         {
@@ -116,9 +124,10 @@ def consolidation_messages(
     ]
 
 
-def _listed(fact: Fact) -> str:
+def _listed(fact: Fact, newer: Collection[int] = ()) -> str:
     slot = f", slot {escape_message(fact.slot)}" if fact.slot else ""
-    return f"[{fact.id}] {escape_message(fact.text)} (since {fact.valid_from[:10]}{slot})"
+    later = ", newer" if fact.id in newer else ""
+    return f"[{fact.id}] {escape_message(fact.text)} (since {fact.valid_from[:10]}{slot}{later})"
 
 
 def _shown(facts: Sequence[Fact], conversation: str) -> list[Fact]:

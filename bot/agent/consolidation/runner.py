@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 
@@ -201,7 +201,8 @@ async def _learn(
     memory, timezone = learn.memory, learn.timezone
     facts = [] if learn.history_only else memory.facts()
     failure = memory.fold.consolidation_failure
-    answer, usage = await _ask(model, facts, [line for _, line in lines], failure)
+    newer = _said_later(facts, memory.tape.name, lines[-1][0])
+    answer, usage = await _ask(model, facts, newer, [line for _, line in lines], failure)
     if learn.history_only:
         return _without_orders(answer.history_entry), (), usage
     entries = [entry for entry, _ in lines]
@@ -360,12 +361,29 @@ def _to_learn_from(
     return found
 
 
+def _said_later(facts: Sequence[Fact], tape: str, last: TapeEntry) -> set[int]:
+    """Return the numbers of the facts that rest on what was said after a message."""
+    until = str(last.meta.get("ts", ""))
+    return {
+        fact.id
+        for fact in facts
+        for evidence in fact.evidence
+        if (evidence.entry > last.id if evidence.tape == tape else evidence.when > until)
+    }
+
+
 async def _ask(
-    model: Model, facts: Sequence[Fact], lines: list[str], failure: TapeEntry | None
+    model: Model,
+    facts: Sequence[Fact],
+    newer: Collection[int],
+    lines: Sequence[str],
+    failure: TapeEntry | None,
 ) -> tuple[SaveMemory, Usage]:
     by_grammar = answers_by_grammar(model)
     refused = str(parse_reason(failure.data.get("error"))) if failure is not None else None
-    messages = consolidation_messages(facts, lines, by_grammar=by_grammar, refused=refused)
+    messages = consolidation_messages(
+        facts, lines, by_grammar=by_grammar, newer=newer, refused=refused
+    )
     # A small model that loops within the grammar must be stopped.
     request = SAVE_MEMORY_TOOL.request(model, messages, "consolidation", grammar_tokens=1_500)
     reply = await model.complete(request)

@@ -1,7 +1,8 @@
 """Find the messages or facts that support a text the model wants to save.
 
 Rule 1: the first of these that supports a text is cited: a sentence of one message, the facts that
-    are merged, split or reworded, all messages being answered.
+    are merged, split or reworded, all messages being answered. Where a judge checks the text, an
+    earlier message is passed over if those being answered share more words with it.
 Rule 2: a text with words that occur only in other people's texts must be supported by one sentence
     or the facts.
 Rule 3: names, numbers and dates are always checked; the rest is left to the judge if there is one.
@@ -237,9 +238,18 @@ def _in_one_message(text: str, grounds: AvailableEvidence) -> _Support | None:
             names=(speaker_label(entry), *grounds.user_names),
         )
         if sentence is not None:
+            if entry not in grounds.answered_messages and _is_nearer(text, sentence, grounds):
+                return None
             unverified = grounds.has_judge and not is_verbatim(text, sentence)
             return _Support((cite(grounds.tape, entry, sentence),), unverified=unverified)
     return None
+
+
+def _is_nearer(text: str, sentence: str, grounds: AvailableEvidence) -> bool:
+    """Return whether a judge should compare a text with what is answered instead of an earlier sentence."""
+    return grounds.has_judge and word_overlap(text, grounds.answered_text) > word_overlap(
+        text, sentence
+    )
 
 
 def _unsaid(text: str, grounds: AvailableEvidence) -> str:
@@ -282,6 +292,9 @@ def _on_facts(text: str, grounds: AvailableEvidence) -> _Support | None:
 def _said_beside(text: str, known: str, grounds: AvailableEvidence) -> tuple[TapeEntry, ...]:
     """Return the newest own messages that say what a text adds to what is known, oldest first."""
     wanted = set(stemmed_words(text)) - set(stemmed_words(known))
+    if missing_detail(text, known, None, loose=True) is None:
+        # The same day or number in another message is chance.
+        wanted = {word for word in wanted if not word.isdecimal()}
     entries: list[TapeEntry] = []
     for entry in grounds.own_messages:
         said = wanted.intersection(stemmed_words(sender_text(entry)))

@@ -326,6 +326,10 @@ class BatchDecider:
             return ProposalDecision(proposal, "refused", proposal.obstacle, target)
         if self._batch.is_by_model and not self._current.is_same_speaker(proposal, target):
             return ProposalDecision(proposal, "refused", Reason("said_by_another"), target)
+        if self._current.is_older(proposal, target):
+            return ProposalDecision(
+                proposal, "refused", Reason("fact_newer", fact=target.id), target
+            )
         self._ended += not proposal.merged
         # Facts that others now express have not ended; they are superseded.
         closed = self._current.close(target, status="superseded" if proposal.merged else "retired")

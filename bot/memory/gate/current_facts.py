@@ -204,10 +204,13 @@ class CurrentFacts:
 
     def is_older(self, proposal: Proposal, rival: Fact) -> bool:
         """Say whether a proposal's evidence is older than that of the fact it would replace."""
-        mine = max((evidence.when for evidence in proposal.evidence), default="")
-        theirs = max((evidence.when for evidence in rival.evidence), default="")
+        mine, theirs = _newest(proposal.evidence), _newest(rival.evidence)
         learned = self._batch.author in ("consolidation", "import", "assistant")
-        return bool(mine) and mine < theirs and learned
+        if mine is None or theirs is None or not mine.when or not learned:
+            return False
+        if mine.when == theirs.when:
+            return mine.tape == theirs.tape and mine.entry < theirs.entry
+        return mine.when < theirs.when
 
 
 def _akin(mine: set[str], theirs: set[str]) -> bool:
@@ -218,6 +221,10 @@ def _akin(mine: set[str], theirs: set[str]) -> bool:
         for other in theirs - _OF_ALL
         if min(len(one), len(other)) >= _STEM
     )
+
+
+def _newest(evidence: tuple[Evidence, ...]) -> Evidence | None:
+    return max(evidence, key=lambda piece: (piece.when, piece.entry), default=None)
 
 
 def _speakers(evidence: tuple[Evidence, ...]) -> set[str]:

@@ -21,7 +21,8 @@ from bot.llm.base import Model, Usage
 from bot.llm.call_slots import Caller, calling_for
 from bot.llm.spender import spends
 from bot.memory.gate.cited_sentences import is_quotable, join_quotable, user_names
-from bot.memory.records.fact import Fact
+from bot.memory.gate.claim_support import word_overlap
+from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.runtime.sessions.background_run import BackgroundRun, Outcome, retry_seconds
@@ -117,7 +118,10 @@ class FactVerifier:
             self._failures = 0
         if judged:
             key = "judged:" + ",".join(f"{fact.id}@{fact.batch}" for fact, _ in judged)
-            proposals = tuple(verified_proposal(fact, judgement) for fact, judgement in judged)
+            active = self._memory.facts()
+            proposals = tuple(
+                verified_proposal(fact, judgement, active) for fact, judgement in judged
+            )
             await self._memory.apply(ProposalBatch(key, "judge", proposals))
 
     def _question(self, fact: Fact, checker: EvidenceChecker) -> ClaimQuestion:
@@ -127,15 +131,33 @@ class FactVerifier:
         )
 
 
-def verified_proposal(fact: Fact, judgement: Judgement) -> Proposal:
-    """Return the change that a judgement makes; usable quotes replace an unsupported fact."""
+def verified_proposal(fact: Fact, judgement: Judgement, active: Sequence[Fact] = ()) -> Proposal:
+    """Return the change that a judgement makes; usable quotes replace an unsupported fact.
+
+    Args:
+        fact: The judged fact.
+        judgement: What the judge ruled.
+        active: All active facts; quotes that others of them tell already are not kept again.
+    """
     if judgement.is_supported:
         return Proposal("verify", fact=fact.id, judgement=judgement)
     own = fact.evidence if judgement.ruling != "not_stated" else ()
     stated = [evidence for evidence in own if evidence.is_own_words and is_quotable(evidence.quote)]
     words = join_quotable([evidence.quote for evidence in stated])
-    if not words:
+    if not words or _is_told(words, fact, stated, active):
         return Proposal("refute", fact=fact.id, judgement=judgement)
     who = f"{stated[0].who} " if stated[0].origin == "member" else ""
     refuted = Proposal("refute", f'{who}said: "{words}"', fact.id, judgement=judgement)
     return replace(refuted, subject=fact.subject, slot=fact.slot, evidence=tuple(stated))
+
+
+def _is_told(words: str, fact: Fact, stated: Sequence[Evidence], active: Sequence[Fact]) -> bool:
+    """Return whether other active facts that rest on the same messages say all that quotes do."""
+    places = {(evidence.tape, evidence.entry) for evidence in stated}
+    others = [
+        other.text
+        for other in active
+        if other.id != fact.id
+        and not places.isdisjoint((evidence.tape, evidence.entry) for evidence in other.evidence)
+    ]
+    return word_overlap(words, ". ".join(others)) == 1.0

@@ -1,0 +1,148 @@
+"""What is saved in a turn rests on the words that carry it, and older words do not undo it."""
+
+from __future__ import annotations
+
+from counting_talk import SMALL
+from judged_claims import always, until_judged
+from waiting import until
+
+from bot.llm.base import ModelReply, ModelRequest
+from bot.memory.records.event_names import HISTORY_EVENT
+from bot.testing.host import session_host
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    fact_operation,
+    judgement_reply,
+    text_reply,
+    tool_call_reply,
+)
+
+FAMILY = "I teach maths at a school in Leipzig and have two kids, Jonas and Klara."
+CELLO = "Jonas plays the cello."
+
+
+def save(*changes: dict[str, object]) -> ModelReply:
+    return tool_call_reply(("memory_save", {"changes": list(changes)}))
+
+
+def add(text: str) -> dict[str, object]:
+    return {"op": "add", "text": text}
+
+
+async def test_the_judge_is_shown_what_was_answered_though_an_earlier_message_has_the_name(
+    tmp_path,
+):
+    said = "On December 12 there is a recital: our big one plays the cello."
+    steps = iter([text_reply("hello"), save(add(CELLO)), text_reply("saved")])
+    asked: list[str] = []
+
+    def rule(request: ModelRequest) -> ModelReply:
+        asked.append(str(request.messages[-1]["content"]))
+        return judgement_reply(request, lambda _: "supported")
+
+    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), judgement=rule)
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask(FAMILY)
+        await host.channel.ask(said)
+        await until(lambda: asked)
+    assert said in asked[0]
+
+
+async def test_he_is_whom_the_clause_before_names_after_a_date(tmp_path):
+    said = "On December 12 Jonas has a recital, he plays the cello."
+    steps = iter([save(add(CELLO), add("Klara plays the cello.")), text_reply("saved")])
+    model = ScriptedModel(lambda _: next(steps, text_reply("ok")))
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask(said)
+        memory = str(await host.channel.ask("/memory"))
+    assert CELLO in memory
+    assert "Klara" not in memory
+
+
+async def test_an_idea_may_be_saved_as_one(tmp_path):
+    text = "Idea: Ines's family may get a beagle."
+    steps = iter([save(add(text)), text_reply("saved")])
+    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), judgement=always("supported"))
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("/memory add The user's name is Ines.")
+        await host.channel.ask("We are thinking about getting a dog, maybe a beagle.")
+        assert text in str(await host.channel.ask("/memory"))
+
+
+async def test_words_that_other_facts_tell_are_not_quoted_in_place_of_a_refuted_one(tmp_path):
+    told = [
+        "The user teaches maths at a school in Leipzig.",
+        "The user has two kids, Jonas and Klara.",
+    ]
+    wrong = "The user teaches Jonas and Klara."
+    steps = iter([save(*map(add, (*told, wrong))), text_reply("saved")])
+
+    def rule(request: ModelRequest) -> ModelReply:
+        return judgement_reply(
+            request, lambda one: "not_supported" if one["claim"] == wrong else "supported"
+        )
+
+    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), judgement=rule)
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask(FAMILY)
+        await until_judged(host)
+        memory = str(await host.channel.ask("/memory"))
+    assert all(text in memory for text in told)
+    assert wrong not in memory
+    assert "said:" not in memory
+
+
+async def test_the_model_is_not_told_of_what_was_taken_back_once_it_has_saved_it_better(tmp_path):
+    wrong, better = (
+        "Jonas plays the cello well.",
+        "Jonas, who is nine, plays the cello quite well.",
+    )
+    steps = iter(
+        [save(add(wrong)), text_reply("saved"), save(add(better)), text_reply("saved again")]
+    )
+
+    def rule(request: ModelRequest) -> ModelReply:
+        return judgement_reply(
+            request, lambda one: "not_supported" if one["claim"] == wrong else "supported"
+        )
+
+    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), judgement=rule)
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("My son Jonas plays the cello, and quite well.")
+        await until_judged(host)
+        await host.channel.ask("He is nine.")
+        await host.channel.ask("Thanks!")
+    shown = [str(request.messages[-1]["content"]) for request in model.requests_for()]
+    assert f"- {wrong}" in shown[2]
+    assert f"- {wrong}" not in shown[-1]
+
+
+async def test_what_was_said_after_the_conversation_is_marked_newer_and_does_not_end_by_it(
+    tmp_path,
+):
+    newer = "Klara is allergic to walnuts."
+    steps = {"I mixed it up: Klara is allergic to walnuts.": [save(add(newer)), text_reply("ok")]}
+    asked: list[str] = []
+
+    def answer(request: ModelRequest) -> ModelReply:
+        waiting = next((s for said, s in steps.items() if said in str(request.messages)), [])
+        return waiting.pop(0) if waiting else text_reply("ok")
+
+    def consolidate(request: ModelRequest) -> ModelReply:
+        asked.append(str(request.messages[-1]["content"]))
+        old = "Klara is not allergic to walnuts, I think."
+        return consolidation_reply(
+            "[2026-02-10] Talk.", fact_operation(None, old, op="retire", fact=1)
+        )
+
+    model = ScriptedModel(answer, consolidation=consolidate)
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await host.channel.ask("Klara is not allergic to walnuts, I think.")
+        for number in (2, 3, 4):
+            await host.channel.ask(f"I count number {number}.")
+        await host.channel.ask("I mixed it up: Klara is allergic to walnuts.")
+        await host.wait_for_event(HISTORY_EVENT)
+        memory = str(await host.channel.ask("/memory"))
+    assert f"[1] {newer} (since 2026-02-10, newer)" in asked[0]
+    assert newer in memory
