@@ -109,7 +109,7 @@ def _with_quiet_hours(text: str, schedule: Schedule, quiet: QuietHours | None) -
 def listed(schedule: Schedule, now: datetime, quiet: QuietHours | None) -> str:
     """Return a schedule as one line of a list."""
     mark = "⏰" if schedule.kind == "reminder" else "⚙"
-    text = escape_markdown(shorten(" ".join(schedule.text.split()), _LISTED))
+    text = escape_markdown(shorten(" ".join(schedule.text.split()).rstrip("."), _LISTED))
     return f"**{schedule.number}.** {mark} {text}: {when_text(schedule, now, quiet)}"
 
 
