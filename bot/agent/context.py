@@ -16,12 +16,12 @@ Rule 6: attachments are described in words after the text; ``vision.py`` adds th
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
 
+from bot.core.patterns import LazyPattern
 from bot.llm.base import ChatMessage
 from bot.memory.records.attachments import describe_attachments
 from bot.memory.records.evidence import FROM_OUTSIDE
@@ -46,7 +46,7 @@ from bot.memory.session.state.context_window import WindowFold
 from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_NOT_IN_NAMES = LazyPattern(r"[^A-Za-z0-9_-]")
 _UNANSWERED = "(no answer was given)"
 _BEFORE_TAIL = "\n\n"
 RECALL_CALL = "memory_recall"

@@ -19,6 +19,7 @@ from bot.agent.views.automatic_recall import MIN_RECALL_BUDGET, AutomaticRecall
 from bot.agent.views.exact import AnchorReader
 from bot.agent.views.summaries import SummaryReader
 from bot.agent.vision import ImageTracker, with_images
+from bot.core.patterns import LazyPattern
 from bot.llm.base import ChatMessage, ModelRequest, ToolSpec
 from bot.memory.gate.claim_support import word_overlap
 from bot.memory.records.attachments import attachments_in
@@ -41,7 +42,7 @@ _TAKEN_BACK = (
     "and save what holds):"
 )
 _MOST_TOLD = 5
-_FILE_WORDS = re.compile(
+_FILE_WORDS = LazyPattern(
     r"\b(?:files?|folders?|documents?|datei\w{0,2}|ordner|dokumente?|fichiers?|dossiers?|archivos?|carpetas?|documentos?"
     r"|documenti?|cartella|plik\w{0,3}|файл\w{0,3}|папк\w{0,2}|pdf|docx|xlsx|csv|epub)\b|文件|ファイル|파일",
     re.IGNORECASE,

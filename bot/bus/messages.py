@@ -7,21 +7,21 @@ Rule 3: a partial holds the whole text so far, so losing or repeating one does n
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from bot.core.errors import InvalidInbound
+from bot.core.patterns import LazyPattern
 
 Role = Literal["owner", "member"]
 """What a person may do: an owner everything, a member only what affects nobody else."""
 
 CauseKind = Literal["person", "schedule", "trigger", "client"]
 
-_CHANNEL = re.compile(r"[a-z][a-z0-9_-]{0,31}")
-_PART = re.compile(r"[^:\s]{1,256}")
+_CHANNEL = LazyPattern(r"[a-z][a-z0-9_-]{0,31}")
+_PART = LazyPattern(r"[^:\s]{1,256}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from bot.cli.language import terminal_language
 from bot.cli.parser import make_parser
 from bot.cli.terminal import at_terminal
 from bot.core.errors import SettingsError, TapebotError
+from bot.core.garbage import loading_modules
 from bot.core.i18n import _, translate_libraries, use_language
 from bot.core.installation import this_installation
 from bot.core.telemetry.logging import configure_logging
@@ -256,8 +257,8 @@ def _run_program(settings: Settings, role: ProcessRole) -> int:
         settings.home, settings.log_level, settings.secrets(), to_stderr=not at_terminal()
     )
     try:
-        from bot.runtime.app import run
-
+        with loading_modules():
+            from bot.runtime.app import run
         run(settings, role)
     finally:
         stop()

@@ -24,13 +24,14 @@ from pathlib import Path
 from bot.core.errors import TapebotError
 from bot.core.i18n import _
 from bot.core.installation import PACKAGE
+from bot.core.patterns import LazyPattern
 
 _SECONDS = 120
 """The longest that a download may take."""
 
-_SECTION = re.compile(r"^## ", re.MULTILINE)
-_VERSION = re.compile(r"\[?v?(\d[\w.]{0,40})")
-_NO_NETWORK = re.compile(
+_SECTION = LazyPattern(r"^## ", re.MULTILINE)
+_VERSION = LazyPattern(r"\[?v?(\d[\w.]{0,40})")
+_NO_NETWORK = LazyPattern(
     r"Retrying|onnection|resolve|imed out|unreachable|error sending request|Failed to fetch",
 )
 _MIGRATIONS = Path("bot") / "core" / "database" / "migrations"

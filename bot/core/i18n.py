@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import gettext as _gettext
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,6 +20,8 @@ from datetime import date, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Literal
+
+from bot.core.patterns import LazyPattern
 
 LANGUAGES = {
     "en": "English",
@@ -43,7 +44,7 @@ DateStyle = Literal["short", "medium", "long", "full"]
 ListStyle = Literal["standard", "or"]
 
 _LONGEST_HEADER = 1_000
-_CODE_SPAN = re.compile(r"`[^`\n]*`")
+_CODE_SPAN = LazyPattern(r"`[^`\n]*`")
 
 _SOURCE = "en"
 _DOMAIN = "tapebot"

@@ -12,13 +12,15 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, Literal
 
+from bot.core.patterns import LazyPattern
+
 PACKAGE = "tapebot"
 
 InstallerKind = Literal["checkout", "container", "pip", "pipx", "uv", "uv tool", "uvx"]
 """``uv`` is a virtual environment of uv, which has no pip; ``uvx`` one that uv keeps in its cache."""
 
-_PIP_COMMAND = re.compile(r"pip install 'tapebot\[([a-z,-]{1,100})\]'")
-_EXTRAS = re.compile(r"tapebot\[([a-z, -]{1,200})\]")
+_PIP_COMMAND = LazyPattern(r"pip install 'tapebot\[([a-z,-]{1,100})\]'")
+_EXTRAS = LazyPattern(r"tapebot\[([a-z, -]{1,200})\]")
 _FIRST_PROCESS = Path("/proc/1/cmdline")
 
 

@@ -6,9 +6,11 @@ import re
 import unicodedata
 from typing import Literal
 
-_OPENING = re.compile(r"[\"“„«「『]")
+from bot.core.patterns import LazyPattern
+
+_OPENING = LazyPattern(r"[\"“„«「『]")
 _CLOSING = {
-    mark: re.compile(closing)
+    mark: LazyPattern(closing)
     for mark, closing in {
         '"': '"',
         "“": "”",
@@ -20,7 +22,7 @@ _CLOSING = {
 }
 
 # Non-letters, and the two halfwidth letters that NFKC turns into combining marks.
-_MAY_BE_MARKS = re.compile(r"[\W\uff9e\uff9f]{31,}")
+_MAY_BE_MARKS = LazyPattern(r"[\W\uff9e\uff9f]{31,}")
 _MOST_MARKS = 30
 _JOINER = "\u034f"
 

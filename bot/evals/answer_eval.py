@@ -7,7 +7,6 @@ the words of a right answer, and outdated words that it must not give as current
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.bus import Sender
+from bot.core.patterns import LazyPattern
 from bot.llm.base import Model
 from bot.testing.host import session_host
 from bot.testing.manual_clock import ManualClock
@@ -33,9 +33,9 @@ said.
 
 _ASKED_ON = datetime(2026, 11, 24, 10, tzinfo=UTC)
 _BETWEEN = timedelta(days=3)
-_WORD = re.compile(r"\w+")
-_ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)$|(?<=day)s$")
-_BEFORE = re.compile(r"before that:|that changed\. before")
+_WORD = LazyPattern(r"\w+")
+_ORDINAL = LazyPattern(r"(?<=\d)(?:st|nd|rd|th)$|(?<=day)s$")
+_BEFORE = LazyPattern(r"before that:|that changed\. before")
 
 
 class LabelledQuestion(BaseModel):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from hashlib import sha256
 from html import escape
@@ -18,6 +17,7 @@ from markdown_it import MarkdownIt
 
 from bot.bus import WebUser
 from bot.core.i18n import N_, _, current_language, format_number, ngettext, pgettext
+from bot.core.patterns import LazyPattern
 from bot.inspector import labels
 from bot.inspector.language import html_, nhtml_, script_address
 from bot.inspector.numbers import direction, fixed, money
@@ -36,7 +36,7 @@ _LONGEST = 50_000
 _LINKS = 1_000_000
 """Limit of open brackets times characters for links: the parser rescans the text for each."""
 
-_BRACKET = re.compile(r"[\[\]]")
+_BRACKET = LazyPattern(r"[\[\]]")
 
 _TAGS = set(
     "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead "

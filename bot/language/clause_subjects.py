@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from bot.core.patterns import LazyPattern
 from bot.language.claim_terms import STOP, term
 from bot.language.clause import Clause
 from bot.language.folding import UNSPACED, fold_text, words
@@ -35,12 +36,12 @@ _THE = frozenset("the a an this that these those".split())
 _FINITE = frozenset(
     "is was are were has had have lives works likes moved costs starts opens will can does did".split()
 )
-_OF_SUBJECT = re.compile(r"[A-ZÀ-ÖØ-ÞА-ЯЁ][^\W\d_]+")
+_OF_SUBJECT = LazyPattern(r"[A-ZÀ-ÖØ-ÞА-ЯЁ][^\W\d_]+")
 _KIN_FORMS = "|".join(map(re.escape, KIN_UNSPACED))
-_KIN_AT_FIRST = re.compile(
+_KIN_AT_FIRST = LazyPattern(
     rf"(?:我|私|僕|俺|うち|제|내|우리)?(?:的|家的|の|家)? ?({_KIN_FORMS})(?!说|和我|と私)"
 )
-_MYSELF = re.compile(
+_MYSELF = LazyPattern(
     rf"[我私僕俺](?!(?:的|家的|の|家)?(?:{_KIN_FORMS}))|나는|저는|내가|제가|나의|저의|제 |내 "
 )
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from bot.core.patterns import LazyPattern
 from bot.language.claim_terms import STOP, term
 from bot.language.clause import Clause
 from bot.language.clause_subjects import clause_subject, is_first_person
@@ -143,7 +144,7 @@ def _asking_parts(parts: list[str], *, has_question_mark: bool) -> list[bool]:
     return asking
 
 
-_ANYTHING_BUT = re.compile(r"\banything but\b", re.IGNORECASE)
+_ANYTHING_BUT = LazyPattern(r"\banything but\b", re.IGNORECASE)
 _QUOTE = "\x01"
 
 

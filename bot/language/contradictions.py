@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
 from bot.language.claim_terms import TermSet, content_terms, term
 from bot.language.clause import Clause
@@ -16,7 +17,7 @@ from bot.language.lexicon import IMPLICIT_NEGATION, KIN, KIN_UNSPACED, PAST
 from bot.language.names import NameMatcher
 from bot.language.parsed_claim import USER_REFERENCE, WITH_USER, ParsedClaim
 
-_LOST = re.compile(r"\b(?:lost|verloren|perdu|perdio|perso|perdeu|потерял\w?)\b")
+_LOST = LazyPattern(r"\b(?:lost|verloren|perdu|perdio|perso|perdeu|потерял\w?)\b")
 
 _OPPOSITE = Reason("opposite")
 _REJECTIONS = frozenset("=hate avoid refus lack hasst meidet".split())

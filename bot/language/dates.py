@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from itertools import product
 
+from bot.core.patterns import LazyPattern
 from bot.language.folding import UNSPACED, words
 from bot.language.lexicon import WEEKDAYS
 from bot.language.numerals import with_digits
@@ -46,7 +47,7 @@ _NEAR_DAYS = (
 )  # fmt: skip
 _NEAR_DAY_PATTERNS = tuple(
     (
-        re.compile(
+        LazyPattern(
             "|".join(w if UNSPACED.search(w) else rf"(?<!\w){re.escape(w)}(?!\w)" for w in forms)
         ),
         days,
@@ -58,7 +59,7 @@ _SPANS_UNSPACED = (
     ("下个月|下個月|来月", "month", 1), ("上个月|上個月|先月", "month", -1), ("这个月|今月", "month", 0),
     ("明年|来年", "year", 1), ("去年", "year", -1), ("今年", "year", 0), ("前年", "year", -2),
 )  # fmt: skip
-_COUNTED_UNSPACED = re.compile(r"(\d{1,4})(天|日|周|週間|个月|ヶ月|か月|年)(?:以?(前)|之?(后|後))")
+_COUNTED_UNSPACED = LazyPattern(r"(\d{1,4})(天|日|周|週間|个月|ヶ月|か月|年)(?:以?(前)|之?(后|後))")
 _CJK_UNITS = dict(
     zip(
         "天 日 周 週間 个月 ヶ月 か月 年".split(),
@@ -150,17 +151,17 @@ def relative_dates(text: str, when: date) -> list[PartialDate]:
     return days
 
 
-_END = re.compile(r"\b(?:end|ende|fin|final|finales|fines|fine|fim|kones|конц[еа]|конец)\b|末")
-_BEGINNING = re.compile(
+_END = LazyPattern(r"\b(?:end|ende|fin|final|finales|fines|fine|fim|kones|конц[еа]|конец)\b|末")
+_BEGINNING = LazyPattern(
     r"\b(?:beginning|start|anfang|debut|principio|inicio|inizio|начал[ео])\b|初"
 )
-_MONTH = re.compile(r"\b(?:month|monats?|mois|mes|mese|месяца)\b|月")
-_COUNTED_FROM_DAY = re.compile(
+_MONTH = LazyPattern(r"\b(?:month|monats?|mois|mes|mese|месяца)\b|月")
+_COUNTED_FROM_DAY = LazyPattern(
     r"(\d{1,3}|\ban?|\beine?r?|\bune?|\bun[ao]?|\buma?) ([^\W\d_]+) (?:from|after|ab|nach|a partir de|a contar de|da|от|после|ago|later"
     r"|zuvor|spater|auf den tag|today|heute|aujourd'hui|hoy|oggi|hoje)\b"
 )
 """A span counted from a day: "three weeks from today", "five years ago today"."""
-_DAY_ALONE = re.compile(
+_DAY_ALONE = LazyPattern(
     r"\b(?:the |am |le |el |il |o |dia )(\d{1,2})(?:st|nd|rd|th|\.)?(?![\d:.,/]*\d)"
 )
 

@@ -10,15 +10,15 @@ Rule 3: every function accepts any text and takes time linear in its length.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
+from bot.core.patterns import LazyPattern
 from bot.core.stemming import stem
 from bot.language.folding import UNSPACED, fold_text
 from bot.language.lexicon import STOP_WORDS
 
-_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
-_ASKING = re.compile(
+_WORD = LazyPattern(r"[^\W_]+(?:'[^\W_]+)*")
+_ASKING = LazyPattern(
     "什么|甚麼|什麼|哪里|哪裡|哪儿|谁|誰|多少|怎么|为什么|何|どこ|いつ|です|ます|[吗呢吧的了はがをのか]"
 )
 

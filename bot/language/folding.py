@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from bot.core.patterns import LazyPattern
 from bot.core.text import normalize_unicode
 
 _PLAIN = str.maketrans(
@@ -21,12 +20,12 @@ _PLAIN = str.maketrans(
         **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", None),
     }
 )
-_MARK = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u0652]+")
-_WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*")
-UNSPACED = re.compile(
+_MARK = LazyPattern("[\u0300-\u036f\u0591-\u05c7\u064b-\u0652]+")
+_WORD = LazyPattern(r"[^\W_]+(?:['.-][^\W_]+)*")
+UNSPACED = LazyPattern(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
 )
-CASELESS = re.compile(
+CASELESS = LazyPattern(
     "[\u0590-\u08ff\u0900-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 )
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from bot.core.patterns import LazyPattern
 from bot.language import translation
 
 EVERYTHING = "*"
 _LONGEST = 400
 _FORMS = tuple(
-    re.compile(form, re.IGNORECASE)
+    LazyPattern(form, re.IGNORECASE)
     for form in (
         r"(?:please |can you |could you |you can |now )*(?:forget|delete|erase|unlearn|drop|remove)"
         r"(?: (?:about|that|the fact that|(?:what|everything|all)(?: that)? i (?:said|told you) about"
@@ -33,22 +34,22 @@ _FORMS = tuple(
         r"(?P<what>.+?)(?:のこと|こと)?を忘れて(?:ください)?",
     )
 )
-_EVERYTHING = re.compile(
+_EVERYTHING = LazyPattern(
     r"(?:(?:everything|all|it all|anything)(?: (?:about me|you know|about us|of it))*|me"
     r"|all (?:of )?(?:my|your) memor\w+|alles(?: über mich)?|tout(?: sur moi)?|todo(?: sobre mí)?"
     r"|tudo(?: sobre mim)?|tutto(?: su di me)?|вс[её](?: обо мне)?|一切|所有|全部|すべて|全て)",
     re.IGNORECASE,
 )
-_CLOSING = re.compile(
+_CLOSING = LazyPattern(
     r",? (?:please|thanks|thank you|bitte|danke|s'il te pla[iî]t|merci|por favor|gracias)$",
     re.IGNORECASE,
 )
 _GERMAN_ORDER = (
-    (re.compile(r"(ich) (.+) (\w+)", re.IGNORECASE), r"\1 \3 \2"),
-    (re.compile(r"(meine? \w+) (.+) (ist)", re.IGNORECASE), r"\1 \3 \2"),
+    (LazyPattern(r"(ich) (.+) (\w+)", re.IGNORECASE), r"\1 \3 \2"),
+    (LazyPattern(r"(meine? \w+) (.+) (ist)", re.IGNORECASE), r"\1 \3 \2"),
 )
 
-_FORGETTING = re.compile(
+_FORGETTING = LazyPattern(
     r"\b(?:forget|delete|erase|unlearn|remove|vergiss|vergesse|vergessen|lösch|streich|oublie|efface"
     r"|supprime|olv[ií]d|borra|elimina|esque[cç]|apag|dimentica|cancella|забудь|удали)|忘|删|消して",
     re.IGNORECASE,

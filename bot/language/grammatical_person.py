@@ -12,25 +12,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from bot.core.patterns import LazyPattern
+
 USER = "The user"
 
 _CONTRACTIONS = (
-    (re.compile(r"\b(i)'m\b", re.IGNORECASE), r"\1 am"),
-    (re.compile(r"\b(we|they|you)'re\b", re.IGNORECASE), r"\1 are"),
-    (re.compile(r"\b(i|we|they|you)'ve\b", re.IGNORECASE), r"\1 have"),
-    (re.compile(r"\b(i|we|they|you|he|she|it)'ll\b", re.IGNORECASE), r"\1 will"),
-    (re.compile(r"\b(i|we)'d\b(?= (?:\w+ )?(?:like|love|prefer|rather|be|hate|go)\b)", re.IGNORECASE), r"\1 would"),
-    (re.compile(r"\b(it|that|he|she|there|what|who|where|when|name)'s\b", re.IGNORECASE), r"\1 is"),
-    (re.compile(r"\b(what|who|where|when|how)s\b(?= )", re.IGNORECASE), r"\1 is"),
-    (re.compile(r"\b(what|who|where|when|how)'d\b", re.IGNORECASE), r"\1 did"),
-    (re.compile(r"\bcan(?:'t|not)\b", re.IGNORECASE), "cannot"),
-    (re.compile(r"\bwon't\b", re.IGNORECASE), "will not"),
-    (re.compile(r"\b(do|does|did|is|are|was|were|have|has|had|could|would|should)n't\b", re.IGNORECASE), r"\1 not"),
-    (re.compile(r"\bdont\b", re.IGNORECASE), "do not"),
-    (re.compile(r"\bim\b", re.IGNORECASE), "I am"),
+    (LazyPattern(r"\b(i)'m\b", re.IGNORECASE), r"\1 am"),
+    (LazyPattern(r"\b(we|they|you)'re\b", re.IGNORECASE), r"\1 are"),
+    (LazyPattern(r"\b(i|we|they|you)'ve\b", re.IGNORECASE), r"\1 have"),
+    (LazyPattern(r"\b(i|we|they|you|he|she|it)'ll\b", re.IGNORECASE), r"\1 will"),
+    (LazyPattern(r"\b(i|we)'d\b(?= (?:\w+ )?(?:like|love|prefer|rather|be|hate|go)\b)", re.IGNORECASE), r"\1 would"),
+    (LazyPattern(r"\b(it|that|he|she|there|what|who|where|when|name)'s\b", re.IGNORECASE), r"\1 is"),
+    (LazyPattern(r"\b(what|who|where|when|how)s\b(?= )", re.IGNORECASE), r"\1 is"),
+    (LazyPattern(r"\b(what|who|where|when|how)'d\b", re.IGNORECASE), r"\1 did"),
+    (LazyPattern(r"\bcan(?:'t|not)\b", re.IGNORECASE), "cannot"),
+    (LazyPattern(r"\bwon't\b", re.IGNORECASE), "will not"),
+    (LazyPattern(r"\b(do|does|did|is|are|was|were|have|has|had|could|would|should)n't\b", re.IGNORECASE), r"\1 not"),
+    (LazyPattern(r"\bdont\b", re.IGNORECASE), "do not"),
+    (LazyPattern(r"\bim\b", re.IGNORECASE), "I am"),
 )  # fmt: skip
 
-_UNMARKED = re.compile(r"\b(?:dont|im|whats|whos|wheres|whens|hows)\b", re.IGNORECASE)
+_UNMARKED = LazyPattern(r"\b(?:dont|im|whats|whos|wheres|whens|hows)\b", re.IGNORECASE)
 MODALS = frozenset("can cannot could will would shall should may might must".split())
 _PAST = frozenset(
     """

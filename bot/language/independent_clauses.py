@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import re
 
+from bot.core.patterns import LazyPattern
 from bot.language.fact_terms import fact_words
 from bot.language.grammatical_person import VERBS, is_past
 
 _LONGEST = 2_000
-_FILLER = re.compile(
+_FILLER = LazyPattern(
     r"(?:(?:hi|hello|hey|hallo|hola|bonjour|salut)(?: there| tapebot| all| again)?"
     r"|well|so|also|oh|ah|and|but|ok|okay|yes|yeah|no|nope|actually|btw|by the way|fyi|anyway"
     r"|for the record|just so you know|please note(?: that)?|note(?: that)?|you should know(?: that)?"
@@ -27,27 +28,27 @@ _FILLER = re.compile(
     r"(?:\s*[,:!.–—-]+\s*|\s+)",
     re.IGNORECASE,
 )
-_JOIN = re.compile(
+_JOIN = LazyPattern(
     r"(?<!\s)(?:\s*+,)?\s++(?:and|but|so|though|aber|und|et|mais|y|pero)\s++(?=(?:also )?(?:i|my|we|our|ich|mein\w*|je|j['’]\S+|mon|ma|mi|me|yo|vivo|tengo)\b)"
     r"|(?<!\s)\s*+,\s++(?=(?:i|my|we|our|i['’]m|ich|meine?|je|mon|ma|mi|yo)\b)",
     re.IGNORECASE,
 )
-_SUBORDINATE = re.compile(
+_SUBORDINATE = LazyPattern(
     r"(?:when|if|because|since|while|although|as|before|after|every|in|on|at|for|until|until|once"
     r"|during|last|next|wenn|weil|als|quand|si|cuando)\b",
     re.IGNORECASE,
 )
-_ENDED = re.compile(
+_ENDED = LazyPattern(
     r"(?:i|we) (?:have |['’]ve )?(?:since |then |now )?(?:quit|stopped|gave (?:it|that) up)\b(?! \w+ing)",
     re.IGNORECASE,
 )
-_SHARED_SUBJECT = re.compile(
+_SHARED_SUBJECT = LazyPattern(
     r"(?<!\s)\s++(?:and|but)\s++(?=(?:(?:also|really|sometimes|usually)\s+)?([a-z]+)\b)"
 )
-_NAMED_AND = re.compile(
+_NAMED_AND = LazyPattern(
     r"(?P<name>(?:i am|i['’]m|I am|I['’]m) [A-Z][\w'’-]+(?: [A-Z][\w'’-]+)?), (?P<what>an? .+)"
 )
-_GERMAN_SHARED_SUBJECT = re.compile(
+_GERMAN_SHARED_SUBJECT = LazyPattern(
     r"(?P<left>ich \S+ [^,]{1,150}?) und (?P<right>(?:arbeite|wohne|lebe|mag|liebe|habe|bin|heiße|spreche|esse|trinke) .+)",
     re.IGNORECASE,
 )

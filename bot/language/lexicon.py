@@ -9,8 +9,7 @@ Rule 2: a word of several languages stands in the row that is right for most of 
 
 from __future__ import annotations
 
-import re
-
+from bot.core.patterns import LazyPattern
 from bot.language.folding import UNSPACED, fold_text
 
 
@@ -44,10 +43,10 @@ NEGATIONS = _set(
 ) - {"en", "ei", "nu"}
 """Single words that negate."""
 
-NEGATIONS_UNSPACED = re.compile(
+NEGATIONS_UNSPACED = LazyPattern(
     "不|没|沒|从未|從未|無い|ない|なく|なかっ|ません|ませぬ|未だ|안 |않|못|없|아니|ไม่|নয়|नहीं"
 )
-HAS_ENDED = re.compile(
+HAS_ENDED = LazyPattern(
     r"\b(?:when i (?:lived|worked|studied|had)|(?:i|we) (?:also |once )?(?:lived|worked|studied) (?:in|at|for|as)|stopped|stop|stops|quit|quits|gave up|given up|gives up|no longer|used to|any more"
     r"|aufgehort|aufgegeben|fruher|nicht mehr|arrete|cesse|autrefois|deje de|dejo de|dejado de"
     r"|antes|ya no|smesso|una volta|deixei de|deixou de|parei de|parou de"
@@ -61,24 +60,24 @@ HAS_ENDED = re.compile(
 )
 """Says that something has ended, which denies that it still holds."""
 
-WEAK_NEGATION = re.compile(
+WEAK_NEGATION = LazyPattern(
     r"\b(?:moved (?:away|out|from)|switched|instead|replaced|free of|free from|only|changed|out of"
     r"|refuse|avoid|lost|umgezogen|ausgezogen|statt|demenage|plutot|mudado?|cambie|traslocato"
     r"|переехал\w{0,2}|вместо|hate|allergi\w{0,8}|finished|ended|unable|vegetarian|vegan)\b"
 )
 """May support a negative claim without being a negation."""
 
-PAST = re.compile(
+PAST = LazyPattern(
     r"\b(?:was|were|had|lived|worked|studied|used|before|once|war|hatte|wohnte|lebte|arbeitete|fruher|etait"
     r"|avait|vivia|trabajaba|era|tenia|viveva|lavorava|morava|tinha|был\w?|жил\w?|работал\w?)\b|过|以前|前"
 )
-IMPLICIT_NEGATION = re.compile(
+IMPLICIT_NEGATION = LazyPattern(
     r"\b(?:vegetari\w{1,4}|vegan\w{0,3}|single|unemployed|teetotal\w{0,3}|sober|dislik\w{1,3}|hat(?:es|ed)"
     r"|avoid\w{0,3}|unable|lacks?|arbeitslos|hasst|meidet|deteste|odia|evita|bereft|free|refus\w{1,3})\b"
 )
 """Denies by its meaning, so that a negation may support it."""
 
-IDIOMS = re.compile(
+IDIOMS = LazyPattern(
     r"\bnot (?:only|just|to mention)\b|\bcan(?:'t|not) (?:wait|help|stop|believe)\b|\bcouldn't (?:be|agree)\b"
     r"|\b(?:don't|do not|never) forget\b|\bno (?:doubt|problem|worries|matter|wonder|kidding|joke)\b"
     r"|\b(?:don't|do not) (?:worry|mind)\b|\bwhy not\b|\bnot (?:kidding|joking)\b|\bno\.? ?(?=\d)"

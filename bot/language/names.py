@@ -13,18 +13,19 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from bot.core.patterns import LazyPattern
 from bot.language.claim_terms import STOP, same_stem, shared_prefix_length, term
 from bot.language.folding import UNSPACED, fold_text, normalize_typography, words
 from bot.language.lexicon import KIN, MONTHS, NUMBERS, WEEKDAYS
 
-_ADDRESS = re.compile(
+_ADDRESS = LazyPattern(
     r"(?:https?://|www\.)[^\s<>\"]{3,300}|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}|@\w{2,64}"
 )
-_TOKEN = re.compile(r"[^\W_]+(?:['’.&+-][^\W_]+)*[+#]*")
-_MIXED = re.compile(
+_TOKEN = LazyPattern(r"[^\W_]+(?:['’.&+-][^\W_]+)*[+#]*")
+_MIXED = LazyPattern(
     r"[A-Za-z][^\W\d_]{0,40}[Ͱ-ӿ][^\W\d_]{0,40}|[Ͱ-ӿ][^\W\d_]{0,40}[A-Za-z][^\W\d_]{0,40}"
 )
-_UNIT = re.compile(r"uhr|[ckm]?m[23]|\d+[a-z]{1,3}")
+_UNIT = LazyPattern(r"uhr|[ckm]?m[23]|\d+[a-z]{1,3}")
 _ENDS = frozenset('.!?。！？:"“„«([')
 _SUBJECT_OF = frozenset(
     """
@@ -207,8 +208,8 @@ class NameMatcher:
         return hits
 
 
-_ASCII = re.compile(r"[a-z0-9]+")
-_FROM_THERE = re.compile(
+_ASCII = LazyPattern(r"[a-z0-9]+")
+_FROM_THERE = LazyPattern(
     r"(?<=....)(?:(?P<tells>ian[aoes]?|ien(?:ne)?s?|iano|iana|ese|ense|isch\w{0,2}|ish|sk(?:iy|ij|omu|ogo|om|aya|uyu|oy)|ski\w?)|[aeiou]|ii)?$"
 )
 

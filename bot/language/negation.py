@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from bot.core.patterns import LazyPattern
 from bot.language.clause import Clause
 from bot.language.clause_subjects import LEADING_WORDS, is_first_person
 from bot.language.folding import UNSPACED, fold_text, words
@@ -34,8 +35,8 @@ _PORTUGUESE = frozenset(
     "eu nao moro mora trabalha na do da meu minha meus minhas sou tenho trabalho gosto voce e em estou uma um".split()
 ) - {"e", "um", "uma", "em"}
 
-_WITHOUT = re.compile(r"\brefus(?:e|es|ed|ing) to\b")
-_LESS = re.compile(
+_WITHOUT = LazyPattern(r"\brefus(?:e|es|ed|ing) to\b")
+_LESS = LazyPattern(
     r"\b(?!unless|nevertheless|nonetheless|regardless|useless|harmless|countless|wireless|less)([^\W\d_]{3,20})less\b"
 )
 

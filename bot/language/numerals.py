@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from bot.core.patterns import LazyPattern
 from bot.language.lexicon import NUMBERS
 
-CJK_NUMBER = re.compile(r"[一二两兩三四五六七八九十百千零〇]+")
+CJK_NUMBER = LazyPattern(r"[一二两兩三四五六七八九十百千零〇]+")
 _CJK_VALUES = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {
     "两": 2, "兩": 2, "〇": 0,
 }  # fmt: skip
 _CJK_PLACES = {"十": 10, "百": 100, "千": 1000}
-_LINK = re.compile(r"[ -](?:(?:and|und|et|y|e) )?(?=\w)")
-_SPELLED = re.compile(r"[^\W\d_]+")
+_LINK = LazyPattern(r"[ -](?:(?:and|und|et|y|e) )?(?=\w)")
+_SPELLED = LazyPattern(r"[^\W\d_]+")
 
 
 def with_digits(text: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
+from bot.core.patterns import LazyPattern
 from bot.language.claim_terms import content_terms, term
 from bot.language.clause import Clause
 from bot.language.clauses import parse_clauses
@@ -14,14 +15,14 @@ from bot.language.folding import UNSPACED, fold_text, normalize_typography, word
 from bot.language.lexicon import KIN, KIN_UNSPACED, MONTHS
 from bot.language.names import extract_names
 
-USER_REFERENCE = re.compile(
+USER_REFERENCE = LazyPattern(
     r"\b(?:the user|der nutzer|die nutzerin|der benutzer|die benutzerin|des (?:be)?nutzers|der (?:be)?nutzerin|dem (?:be)?nutzer|den (?:be)?nutzer|l'utilisateur|l'utilisatrice|el usuario|la usuaria|del usuario|al usuario|l'utente|dell'utente"
     r"|o usuario|a usuaria|do usuario|o utilizador|do utilizador|пользовател\w{1,3}|пользовательниц\w|uzytkownik\w{0,2}|de gebruiker|user)\b|用户|用戶|使用者|ユーザー?|利用者|사용자|المستخدم|המשתמש"
 )
-_DATED = re.compile(
+_DATED = LazyPattern(
     r"(?:(?<!\s)\s++)?[\[(](?:[^\W\d]{1,12}(?: [^\W\d]{1,12}){0,2} )?(\d{4}-\d\d-\d\d)[\])]|(?<!\s)\s++(?:as of|said on|noted on) (\d{4}-\d\d-\d\d)"
 )
-_DATED_BY_MONTH = re.compile(
+_DATED_BY_MONTH = LazyPattern(
     r"(?:(?<!\s)\s++)?[\[(](?:as of|said in|noted in) ([^\W\d]{3,12}),? (\d{4})[\])]"
 )
 
@@ -94,7 +95,7 @@ def parse_claim(claim: str, when: date | None, names: frozenset[str]) -> ParsedC
         low,
         tuple(
             extract_names(
-                re.sub(USER_REFERENCE, " , ", text) if low == text.lower() else _without_user(text)
+                USER_REFERENCE.sub(" , ", text) if low == text.lower() else _without_user(text)
             )
         ),
         tuple(dict.fromkeys(content_terms(without))),
@@ -112,15 +113,15 @@ def _without_user(text: str) -> str:
     return " ".join(other_words)
 
 
-_OFUSER = re.compile(
+_OFUSER = LazyPattern(
     r"(?:the )?(?:user|i)'s |my |mein\w{0,2} |mon |ma |mi |mio |mia |il mio |la mia |meu |minha |o meu |a minha |мо\w{1,2} |(?:用户|我|ユーザー|私)(?:的|の)"
 )
-_BYUSER = re.compile(
+_BYUSER = LazyPattern(
     r"(?:the user(?!')|user(?!')|i\b|der (?:be)?nutzer|die (?:be)?nutzerin|l'utilisat|el usuario|la usuaria|l'utente|o usuario|a usuaria|o utilizador|пользовател|用户(?!的)|ユーザーは)"
 )
 
 
-WITH_USER = re.compile(
+WITH_USER = LazyPattern(
     r"(?:[^\W\d_][\w'’.-]* ){1,4}(?:and|und|et|y|e|и) (?:i\b(?!')|ich\b|the user\b(?!')|der (?:be)?nutzer\b|die (?:be)?nutzerin\b|l'utilisat|el usuario|la usuaria|l'utente|o usuario|a usuaria|пользователь\b)"
 )
 """Matches "somebody and the user", which counts as a claim about the user."""

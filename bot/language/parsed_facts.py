@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from bot.core.patterns import LazyPattern
 from bot.language.fact_terms import (
     RELATION_TERMS,
     RELATIONS,
@@ -32,9 +33,9 @@ from bot.language.grammatical_person import (
     verb_at,
 )
 
-_BULLET = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+")
-SAID_ON = re.compile(r"(?:(?<!\s)\s++)?\(said on \d{4}-\d\d-\d\d\)")
-_SAYING = re.compile(r'^(?P<who>.{1,80}?) said: "(?P<words>.*)"$', re.DOTALL)
+_BULLET = LazyPattern(r"^\s*(?:[-*+•]|\d+[.)])\s+")
+SAID_ON = LazyPattern(r"(?:(?<!\s)\s++)?\(said on \d{4}-\d\d-\d\d\)")
+_SAYING = LazyPattern(r'^(?P<who>.{1,80}?) said: "(?P<words>.*)"$', re.DOTALL)
 _FINITE = (
     frozenset(third_person_verb(verb) for verb in VERBS)
     | MODALS
@@ -42,31 +43,33 @@ _FINITE = (
 )
 _ARTICLES = frozenset(("the", "a", "an"))
 _BEFORE_DATE = _ARTICLES | frozenset("on at in from by until till for to of now actually".split())
-_PLACE = re.compile(r"(?:in|to|at|near|outside|on) ", re.IGNORECASE)
-_AGE = re.compile(r"(?:now |already )?\d{1,3}(?: years? old)?$")
-_TURNED = re.compile(r"\b(?:turn(?:s|ed|ing)?|aged?) \d{1,3}\b", re.IGNORECASE)
-_NAMED_RELATION = re.compile(r"'s (?:" + "|".join(sorted(RELATIONS)) + r") [A-Z]\w+")
-_NEGATION = re.compile(
+_PLACE = LazyPattern(r"(?:in|to|at|near|outside|on) ", re.IGNORECASE)
+_AGE = LazyPattern(r"(?:now |already )?\d{1,3}(?: years? old)?$")
+_TURNED = LazyPattern(r"\b(?:turn(?:s|ed|ing)?|aged?) \d{1,3}\b", re.IGNORECASE)
+_NAMED_RELATION = LazyPattern(r"'s (?:" + "|".join(sorted(RELATIONS)) + r") [A-Z]\w+")
+_NEGATION = LazyPattern(
     r"\b(?:not|never|no longer|cannot|stopped|quit|gave up)\b|\banymore\b|\bany more\b"
 )
-_RETRACTION = re.compile(r"\b(?:no longer|stopped|quit|gave up|anymore|any more)\b")
-_SAYS_NEW = re.compile(r"\b(?:now|actually|instead|changed|new|no longer|anymore)\b", re.IGNORECASE)
-_DATED = re.compile(
+_RETRACTION = LazyPattern(r"\b(?:no longer|stopped|quit|gave up|anymore|any more)\b")
+_SAYS_NEW = LazyPattern(
+    r"\b(?:now|actually|instead|changed|new|no longer|anymore)\b", re.IGNORECASE
+)
+_DATED = LazyPattern(
     r"\d|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\btomorrow\b|\btoday\b|\btonight\b"
     r"|\bnext (?:week|month|year)\b",
     re.IGNORECASE,
 )
-_JOB = re.compile(
+_JOB = LazyPattern(
     r"an? (?:(?!of )\w+ ){0,3}?(?:\w{2,}(?:er|or|ist|ect|ian)|nurse|chef|cook|pilot|student|clerk|judge"
     r"|journalist|scientist|consultant|accountant|artist|freelancer|surgeon|dentist|vet|paramedic)"
     r"(?: (?:at|in|for|with|from|by|and|since|now)(?: .*)?)?$"
 )
-_NO_JOB = re.compile(r"(?:vegetarian|member|lover|beginner|smoker|drinker|sister|brother|father"
+_NO_JOB = LazyPattern(r"(?:vegetarian|member|lover|beginner|smoker|drinker|sister|brother|father"
                      r"|mother|daughter|number|christian|winner|speaker|sufferer|walker)$")  # fmt: skip
 _IRREGULAR_LEMMAS = dict.fromkeys(("is", "are", "was", "were", "been"), "be") | dict.fromkeys(
     ("has", "have", "had"), "have"
 )
-_FORMERLY = re.compile(r"\b(?:lived|worked|used to|wants?|will)\b")
+_FORMERLY = LazyPattern(r"\b(?:lived|worked|used to|wants?|will)\b")
 _WORK = {"as": "job", "at": "employer", "for": "employer"}
 _STANDING = frozenset(fact_term(verb) for verb in ("live", "work"))
 _MEASURING = frozenset(fact_term(verb) for verb in ("weigh", "earn", "measure"))

@@ -8,71 +8,72 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from bot.core.patterns import LazyPattern
 from bot.language.dates import PartialDate
 from bot.language.folding import UNSPACED, words
 from bot.language.lexicon import MONTHS, WEEKDAYS
 from bot.language.numerals import CJK_NUMBER, cjk_to_digits, with_digits
 
-_DIGITS = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d{1,9})?|\d+(?:[.,]\d+)*")
-_CLOCK = re.compile(
+_DIGITS = LazyPattern(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d{1,9})?|\d+(?:[.,]\d+)*")
+_CLOCK = LazyPattern(
     r"(?<![\d.,])(\d{1,2})(?:[:.h](\d\d))? ?(am\b|pm\b|a\.m\.|p\.m\.|uhr\b|h\b(?!\d)|o'clock)"
     r"|(?<![\d.,:])(\d{1,2})[:h](\d\d)(?![\d:])|(上午|下午|晚上|早上|午前|午後)?(\d{1,2})[点點時](?:(\d{1,2})分|(半))?"
 )
-_ISO = re.compile(r"(?<!\d)(\d{4})-(\d\d)(?:-(\d\d))?(?!\d)")
-_DOTTED = re.compile(
+_ISO = LazyPattern(r"(?<!\d)(\d{4})-(\d\d)(?:-(\d\d))?(?!\d)")
+_DOTTED = LazyPattern(
     r"(?<![\d.,/])(\d{1,2})([./])(\d{1,2})"
     r"(?:\2(\d{4}|\d\d)(?![\d/])|(?<=\.\d)\.(?!\d)|(?<=\.\d\d)\.(?!\d)|(?<=/\d)(?![\d./,])|(?<=/\d\d)(?![\d./,]))"
 )
-_CJK_DATE = re.compile(r"(?:(\d{4})年)?(?:(\d{1,2})月(?!间))(?:(\d{1,2})[日号號])?|(\d{4})年")
+_CJK_DATE = LazyPattern(r"(?:(\d{4})年)?(?:(\d{1,2})月(?!间))(?:(\d{1,2})[日号號])?|(\d{4})年")
 _PARTS_OF_HOURS = (
-    (re.compile(r"\bhalf past (\d{1,2})\b|\b(\d{1,2})(?: h| heures?)? et demie?\b|\b(\d{1,2}) y media\b|\b(\d{1,2}) e mezz[ao]\b|\b(\d{1,2}) e meia\b|(\d{1,2}) с половиной"), 30),
-    (re.compile(r"\bhalb (\d{1,2})\b|\bполовин\w (\d{1,2})"), -30),
-    (re.compile(r"\bquarter past (\d{1,2})\b|\bviertel nach (\d{1,2})\b|\b(\d{1,2})(?: h| heures?)? et quart\b|\b(\d{1,2}) y cuarto\b|\b(\d{1,2}) e un quarto\b"), 15),
-    (re.compile(r"\bquarter to (\d{1,2})\b|\bviertel vor (\d{1,2})\b|\b(\d{1,2})(?: h| heures?)? moins le quart\b|\b(\d{1,2}) menos cuarto\b|\b(\d{1,2}) meno un quarto\b"), -15),
+    (LazyPattern(r"\bhalf past (\d{1,2})\b|\b(\d{1,2})(?: h| heures?)? et demie?\b|\b(\d{1,2}) y media\b|\b(\d{1,2}) e mezz[ao]\b|\b(\d{1,2}) e meia\b|(\d{1,2}) с половиной"), 30),
+    (LazyPattern(r"\bhalb (\d{1,2})\b|\bполовин\w (\d{1,2})"), -30),
+    (LazyPattern(r"\bquarter past (\d{1,2})\b|\bviertel nach (\d{1,2})\b|\b(\d{1,2})(?: h| heures?)? et quart\b|\b(\d{1,2}) y cuarto\b|\b(\d{1,2}) e un quarto\b"), 15),
+    (LazyPattern(r"\bquarter to (\d{1,2})\b|\bviertel vor (\d{1,2})\b|\b(\d{1,2})(?: h| heures?)? moins le quart\b|\b(\d{1,2}) menos cuarto\b|\b(\d{1,2}) meno un quarto\b"), -15),
 )  # fmt: skip
 _SPELLINGS = (
-    (re.compile(r"\ba tenner\b"), "10 pounds"), (re.compile(r"\ba fiver\b"), "5 pounds"), (re.compile(r"\bgrand\b"), "thousand"),
-    (re.compile(r"\b(?:a )?fortnight\b"), "2 weeks"), (re.compile(r"\b(?:the )?twins\b"), "2 twins"), (re.compile(r"\ba couple of\b"), "2"),
-    (re.compile(r"\b(?:a )?year and a half\b|\banderthalb jahre?\b|\bun an et demi\b"), "18 months 1.5 years"),
-    (re.compile(r"\b(?:an )?hour and a half\b|\banderthalb stunden?\b"), "90 minutes 1.5 hours"),
-    (re.compile(r"\btwice\b|\bzweimal\b|\bdeux fois\b|\bdos veces\b|\bdue volte\b|\bduas vezes\b|\bдва раза\b|\bдважды\b"), "2 times"),
-    (re.compile(r"\bboth\b|\bbeide[ns]?\b|\ba pair of\b"), "2"), (re.compile(r"\bthrice\b"), "3 times"),
-    (re.compile(r"\bmonthly\b"), "1 month"),
+    (LazyPattern(r"\ba tenner\b"), "10 pounds"), (LazyPattern(r"\ba fiver\b"), "5 pounds"), (LazyPattern(r"\bgrand\b"), "thousand"),
+    (LazyPattern(r"\b(?:a )?fortnight\b"), "2 weeks"), (LazyPattern(r"\b(?:the )?twins\b"), "2 twins"), (LazyPattern(r"\ba couple of\b"), "2"),
+    (LazyPattern(r"\b(?:a )?year and a half\b|\banderthalb jahre?\b|\bun an et demi\b"), "18 months 1.5 years"),
+    (LazyPattern(r"\b(?:an )?hour and a half\b|\banderthalb stunden?\b"), "90 minutes 1.5 hours"),
+    (LazyPattern(r"\btwice\b|\bzweimal\b|\bdeux fois\b|\bdos veces\b|\bdue volte\b|\bduas vezes\b|\bдва раза\b|\bдважды\b"), "2 times"),
+    (LazyPattern(r"\bboth\b|\bbeide[ns]?\b|\ba pair of\b"), "2"), (LazyPattern(r"\bthrice\b"), "3 times"),
+    (LazyPattern(r"\bmonthly\b"), "1 month"),
 )  # fmt: skip
-_EVERY_OTHER = re.compile(r"\bevery other\b|\balle zwei\b|\bun \w+ sur deux\b|\bcada dos\b")
-_DUE = re.compile(
+_EVERY_OTHER = LazyPattern(r"\bevery other\b|\balle zwei\b|\bun \w+ sur deux\b|\bcada dos\b")
+_DUE = LazyPattern(
     r"\bdue(?= (?:in|on|at|to|by|date|from|back|next|this|tomorrow|before|after|end)\b|[.;]?$)"
 )
-_COUNTER = re.compile(
+_COUNTER = LazyPattern(
     r"(?<![一二两兩三四五六七八九十百千零〇])[一二两兩三四五六七八九十百千零〇]++(?=[个個岁歳才月日年点時号天只匹本枚冊回台名杯次件人週周支隻条])"
 )
 _SCALES = (
-    (re.compile(r"(\d{1,9}(?:[.,]\d{1,3})?) ?(?:k|thousand|tausend|mille|mila|mil|тыс\w{0,4})\b"), 1000),
-    (re.compile(r"(\d{1,9}(?:[.,]\d{1,3})?) ?(?:m|mio|mn|millions?|millionen|millones|milion\w|milhoes|миллион\w{0,2})\b"), 10**6),
-    (re.compile(r"(\d{1,9}(?:\.\d{1,3})?) ?万"), 10**4),
+    (LazyPattern(r"(\d{1,9}(?:[.,]\d{1,3})?) ?(?:k|thousand|tausend|mille|mila|mil|тыс\w{0,4})\b"), 1000),
+    (LazyPattern(r"(\d{1,9}(?:[.,]\d{1,3})?) ?(?:m|mio|mn|millions?|millionen|millones|milion\w|milhoes|миллион\w{0,2})\b"), 10**6),
+    (LazyPattern(r"(\d{1,9}(?:\.\d{1,3})?) ?万"), 10**4),
 )  # fmt: skip
-_JOINED = re.compile(r"\+?\d[\d ()/.-]{4,40}\d")
+_JOINED = LazyPattern(r"\+?\d[\d ()/.-]{4,40}\d")
 _MONTH_WORDS = "|".join(sorted((re.escape(m) for m in MONTHS), key=len, reverse=True))
-_DAY_MONTH = re.compile(
+_DAY_MONTH = LazyPattern(
     rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|er|\.|º|°|o)? ?(?:of |de |di )?(?:the )?\b({_MONTH_WORDS})\b\.?,? ?(?:de |del )?(\d{{4}})?"
 )
-_MONTH_DAY = re.compile(
+_MONTH_DAY = LazyPattern(
     rf"\b({_MONTH_WORDS})\b\.? (?:the )?(\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,? (\d{{4}}))?"
 )
-_SHARED_MONTH = re.compile(
+_SHARED_MONTH = LazyPattern(
     rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|\.)?(?= ?(?:and|und|et|y|e|и|&|-|to|bis|bis zum|au|al|ao|a|до|по) ?(?:the )?\d{{1,2}}(?:st|nd|rd|th|\.)? (?:of )?({_MONTH_WORDS})\b)"
 )
 _FEASTS = (
-    (re.compile(r"\bnew year's day\b|\bneujahr(?:stag)?\b|\bjour de l'an\b|\bcapodanno\b|\bano nuevo\b"), "1 january"),
-    (re.compile(r"\bnew year's eve\b|\bsilvester\b|\bnochevieja\b"), "31 december"),
-    (re.compile(r"\bchristmas eve\b|\bheiligabend\b|\bnochebuena\b"), "24 december"),
-    (re.compile(r"\bchristmas day\b"), "25 december"),
+    (LazyPattern(r"\bnew year's day\b|\bneujahr(?:stag)?\b|\bjour de l'an\b|\bcapodanno\b|\bano nuevo\b"), "1 january"),
+    (LazyPattern(r"\bnew year's eve\b|\bsilvester\b|\bnochevieja\b"), "31 december"),
+    (LazyPattern(r"\bchristmas eve\b|\bheiligabend\b|\bnochebuena\b"), "24 december"),
+    (LazyPattern(r"\bchristmas day\b"), "25 december"),
 )  # fmt: skip
-_MONTH_ONLY = re.compile(rf"\b({_MONTH_WORDS})\b(?:\.?,? (?:de |of )?(\d{{4}}))?")
+_MONTH_ONLY = LazyPattern(rf"\b({_MONTH_WORDS})\b(?:\.?,? (?:de |of )?(\d{{4}}))?")
 
 
 _MONTH_CONTEXTS = {
-    month: re.compile(
+    month: LazyPattern(
         rf"\b(?:{month.capitalize()}|(?:fin|debut|mi|de|en|pour|para|per|ab|bis|fur|im|in|since|until|last|next|this) {month})\b"
     )
     for month in MONTHS
@@ -153,7 +154,7 @@ def _take_days(text: str) -> tuple[list[PartialDate], str]:
     """Return the written dates, and the text without them."""
     days: list[PartialDate] = []
 
-    def keep(pattern: re.Pattern[str], order: str, text: str) -> str:
+    def keep(pattern: LazyPattern, order: str, text: str) -> str:
         def one(hit: re.Match[str]) -> str:
             parts = dict(zip(order, hit.groups(), strict=False))
             month = parts.get("m")
@@ -236,7 +237,7 @@ def extract_quantities(original: str, text: str, *, demanded: bool) -> Quantitie
     text = _DUE.sub(" ", text)
     if demanded:
         text = _COUNTER.sub(lambda run: cjk_to_digits(run.group()), text)
-        text = re.sub(CJK_NUMBER, " ", text)
+        text = CJK_NUMBER.sub(" ", text)
     else:
         text = _spelled_out(text)
     plain = _with_feasts(_with_hours(with_digits(text)))

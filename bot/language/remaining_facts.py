@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import re
 
+from bot.core.patterns import LazyPattern
 from bot.language.fact_terms import fact_term, fact_terms, fact_words
 from bot.language.grammatical_person import as_sentence
 from bot.language.parsed_facts import ParsedFact, conflicts, parse_fact
 
-_COMPANY = re.compile(r"(?:in|to|at|near|outside) (?:(?! with ).){1,80}? (?P<rest>with .+)")
-_TAIL = re.compile(
+_COMPANY = LazyPattern(r"(?:in|to|at|near|outside) (?:(?! with ).){1,80}? (?P<rest>with .+)")
+_TAIL = LazyPattern(
     r"(?:,? (?:with|but|who|whose|where|which|while|together)|,(?! [A-Z][\w'’-]*(?: [A-Z][\w'’-]*)*$)|;)"
     r" .+"
 )
-_AND = re.compile(r" and .+")
-_AFFILIATION = re.compile(r" (?P<rest>(?:at|for) .+)")
-_THING = re.compile(r"(?:an?|one|two|three|four|five|\d{1,3}) ", re.IGNORECASE)
-_DAY = re.compile(
+_AND = LazyPattern(r" and .+")
+_AFFILIATION = LazyPattern(r" (?P<rest>(?:at|for) .+)")
+_THING = LazyPattern(r"(?:an?|one|two|three|four|five|\d{1,3}) ", re.IGNORECASE)
+_DAY = LazyPattern(
     r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|today|tomorrow|tonight|next|week\w*"
     r"|(?:jan|febr)uary|march|april|may|june|july|august|(?:septem|octo|novem|decem)ber"
     r"|\d{4}-\d\d-\d\d|\d{1,2}(?:st|nd|rd|th))\b",
     re.IGNORECASE,
 )
-_HOUR = re.compile(r"\b\d{1,2}(?::\d\d)? ?(?:am|pm|o'clock|h)?\b", re.IGNORECASE)
-_CLOCK = re.compile(
+_HOUR = LazyPattern(r"\b\d{1,2}(?::\d\d)? ?(?:am|pm|o'clock|h)?\b", re.IGNORECASE)
+_CLOCK = LazyPattern(
     r"(?:\b(?:at|by|around) )?\b\d{1,2}(?::\d\d ?(?:[ap]m)?| ?[ap]m| o'clock)(?!\w)", re.IGNORECASE
 )
 _SMALL_TERMS = frozenset(

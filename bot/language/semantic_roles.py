@@ -7,8 +7,7 @@ Rule 2: a statement about some does not support a claim about all.
 
 from __future__ import annotations
 
-import re
-
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
 from bot.language.clause import Clause
 from bot.language.folding import UNSPACED, fold_text, words
@@ -21,18 +20,18 @@ _FIRST_PERSON = frozenset(
 _REVERSING_WORDS = frozenset(
     "by from of von vom durch par de du des por del da dal do dos от у with mit avec con com с and und et y e и or".split()
 )
-_EVERY = re.compile(
+_EVERY = LazyPattern(
     r"\b(?:(every (?!day|week|month|year|morning|evening|night|hour|summer|winter|spring|autumn|time|other|second|third|\w+day)\w+)"
     r"|all|always|everybody|everyone|everything|whole|immer|alle|alles|jede\w?|toujours|tous|toutes|tout"
     r"|siempre|todos|todas|sempre|tutti|tutte|tudo|всегда|все|каждый)\b"
 )
-_SOME = re.compile(
+_SOME = LazyPattern(
     r"\b(?:sometimes|occasionally|now and then|most|some|a few|one of|once|manchmal|ab und zu|meist\w*|einige|parfois"
     r"|quelques?|la plupart|a veces|algun\w{0,2}|la mayoria|a volte|qualche|as vezes|alguns|algumas|иногда|некоторые)\b"
 )
 
-_USER_POSSESSIVE = re.compile(rf"(?:{USER_REFERENCE.pattern})'s")
-GERMAN = re.compile(r"\b(?:der|die|das|ist|hat|und|mit|nutzer|nutzerin)\b")
+_USER_POSSESSIVE = LazyPattern(rf"(?:{USER_REFERENCE.pattern})'s")
+GERMAN = LazyPattern(r"\b(?:der|die|das|ist|hat|und|mit|nutzer|nutzerin)\b")
 
 
 def swapped_roles_reason(claim: ParsedClaim, said: str, stated: tuple[Clause, ...]) -> str | None:

@@ -13,36 +13,37 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
+from bot.core.patterns import LazyPattern
 from bot.language.folding import fold_text
 from bot.language.lexicon import MONTHS
 
 _MAX_SENTENCES = 60
 _MAX_TEXT = 100_000
 _MAX_LINE_OF_CODE = 2_000
-_ENDING = re.compile(
+_ENDING = LazyPattern(
     r"(?<![.!?…])[.!?…]++[\"')»”\]]*+(?=\s|$)|[。！？؟।]+[」』”]?|\n\s*\n\s*|\n(?=\s*(?:[-*•>]|\d+[.)])\s)"
 )
-_ABBREVIATION = re.compile(
+_ABBREVIATION = LazyPattern(
     r"(?:\b(?:dr|mr|mrs|ms|prof|st|mt|jr|sr|sra|vs|esp|incl|dept|e\.g|i\.e|z\.b|d\.h|bzw)|(?<!['’])\b(?-i:[A-HJ-Z]))\.$",
     re.IGNORECASE,
 )
-_BEFORE_NUMBER = re.compile(r"\b(?:no|nr|apt)\.$", re.IGNORECASE)
-_BEFORE_SMALL_LETTER = re.compile(r"\b(?:ca|approx|etc|max|min|a\.m|p\.m)\.$", re.IGNORECASE)
-_ORDINAL = re.compile(r"\b\d{1,2}\.$")
+_BEFORE_NUMBER = LazyPattern(r"\b(?:no|nr|apt)\.$", re.IGNORECASE)
+_BEFORE_SMALL_LETTER = LazyPattern(r"\b(?:ca|approx|etc|max|min|a\.m|p\.m)\.$", re.IGNORECASE)
+_ORDINAL = LazyPattern(r"\b\d{1,2}\.$")
 _LONGEST_ABBREVIATION = 8
-_CHAT_ENDING = re.compile(
+_CHAT_ENDING = LazyPattern(
     r"(?<![.!?…])[.!?…]++[\"')»”\]]*+(?:\s*\n|(?=\s|$))|[。！？؟।]+[」』”]?|\n+|(?<=;)\s+"
 )
-_FENCED = re.compile(r"```.*?(?:```|$)", re.DOTALL)
-_CODE = re.compile(
+_FENCED = LazyPattern(r"```.*?(?:```|$)", re.DOTALL)
+_CODE = LazyPattern(
     r"__\w+__|[=!]==?\s|=>|&&|\|\||\+=|</?\w+>|^\s*[{}]"
     r"|\w\((?:\)|[^()]{0,200}[\"'=,][^()]{0,200}\))"
     r"|^\s*(?:def|class|elif|function|public|private|static|const|let|var|import|return|#include)\b[^.]*[(:;={]"
     r"|^\s*(?:if|for|while|else|try|except|with)\b[^.,]*[:{]$"
 )
-_ASSIGNS = re.compile(r"[\w)\"']\s*=")
-_QUESTION_END = re.compile(r"[?？؟]\s*[)\"'”]*$")
-_QUESTION_START = re.compile(
+_ASSIGNS = LazyPattern(r"[\w)\"']\s*=")
+_QUESTION_END = LazyPattern(r"[?？؟]\s*[)\"'”]*$")
+_QUESTION_START = LazyPattern(
     r"(?:what|who|whom|whose|which|how)(?: \w+){0,3} (?:is|are|was|were|am|do|does|did|have|has|can|will)\b"
     r"|(?:what|who|where|when|which|how|why) (?:is|are|was|were|am|do|does|did|have|has|can|will|should)\b"
     r"|(?:what|who|where|when|how)'?s (?:my|our|the|wrong)\b"
@@ -63,7 +64,7 @@ def chat_sentences(text: str) -> list[str]:
     return list(islice(_split(text[:_MAX_TEXT], _CHAT_ENDING), _MAX_SENTENCES))
 
 
-def _split(text: str, endings: re.Pattern[str]) -> Iterator[str]:
+def _split(text: str, endings: LazyPattern) -> Iterator[str]:
     start = 0
     for ending in endings.finditer(text):
         if not _ends_abbreviation(text, start, ending):

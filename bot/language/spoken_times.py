@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
+from bot.core.patterns import LazyPattern
 from bot.core.recurrence import Once, Rule
 from bot.language.time_meaning import rule_of
 from bot.language.time_phrases import read_phrase
@@ -64,7 +65,7 @@ _OPENING = (
 )
 _REGULAR = r"(?:(?P<regular{}>recurring|repeating|regular|wiederkehrende|regelmassige) )?"
 _REMINDER = rf"(?:reminder|erinnerung|(?=(?:{ADVERB}) (?:reminder|erinnerung)(?: |$)))"
-_REQUEST = re.compile(
+_REQUEST = LazyPattern(
     rf"{_OPENING}(?P<asked>"
     r"(?:(?:can|could|will|would) you )?(?:please )?remind me(?: please)?(?: again)?"
     r"|(?:(?:can|could|will|would) you )?(?:please )?(?:set|create|make|add|schedule)(?: up)? (?:me )?(?:an? |another )?"
@@ -77,17 +78,17 @@ _REQUEST = re.compile(
     r"|(?:ich will|ich mochte|ich muss)(?P<late2>)"
     r")(?:(?= |$)|(?<= ))(?: [,:])?"
 )
-_SET_FOR = re.compile(
+_SET_FOR = LazyPattern(
     rf"{_OPENING}(?:stell|stelle|setz|setze|erstell|erstelle|mach|mache) (?:mir )?(?:bitte )?(?:fur )?"
 )
-_THE_REMINDER = re.compile(r"(?:eine|ne) erinnerung(?: ein)?(?= |$)")
-_REMEMBERS = re.compile(
+_THE_REMINDER = LazyPattern(r"(?:eine|ne) erinnerung(?: ein)?(?= |$)")
+_REMEMBERS = LazyPattern(
     r" ?(?:what|who|whom|whose|how|why|which|where|whether|if|when|was|wer|wen|wem|wie|warum|welche[rsnm]?|wo|ob|wenn|woran)(?= |$)"
 )
-_LATE_VERB = re.compile(
+_LATE_VERB = LazyPattern(
     r"[ ,]{0,3}(?:(?:daran|dran) )?(?:zu )?(?:erinnern|erinnert werden)[ .?!]{0,5}$", re.IGNORECASE
 )
-_LINK = re.compile(
+_LINK = LazyPattern(
     r"[\s,:;–-]{0,9}(?:(?:to|that|about|of|daran|dran|dass|an|ans)(?!\w)[\s,:]{0,9}){0,2}",
     re.IGNORECASE,
 )

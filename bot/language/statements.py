@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from bot.core.patterns import LazyPattern
 from bot.language import translation
 from bot.language.fact_terms import RELATIONS, fact_words
 from bot.language.forget_requests import topic_to_forget
@@ -40,7 +41,7 @@ from bot.language.sentences import (
 
 _MAX_CLAUSE = 300
 
-_STATES_NOTHING = re.compile(
+_STATES_NOTHING = LazyPattern(
     r"(?:i|we) (?:also )?(?:(?:do|did|would|will|can) ?(?:not)? ?)?(?:"
     r"(?:guess|mean|wonder|see|understand|agree|doubt|hear|asked|ask|said|told you|suppose|bet|disagree)\b"
     r"|(?:like|love|hate) (?:it|that|this|you|your)\b"
@@ -54,21 +55,21 @@ _STATES_NOTHING = re.compile(
     r"|(?:i|we) (?:can|could|may|will|would|do|did|am|have|should|must)(?: not)?$",
     re.IGNORECASE,
 )
-_FIRST_PERSON = re.compile(r"(?:i|my|we|our)\b", re.IGNORECASE)
-_LATER_FIRST_PERSON = re.compile(
+_FIRST_PERSON = LazyPattern(r"(?:i|my|we|our)\b", re.IGNORECASE)
+_LATER_FIRST_PERSON = LazyPattern(
     r"(?:when|since|because|in|on|at|every|for|as|after|before|during|usually|recently|currently|these days|nowadays|last|next|from|until|sometimes|today|yesterday|tomorrow|tonight|this)\b[^,]{0,80}?,? (?:i|my|we) ",
     re.IGNORECASE,
 )
-_CALLED = re.compile(
+_CALLED = LazyPattern(
     r"(?:please |you can |you may |just )*(?:call me|(?:everyone|people|friends|my friends) calls? me"
     r"|i go by|i prefer to be called|i (?:would )?like to be called) (?P<name>[\w'’ .-]{1,40})",
     re.IGNORECASE,
 )
-_AM_CALLED = re.compile(
+_AM_CALLED = LazyPattern(
     r"i am (?:actually |now )?(?:called|named) (?P<name>.{1,60})", re.IGNORECASE
 )
-_AM_NAME = re.compile(r"i am (?P<name>[A-Z][\w'’-]+(?: [A-Z][\w'’-]+){0,2})")
-_NATION = re.compile(
+_AM_NAME = LazyPattern(r"i am (?P<name>[A-Z][\w'’-]+(?: [A-Z][\w'’-]+){0,2})")
+_NATION = LazyPattern(
     r"(?:\w+(?:ese|ish|ian|ean|can|man)|Dutch|French|Greek|Swiss|Czech|Thai|Welsh|Muslim|Jewish|Hindu|Buddhist"
     r"|Catholic|Protestant|Sikh|Israeli|Iraqi|Pakistani|Bangladeshi|American|Mexican|CEO|CTO|GMT|UTC"
     r"|Not|From|In|At|On|So|Very|Also|The|Sorry|Happy|Sick|Tired|Vegan|Single|Married|Gay|OK|Fine|Virgo"
@@ -77,37 +78,37 @@ _NATION = re.compile(
 _FORENAMES = frozenset(
     "ian brian adrian julian damian fabian sebastian florian vivian jean sean dean duncan herman norman".split()
 )
-_AGE = re.compile(r"(i am )(\d{1,3})(?: now)?", re.IGNORECASE)
-_STANDING_ORDER = re.compile(r"(?:please )?(?P<what>(?:always|never) .+)", re.IGNORECASE)
-_ABOUT_THING = re.compile(
+_AGE = LazyPattern(r"(i am )(\d{1,3})(?: now)?", re.IGNORECASE)
+_STANDING_ORDER = LazyPattern(r"(?:please )?(?P<what>(?:always|never) .+)", re.IGNORECASE)
+_ABOUT_THING = LazyPattern(
     r"(?:(?:[Tt]he|[Oo]ur|[Tt]his year's) (?:[\w'’-]+ ){1,8}?|(?:[A-Z][\w'’-]+ ){1,3}(?:[\w-]+ ){0,3}?)"
     r"(?:is|are|was|were|has|lives|works|likes|loves|hates|moved|costs|starts|opens|closes|prefers)\s+\S"
 )
-_NOT_ABOUT_THING = re.compile(
+_NOT_ABOUT_THING = LazyPattern(
     r"(?:it|that|this|there|you|he|she|they|what|which|these|those|who|here|let|please|thanks|how|why"
     r"|where|when|is|are|do|does|can|could|would|if|sounds|good|nice|great|in|on|at|all|everything"
     r"|nothing|something|forget|delete|erase|remove|drop|tell|show|give|write|make|translate"
     r"|explain|ignore|call|send|ask|answer|use|read|find|search|remind|remember|maybe|the (?:answer|problem|question|thing|point|weather|sun|sky|world|earth)|your)\b",
     re.IGNORECASE,
 )
-_DAY_CUE = re.compile(
+_DAY_CUE = LazyPattern(
     r"\b(?:today|this (?:morning|afternoon|evening)|tonight|last night|yesterday|just now|right now"
     r"|at the moment|for (?:lunch|dinner|breakfast|supper))\b",
     re.IGNORECASE,
 )
-_MOOD = re.compile(
+_MOOD = LazyPattern(
     r"(?:feel|feels|is feeling|is|is (?:so|very|really|a bit|quite|too))(?: (?:so|very|really|a bit|quite|too))? "
     r"(?:tired|hungry|bored|sad|thirsty|sleepy|stressed|exhausted|busy|sick|ill|excited|cold|hot|angry)\b"
 )
-_RELATIVE = re.compile(
+_RELATIVE = LazyPattern(
     r"\b(?:today|tomorrow|tonight|yesterday|(?:next|this|last) (?:week|weekend|month|year|summer|winter"
     r"|spring|autumn|fall|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
     r"|on (?:mon|tues|wednes|thurs|fri|satur|sun)day|in (?:\w+) (?:days|weeks|months))\b",
     re.IGNORECASE,
 )
-_PRONOUN = re.compile(r"(he|she|it|they) (?=[a-z])", re.IGNORECASE)
-_ALSO = re.compile(r"\b(i|we) (?:also|actually) ", re.IGNORECASE)
-_CLOSING = re.compile(
+_PRONOUN = LazyPattern(r"(he|she|it|they) (?=[a-z])", re.IGNORECASE)
+_ALSO = LazyPattern(r"\b(i|we) (?:also|actually) ", re.IGNORECASE)
+_CLOSING = LazyPattern(
     r",? (?:please|thanks|thank you|by the way|btw|too|you know|ok|okay|lol|haha)$", re.IGNORECASE
 )
 

@@ -7,8 +7,7 @@ Rule 3: what is about time but says no moment ("next week", "soon", "yesterday")
 
 from __future__ import annotations
 
-import re
-
+from bot.core.patterns import LazyPattern
 from bot.language import day_phrases, repetition_phrases
 from bot.language.time_vocabulary import TimePhrase
 from bot.language.time_words import Words
@@ -33,7 +32,7 @@ def read_phrase(words: Words, at: int) -> tuple[TimePhrase, int] | None:
     return phrase, at
 
 
-_BETWEEN = re.compile(r"(?:, (?:den |the |and |und )?|- |den |jeweils )")
+_BETWEEN = LazyPattern(r"(?:, (?:den |the |and |und )?|- |den |jeweils )")
 
 
 def _settle_repetition(phrase: TimePhrase) -> None:

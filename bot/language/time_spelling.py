@@ -8,9 +8,9 @@ Rule 3: "Do" and "Thu" are days only beside a time, a date, a word as "every", o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
+from bot.core.patterns import LazyPattern
 from bot.language.time_vocabulary import ALL_DAYS, DAYS, MONTHS, PARTS, SHORT_DAYS, UNITS
 
 UNSURE = "?every"
@@ -170,8 +170,8 @@ _SHORT = _GERMAN | {short: list(DAYS)[day] for short, day in SHORT_DAYS.items()}
 _LINKS = frozenset((",", "/", "&", "+", "-", "and", "und", "u", "bis", "through", "thru", "to"))
 _EVERY = frozenset((*_EACH, "nachsten", "nachste", "diesen", "kommenden"))
 _ON = frozenset(("am", "on", "next", "this", "immer"))
-_CLOCK = re.compile(r"\d{1,2}:\d\d$")
-_DATE = re.compile(r"\d{1,2}\.\d{1,2}(?:\.\d{2,4})?$")
+_CLOCK = LazyPattern(r"\d{1,2}:\d\d$")
+_DATE = LazyPattern(r"\d{1,2}\.\d{1,2}(?:\.\d{2,4})?$")
 _HOURS = frozenset(("uhr", "h", "am", "pm", "a", "p", "o'clock"))
 _NUMBERED = frozenset((*MONTHS, "st", "nd", "rd", "th", ".", "/"))
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from bot.core.patterns import LazyPattern
 from bot.language.lexicon import MONTHS as LEXICON_MONTHS
 from bot.language.lexicon import WEEKDAYS
 
@@ -50,7 +51,7 @@ class TimePhrase:
 
 
 PhraseReader = Callable[[re.Match[str], TimePhrase], bool]
-PhrasePattern = tuple[str, re.Pattern[str], PhraseReader]
+PhrasePattern = tuple[str, LazyPattern, PhraseReader]
 """The kind of a part, what it looks like, and who reads it into the phrase or refuses it."""
 
 
@@ -60,7 +61,7 @@ def reader_of(
     """Return a decorator that adds the forms to the patterns, to be read by the decorated function."""
 
     def add(reader: PhraseReader) -> PhraseReader:
-        compiled = (re.compile(rf"(?:{form})(?= |$)") for form in forms)
+        compiled = (LazyPattern(rf"(?:{form})(?= |$)") for form in forms)
         patterns.extend((kind, pattern, reader) for pattern in compiled)
         return reader
 

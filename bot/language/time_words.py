@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from dataclasses import dataclass
 
+from bot.core.patterns import LazyPattern
 from bot.language.folding import fold_text
 from bot.language.lexicon import NUMBERS
 from bot.language.time_spelling import respell
 
-_TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+(?:[:.,]\d+)*|\S")
+_TOKEN = LazyPattern(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+(?:[:.,]\d+)*|\S")
 _SPELLED = {
     word: str(NUMBERS.get(word, 1))
     for word in (

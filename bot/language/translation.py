@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 
+from bot.core.patterns import LazyPattern
 from bot.language.language_detection import dominant_language, small_word_counts
 
-_FIRST_PERSON = re.compile(
+_FIRST_PERSON = LazyPattern(
     r"\b(?:ich|mein\w*|wir|unser\w*|je|j'|mon|ma|mes|nous|notre|yo|mi|mis|me|tengo|soy|vivo|estoy|somos"
     r"|io|mio|mia|sono|abito|eu|meu|minha|sou|moro|ik|mijn|wij|jag|min|mitt|jeg|minun|benim|ben"
     r"|nazywam|mam|jestem|mieszkam)\b",
@@ -100,8 +101,8 @@ _THINGS = {
     "bebida": "drink", "sport": "sport", "deporte": "sport",
 }  # fmt: skip
 
-_COMPILED_STATEMENTS = [(re.compile(pattern, re.IGNORECASE), to) for pattern, to in _STATEMENTS]
-_COMPILED_QUESTIONS = [(re.compile(pattern, re.IGNORECASE), to) for pattern, to in _QUESTIONS]
+_COMPILED_STATEMENTS = [(LazyPattern(pattern, re.IGNORECASE), to) for pattern, to in _STATEMENTS]
+_COMPILED_QUESTIONS = [(LazyPattern(pattern, re.IGNORECASE), to) for pattern, to in _QUESTIONS]
 
 
 def _fill(template: str, groups: tuple[str | None, ...], who: str) -> str:

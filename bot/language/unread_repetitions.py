@@ -7,9 +7,9 @@ Rule 3: a single time beside an unread word of repetition is not sure: "every fu
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from bot.core.patterns import LazyPattern
 from bot.language.time_phrases import read_phrase
 from bot.language.time_spelling import UNSURE
 from bot.language.time_vocabulary import (
@@ -32,7 +32,7 @@ _SECONDS = {
     "months": 2_592_000,
     "years": 31_536_000,
 }
-_SPAN = re.compile(
+_SPAN = LazyPattern(
     r"(?<![^ ])(?:"
     rf"(?:for|fur|wahrend|over|during) (?:(?:the|die|der|den) )?(?:(?:next|nachsten?|kommenden?) )?(?P<count>{COUNT}) (?P<unit>{UNIT})"
     rf"|(?:the|die|der|den) (?:next|nachsten?|kommenden?) (?:(?P<count2>\d{{1,4}}) )?(?P<unit2>{UNIT})"

@@ -10,7 +10,6 @@ Rule 4: in a provider's off-peak hours, the prices that it names for them take t
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, time
 from importlib.util import find_spec
@@ -18,9 +17,11 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from bot.core.patterns import LazyPattern
+
 TABLE = "model_prices_and_context_window_backup.json"
 
-_THRESHOLD = re.compile(r"input_cost_per_token_above_(\d{1,6})k_tokens")
+_THRESHOLD = LazyPattern(r"input_cost_per_token_above_(\d{1,6})k_tokens")
 
 
 def read_price_entry(name: str) -> dict[str, Any] | None:

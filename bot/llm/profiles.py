@@ -13,18 +13,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from bot.core.patterns import LazyPattern
 from bot.llm.base import CapabilityProfile
 
 _SMALL_LOCAL = CapabilityProfile(
     tools=False, json_schema=True, context_tokens=8_192, small=True, can_judge=False
 )
 _LARGE_LOCAL = CapabilityProfile(json_schema=True, context_tokens=16_384)
-_LOCAL = re.compile(r"ollama(?:_chat)?/|gguf:")
-_BILLIONS = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)b(?![a-z])", re.IGNORECASE)
+_LOCAL = LazyPattern(r"ollama(?:_chat)?/|gguf:")
+_BILLIONS = LazyPattern(r"(?<![\d.])(\d+(?:\.\d+)?)b(?![a-z])", re.IGNORECASE)
 _LARGE_FROM = 14.0
 
-_FAMILIES: tuple[tuple[re.Pattern[str], CapabilityProfile], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), profile)
+_FAMILIES: tuple[tuple[LazyPattern, CapabilityProfile], ...] = tuple(
+    (LazyPattern(pattern, re.IGNORECASE), profile)
     for pattern, profile in (
         (
             r"gpt-5|gpt-4\.1|(?:^|/)o[134](?:-|$)",

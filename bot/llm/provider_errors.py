@@ -22,11 +22,12 @@ from bot.core.errors import (
     ModelRejected,
     TransientModelError,
 )
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason, reason_of
 
 _LONGEST = 240
 # Providers' messages for a prompt that is too long.
-_OVERFLOW = re.compile(
+_OVERFLOW = LazyPattern(
     r"context[ _](?:length|window|size|limit)|maximum (?:context|prompt length)|token[ _]limit|tokens_limit"
     r"|too many (?:input |prompt )?tokens|number of tokens allowed|less than \d{1,9} tokens"
     r"|(?:prompt|input|request|messages?|conversation)(?: is| are|:)? too (?:long|large)"
@@ -35,19 +36,19 @@ _OVERFLOW = re.compile(
     r"|(?:body|request) too large for \S{1,80} model|`inputs` tokens",
     re.IGNORECASE,
 )
-_RATE = re.compile(
+_RATE = LazyPattern(
     r"per (?:min|minute|hour|day)\b|\b(?:TPM|TPD|RPM)\b|rate[ _]limit", re.IGNORECASE
 )
 # Messages of Python and pydantic for a reply of an unexpected shape.
-_UNREADABLE = re.compile(
+_UNREADABLE = LazyPattern(
     r"NoneType|object is not|has no attribute|not subscriptable|validation errors? for|Error parsing chunk"
     r"|Expecting (?:value|property|',')|json response|provider returned|index out of range|Extra data: line"
     r"|Unterminated string|Received=|Invalid response object",
 )
 UNREADABLE_REPLY = Reason("model_unreadable")
-_PREFIX = re.compile(r"^(?:\s*(?:litellm\.)?\w*(?:Error|Exception)\s*(?::|-)\s*)+")
-_NOISE = re.compile(r"(?:(?<!\s)\s++)?ssl:<[^>]{0,300}>|<[^<>]* object at 0x[0-9a-f]+>")
-_KEY = re.compile(r"\b(?:sk|pk|rk|gsk|xai|hf|AIza)[-_]?[A-Za-z0-9*_-]{6,}|(?<=Bearer )\S+")
+_PREFIX = LazyPattern(r"^(?:\s*(?:litellm\.)?\w*(?:Error|Exception)\s*(?::|-)\s*)+")
+_NOISE = LazyPattern(r"(?:(?<!\s)\s++)?ssl:<[^>]{0,300}>|<[^<>]* object at 0x[0-9a-f]+>")
+_KEY = LazyPattern(r"\b(?:sk|pk|rk|gsk|xai|hf|AIza)[-_]?[A-Za-z0-9*_-]{6,}|(?<=Bearer )\S+")
 _SECRET_NAMES = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
 _RETRYABLE = frozenset({408, 409, 425, 429})
 

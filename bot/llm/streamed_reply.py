@@ -12,17 +12,17 @@ Rule 5: text beyond the limit is cut off; if there are too many tool calls, or t
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from bot.core.errors import ModelRejected
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
 from bot.llm.base import ToolCall
 from bot.llm.bounds import MOST_ARGUMENTS, MOST_CALLS, MOST_TEXT
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = LazyPattern("[\ud800-\udfff]")
 
 
 @dataclass(slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from difflib import unified_diff
@@ -17,6 +16,7 @@ from typing import Any
 
 from bot.agent.foreign_text import one_line
 from bot.core.i18n import N_, _, ngettext
+from bot.core.patterns import LazyPattern
 from bot.mcp_client.schemas import reduced_schema
 
 MOST_TOOLS = 1_000
@@ -25,8 +25,8 @@ MOST_TOOLS = 1_000
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 800
 _SHOWN_TYPES = 12
-_NAME = re.compile(r"[A-Za-z0-9_-]+")
-_OTHER = re.compile(r"[^A-Za-z0-9_-]")
+_NAME = LazyPattern(r"[A-Za-z0-9_-]+")
+_OTHER = LazyPattern(r"[^A-Za-z0-9_-]")
 
 
 @dataclass(frozen=True, slots=True)

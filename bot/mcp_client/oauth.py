@@ -9,7 +9,6 @@ Rule 3: a login is kept with the server's address, and used for no other.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
@@ -31,13 +30,14 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 from bot.agent.foreign_text import one_line
 from bot.core.errors import McpUnavailable
 from bot.core.i18n import _
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason, reason_of
 from bot.mcp_client.bounded_http import Origin, OriginTransport, origin
 from bot.mcp_client.logins import PendingLogin, ServerLogin
 from bot.mcp_client.settings import McpOAuth, McpServer
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-_LINK = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&*+,;=%\[\]-]{1,4000}")
+_LINK = LazyPattern(r"https?://[A-Za-z0-9._~:/?#@!$&*+,;=%\[\]-]{1,4000}")
 _RENEW_NOW = 1.0
 """An expiry long past: the next request renews the login."""
 

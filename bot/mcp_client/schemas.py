@@ -7,11 +7,11 @@ Rule 2: what is left out is not checked here; the server checks its arguments it
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from bot.agent.foreign_text import one_line
+from bot.core.patterns import LazyPattern
 
 MOST_SCHEMA_CHARACTERS = 4_000
 """Largest schema that is shown to a model."""
@@ -22,7 +22,7 @@ _MOST_VALUES = 50
 _LONGEST_DESCRIPTION = 160
 _LONGEST_VALUE = 80
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean"})
-_PROPERTY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_PROPERTY = LazyPattern(r"[A-Za-z0-9_.-]{1,64}")
 _BOUNDS = ("minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength")
 
 

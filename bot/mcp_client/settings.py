@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import field
 from typing import Annotated
 
@@ -11,8 +10,9 @@ from pydantic.dataclasses import dataclass
 
 from bot.core.addresses import web_address
 from bot.core.i18n import _
+from bot.core.patterns import LazyPattern
 
-_NAME = re.compile(r"[a-z][a-z0-9-]{0,19}")
+_NAME = LazyPattern(r"[a-z][a-z0-9-]{0,19}")
 _HEADER = StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")
 _CONFIG = ConfigDict(extra="forbid", hide_input_in_errors=True)
 _RESERVED = frozenset({"allow", "login", "page"})

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 
 from bot.core.i18n import N_, _
+from bot.core.patterns import LazyPattern
 from bot.language.fact_terms import comparison_key, fact_term, fact_words
 from bot.language.grammatical_person import USER, as_sentence, to_second
 from bot.language.parsed_facts import SAID_ON, ParsedFact, parse_fact
@@ -57,22 +58,22 @@ from bot.offline.reference_parser import (
 from bot.offline.request_parser import ASSISTANT, ParsedRequest, Passage, UserMessage
 
 _MAX_FINDINGS = 5
-_OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2e80-\uffdc]")
-_TOLD_ABOUT = re.compile(
+_OTHER_SCRIPT = LazyPattern("[\u0370-\u1fff\u2e80-\uffdc]")
+_TOLD_ABOUT = LazyPattern(
     r"(?:did|have) (?:i|we) (?:ever |already )?(?:tell|told|mention)", re.IGNORECASE
 )
-_BEFORE = re.compile(r"\b(?:before|previously|formerly|used? to)\b", re.IGNORECASE)
-_NUMBER = re.compile(
+_BEFORE = LazyPattern(r"\b(?:before|previously|formerly|used? to)\b", re.IGNORECASE)
+_NUMBER = LazyPattern(
     r"\d|\b(?:no|one|two|three|four|five|six|seven|eight|nine|ten|twelve)\b", re.IGNORECASE
 )
-_STILL = re.compile(
+_STILL = LazyPattern(
     r"\b(?:still|any ?more|yet|now|at the moment|currently|these days)\b", re.IGNORECASE
 )
-_UNSURE = re.compile(r"\b(?:their|them)\b")
+_UNSURE = LazyPattern(r"\b(?:their|them)\b")
 _FOUND_IN_FILES = N_("The closest thing that I found:")
 _LIKING = frozenset((fact_term("like"), fact_term("hate")))
 _COUNTED = frozenset(map(fact_term, "day week month year old age long left get ago".split()))
-_LAST_TIME = re.compile(
+_LAST_TIME = LazyPattern(
     r"(?:what|where) (?:did|were|have) we (?:talk|talked|discuss|leave|talking|speak|doing|do|left)\b",
     re.IGNORECASE,
 )

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 from enum import StrEnum, auto
 from functools import lru_cache
 
+from bot.core.patterns import LazyPattern
 from bot.language.fact_terms import RELATION_TERMS, fact_term, fact_terms, fact_words
 from bot.language.grammatical_person import expand, is_past
 from bot.language.parsed_facts import ParsedFact
@@ -56,7 +57,7 @@ class AnswerType(StrEnum):
 
 
 _VALUE_PATTERNS = {
-    kind: re.compile(pattern, re.IGNORECASE)
+    kind: LazyPattern(pattern, re.IGNORECASE)
     for kind, pattern in (
         (AnswerType.TIME, _A_TIME),
         (AnswerType.CLOCK, _A_CLOCK),
@@ -78,7 +79,7 @@ _VALUE_PATTERNS = {
 }
 """Pattern of each type in a statement; names are recognised by their capitals instead."""
 _TYPES_BY_OPENING = tuple(
-    (re.compile(opening, re.IGNORECASE), kind)
+    (LazyPattern(opening, re.IGNORECASE), kind)
     for opening, kind in (
         (r"(?:at )?what time\b", AnswerType.CLOCK),
         (r"(?:since |until |from )?when\b", AnswerType.TIME),
@@ -104,11 +105,11 @@ _TIMES = frozenset((AnswerType.TIME, AnswerType.CLOCK))
 _AMOUNTS = frozenset((AnswerType.NUMBER, AnswerType.SPAN))
 _NAMES = frozenset((AnswerType.NAME, AnswerType.PERSON))
 _SHORTEST_PREFIX = 5
-_IN_PLACE = re.compile(
+_IN_PLACE = LazyPattern(
     r"\b(?:in|at|on|under|near|inside|into|behind|beside|to) (?!me\b|be\b)\w", re.IGNORECASE
 )
 _IS = frozenset(("is", "are", "was", "were", "of", "for"))
-_WHERE_NOW = re.compile(r"where(?:'s| is| are| do(?:es)?)\b")
+_WHERE_NOW = LazyPattern(r"where(?:'s| is| are| do(?:es)?)\b")
 _MEASURES = frozenset(
     map(fact_term, "dose dosage price cost rent fee weight height number code pin size salary wage temperature score limit percentage"
         " amount speed total budget deposit allowance grade mark".split())

@@ -8,21 +8,22 @@ from datetime import date
 from decimal import Decimal
 
 from bot.core.i18n import _, format_date, format_number, ngettext
+from bot.core.patterns import LazyPattern
 from bot.language.fact_terms import fact_term
 
 _MONTHS = (
     "january february march april may june july august september october november december".split()
 )
 MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" if len(name) > 3 else name for name in _MONTHS)
-_DAY_FIRST = re.compile(
+_DAY_FIRST = LazyPattern(
     rf"\b(\d{{1,2}})(?:st|nd|rd|th|\.)? (?:of )?({MONTH})\b(?:,? (\d{{4}}))?", re.IGNORECASE
 )
-_MONTH_FIRST = re.compile(
+_MONTH_FIRST = LazyPattern(
     rf"\b({MONTH}) (\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d)(?:,? (\d{{4}}))?", re.IGNORECASE
 )
-_MONTH_YEAR = re.compile(rf"\b({MONTH}),? (\d{{4}})\b", re.IGNORECASE)
-_ISO = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
-_YEAR = re.compile(r"\b(?:born|since|in|from) (?:\w+ ){0,2}?((?:19|20)\d\d)\b", re.IGNORECASE)
+_MONTH_YEAR = LazyPattern(rf"\b({MONTH}),? (\d{{4}})\b", re.IGNORECASE)
+_ISO = LazyPattern(r"\b(\d{4})-(\d\d)-(\d\d)\b")
+_YEAR = LazyPattern(r"\b(?:born|since|in|from) (?:\w+ ){0,2}?((?:19|20)\d\d)\b", re.IGNORECASE)
 _DATES = (
     (_ISO, (1, 2, 3)),
     (_DAY_FIRST, (3, 2, 1)),
@@ -31,33 +32,33 @@ _DATES = (
     (_YEAR, (1, 0, 0)),
 )
 """Date patterns, each with its groups of year, month and day; 0 for none."""
-_AMOUNT = re.compile(
+_AMOUNT = LazyPattern(
     r"(?<![\d.,:€£$])(?P<n>\d{1,9}(?:[.,]\d{1,2})?) ?(?P<unit>[^\W\d_]{1,20}|[€£$%])(?![:\d])"
     r"|(?P<sign>[€£$]) ?(?P<sum>\d{1,9}(?:[.,]\d{1,2})?)(?![.,:]?\d)"
 )
-_TOGETHER = re.compile(
+_TOGETHER = LazyPattern(
     r"\bhow (?:much|many)\b.{0,200}\b(?:together|altogether|in total|in all|combined)\b",
     re.IGNORECASE,
 )
-_LEFT = re.compile(
+_LEFT = LazyPattern(
     r"\bhow (?:much|many)\b.{0,100}\b(?:still owe|left over|more .{0,40}need)\b", re.IGNORECASE
 )
-_HOW_OLD = re.compile(r"\bhow old\b", re.IGNORECASE)
-_YEARS_AGO = re.compile(r"\bhow many years (?:ago|is it|has it)\b", re.IGNORECASE)
-_AGO = re.compile(
+_HOW_OLD = LazyPattern(r"\bhow old\b", re.IGNORECASE)
+_YEARS_AGO = LazyPattern(r"\bhow many years (?:ago|is it|has it)\b", re.IGNORECASE)
+_AGO = LazyPattern(
     r"\bhow (?:many (days|weeks)\b.{0,60}\b(?:ago|since)\b|long ago\b)", re.IGNORECASE
 )
-_UNTIL = re.compile(
+_UNTIL = LazyPattern(
     r"\bhow (?:many (days|weeks)\b.{0,60}\b(?:until|till|to|before|left|remain)|long\b.{0,60}\b(?:until|till))\b",
     re.IGNORECASE,
 )
-_BORN = re.compile(r"\bborn\b|\bdate of birth\b", re.IGNORECASE)
-_TURNED = re.compile(r"\b(\d{1,3})(?:st|nd|rd|th) birthday\b|\bturned (\d{1,3})\b", re.IGNORECASE)
-_FOR_HOW_LONG = re.compile(r"\bhow (?:many years|long) (?:have|has)\b", re.IGNORECASE)
-_BEGAN = re.compile(
+_BORN = LazyPattern(r"\bborn\b|\bdate of birth\b", re.IGNORECASE)
+_TURNED = LazyPattern(r"\b(\d{1,3})(?:st|nd|rd|th) birthday\b|\bturned (\d{1,3})\b", re.IGNORECASE)
+_FOR_HOW_LONG = LazyPattern(r"\bhow (?:many years|long) (?:have|has)\b", re.IGNORECASE)
+_BEGAN = LazyPattern(
     r"\b(?:since|moved|started|began|joined|married|met|bought|came|got together)\b", re.IGNORECASE
 )
-_ENDS = re.compile(r"\b(?:born|until|till|expires?|ends?|left|stopped)\b", re.IGNORECASE)
+_ENDS = LazyPattern(r"\b(?:born|until|till|expires?|ends?|left|stopped)\b", re.IGNORECASE)
 
 _Found = tuple[int, int, int]
 """Year, month and day; 0 if unknown."""

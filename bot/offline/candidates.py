@@ -11,10 +11,10 @@ Rule 5: the text of a file is no statement of a person: it is quoted if nothing 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from bot.core.patterns import LazyPattern
 from bot.language.fact_terms import (
     RELATION_TERMS,
     comparison_key,
@@ -35,11 +35,11 @@ from bot.offline.request_parser import ASSISTANT, ParsedRequest, Passage, UserMe
 
 _MAX_PASSAGES = 80
 _PAST_ASKED = frozenset(("did", "was", "were", "used", "before", "once", "ever"))
-_NAMED = re.compile(r"(?<=\w )[A-Z]\w+")
-_CALLED = re.compile(
+_NAMED = LazyPattern(r"(?<=\w )[A-Z]\w+")
+_CALLED = LazyPattern(
     r"(?:called |named )?(?:(?:Mr|Mrs|Ms|Dr|Frau|Herr)\.? )?(?P<name>[A-Z][\w'’-]{1,30}(?: [A-Z][\w'’-]{1,30})?)"
 )
-_WHO_IS = re.compile(r"(?:[Mm]y|[Oo]ur) (?P<kin>[a-z]{3,20}),? (?P<name>[A-Z]\w{1,30})\b")
+_WHO_IS = LazyPattern(r"(?:[Mm]y|[Oo]ur) (?P<kin>[a-z]{3,20}),? (?P<name>[A-Z]\w{1,30})\b")
 _NAMING = frozenset(("be", fact_term("call"), fact_term("name")))
 _OF_NAMES = frozenset((fact_term("name"), fact_term("best"), fact_term("new"), fact_term("here")))
 _RANKS = {"memory": 3, "note": 1, "history": 0, ASSISTANT: 0}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from bot.core.patterns import LazyPattern
 from bot.language.fact_terms import RELATION_TERMS, fact_term, fact_terms
 from bot.language.parsed_facts import parse_fact
 from bot.offline.answer_types import gives_newer_value
@@ -19,7 +20,7 @@ from bot.offline.intents import ParsedQuestion
 from bot.offline.memory_text import fact_lines
 from bot.offline.request_parser import UserMessage
 
-_ENDS = re.compile(
+_ENDS = LazyPattern(
     r"\b(?:died|dead|passed away|sold|quit|gave up|given up|giving up|stopped|divorced|separated|split up|broke up"
     r"|cancell?ed|called off|is off|no longer|not any ?more|anymore|any more|retired|laid off|resigned|moved out"
     r"|gave away|got rid of|unsubscribed|replaced|rebooked|rescheduled|postponed|brought forward|swapped|switched"
@@ -29,12 +30,12 @@ _ENDS = re.compile(
     r"|muri[óo]|vend[íi]|cancel[éa]|ya no|dej[ée]|mort|vendu|annul[ée])\b",
     re.IGNORECASE,
 )
-_OVER = re.compile(r"\b(?:no longer|not any ?more|any ?more|nicht mehr|ya no)\b", re.IGNORECASE)
-_UNREAL = re.compile(
+_OVER = LazyPattern(r"\b(?:no longer|not any ?more|any ?more|nicht mehr|ya no)\b", re.IGNORECASE)
+_UNREAL = LazyPattern(
     r"\b(?:never|not|if|would|could|might|should|almost|nearly|want|plan|wish|nie|wenn|w[üu]rde|nunca|si)\b|n['’]t\b",
     re.IGNORECASE,
 )
-_CHANGES = re.compile(
+_CHANGES = LazyPattern(
     r"\b(?:now|nowadays|already|upped|these days|lately|new|newly|moved|changed|raised|lowered|increased|reduced|cut|went"
     r"|gone|go up|up to|down to|again|instead|actually|wait|correction|sorry|meant|rather|updated?|started|joined|bought"
     r"|became|turned|got|since|put off|pushed back|shifted|extended|last day|leaving for|divorce|outgrown|from \w+ on"
@@ -42,14 +43,14 @@ _CHANGES = re.compile(
     r"|plut[ôo]t|maintenant|nouve(?:au|lle))\b",
     re.IGNORECASE,
 )
-_PARTS = re.compile(r"[,;.!]\s|\band\b")
-_NOT = re.compile(r", not \w")
+_PARTS = LazyPattern(r"[,;.!]\s|\band\b")
+_NOT = LazyPattern(r", not \w")
 _AMOUNT = (
     r"\d{1,9}(?:[.,]\d{1,3})?\s?"
     r"(kg|kilos?|pounds?|lbs?|mg|ml|g|km|cm|m|hours?|minutes?|euros?|€|dollars?|%)(?!\w)"
 )
-_MEASURED = re.compile(rf"(?<![\d.,:]){_AMOUNT}", re.IGNORECASE)
-_IS_NOW = re.compile(
+_MEASURED = LazyPattern(rf"(?<![\d.,:]){_AMOUNT}", re.IGNORECASE)
+_IS_NOW = LazyPattern(
     rf"\b(?:down to|up to|now|now at|currently|is|are|to|at) {_AMOUNT}", re.IGNORECASE
 )
 _UNSPECIFIC = frozenset(
@@ -156,7 +157,7 @@ def _is_change_of(new: Candidate, old: Candidate, asked_terms: Collection[str]) 
     return bool(_units(_IS_NOW, new.words) & _units(_MEASURED, old.line.text))
 
 
-def _units(pattern: re.Pattern[str], text: str) -> set[str]:
+def _units(pattern: LazyPattern, text: str) -> set[str]:
     return {hit[1].lower().removesuffix("s") for hit in pattern.finditer(text)}
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from bot.core.patterns import LazyPattern
 from bot.language.fact_terms import comparison_key
 from bot.language.statements import extract_facts
 from bot.offline.phrases import (
@@ -27,17 +28,17 @@ from bot.offline.phrases import (
 from bot.offline.remember_requests import parse_remember_request
 from bot.offline.request_parser import ASSISTANT, CORRECTION, UserMessage, without_quoted_parts
 
-_FACTS = re.compile(r"^## Current facts$", re.MULTILINE)
-_TALK = re.compile(r"^## Conversation to Process$", re.MULTILINE)
-_KNOWN = re.compile(r"\[(?P<number>\d{1,9})\] (?P<text>.*?)(?: \(since (?P<since>[^()]*)\))?")
-_LINE = re.compile(
+_FACTS = LazyPattern(r"^## Current facts$", re.MULTILINE)
+_TALK = LazyPattern(r"^## Conversation to Process$", re.MULTILINE)
+_KNOWN = LazyPattern(r"\[(?P<number>\d{1,9})\] (?P<text>.*?)(?: \(since (?P<since>[^()]*)\))?")
+_LINE = LazyPattern(
     r"(?:#(?P<number>\d{1,9}) )?\[(?P<when>\d{4}-\d\d-\d\d \d\d:\d\d|\?)\] (?P<role>[A-Z]+)"
     r"(?: \((?P<who>[^\n]{1,200}?)\))?(?: \[[^\]\n]*\])?: (?P<text>.*)"
 )
-_HEADER = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d, [^\]\n]{1,200}\] ")
-_CUT = re.compile(r" … \(\d+ more characters\)$")
-_QUESTION_MARK = re.compile("[?？؟]")
-_WHOLE = re.compile(r".*[.!?。！？\n]", re.DOTALL)
+_HEADER = LazyPattern(r"\[\d{4}-\d\d-\d\d \d\d:\d\d, [^\]\n]{1,200}\] ")
+_CUT = LazyPattern(r" … \(\d+ more characters\)$")
+_QUESTION_MARK = LazyPattern("[?？؟]")
+_WHOLE = LazyPattern(r".*[.!?。！？\n]", re.DOTALL)
 
 Acknowledgement = Literal["new", "known", "noted"]
 """What the answer did with a message's statements: ``new`` nothing, ``known``, or ``noted``."""

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bot.core.i18n import _
+from bot.core.patterns import LazyPattern
 from bot.offline.program_words import translated
 
 FILE = "file:"
 """Prefix of a passage's source if it is a file; no person's name has a colon."""
 
-_DESCRIPTION = re.compile(
+_DESCRIPTION = LazyPattern(
     r"(?:^|\n)\((?P<kind>image|audio|video|document|voice message)(?P<rest>[^\n]*)\)"
     r"(?=\n|$)(?:\n<quoted>\n(?P<text>(?:> [^\n]*\n)*)</quoted>)?"
 )

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from bot.core.patterns import LazyPattern
 from bot.language import translation
 from bot.language.fact_terms import HYPONYMS_BY_STEM, fact_term, fact_terms, fact_words
 from bot.language.forget_requests import topic_to_forget
@@ -25,23 +26,23 @@ from bot.offline.small_talk import SmallTalk, small_talk_kinds
 
 QuestionForm = Literal["value", "yesno", "topic"]
 
-_OPENING = re.compile(
+_OPENING = LazyPattern(
     r"(?:(?:hi|hello|hey|so|and|ok|okay|well|please|tapebot)[\s,!.]+)*"
     r"(?:(?:can|could|would|will) you (?:please )?(?:tell me|remind me)(?: again)?|tell me|remind me"
     r"|do you (?:know|remember|recall)|i (?:want|would like) to know|please tell me)\s+",
     re.IGNORECASE,
 )
-_WHAT_ABOUT_ME = re.compile(
+_WHAT_ABOUT_ME = LazyPattern(
     r"(?:where|what|who|when|which|how|if|whether|my|about)\b", re.IGNORECASE
 )
-_TOPIC = re.compile(
+_TOPIC = LazyPattern(
     r"(?:what|anything|everything|all)?\s*(?:else )?(?:(?:did|have|do) (?:i|we|you) |i |you )?"
     r"(?:ever )?(?:tell|told|say|said|mention|mentioned|talk|talked|know|remember|mentioned to|discuss|discussed|have)"
     r"(?: (?:to )?(?:you|me))?(?: (?:about|regarding|on|of)) (?P<topic>.+)",
     re.IGNORECASE,
 )
-_ABOUT = re.compile(r"(?:tell me |anything |something )?about (?P<topic>.+)", re.IGNORECASE)
-_ALL = re.compile(
+_ABOUT = LazyPattern(r"(?:tell me |anything |something )?about (?P<topic>.+)", re.IGNORECASE)
+_ALL = LazyPattern(
     r"(?:please )?(?:(?:tell|show) me |list |show )?(?:what|everything|all)(?: all| that)? (?:do )?you"
     r" (?:know|remember|noted|have noted|have stored|learned)(?: (?:about|of) (?:me|us|myself))?"
     r"|(?:list|show)(?: me)? (?:my |your |the |all )*(?:memory|memories|facts|notes)"
@@ -102,8 +103,8 @@ _GENERIC = frozenset(
     fact_term(word)
     for word in "favourite like name have go get make thing want new hate from eat".split()
 )
-_FORMS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), to)
+_FORMS: tuple[tuple[LazyPattern, str], ...] = tuple(
+    (LazyPattern(pattern, re.IGNORECASE), to)
     for pattern, to in (
         (r"what(?: is|'s)? (?:my|our) e-?mail address", "email"),
         (r"how old (?:am i|are we)", "age"),
@@ -121,12 +122,12 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"when was i born|when is my birthday|when's my birthday", "birthday"),
     )
 )
-_OPTIONAL = re.compile(
+_OPTIONAL = LazyPattern(
     r"(?:what|which)(?: (?:kind|sort|type) of)? (?P<of>\w+(?: \w+)?) (?:do|did|does|am|are|is|have|can|should) (?:i|we|my|you|he|she|they|(?-i:[A-Z])\w+)\b",
     re.IGNORECASE,
 )
-_EITHER = re.compile(r"([\w'’-]{2,40}) or (?:an? |the |my )?([\w'’-]{2,40})")
-_COUNTING = re.compile(r"how (?:long|many (?:day|week|month|year)s)\b", re.IGNORECASE)
+_EITHER = LazyPattern(r"([\w'’-]{2,40}) or (?:an? |the |my )?([\w'’-]{2,40})")
+_COUNTING = LazyPattern(r"how (?:long|many (?:day|week|month|year)s)\b", re.IGNORECASE)
 _COUNTED = frozenset(map(fact_term, "day week month year since ago left".split()))
 _LEADING = frozenset("time day date year month kind sort".split())
 
@@ -275,7 +276,7 @@ def sentence_intents(
     return []
 
 
-_REQUEST = re.compile(
+_REQUEST = LazyPattern(
     r"(?:please |can you |could you |would you |will you )*(?:write|translate|summari[sz]e|explain|draw|compose|generate"
     r"|create|make me|give me|tell me (?:a|an|some) |sing|calculate|search|code|fix|rewrite|proofread|suggest"
     r"|schreib\w*|übersetze?|erkläre?|écris|traduis|explique|escribe|traduce|explica|recommend|imagine|pretend|play)\b",

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any, Literal
 
+from bot.core.patterns import LazyPattern
 from bot.language.fact_terms import fact_terms
 from bot.language.forget_requests import EVERYTHING
 from bot.language.parsed_facts import ParsedFact, conflicts, parse_fact
@@ -316,7 +317,7 @@ class _OperationBuilder:
 
 
 _LONGEST_QUOTE = 300
-_WORD = re.compile(r"\S+")
+_WORD = LazyPattern(r"\S+")
 
 
 def find_quotations(text: str, passage: str, fact: str) -> tuple[str, ...]:

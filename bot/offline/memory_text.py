@@ -8,17 +8,17 @@ Rule 3: no fact occurs twice, and merging is idempotent.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from bot.core.patterns import LazyPattern
 from bot.language.fact_terms import comparison_key, fact_terms
 from bot.language.forget_requests import topic_readings
 from bot.language.parsed_facts import ParsedFact, conflicts, parse_fact, strip_bullet
 from bot.language.remaining_facts import remaining_text
 
-_NAME = re.compile(
+_NAME = LazyPattern(
     r"The user(?:'s name is|(?P<called> wants to be called)) (?P<name>[^\W\d_][\w'’ .-]{0,38}?)\.?"
 )
 

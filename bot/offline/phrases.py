@@ -12,6 +12,7 @@ from datetime import date, datetime
 from functools import cache
 
 from bot.core.i18n import N_, _, every_translation, format_date, format_datetime
+from bot.core.patterns import LazyPattern
 
 YOU_SAID = N_("You said on {when}: {quote}")
 OTHER_SAID = N_("{who} said on {when}: {quote}")
@@ -61,7 +62,7 @@ _OWN_REPLIES = (
 )
 # for the parser
 _OF_EARLIER_VERSIONS = r"offline responder|\bsaid on \d{4}|\A(?:I could not|My )"
-_VALUE = re.compile(r"\{\w+\}")
+_VALUE = LazyPattern(r"\{\w+\}")
 _MARKS = " .:：。„“”«»「」\"'_"
 _LONGEST_VALUE = 60
 

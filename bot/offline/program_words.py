@@ -10,12 +10,13 @@ import string
 from functools import cache
 
 from bot.agent.texts import known_text
+from bot.core.patterns import LazyPattern
 from bot.core.reason_messages import REASONS
 from bot.core.reasons import Reason
 
 _LONGEST = 400
 _LONGEST_VALUE = 120
-_OUTCOME = re.compile(r"(?:Not done|Not run|Not saved|Not kept): ")
+_OUTCOME = LazyPattern(r"(?:Not done|Not run|Not saved|Not kept): ")
 
 
 def translated(text: str) -> str:

@@ -15,24 +15,25 @@ from typing import Any
 
 from bot.agent.texts import plain_day
 from bot.core.i18n import N_, _, format_list
+from bot.core.patterns import LazyPattern
 from bot.language.fact_terms import fact_term, fact_terms
 from bot.offline.phrases import quote
 
 _BELIEFS = "Beliefs:"
-_BELIEF = re.compile(r"- (?P<text>.+) \([a-z]+ p\d+\)")
-_SET = re.compile(
+_BELIEF = LazyPattern(r"- (?P<text>.+) \([a-z]+ p\d+\)")
+_SET = LazyPattern(
     r" \(set (?P<day>\d{4}-\d\d-\d\d)(?P<by> by the assistant)?(?P<all>, for everyone)?"
     r"(?P<stale>, may be out of date)?\)"
 )
-_SET_BEFORE = re.compile(r" \| v\d+ .*")
+_SET_BEFORE = LazyPattern(r" \| v\d+ .*")
 """Suffix of a value in memory written by an earlier version of tapebot."""
 
-_WORKING_ON = re.compile(r"^Problem at hand: (?P<name>.*)$", re.MULTILINE)
-_NOTED_BEFORE = re.compile(r"^What was noted here before:\n(?P<text>(?:.+\n?)+)", re.MULTILINE)
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
-_ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|(.))")
+_WORKING_ON = LazyPattern(r"^Problem at hand: (?P<name>.*)$", re.MULTILINE)
+_NOTED_BEFORE = LazyPattern(r"^What was noted here before:\n(?P<text>(?:.+\n?)+)", re.MULTILINE)
+_STRING = LazyPattern(r'"((?:[^"\\]|\\.)*)"')
+_ESCAPE = LazyPattern(r"\\(?:u([0-9a-f]{4})|(.))")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
-_PLAIN = re.compile(r"[^\W_](?:[\w ,./+@:'’€$%&-]*[\w%€$])?")
+_PLAIN = LazyPattern(r"[^\W_](?:[\w ,./+@:'’€$%&-]*[\w%€$])?")
 _LONGEST_PLAIN = 80
 _LONGEST = 600
 _CONSTANTS = {"null": N_("nothing"), "true": N_("yes"), "false": N_("no")}
@@ -204,8 +205,8 @@ _MUST, _MUST_NOT, _OPEN = N_("Must"), N_("Must not"), N_("Open question")
 _ASSUMED, _DECIDED, _DRAFT, _OTHER = N_("Assumed"), N_("Decided"), N_("Draft"), N_("Noted")
 _LABELS = {"must": _MUST, "must_not": _MUST_NOT, "open": _OPEN}
 _NO_PROBLEM = N_("Nothing in particular. `/problem new NAME` starts a problem.")
-_KINDS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
-    (re.compile(rf"(?:{pattern})(?: here| so far| yet| now| right now)?", re.IGNORECASE), kinds)
+_KINDS: tuple[tuple[LazyPattern, tuple[str, ...]], ...] = tuple(
+    (LazyPattern(rf"(?:{pattern})(?: here| so far| yet| now| right now)?", re.IGNORECASE), kinds)
     for pattern, kinds in (  # for the parser
         (r"what (?:are|is|were) (?:we|you) (?:currently |now )?(?:working on|doing|at)"
          r"|what am i (?:currently |now )?working on|what(?: is|'s) the (?:current )?(?:problem|topic|task)"

@@ -11,27 +11,28 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from bot.core.patterns import LazyPattern
 from bot.language.grammatical_person import expand, to_third
 from bot.language.sentences import is_question
 from bot.language.statements import StatedFact, extract_facts
 from bot.offline.request_parser import UserMessage
 
-_POLITE = re.compile(r"(?:can|could|will|would) you ", re.IGNORECASE)
-_REMEMBER = re.compile(
+_POLITE = LazyPattern(r"(?:can|could|will|would) you ", re.IGNORECASE)
+_REMEMBER = LazyPattern(
     r"(?:please |can you |could you |also )*(?:remember|keep in mind|don't forget|do not forget|note|memori[sz]e)"
     r"(?: that|:)?\s+(?P<what>.+)",
     re.IGNORECASE | re.DOTALL,
 )
-_ASKS_WITHIN = re.compile(r"[?？؟]\s+\S")
-_TO_DO = re.compile(r"to (?=[a-z])", re.IGNORECASE)
-_REMIND = re.compile(
+_ASKS_WITHIN = LazyPattern(r"[?？؟]\s+\S")
+_TO_DO = LazyPattern(r"to (?=[a-z])", re.IGNORECASE)
+_REMIND = LazyPattern(
     r"(?:(?:please|can you|could you|will you|would you|hey|ok),? )*(?:set a reminder|(?:remind|ping) (?:me|us))"
     r"(?P<when>(?: [\w:]{1,20}){0,5}?) (?P<what>to [a-z].+|that .+)",
     re.IGNORECASE,
 )
-_QUESTION = re.compile(r"[?？؟](?:\s|$)")
+_QUESTION = LazyPattern(r"[?？؟](?:\s|$)")
 _FORMS = tuple(
-    (re.compile(rf"\s*(?:{asked})\s*(?P<what>\S.*)", re.IGNORECASE | re.DOTALL), language)
+    (LazyPattern(rf"\s*(?:{asked})\s*(?P<what>\S.*)", re.IGNORECASE | re.DOTALL), language)
     for asked, language in (
         (
             r"(?:bitte\s+)?(?:merke?\s+dir|notiere?(?:\s+dir)?|denke?\s+daran|vergiss\s+nicht)"

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from bot.core.patterns import LazyPattern
 from bot.language.grammatical_person import USER
 from bot.llm.base import ChatMessage, ModelRequest
 from bot.llm.openai_format import part_text
@@ -30,29 +31,29 @@ from bot.offline.reference_parser import (
 )
 
 CORRECTION = "(corrects an earlier message)"
-_HEADER = re.compile(r"\[(?P<date>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d), (?P<who>[^\n]{1,200}?)\] ")
-_MEMBER = re.compile(r".+ \([^()\s]+\)")
-_ABOUT_MEMBER = re.compile(r"[^()\n]{1,80} \([^()\s]+\)")
-_PASSAGE = re.compile(
+_HEADER = LazyPattern(r"\[(?P<date>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d), (?P<who>[^\n]{1,200}?)\] ")
+_MEMBER = LazyPattern(r".+ \([^()\s]+\)")
+_ABOUT_MEMBER = LazyPattern(r"[^()\n]{1,80} \([^()\s]+\)")
+_PASSAGE = LazyPattern(
     r"- (?:memory|(?P<when>\d{4}-\d\d-\d\d(?: \d\d:\d\d)?), (?P<who>[^\n]{1,200}?))(?: \[#\d+\])?: (?P<text>.*)"
 )
-_NUMBERED = re.compile(r"- \[(?P<number>\d{1,9})\] (?P<text>.*?)(?: \(\d{4}-\d\d-\d\d\))?")
+_NUMBERED = LazyPattern(r"- \[(?P<number>\d{1,9})\] (?P<text>.*?)(?: \(\d{4}-\d\d-\d\d\))?")
 _RECORDS = "\n\n<records>\n"
 _QUOTED = "\n<quoted>\n"
-_NEWER = re.compile(
+_NEWER = LazyPattern(
     r"^(?:(?P<changes>Changes of long)|Long)-term memory, version \d+, saved [^\n]*:$", re.MULTILINE
 )
 _NEWER_END = "\n(end of long-term memory)"
-_GONE = re.compile(r"Not in it(?: any more|, ended or for want of room): (?P<numbers>[\[\], \d]+)")
-_NEWER_SECTION = re.compile(r"^(?P<name>Shared with everyone|Reference):$", re.MULTILINE)
-_HANDOFF = re.compile(r"<handoff [^<>\n]*>\n")
+_GONE = LazyPattern(r"Not in it(?: any more|, ended or for want of room): (?P<numbers>[\[\], \d]+)")
+_NEWER_SECTION = LazyPattern(r"^(?P<name>Shared with everyone|Reference):$", re.MULTILINE)
+_HANDOFF = LazyPattern(r"<handoff [^<>\n]*>\n")
 _HANDOFF_END = "\n</handoff>"
 _HANDOFF_FIELDS = frozenset(
     {"summary", "next_steps", "source", "owner", "reason", "name", "parent", "session", "previous"}
 )
 """Fields of a handoff."""
 
-_WRITTEN_AT = re.compile(r"^\[\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\] ")
+_WRITTEN_AT = LazyPattern(r"^\[\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\] ")
 ASSISTANT = "tapebot"
 
 

@@ -12,12 +12,12 @@ Rule 5: a reply is in the person's language; who reads English is answered in th
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import Any
 
 from bot.core.i18n import N_, _, current_language, use_language
+from bot.core.patterns import LazyPattern
 from bot.language.fact_terms import comparison_key
 from bot.language.forget_requests import EVERYTHING
 from bot.language.language_detection import language_of
@@ -50,7 +50,7 @@ from bot.offline.request_parser import (
 from bot.offline.small_talk import describe_time, is_bad_news
 
 RECALL_DAYS = 3650
-_FAILED = re.compile(
+_FAILED = LazyPattern(
     r"refus|fail|error|denied|not saved|nothing was saved|not allowed|interrupted|invalid|too large"
     r"|too long|would drop|quarantin|unknown tool|turned down|not done|set aside|it waits for"
 )

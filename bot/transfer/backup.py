@@ -13,7 +13,6 @@ Rule 4: a restore writes to a new folder, checks the tapes, and renames it.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,6 +35,7 @@ from bot.core.files import (
     write_synced,
 )
 from bot.core.i18n import _
+from bot.core.patterns import LazyPattern
 from bot.tape.stores.folder_verification import VerificationReport, verify_folder
 from bot.transfer.backup_archive import read_archive, write_archive
 from bot.transfer.backup_encryption import (
@@ -54,7 +54,7 @@ STATE = "state.tar.gz.age"
 FILES = "files.tar.gz.age"
 KEY = "key.age"
 
-_NAME = re.compile(r"tapebot-\d{8}T\d{6}Z")
+_NAME = LazyPattern(r"tapebot-\d{8}T\d{6}Z")
 _TIME = "tapebot-%Y%m%dT%H%M%SZ"
 _PART = ".part"
 _TRIES = 5

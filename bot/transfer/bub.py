@@ -9,7 +9,6 @@ of its tape.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
 from hashlib import md5, sha256
@@ -18,6 +17,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from bot.core.i18n import _
+from bot.core.patterns import LazyPattern
 from bot.memory.records.conversation_entries import PROBLEM_ANCHOR_PREFIX
 from bot.tape.entries import (
     NON_BOUNDARY_ANCHORS,
@@ -48,9 +48,9 @@ from bot.transfer.imported import (
 BOT = "bub"
 
 _OWN_CONSOLE = ("cli_session", "cli:default", "cli:local", "cli:cli_chat", "cli", "bub", "default")
-_CONTEXT = re.compile(r"channel=\$?([\w-]+)\|chat_id=([^|\n]+)")
-_PREFIX = re.compile(r"\A(?=[^\n]*channel=\$?[\w-]+\|chat_id=)[^\n]*\n---\s*Date: ([^\n]*?)---\n")
-_HASH = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}")
+_CONTEXT = LazyPattern(r"channel=\$?([\w-]+)\|chat_id=([^|\n]+)")
+_PREFIX = LazyPattern(r"\A(?=[^\n]*channel=\$?[\w-]+\|chat_id=)[^\n]*\n---\s*Date: ([^\n]*?)---\n")
+_HASH = LazyPattern(r"[0-9a-f]{16}|[0-9a-f]{32}")
 # Keys that have a meaning in our anchors' state, but had none in bub's.
 _OUR_STATE = frozenset({"keep_from", "parent"})
 

@@ -6,13 +6,13 @@ written again. What ChatGPT shows is the way from ``current_node`` to the root.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from bot.core.i18n import N_, _
+from bot.core.patterns import LazyPattern
 from bot.memory.records.evidence import MEMORY_PAUSED
 from bot.transfer.conversion import attachment, parse_time
 from bot.transfer.export_files import ExportFile, find_files
@@ -22,7 +22,7 @@ from bot.transfer.reading import Reading, newest_leaf, path_to
 
 BOT = "chatgpt"
 
-_FILES = re.compile(r"conversations(-\d{1,9})?\.json")
+_FILES = LazyPattern(r"conversations(-\d{1,9})?\.json")
 _THOUGHTS = frozenset({"thoughts", "reasoning_recap"})
 _PROFILES = frozenset({"user_editable_context", "model_editable_context"})
 _CITED, _CITED_END = "\ue200", "\ue201"

@@ -5,13 +5,13 @@ Newer exports come in several archives with ``memories/<account>.json`` and ``pr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bot.core.clock import parse_time as parse_iso
 from bot.core.i18n import N_, _
+from bot.core.patterns import LazyPattern
 from bot.transfer.conversion import attachment, parse_time
 from bot.transfer.export_files import ExportFile, find_files
 from bot.transfer.imported import ImportedSession
@@ -20,7 +20,7 @@ from bot.transfer.reading import Reading, newest_leaf, path_to
 
 BOT = "claude"
 
-_FILES = re.compile(r"(conversations(-\d{1,9})?|memories|projects|users)\.json")
+_FILES = LazyPattern(r"(conversations(-\d{1,9})?|memories|projects|users)\.json")
 _FOLDERS = ("memories", "projects")
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 _UNTOLD = {

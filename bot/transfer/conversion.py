@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import mimetypes
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
@@ -12,11 +11,12 @@ from typing import Any
 from bot.bus import Address
 from bot.core.clock import format_time
 from bot.core.errors import InvalidInbound
+from bot.core.patterns import LazyPattern
 from bot.memory.records.imports import ASSISTANTS
 from bot.tape.entries import TapeEntry, message, tool_call, tool_result
 
-_NOT_IN_CHANNELS = re.compile(r"[^a-z0-9_-]+")
-_NOT_IN_IDS = re.compile(r"[:\s]+")
+_NOT_IN_CHANNELS = LazyPattern(r"[^a-z0-9_-]+")
+_NOT_IN_IDS = LazyPattern(r"[:\s]+")
 _LATEST_SECOND = 32_503_680_000  # the year 3000: what is greater counts milliseconds
 
 

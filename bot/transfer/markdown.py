@@ -8,13 +8,13 @@ Rule 3: entries are in the order of the tape; bookkeeping is left out.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from datetime import tzinfo
 
 from bot.agent.schedules.wording import event_text
 from bot.agent.texts import known_text
 from bot.core.i18n import _
+from bot.core.patterns import LazyPattern
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.boundaries import boundary_steps, boundary_summary
 from bot.memory.records.conversation_entries import (
@@ -39,9 +39,9 @@ from bot.tape.entries import TapeEntry
 
 _COMMAND = "command"
 _LONGEST = 200
-_INLINE = re.compile(r"([\\`*_\[\]<>&~|#!$])")
-_TAG = re.compile(r"<(?=[A-Za-z/!?])")
-_LINES = re.compile(r"\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_INLINE = LazyPattern(r"([\\`*_\[\]<>&~|#!$])")
+_TAG = LazyPattern(r"<(?=[A-Za-z/!?])")
+_LINES = LazyPattern(r"\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 # These join letters and emoji; without them some words and emoji change.
 _JOINERS = "\u200c\u200d"
 _HIDDEN = frozenset({"Cc", "Cf", "Cs"})

@@ -7,7 +7,6 @@ sessions.
 from __future__ import annotations
 
 import json
-import re
 import zipfile
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
@@ -26,6 +25,7 @@ from bot.core.clock import SystemClock
 from bot.core.errors import TapeWriteError
 from bot.core.files import PRIVATE_FILE, list_files, private_directory
 from bot.core.i18n import N_, _
+from bot.core.patterns import LazyPattern
 from bot.memory.gate.belief_updates import is_current, sort_by_confidence
 from bot.memory.records.compartments import BUS_EVENT
 from bot.memory.records.conversation_entries import LOOP_STEP
@@ -82,7 +82,7 @@ Times are in {timezone}, except in the files for programs, where they are in UTC
 
 _FILES_LINE = N_("files/              the files that are kept here\n")
 
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
+_NOT_IN_NAMES = LazyPattern(r"[^A-Za-z0-9]+")
 _LONGEST_NAME = 60
 _MARK = 8
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # of a date in a zip

@@ -7,12 +7,12 @@ Rule 2: erased and expired records are left out.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, tzinfo
 from typing import Any
 
 from bot.core.i18n import _, pgettext
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import reason_text
 from bot.memory.records.attachments import one_line
 from bot.memory.records.compartment_records import (
@@ -226,8 +226,8 @@ NOTICE = (
 OTHER = "Other"
 """The heading of facts without a subject."""
 
-_DATED = re.compile(r"\[\d{4}-\d\d-\d\d")
-_BLANKS = re.compile(r"\n\s*\n")
+_DATED = LazyPattern(r"\[\d{4}-\d\d-\d\d")
+_BLANKS = LazyPattern(r"\n\s*\n")
 
 
 def memory_md(facts: Iterable[Fact], before_facts: str = "") -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,6 +20,7 @@ from typing import Any
 
 from bot.core.clock import format_time
 from bot.core.i18n import _
+from bot.core.patterns import LazyPattern
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.tape.entries import TapeEntry, event, message, system
 from bot.transfer.conversion import (
@@ -47,10 +47,10 @@ BOT = "nanobot"
 
 _DATABASE = "sessions.sqlite3"
 _OWN_CONSOLE = ("cli:direct", "cli:default")
-_BLANKS = re.compile(r"\n\s*\n")
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
-_DATED = re.compile(r"\[(\d{4}-\d\d-\d\d[^\]]*)\]\s*")
-_RAW_LINE = re.compile(r"\[\d{4}-\d\d-\d\d[^\]]*\]\s+[A-Z][A-Z0-9_]*(?: \[tools: [^\]]*\])?:")
+_BLANKS = LazyPattern(r"\n\s*\n")
+_DAY = LazyPattern(r"\d{4}-\d\d-\d\d")
+_DATED = LazyPattern(r"\[(\d{4}-\d\d-\d\d[^\]]*)\]\s*")
+_RAW_LINE = LazyPattern(r"\[\d{4}-\d\d-\d\d[^\]]*\]\s+[A-Z][A-Z0-9_]*(?: \[tools: [^\]]*\])?:")
 # Lines of an untouched MEMORY.md besides headings, which are no memory.
 _TEMPLATE = frozenset(
     {

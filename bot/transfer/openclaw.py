@@ -8,7 +8,6 @@ each transcript. A workspace holds ``MEMORY.md``, ``USER.md`` and notes by day.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from bot.core.clock import format_time
 from bot.core.i18n import N_, _
+from bot.core.patterns import LazyPattern
 from bot.transfer.conversion import attachment, parse_time
 from bot.transfer.imported import ImportedSession, display_path, is_file, read_text
 from bot.transfer.reading import Reading, path_to
@@ -24,8 +24,10 @@ BOT = "openclaw"
 
 _LONGEST_LINE = 8 * 1024 * 1024
 _LONGEST_FILE = 256 * 1024 * 1024
-_DATED = re.compile(r"\d{4}-\d\d-\d\d")
-_CHAT_OF_OTHERS = re.compile(r":(group|channel|topic|thread|cron|subagent|hook|acp|heartbeat)(:|$)")
+_DATED = LazyPattern(r"\d{4}-\d\d-\d\d")
+_CHAT_OF_OTHERS = LazyPattern(
+    r":(group|channel|topic|thread|cron|subagent|hook|acp|heartbeat)(:|$)"
+)
 _GROUP_MARKS = ('"is_group_chat": true', '"group_subject"', '"group_channel"')  # for the parser
 # Texts that OpenClaw sends in the person's name.
 _NOT_THE_PERSON = (

@@ -1,7 +1,7 @@
 """Every regular expression of the program, found in its source and by importing it.
 
-What a module compiles while it is imported is recorded as it happens: constants, containers, classes and
-patterns put together from others alike. A call inside a function is found in the syntax tree, and its
+What a module makes while it is imported, a :class:`LazyPattern` or a compiled one, is recorded as it happens:
+constants, containers, classes and patterns put together from others alike. A call inside a function is found in the syntax tree, and its
 pattern evaluated in the module's namespace. A pattern made of local values needs sample values in
 ``SAMPLES``; one that cannot be found is a problem that names the file and the line.
 """
@@ -18,6 +18,8 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from bot.core.patterns import LazyPattern
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("bot", "channels")
@@ -80,8 +82,8 @@ SAMPLES: dict[tuple[str, str], str] = {
         "'|'.join(map(re.escape, longest))",
     ): "[{'longest': ['aaaaaaab', 'aaaaaaa']}]",
 }
-# Servers that only tests talk to.
-UNUSED = ("bot/testing/",)
+# Servers that only tests talk to, and what compiles the patterns of others.
+UNREAD = ("bot/testing/", "bot/core/patterns.py")
 
 
 @dataclass(slots=True)
@@ -111,7 +113,7 @@ def modules() -> Iterator[tuple[Path, str]]:
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             parts = path.relative_to(ROOT).with_suffix("").parts
-            if parts[-1] == "__main__" or path.relative_to(ROOT).as_posix().startswith(UNUSED):
+            if parts[-1] == "__main__" or path.relative_to(ROOT).as_posix().startswith(UNREAD):
                 continue
             yield path, ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -146,7 +148,7 @@ def inventory() -> tuple[list[FoundPattern], list[str]]:
         names, containers = _assigned(trees[path])
         seen: set[int] = set()
         for call in _calls(trees[path]):
-            method = call.func.attr  # type: ignore[attr-defined]
+            method = _method(call)
             place = f"{file}:{call.lineno}"
             lines = range(call.lineno, (call.end_lineno or call.lineno) + 1)
             at_import = [
@@ -175,34 +177,44 @@ def nodes(tree: ast.Module) -> list[ast.AST]:
 
 
 class _recording:  # noqa: N801
-    """Record each pattern that the program compiles meanwhile, with its file and line."""
+    """Record each pattern that the program makes meanwhile, with its file and line."""
 
     def __init__(self, recorded: dict[tuple[str, int], list[re.Pattern[str]]]) -> None:
         self._recorded = recorded
         self._compile = re._compile  # type: ignore[attr-defined]
+        self._make_lazy = LazyPattern.__init__
 
     def __enter__(self) -> None:
+        recording = self
+
+        def make_lazy(pattern: LazyPattern, text: str, flags: int = 0) -> None:
+            recording._make_lazy(pattern, text, flags)
+            recording._record(text, flags)
+
         re._compile = self._record  # type: ignore[attr-defined]
+        LazyPattern.__init__ = make_lazy  # type: ignore[method-assign]
 
     def __exit__(self, *_: object) -> None:
         re._compile = self._compile  # type: ignore[attr-defined]
+        LazyPattern.__init__ = self._make_lazy  # type: ignore[method-assign]
 
     def _record(self, pattern: Any, flags: Any) -> Any:
         compiled = self._compile(pattern, flags)
         frame = sys._getframe(1)
-        while frame.f_back is not None and frame.f_code.co_filename == re.__file__:
+        while frame.f_back is not None and frame.f_code.co_filename in (re.__file__, __file__):
             frame = frame.f_back
         path = Path(frame.f_code.co_filename)
         if path.is_relative_to(ROOT):
             place = (path.relative_to(ROOT).as_posix(), frame.f_lineno)
-            self._recorded.setdefault(place, []).append(compiled)
+            if not place[0].startswith(UNREAD):
+                self._recorded.setdefault(place, []).append(compiled)
         return compiled
 
 
 def _calls(tree: ast.Module) -> Iterator[ast.Call]:
-    """Yield calls of ``re`` that are given a pattern."""
+    """Yield calls of ``re`` and of :class:`LazyPattern`, which are given a pattern."""
     for node in nodes(tree):
-        if (
+        if (isinstance(node, ast.Call) and _is_lazy(node.func)) or (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
             and isinstance(node.func.value, ast.Name)
@@ -210,6 +222,15 @@ def _calls(tree: ast.Module) -> Iterator[ast.Call]:
             and node.func.attr in CALLS
         ):
             yield node
+
+
+def _is_lazy(called: ast.expr) -> bool:
+    return isinstance(called, ast.Name) and called.id == LazyPattern.__name__
+
+
+def _method(call: ast.Call) -> str:
+    """Return the method of ``re`` that a call stands for."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else "compile"
 
 
 def _assigned(tree: ast.Module) -> tuple[dict[ast.Call, str], dict[ast.Call, str]]:
@@ -296,13 +317,13 @@ def _evaluated(
 ) -> list[re.Pattern[Any]]:
     """Return the patterns of a call inside a function."""
     if not call.args:
-        problems.append(f"{file}:{call.lineno}: give the pattern of re.{call.func.attr} first")  # type: ignore[attr-defined]
+        problems.append(f"{file}:{call.lineno}: give the pattern of re.{_method(call)} first")
         return []
     source = ast.unparse(call.args[0])
     flags = next((one.value for one in call.keywords if one.arg == "flags"), None)
     if flags is None:
-        position = {"sub": 4, "subn": 4, "split": 3}.get(call.func.attr, 2)  # type: ignore[attr-defined]
-        if call.func.attr == "compile":  # type: ignore[attr-defined]
+        position = {"sub": 4, "subn": 4, "split": 3}.get(_method(call), 2)
+        if _method(call) == "compile":
             position = 1
         flags = call.args[position] if len(call.args) > position else None
     found = []

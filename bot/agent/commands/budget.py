@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from bot.agent.commands.parser import split_form
@@ -30,6 +29,7 @@ from bot.agent.texts import joined, joined_clauses
 from bot.bus import Address, Button
 from bot.core.errors import InvalidInbound
 from bot.core.i18n import N_, _, ngettext
+from bot.core.patterns import LazyPattern
 from bot.memory.records.spending_amounts import EACH, EVERYONE, NANO, Limit, Period, Unit
 
 _NOT_KEPT = N_("Spending is not counted here.")
@@ -41,7 +41,7 @@ _BY = {
     "role": N_("By role (today, this month):"),
     "model": N_("By model (today, this month):"),
 }
-_AMOUNT = re.compile(r"(\$?)(\d{1,12}(?:[.,]\d{1,6})?)(k|m)?(\$|usd|tokens?)?")
+_AMOUNT = LazyPattern(r"(\$?)(\d{1,12}(?:[.,]\d{1,6})?)(k|m)?(\$|usd|tokens?)?")
 _MOST_ROWS = 15
 _MANY = {"": 1, "k": 1_000, "m": 1_000_000}
 

@@ -15,6 +15,7 @@ from bot.agent.texts import joined
 from bot.bus import Button
 from bot.core.errors import MemoryRefused
 from bot.core.i18n import N_, _
+from bot.core.patterns import LazyPattern
 from bot.memory.erasure.erasure_candidates import ErasurePreview
 from bot.memory.erasure.erasure_messages import (
     NOTHING_FOUND_TEXT,
@@ -36,12 +37,12 @@ _USAGE = N_(
     "What should I forget? For example `/memory forget 3` for fact 3 and its evidence, or "
     '`/memory forget "my old address"` for everything with these words. I ask before I erase anything.'
 )
-_SHARED = re.compile(r"w\d{1,9}", re.IGNORECASE)
+_SHARED = LazyPattern(r"w\d{1,9}", re.IGNORECASE)
 _FOR_ALL = N_(
     "That fact is shared with everyone. `/memory unshare` with its number stops sharing it. To "
     "erase it for good, an owner forgets the original fact by its number or words."
 )
-_PICKED = re.compile(
+_PICKED = LazyPattern(
     r"(?P<form>yes|only|no)\s+(?P<request>\d{1,15})(?P<numbers>(?:[\s,]+\d{1,6}){0,99})(?:\s+all)?",
     re.IGNORECASE,
 )

@@ -9,11 +9,12 @@ import re
 
 from bot.bus import Address
 from bot.core.errors import InvalidInbound
+from bot.core.patterns import LazyPattern
 
 # An edit's id starts with the message's id and a dot; presses, reactions and typed commands have no
 # message.
-_MESSAGE = re.compile(r"(\d+)(?:\.e\d+)?", re.ASCII)
-_SUPERGROUP = re.compile(r"-100(\d+)", re.ASCII)
+_MESSAGE = LazyPattern(r"(\d+)(?:\.e\d+)?", re.ASCII)
+_SUPERGROUP = LazyPattern(r"-100(\d+)", re.ASCII)
 
 
 def message_url(tape: str, inbound: str, *, private: bool) -> str | None:

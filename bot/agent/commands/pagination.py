@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from bot.bus import Button
 from bot.core.i18n import _
+from bot.core.patterns import LazyPattern
 
 T = TypeVar("T")
 
@@ -16,7 +17,7 @@ MAX_PAGE_CHARS = 1_500
 """Maximum characters of a page: with its surroundings it fits one message on every platform."""
 
 _WORTH_FILLING = MAX_PAGE_CHARS // 4
-_NUMBER = re.compile(r"(?:^|\s)page (\d{1,4})\Z", re.ASCII)
+_NUMBER = LazyPattern(r"(?:^|\s)page (\d{1,4})\Z", re.ASCII)
 _LONGEST_BUTTON = 64
 """Maximum bytes of a button's command on every platform."""
 

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from bot.core.patterns import LazyPattern
+
 # Matches "/name" and "/name@bot" with arguments, but not "/usr/bin is full".
-_COMMAND = re.compile(r"/([a-z][a-z0-9_]*)(?:@\w+)?(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
+_COMMAND = LazyPattern(r"/([a-z][a-z0-9_]*)(?:@\w+)?(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

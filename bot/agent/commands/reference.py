@@ -23,6 +23,7 @@ from bot.agent.texts import bold, joined, local_time
 from bot.bus import Button
 from bot.core.clock import format_time
 from bot.core.i18n import N_, _, ngettext
+from bot.core.patterns import LazyPattern
 from bot.memory.gate.reference_values import check_key, check_value, parse_value
 from bot.memory.gate.write_result import WriteResult
 from bot.memory.records.compartment_records import SharedReference
@@ -33,7 +34,7 @@ _CHANGES = frozenset({"set", "rollback", "remove", "share", "unshare"})
 _LISTED = 120
 _VERSIONS = 20
 _BUTTONS = 3
-_QUOTED = re.compile(r'"([^"]+)"\s*(.*)', re.DOTALL)
+_QUOTED = LazyPattern(r'"([^"]+)"\s*(.*)', re.DOTALL)
 _NOTHING = N_(
     "Nothing yet. What you set here is in each of your prompts, word for word, until you change it. "
     "For example: `/reference set deadline Friday`. `north_stars` and `priorities` are for your "

@@ -8,7 +8,6 @@ two, the consolidation is repeated. A result whose range was consolidated meanwh
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
@@ -24,6 +23,7 @@ from bot.agent.consolidation.prompts import (
     consolidation_messages,
 )
 from bot.core.errors import ConsolidationFailed, ContextOverflow, MemoryRefused
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason, parse_reason, reason_of
 from bot.language.sentences import split_sentences
 from bot.llm.base import Model, ModelReply, Usage
@@ -54,7 +54,7 @@ from bot.tape.search import GENERAL_PROBLEM, problem_of
 logger = logging.getLogger(__name__)
 
 _SMALLEST_PORTION = 500
-_DATED = re.compile(r"\s*\[\d{4}-\d\d-\d\d")
+_DATED = LazyPattern(r"\s*\[\d{4}-\d\d-\d\d")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from bot.agent.flow.spoken import Found, SpokenWords
+from bot.core.patterns import LazyPattern
 from bot.memory.records.argument_labels import ArgumentLabel, Origin
 
 MOST_VALUES = 200
@@ -23,9 +24,9 @@ MOST_VALUES = 200
 
 _DEEPEST = 20
 _LARGEST = 10**15
-_MOMENT = re.compile(r"[0-9][0-9T:.+Z -]{0,40}")
+_MOMENT = LazyPattern(r"[0-9][0-9T:.+Z -]{0,40}")
 """From here on a float does not hold every whole number."""
-_PARTS = re.compile(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]+|[0-9]+")
+_PARTS = LazyPattern(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]+|[0-9]+")
 _ROLES: tuple[tuple[str, frozenset[str]], ...] = (
     (
         "recipient",
@@ -47,11 +48,11 @@ _PROSE = frozenset(
     "body text message subject title content description note notes comment summary caption reply".split()
 )
 _FORMATS = {"email": "recipient", "uri": "address", "date-time": "time", "date": "time"}
-_LOOKS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("recipient", re.compile(r"[^\s@]+@[^\s@]+")),
-    ("address", re.compile(r"(?:[a-z][a-z0-9+.-]{1,20}:|www\.)\S+", re.IGNORECASE)),
-    ("path", re.compile(r"(?:[~./\\]|[A-Za-z]:\\)\S*")),
-    ("amount", re.compile(r"[+-]?[$€£]?\d[\d.,' ]*[$€£]?")),
+_LOOKS: tuple[tuple[str, LazyPattern], ...] = (
+    ("recipient", LazyPattern(r"[^\s@]+@[^\s@]+")),
+    ("address", LazyPattern(r"(?:[a-z][a-z0-9+.-]{1,20}:|www\.)\S+", re.IGNORECASE)),
+    ("path", LazyPattern(r"(?:[~./\\]|[A-Za-z]:\\)\S*")),
+    ("amount", LazyPattern(r"[+-]?[$€£]?\d[\d.,' ]*[$€£]?")),
 )
 
 

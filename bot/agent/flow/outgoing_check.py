@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote_plus, urlsplit
 
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
 from bot.language.claim_terms import content_terms
 from bot.language.folding import fold_text
@@ -28,15 +29,15 @@ MAX_COMPOSED = 200
 """The most characters of an address that the model made itself: a host can carry words, too."""
 
 # Many tools add the scheme themselves.
-_ADDRESS = re.compile(
+_ADDRESS = LazyPattern(
     r"[a-z][a-z0-9+.-]{1,20}://\S{1,2000}|www\.\S{1,2000}|(?<![\w.-])[\w-]{1,63}\.[\w.-]{1,253}[/:?#]\S{1,2000}",
     re.IGNORECASE,
 )
 _MOST_ADDRESSES = 20
-_GOES_ON = re.compile(r"[\w%&=@:+~/?#$*-]|[.,;!'](?=\w)")
+_GOES_ON = LazyPattern(r"[\w%&=@:+~/?#$*-]|[.,;!'](?=\w)")
 _AROUND = ".,;:!?()[]{}<>\"'"
-_NUMBER = re.compile(r"(?<!\d)\d(?:[ .,/:-]?\d){4,40}(?!\d)")
-_SEPARATORS = re.compile(r"[\W_]+")
+_NUMBER = LazyPattern(r"(?<!\d)\d(?:[ .,/:-]?\d){4,40}(?!\d)")
+_SEPARATORS = LazyPattern(r"[\W_]+")
 _LAST_DIGITS = 7
 """Number of last digits by which numbers are compared: telephone numbers begin in several ways."""
 _SHARED_TERMS = 2

@@ -11,10 +11,10 @@ Rule 4: a value of several words stands there only as they follow each other in 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from bot.core.patterns import LazyPattern
 from bot.core.text import normalize_unicode
 from bot.language.folding import UNSPACED
 from bot.memory.records.argument_labels import Origin
@@ -22,14 +22,14 @@ from bot.memory.records.argument_labels import Origin
 _PUNCTUATION = frozenset(".,;:!?()[]{}<>\"'«»„“”‚‘’…¿¡。，、！？；：「」『』（）*_`")
 _AROUND = "".join(sorted(_PUNCTUATION))
 _LONGEST_PUNCTUATION = 8
-_DIGIT = re.compile(r"\d")
-_POSSESSIVE = re.compile(r"['’]s(?!\w)")
+_DIGIT = LazyPattern(r"\d")
+_POSSESSIVE = LazyPattern(r"['’]s(?!\w)")
 _CURRENCY = r"(?:[$€£¥₽₹]|usd|eur|gbp|chf|jpy|euros?|dollars?|pounds?)"
-_AMOUNT = re.compile(
+_AMOUNT = LazyPattern(
     rf"{_CURRENCY}?(?P<number>-?\d{{1,3}}(?:[.,'’\u00a0\u202f]\d{{3}}){{1,6}}(?:[.,]\d{{1,9}})?|-?\d{{1,30}}(?:[.,]\d{{1,9}})?){_CURRENCY}?"
 )
-_NUMBER = re.compile(r"-?\d{1,30}(?:\.\d{1,30})?")
-_GROUPS = re.compile(r"-?\d{1,3}(?:([.,'’\u00a0\u202f])\d{3})(?:\1\d{3})*")
+_NUMBER = LazyPattern(r"-?\d{1,30}(?:\.\d{1,30})?")
+_GROUPS = LazyPattern(r"-?\d{1,3}(?:([.,'’\u00a0\u202f])\d{3})(?:\1\d{3})*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from bot.agent.schedules.due_tape import write_due
 from bot.core.errors import ScheduleRefused
 from bot.core.i18n import N_, _, ngettext
+from bot.core.patterns import LazyPattern
 from bot.core.recurrence import Cron, Once, Rule, moment_of, next_occurrence
 from bot.language.spoken_times import SpokenTime, find_reminder, find_time
 from bot.memory.gate.secret_detection import detect_secret
@@ -40,9 +41,9 @@ _SHORTEST_TASK_INTERVAL = timedelta(minutes=15)
 _EXAMPLES = N_(
     '"in 20 minutes", "tomorrow at 17:00", "every Monday at 8", or a cron expression in quotes'
 )
-_ISO = re.compile(r"\d{4}-\d\d-\d\dT\d")
-_CRON = re.compile(r"(?:[\d*][\w*/,#?-]*\s+){3}[\w*][\w*/,#?-]*\s+[\w*][\w*/,#?-]*", re.ASCII)
-_QUIET = re.compile(r"(\d{1,2})(?::(\d\d))? ?(?:-|–|to) ?(\d{1,2})(?::(\d\d))?")
+_ISO = LazyPattern(r"\d{4}-\d\d-\d\dT\d")
+_CRON = LazyPattern(r"(?:[\d*][\w*/,#?-]*\s+){3}[\w*][\w*/,#?-]*\s+[\w*][\w*/,#?-]*", re.ASCII)
+_QUIET = LazyPattern(r"(\d{1,2})(?::(\d\d))? ?(?:-|–|to) ?(\d{1,2})(?::(\d\d))?")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "`": "`"}
 
 

@@ -7,7 +7,6 @@ repository, lists its tree, and prints the contents that are asked for.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import sys
@@ -23,6 +22,7 @@ from bot.agent.foreign_text import code
 from bot.agent.skills import git_program
 from bot.core.errors import SkillRefused
 from bot.core.i18n import _
+from bot.core.patterns import LazyPattern
 
 FETCH_SECONDS = 60
 """The most seconds to fetch a repository and read a skill of it; the caller bounds them."""
@@ -33,12 +33,12 @@ MAX_REPOSITORY_BYTES = 100_000_000
 _MOST_LISTED = 4_000_000
 _MOST_SAID = 4_000
 # No host begins with "-": ssh would take it for an option.
-_URL = re.compile(
+_URL = LazyPattern(
     r"(?:https|ssh)://(?:[A-Za-z0-9_.][A-Za-z0-9_.:-]{0,63}@)?[A-Za-z0-9\[][A-Za-z0-9.:\[\]_-]{0,250}"
     r"(?:/[!-~]{0,500})?"
     r"|file:///[!-~]{0,500}"
 )
-_SCP_ADDRESS = re.compile(
+_SCP_ADDRESS = LazyPattern(
     r"(?:[A-Za-z0-9_.][A-Za-z0-9_.-]{0,63}@)?[A-Za-z0-9][A-Za-z0-9.-]{0,200}:(?!//|-)[!-~]{1,300}"
 )
 _SETTINGS = (

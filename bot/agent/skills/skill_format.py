@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +9,13 @@ from bot.agent.foreign_text import one_line
 from bot.agent.texts import joined_clauses
 from bot.core.errors import SkillRefused
 from bot.core.i18n import _, format_number
+from bot.core.patterns import LazyPattern
 
 SKILL_FILE = "SKILL.md"
 MAX_NAME = 64
 MAX_DESCRIPTION = 1_024
 
-_NAME = re.compile(r"[a-z0-9-]+")
+_NAME = LazyPattern(r"[a-z0-9-]+")
 _LONGEST_HEADER = 8_000
 _DEEPEST = 4
 _LONGEST_FIELD = 500

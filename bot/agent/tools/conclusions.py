@@ -13,6 +13,7 @@ from typing import Any, cast
 from bot.agent.tools.registry import ToolContext
 from bot.agent.tools.save import MemoryChange
 from bot.core.errors import MemoryRefused
+from bot.core.patterns import LazyPattern
 from bot.memory.gate.write_result import WriteResult
 from bot.memory.records.compartment_records import PatternType, SynthesizedPattern
 from bot.memory.records.episodes import episode_id
@@ -21,7 +22,7 @@ from bot.tape.search import problem_of
 _CONFIDENCE = 0.7
 """Confidence of a conclusion: lower than that of a statement."""
 
-_POLICY = re.compile(
+_POLICY = LazyPattern(
     r"(?:when|if) (?P<if>[^,;]{1,500})[,;] *(?:then )?(?P<then>.{1,500})", re.IGNORECASE
 )
 _UNSET = datetime.fromtimestamp(0, UTC)

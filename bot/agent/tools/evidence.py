@@ -10,12 +10,12 @@ Rule 3: names, numbers and dates are always checked; the rest is left to the jud
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
 from bot.agent.tools.registry import ToolContext
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
 from bot.language.clauses import parse_clauses
 from bot.language.sentences import split_sentences
@@ -52,7 +52,7 @@ _LOOKED_AT = 60
 """Maximum number of messages in view to search, newest first."""
 _CARRIED = 0.5
 """Share of a text's words that must occur in another text to count as taken from it."""
-PART_SEPARATOR = re.compile(r"[;.](?=\s|$)|\n")
+PART_SEPARATOR = LazyPattern(r"[;.](?=\s|$)|\n")
 """Separator between the clauses of a text that can be checked one by one."""
 _KEPT = 0.6
 """Share of a fact's words that its replacement texts must contain."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import tzinfo
@@ -14,6 +13,7 @@ from bot.agent.texts import joined_clauses, local_time
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
 from bot.core.errors import TapeError
 from bot.core.i18n import N_, _, format_number, ngettext
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
 from bot.memory.records.boundaries import boundary_steps, boundary_summary
 from bot.memory.records.event_names import (
@@ -29,9 +29,9 @@ from bot.tape.store import Anchor, anchor_from_entry
 
 # Anchors are searched separately; most of their text repeats messages.
 _KINDS = frozenset({"message", "tool_result", "event"})
-_LOOKED_UP = re.compile(r"(?:memory|tape|task)[._]")
+_LOOKED_UP = LazyPattern(r"(?:memory|tape|task)[._]")
 _RESERVED = ("session/", "memory/", "auto_handoff/", "problem/")
-_NAME = re.compile(r"\w[\w ./-]{0,63}")
+_NAME = LazyPattern(r"\w[\w ./-]{0,63}")
 
 
 class HandoffArguments(BaseModel):

@@ -19,6 +19,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from bot.core.clock import Clock
+from bot.core.patterns import LazyPattern
 from bot.llm.base import estimate_tokens
 from bot.memory.gate.memory_validation import memory_lines
 from bot.memory.records.conversation_entries import replaced_entry_id
@@ -44,7 +45,7 @@ _LOOKED_BACK = 200
 """Number of entries before the view in which earlier messages are searched."""
 
 UNLIMITED_DAYS = 36_500
-_ASKS = re.compile(
+_ASKS = LazyPattern(
     r"[?？؟]|^\W*(?:who|whom|whose|what|when|where|which|why|how|do|does|did|is|are|was|were|can|could|have|has|tell me|show me|list|find"
     r"|wer|wem|wen|was|wann|wo|woher|wohin|welche\w?|warum|wie|wieviel\w?|hast|habe|weisst|weißt|kannst|zeig\w?|nenn\w?"
     r"|qui|que|quoi|quand|ou|où|quel\w{0,3}|pourquoi|comment|combien|est-ce|quien|quién|qué|cuando|cuándo|donde|dónde|cual|cuál|como|cómo|cuanto|cuánto"
@@ -52,7 +53,7 @@ _ASKS = re.compile(
     r"|кто|что|когда|где|куда|какой|какая|какие|почему|как|сколько|чей)\b|吗|呢|什么|哪|谁|多少|几|怎么|か。?$|なに|何|いつ|どこ|だれ|誰",
     re.IGNORECASE,
 )
-_LOOKS_BACK = re.compile(
+_LOOKS_BACK = LazyPattern(
     r"\b(?:remember|recall|last time|last (?:week|month|year)|earlier|before|again|as usual|the usual|same as|we (?:talked|spoke|discussed|agreed|decided)"
     r"|i (?:told|said|mentioned)|you (?:said|told|suggested|recommended|wrote|gave)|previous\w{0,2}|still"
     r"|erinner\w{0,3}|letztes? mal|neulich|damals|vorhin|wieder|wie immer|besprochen|gesagt|erwähnt|vorgeschlagen|empfohlen"
@@ -61,7 +62,7 @@ _LOOKS_BACK = re.compile(
     r"|记得|上次|之前|以前|覚えて|前回|この前",
     re.IGNORECASE,
 )
-_ASKS_ASSISTANT = re.compile(
+_ASKS_ASSISTANT = LazyPattern(
     r"\b(?:you|u) (?:ever |just |have |had |'ve )?(?:said|told|suggested?|recommend\w{0,4}|wrote|gave|listed|explained|calculated|answered|mentioned|proposed)"
     r"|\b(?:did|have|do) you (?:ever )?(?:say|tell|suggest|recommend|write|give|list|explain|calculate|answer|mention|propose)"
     r"|\byour (?:answer|list|advice|suggestion|recommendation|recipe|plan)"
@@ -69,7 +70,7 @@ _ASKS_ASSISTANT = re.compile(
     r"|你(?:说|建议|推荐)|(?:あなた|君)(?:が|は)(?:言|勧)",
     re.IGNORECASE,
 )
-_WORDS = re.compile(r"\w+")
+_WORDS = LazyPattern(r"\w+")
 _EMPTY = frozenset(
     "ok okay k yes yeah yep yup no nope nah thanks thank thx ty please hi hello hey bye goodbye cool "
     "great good nice fine perfect sure right exactly lol haha hm hmm go on stop continue more next "

@@ -31,6 +31,11 @@ def builder_names() -> list[str]:
     return [*_OWN, *sorted(others - _OWN.keys())]
 
 
+def has_builder(name: str) -> bool:
+    """Return whether there is a builder with this name; only for another's are packages searched."""
+    return name in _OWN or name in builder_names()
+
+
 def context_builder(name: str) -> ContextBuilder:
     """Return the builder with this name.
 

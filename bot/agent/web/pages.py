@@ -16,6 +16,7 @@ from bot.bus.media.documents import (
     read_text,
 )
 from bot.bus.media.media_types import PDF, media_type
+from bot.core.patterns import LazyPattern
 
 MAX_PAGE_TEXT = 200_000
 """The most characters of text from a page."""
@@ -31,7 +32,7 @@ _META_CHARSET = re.compile(rb"charset\s{0,4}=\s{0,4}[\"']?([\w-]{1,40})")
 _HEAD = 2_048
 _STARTS_HTML = re.compile(rb"\s{0,100}<(?:!doctype html|html|head|body)", re.IGNORECASE)
 # Other codecs of Python are no encodings of pages, and some take long on hostile bytes.
-_CHARSET = re.compile(
+_CHARSET = LazyPattern(
     r"utf-?8(?:-sig)?|utf-?16(?:-?[lb]e)?|iso-?8859-\d{1,2}|latin-?1|cp12\d\d|windows-12\d\d|koi8-[ru]|gbk"
     r"|gb2312|gb18030|big5|shift_jis|euc_jp|euc-jp|euc_kr|euc-kr|mac-roman|ascii|us-ascii|tis-620"
 )

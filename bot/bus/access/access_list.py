@@ -10,7 +10,6 @@ A principal is a person or a chat, as ``platform:id``. Aliases are the names in 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
@@ -19,6 +18,7 @@ from pydantic import Field
 
 from bot.bus import AccessRequest, Address, Role
 from bot.bus.access.codes import same_code
+from bot.core.patterns import LazyPattern
 
 PAIRING_CODE_LIFETIME = timedelta(minutes=10)
 """How long a pairing code is valid."""
@@ -33,8 +33,8 @@ MOST_CODES = 3
 """The most codes that one person gets in an hour."""
 
 _HOUR = timedelta(hours=1)
-_ID = re.compile(r"-?[\w.-]{1,64}")
-_PLATFORM = re.compile(r"[a-z][a-z0-9_]*")
+_ID = LazyPattern(r"-?[\w.-]{1,64}")
+_PLATFORM = LazyPattern(r"[a-z][a-z0-9_]*")
 _NAME = 64
 
 RemovalResult = Literal["removed", "unknown", "owners", "allow", "last owner"]

@@ -7,6 +7,8 @@ import secrets
 from collections import deque
 from dataclasses import dataclass
 
+from bot.core.patterns import LazyPattern
+
 PAIRING_CODE_LENGTH = 8
 """Characters of a pairing code: 39 bits; only owners can try codes."""
 
@@ -16,9 +18,9 @@ CLAIM_CODE_LENGTH = 12
 # No characters that are easily confused, such as 0 and O or 1 and I.
 _ALPHABET = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
 # Hyphens and what keyboards insert instead.
-_DASHES = re.compile(r"[-\s\u2010-\u2015\u2212]+")
+_DASHES = LazyPattern(r"[-\s\u2010-\u2015\u2212]+")
 _LONGEST = 64  # characters; longer texts are no codes
-_COMMAND = re.compile(r"/(start|claim)(?:@\w+)?\s+(\S+)", re.IGNORECASE)
+_COMMAND = LazyPattern(r"/(start|claim)(?:@\w+)?\s+(\S+)", re.IGNORECASE)
 
 
 def new_code(length: int) -> str:

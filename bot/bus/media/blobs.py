@@ -11,7 +11,6 @@ import errno
 import hashlib
 import logging
 import os
-import re
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
@@ -23,13 +22,14 @@ import anyio.to_thread
 
 from bot.core.files import private_directory, sync_directory, write_synced
 from bot.core.ids import new_id
+from bot.core.patterns import LazyPattern
 
 logger = logging.getLogger(__name__)
 
 READ_ONLY = 0o400
 """The mode of a blob that has other names."""
 
-_NAME = re.compile(r"[0-9a-f]{64}")
+_NAME = LazyPattern(r"[0-9a-f]{64}")
 _INCOMING = "incoming"
 
 

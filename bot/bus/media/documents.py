@@ -10,7 +10,6 @@ import codecs
 import json
 import logging
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -23,6 +22,7 @@ import anyio.to_thread
 
 from bot.bus.media import document_program as program
 from bot.bus.media.media_types import PDF
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason, parse_reason
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ _SAMPLE = 4_096
 _SLICE = 65_536
 # Logs contain escapes and bells; no text contains other control characters.
 _CONTROLS = bytes(range(7)) + bytes(range(14, 27)) + bytes(range(28, 32)) + b"\x7f"
-_UNSHOWN = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f\ufeff]")
+_UNSHOWN = LazyPattern(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f\ufeff]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ It imports httpx, so it is loaded only when something is fetched.
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass
@@ -27,12 +26,13 @@ from bot.core.fetch.public_addresses import (
     resolve_public,
     system_resolver,
 )
+from bot.core.patterns import LazyPattern
 
 _HEADERS = {"User-Agent": "tapebot", "Accept-Encoding": "gzip"}
 _AT_ONCE = 4
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LONGEST_ADDRESS = 2_000
-_NOT_IN_HOSTS = re.compile(r"[^\w.:-]")
+_NOT_IN_HOSTS = LazyPattern(r"[^\w.:-]")
 """What no host has, as it is looked up."""
 _PIECE = 65_536
 

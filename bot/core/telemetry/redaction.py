@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 
+from bot.core.patterns import LazyPattern
+
 MARK = "[redacted]"
 """Replaces a secret."""
 
@@ -20,7 +22,7 @@ _SHORTEST = 4  # a shorter value is part of ordinary words
 
 # Each starts with a literal, so that a text without credentials costs a single scan.
 _PATTERNS = tuple(
-    re.compile(pattern)
+    LazyPattern(pattern)
     for pattern in (
         # api_key=..., "password": "...", ?key=...: a named value, quoted or bare.
         r"""(?ix)(

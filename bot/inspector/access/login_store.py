@@ -6,7 +6,6 @@ all of them with the next request.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import TypeVar
@@ -19,6 +18,7 @@ from bot.core.clock import Clock
 from bot.core.errors import HttpError, TapeNotFound
 from bot.core.http.tokens import new_token, token_digest
 from bot.core.i18n import _, ngettext
+from bot.core.patterns import LazyPattern
 from bot.inspector.access.login_fold import (
     ALL_TOKENS,
     LOGIN_ENDED,
@@ -43,7 +43,7 @@ from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
 _TOKEN = "tapebot_"  # noqa: S105 (what tokens begin with)
-_TOKEN_NAME = re.compile(r"\w[\w .@-]{0,63}")
+_TOKEN_NAME = LazyPattern(r"\w[\w .@-]{0,63}")
 _DAY = timedelta(days=1)
 
 T = TypeVar("T")

@@ -17,11 +17,12 @@ from typing import Literal
 from pydantic import Field
 
 from bot.core.i18n import _
+from bot.core.patterns import LazyPattern
 from bot.inspector.reading import ReadModel
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
 
-_WORDS = re.compile(r"\s+|\w+|[^\w\s]", re.UNICODE)
-_SAID = re.compile(r"\w+", re.UNICODE)
+_WORDS = LazyPattern(r"\s+|\w+|[^\w\s]", re.UNICODE)
+_SAID = LazyPattern(r"\w+", re.UNICODE)
 _MOST_WORDS = 800
 _MOST_LINES = 600
 _MANY_LINES = 5_000

@@ -7,13 +7,13 @@ Rule 2: a damaged entry is described as far as it can be read, and never raises.
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from bot.agent.schedules.wording import event_text
 from bot.agent.subtask import TASK_RUN
 from bot.core.clock import format_time
 from bot.core.i18n import N_, _, ngettext, pgettext
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import reason_text
 from bot.inspector import labels
 from bot.inspector.numbers import fixed, money
@@ -104,7 +104,7 @@ _STATES = {
 _HIDDEN = frozenset({"pointers", "state", "previous"})
 """Keys of an event's data that are for programs only."""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
+_CONTROL = LazyPattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
 
 def entry_line(entry: TapeEntry) -> str:

@@ -23,6 +23,7 @@ from bot.agent.tools.registry import Availability
 from bot.agent.turn_history import ModelCall, PastTurn
 from bot.core.errors import SettingsError
 from bot.core.i18n import N_, _
+from bot.core.patterns import LazyPattern
 from bot.inspector.reading import ReadModel
 from bot.inspector.reading.turns import CallModel, TurnModel, turn_model
 from bot.llm.base import ChatMessage, estimate_tokens
@@ -30,8 +31,8 @@ from bot.memory.records.attachments import IMAGE_TOKENS
 from bot.tape.service import TapeService
 
 _BLOCKS = ("file", "skills", "memory", "records", "handoff")
-_OPENING = re.compile(rf"^<({'|'.join(_BLOCKS)})(?: [^>\n]*)?>\n", re.MULTILINE)
-_CLOSING = {key: re.compile(rf"\n</{key}>$", re.MULTILINE) for key in _BLOCKS}
+_OPENING = LazyPattern(rf"^<({'|'.join(_BLOCKS)})(?: [^>\n]*)?>\n", re.MULTILINE)
+_CLOSING = {key: LazyPattern(rf"\n</{key}>$", re.MULTILINE) for key in _BLOCKS}
 _TITLES = {
     "identity": N_("Identity and contract"),
     "file": N_("Workspace files"),

@@ -26,6 +26,7 @@ from bot.core.errors import (
     TransientModelError,
 )
 from bot.core.installation import this_installation
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason, reason_of
 from bot.llm.base import (
     CapabilityProfile,
@@ -63,7 +64,7 @@ _WIRES: dict[WireProtocol, Wire] = {
 _OPTIONAL = ("temperature", "stream_options", "max_tokens", "usage")
 """Fields of a request that may be left out, besides the client's own parameters."""
 
-_MISSING_REASONING = re.compile(
+_MISSING_REASONING = LazyPattern(
     r"missing .{0,3}reasoning_content|reasoning_content.{0,80}passed back", re.IGNORECASE
 )
 """DeepSeek's words, if calls come back without the reasoning that led to them."""

@@ -17,6 +17,7 @@ from datetime import date, datetime, timedelta
 from rapidfuzz import fuzz
 
 from bot.core.i18n import _
+from bot.core.patterns import LazyPattern
 from bot.language.dates import PartialDate, relative_dates
 from bot.language.folding import fold_text, words
 from bot.language.lexicon import WEEKDAYS
@@ -45,7 +46,7 @@ _LONG = timedelta(days=365)
 _ALIKE = 50
 """Similarity of 100 below which texts are never duplicates; this test is a hundred times faster."""
 
-_SAID_ON = re.compile(r"(?:(?<!\s)\s++)?[\[(](?:[^\W\d]{1,12} ){0,3}(\d{4}-\d\d-\d\d)[\])]")
+_SAID_ON = LazyPattern(r"(?:(?<!\s)\s++)?[\[(](?:[^\W\d]{1,12} ){0,3}(\d{4}-\d\d-\d\d)[\])]")
 
 
 def duplicates_and_contradictions(scope: AuditedScope) -> Iterator[AuditFinding]:

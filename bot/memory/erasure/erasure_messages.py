@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
 from bot.core.i18n import N_, _, ngettext, pgettext
+from bot.core.patterns import LazyPattern
 from bot.memory.erasure.affected_records import NO_AFFECTED_RECORDS, AffectedRecordCounts
 from bot.memory.erasure.erasure_candidates import ErasurePreview
 from bot.memory.erasure.erasure_items import ErasureItem, list_items
@@ -26,7 +26,7 @@ OUT_OF_REACH_TEXT = N_(
 NOTHING_FOUND_TEXT = N_("I found nothing with this that I may erase.")
 _MOST_LISTED = 10
 _EXCERPT = 120
-_CONFIRMS = re.compile(r"/memory forget yes (\d{1,15})")
+_CONFIRMS = LazyPattern(r"/memory forget yes (\d{1,15})")
 _BUTTONS = 4
 """Number of items that get a button; others are picked by number."""
 

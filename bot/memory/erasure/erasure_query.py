@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from bot.core.patterns import LazyPattern
 from bot.core.text import split_quotations
 from bot.memory.erasure.text_matcher import (
     TextMatcher,
@@ -17,7 +18,7 @@ from bot.memory.erasure.text_matcher import (
     unescaped_variants,
 )
 
-_NUMBERS = re.compile(r"#?[1-9]\d{0,8}(?:[\s,]+#?[1-9]\d{0,8})*,?")
+_NUMBERS = LazyPattern(r"#?[1-9]\d{0,8}(?:[\s,]+#?[1-9]\d{0,8})*,?")
 
 
 @dataclass(frozen=True, slots=True)

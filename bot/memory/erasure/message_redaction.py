@@ -8,19 +8,19 @@ Rule 3: redaction is idempotent.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from bot.core.patterns import LazyPattern
 from bot.language.forget_requests import asks_to_forget
 from bot.memory.erasure.text_matcher import TextMatcher
 from bot.memory.records.tombstones import ERASED_TEXT
 
 _AND = r"(?:and|but|or|while|und|aber|oder|et|mais|ou|y|pero|e|ma|mas|oraz|ale|и|но)\s+"
 # The lookbehind lets a run of white space match only at its start, which keeps the search linear.
-_SENTENCE_END = re.compile(r"([.!?…\n]+\s*|[。！？])")
-_BETWEEN = re.compile(rf"([.!?…;:\n]+\s*|,\s+(?:{_AND})?|[。！？；，、]|(?<!\s)\s+{_AND})")
-_WORD = re.compile(r"\w+")
+_SENTENCE_END = LazyPattern(r"([.!?…\n]+\s*|[。！？])")
+_BETWEEN = LazyPattern(rf"([.!?…;:\n]+\s*|,\s+(?:{_AND})?|[。！？；，、]|(?<!\s)\s+{_AND})")
+_WORD = LazyPattern(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ Rule 4: lines of the memory zone are removed without a mark, since the zone show
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import recorded_words
 from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.erasure.text_matcher import TextMatcher, normalize_for_match, pad_words
@@ -54,8 +54,8 @@ from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.store import HEADER_EVENT, REPAIR_EVENT
 
-_SENTENCES = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
-_LISTED = re.compile(r"^[\s>*•\-]*(?:\d+[.)]\s+)?")
+_SENTENCES = LazyPattern(r"(?<=[.!?…])\s+|(?<=[。！？])")
+_LISTED = LazyPattern(r"^[\s>*•\-]*(?:\d+[.)]\s+)?")
 
 _KNOWN = frozenset(
     {

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from bot.core.patterns import LazyPattern
 from bot.core.text import normalize_unicode
 from bot.memory.records.stemming import stemmed_words
 
@@ -22,14 +23,14 @@ _UNSPACED = (
 _MARKS = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0dff"
 )
-_TOKEN = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}_])[\w{_MARKS}])+")
-_RUN = re.compile(rf"[{_UNSPACED}]+")
-_UNSEEN = re.compile(r"[\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]")
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_TOKEN = LazyPattern(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}_])[\w{_MARKS}])+")
+_RUN = LazyPattern(rf"[{_UNSPACED}]+")
+_UNSEEN = LazyPattern(r"[\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]")
+_ESCAPE = LazyPattern(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 MAX_ESCAPE_DEPTH = 3
 """Levels of JSON escaping that are decoded: a tool's arguments are JSON within JSON."""
 
-_YEAR = re.compile(r"(?:19|20)\d\d")
+_YEAR = LazyPattern(r"(?:19|20)\d\d")
 _SHORTEST = 3
 _SHORTEST_WITHIN = 5
 _SHORTEST_PASSAGE = 8

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
 from bot.language.clauses import parse_clauses
 from bot.language.folding import fold_text
@@ -41,7 +42,7 @@ from bot.memory.records.transcript import is_owner
 from bot.tape.entries import TapeEntry
 
 _NAME_SLOT = "user: name"
-_NAME_GIVEN = re.compile(r"(?:the user's|my) name is ", re.IGNORECASE)
+_NAME_GIVEN = LazyPattern(r"(?:the user's|my) name is ", re.IGNORECASE)
 _LONGEST_NAME = 4
 """Maximum number of words of a user's name."""
 
@@ -149,7 +150,7 @@ def join_quotable(sentences: Sequence[str]) -> str:
     return words if " " in words and len(words) <= LONGEST_QUOTE else ""
 
 
-_FORGET = re.compile(
+_FORGET = LazyPattern(
     r"\b(?:forget|delete|remove|erase|drop|vergiss|vergessen|losch\w*|entfern\w*|oublie\w*|efface\w*|supprime\w*"
     r"|olvid\w*|borra\w*|elimin\w*|dimentica\w*|cancella\w*|esquec\w*|apag\w*|забуд\w*|удали\w*)\b"
     r"|忘|删|刪|削除|消して|잊|지워"

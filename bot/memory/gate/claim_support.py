@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
 from bot.language.claim_terms import STOP, TermSet, content_terms
 from bot.language.clause import Clause
@@ -50,20 +51,20 @@ MAX_CLAIM = 2_000
 MAX_SOURCE_TEXT = 20_000
 """Characters of the source text that are read."""
 
-_ANY_USER = re.compile(USER_REFERENCE.pattern, re.IGNORECASE)
-_DAYS = re.compile(r"\d{4}-\d\d-\d\d|\d{1,4}[年月日]")
-_OWN_WORDS = re.compile(r'(?:The user )?said: "(.*)"', re.DOTALL)
-_HALVES = re.compile(r"\d ?(?:am|a\.m|pm|p\.m)\b|\d[:.]\d\d")
-_SHORTENED = re.compile(r"['’](m|re|ve|ll)\b")
+_ANY_USER = LazyPattern(USER_REFERENCE.pattern, re.IGNORECASE)
+_DAYS = LazyPattern(r"\d{4}-\d\d-\d\d|\d{1,4}[年月日]")
+_OWN_WORDS = LazyPattern(r'(?:The user )?said: "(.*)"', re.DOTALL)
+_HALVES = LazyPattern(r"\d ?(?:am|a\.m|pm|p\.m)\b|\d[:.]\d\d")
+_SHORTENED = LazyPattern(r"['’](m|re|ve|ll)\b")
 _LONG_FORMS = {"m": " am", "re": " are", "ve": " have", "ll": " will"}
-_CLAUSES = re.compile(r"[.!?,;:\n](?=\s|$)|[。！？、，]")
+_CLAUSES = LazyPattern(r"[.!?,;:\n](?=\s|$)|[。！？、，]")
 _AGREEING = {"is": "am", "has": "have", "does": "do", "goes": "go"}
 _LEADING = frozenset(
     "and but so also actually well ok btw und aber also et mais y pero e ma и а".split()
 )
 _MOST_LEADING = 2
 _SPEAKERS = frozenset("i we ich wir je nous yo io eu я мы".split())
-_ITEMS = re.compile(r",|&|\b(?:and|und|et|y|e|и)\b")
+_ITEMS = LazyPattern(r",|&|\b(?:and|und|et|y|e|и)\b")
 _SHORT_ITEM = 3
 _COMMON_ONLY = 2
 
@@ -328,10 +329,10 @@ def _missing_count(
     return None
 
 
-_LATE = re.compile(
+_LATE = LazyPattern(
     r"\b(?:evening|afternoon|tonight|night|abends?|nachmittags?|soir|apres-midi|tarde|noche|noite|sera|pomeriggio|вечера|дня)\b"
 )
-_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_YEAR = LazyPattern(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 
 
 def _is_told_year(

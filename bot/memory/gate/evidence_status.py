@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 
 from bot.core.errors import TapeNotFound
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
 from bot.memory.records.episodes import EPISODE_EVENT, entry_of, episode_id, parse_episode_id
 from bot.memory.records.event_names import (
@@ -23,7 +23,7 @@ _LOOKED_BACK = 60
 
 _REPEATED = 0.7
 _RUN = 3
-_STATEMENTS = re.compile(r"[^.!?。！？\n]+[.!?。！？\n]?")
+_STATEMENTS = LazyPattern(r"[^.!?。！？\n]+[.!?。！？\n]?")
 
 
 async def find_evidence_faults(

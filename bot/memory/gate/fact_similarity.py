@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from bot.core.patterns import LazyPattern
 from bot.language.claim_terms import content_terms
 from bot.language.clauses import parse_clauses
 from bot.language.folding import UNSPACED, character_bigrams, fold_text, words
@@ -23,13 +24,13 @@ _LONGEST = 2_000
 _ALIKE = 95
 _PAIRS = 32_768
 """Size of the comparison caches: a batch is compared with all facts of its scope."""
-_USER = re.compile(
+_USER = LazyPattern(
     r"\b(?:the user|der (?:be)?nutzer|die (?:be)?nutzerin|l'utilisat(?:eur|rice)|el usuario|la usuaria|l'utente|[oa] usuari[oa]|пользователь(?:ница)?)\b"
 )
-_MEMBER = re.compile(
+_MEMBER = LazyPattern(
     r"(?P<who>[^\n:()]{1,60} \((?P<id>[^()\s]{1,40})\))(?P<rest>:? .*|'s .*)", re.DOTALL
 )
-_DATED = re.compile(r"(?:(?<!\s)\s++)?[\[(](?:said on |since )?\d{4}-\d\d-\d\d[\])]\.?")
+_DATED = LazyPattern(r"(?:(?<!\s)\s++)?[\[(](?:said on |since )?\d{4}-\d\d-\d\d[\])]\.?")
 _NOW = r"(?:jetzt |nun |inzwischen |mittlerweile |maintenant |désormais |ahora |actualmente |agora |ora |adesso |теперь |сейчас )?"
 _PLACE = r"(?:in|à|en|au|aux|em|no|na|a|в|во|на)"
 _I_DE = r"(?:ich|der (?:be)?nutzer|die (?:be)?nutzerin)"
@@ -92,18 +93,18 @@ _ATTRIBUTES: tuple[tuple[str, str], ...] = tuple(
     }.items()
     for pattern in patterns
 )  # fmt: skip
-_DATED_FROM = re.compile(
+_DATED_FROM = LazyPattern(
     r"^(?:(?:these days|nowadays|currently|by now|since (?:this|last) (?:week|month|year|\w+day)|from now on"
     r"|as of (?:now|today)|at the moment|now|actually|by the way),? )+(?=\w)|^[^:\n]{1,60}: (?=the user\b)"
     r"|^the user (?:thinks|believes|guesses) (?:that )?(?=the user\b)",
     re.IGNORECASE,
 )
-_NOT_BUT = re.compile(
+_NOT_BUT = LazyPattern(
     r"(?:, and|,| and) not (?:in |at |for |on |to )?[^,.]{1,60}(?=\.?$)"
     r"|,? (?:any ?more|from now on|these days|nowadays|at the moment|currently)(?=\.?$)"
 )
-_COMPILED = tuple((slot, re.compile(pattern)) for slot, pattern in _ATTRIBUTES)
-_DENIES = re.compile(
+_COMPILED = tuple((slot, LazyPattern(pattern)) for slot, pattern in _ATTRIBUTES)
+_DENIES = LazyPattern(
     r"\b(?:nicht|kein\w{0,2}|nie|ne|n'\w+|pas|plus|no|nunca|non|mai|nao|не|нет)\b|不|没|ません|ない"
 )
 

@@ -11,6 +11,7 @@ import base64
 import binascii
 import re
 
+from bot.core.patterns import LazyPattern
 from bot.core.text import normalize_unicode
 from bot.language.folding import fold_text
 
@@ -19,15 +20,15 @@ _LOOK_ALIKE = str.maketrans(
     "аеорсухіјѕԁԛԝһвкмнтɑοαεικνρτυχɡⅼ0134@$",
     "aeopcyxijsdqwhbkmhtaoaeiknptuxgloieaas",
 )
-_INVISIBLE = re.compile(
+_INVISIBLE = LazyPattern(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e007f]"
 )
-_TAGS = re.compile("[\U000e0020-\U000e007e]")
-_HIDDEN = re.compile(r"(?<=[^\W\d_])[\u00ad\u200b\u2060\ufeff]+(?=[^\W\d_])")
+_TAGS = LazyPattern("[\U000e0020-\U000e007e]")
+_HIDDEN = LazyPattern(r"(?<=[^\W\d_])[\u00ad\u200b\u2060\ufeff]+(?=[^\W\d_])")
 # An underscore counts as a separator only; as a letter, a run could be split in many ways.
-_SPACED = re.compile(r"(?<![^\W_])[^\W_](?:[ .\-_*]{1,2}[^\W_]){5,200}(?![^\W_])")
-_BASE64 = re.compile(r"(?<![\w+/-])[A-Za-z0-9+/_-]{16,2000}={0,2}")
-_MARKS = re.compile(
+_SPACED = LazyPattern(r"(?<![^\W_])[^\W_](?:[ .\-_*]{1,2}[^\W_]){5,200}(?![^\W_])")
+_BASE64 = LazyPattern(r"(?<![\w+/-])[A-Za-z0-9+/_-]{16,2000}={0,2}")
+_MARKS = LazyPattern(
     r"<\|\w{1,20}\|>|\[/?(?:inst|sys|system)\]|<</?sys>>|</?(?:system|assistant|instructions?|system[_-]prompt)>|(?<!#)#{2,}+\s{0,3}(?:instructions?|system|assistant|new task)\b"
     r"|(?:^|\n)\s{0,8}[\[(*]{0,2}(?:system|assistant|developer|admin|sys)(?: (?:message|prompt|note|override))?[\])*]{0,2}\s{0,3}:|\bbegin (?:system|admin|new instructions)|```system",
     re.IGNORECASE,
@@ -77,7 +78,7 @@ _OTHERS = (
     # Japanese
     r"(?:指示|命令|ルール|プロンプト|規則).{0,6}(?:無視|忘れ)|無視し(?:て|ろ)|今(?:から|後は?)、?(?:あなた|必ず|常に|いつも|絶対|すべて)|これから(?:は|あなた|必ず|常に)|あなたは(?:今から|これから|必ず|もう|今)|システムプロンプト|(?:必ず|常に|いつも|決して|絶対に?).{0,24}(?:答え|回答|返信|推薦|勧め|言っ|言わ|言及).{0,6}(?:て|く|る|な|こと)|(?:ふりをし|として(?:振る舞|行動|回答))|(?:転送|送信|送って).{0,6}(?:して|ください|下さい|せよ|しろ)|管理者は.{0,20}(?:覚え|記憶)|(?:聞かれ|尋ねられ|質問され)たら.{0,40}(?:答え|言|勧め|回答)|アシスタントは.{0,30}(?:べき|なければ|こと|必ず)|誰にも(?:言わ|話さ)",
 )  # fmt: skip
-_ORDERS = tuple(re.compile(pattern) for pattern in (*_ENGLISH, *_OTHERS))
+_ORDERS = tuple(LazyPattern(pattern) for pattern in (*_ENGLISH, *_OTHERS))
 
 
 def contains_instructions(text: str) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from bot.core.errors import MemoryRefused
 from bot.core.i18n import _
+from bot.core.patterns import LazyPattern
 from bot.memory.gate.secret_detection import check_no_secret
 from bot.memory.records.compartment_records import (
     GOAL_KEYS,
@@ -19,7 +19,7 @@ LONGEST_KEY = 64
 LARGEST_VALUE = 4_000
 """Size limit of a value, in bytes of JSON."""
 
-_WORDS = re.compile(r"[^\W_]+")
+_WORDS = LazyPattern(r"[^\W_]+")
 _NAME = _ROW = 2
 """Most words in a key that is a mere name; length of a list that is a name-value pair."""
 

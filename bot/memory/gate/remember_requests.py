@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from bot.core.patterns import LazyPattern
 from bot.memory.gate.memory_validation import memory_line
 from bot.memory.records.fact import MAX_FACT_TEXT
 
@@ -31,8 +32,8 @@ _ASKS = (
     r"(?:请)?记住[,，:：]?",
     r"(?:覚えておいて|覚えて)[:：、,]",
 )
-_ASK = re.compile(r"\s*(?:" + "|".join(_ASKS) + r")\s*(?P<what>\S.*)", re.IGNORECASE | re.DOTALL)
-_ASKS_SOMETHING = re.compile(r"[?？؟](?:\s|$)")
+_ASK = LazyPattern(r"\s*(?:" + "|".join(_ASKS) + r")\s*(?P<what>\S.*)", re.IGNORECASE | re.DOTALL)
+_ASKS_SOMETHING = LazyPattern(r"[?？؟](?:\s|$)")
 _LONGEST_ASKED = 500
 
 

@@ -10,41 +10,42 @@ import re
 from typing import Literal
 
 from bot.core.errors import MemoryRefused
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
 from bot.core.telemetry.redaction import redact
 from bot.language.folding import normalize_typography
 
 _LONGEST = 20_000
-_PRIVATE = re.compile(
+_PRIVATE = LazyPattern(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY|-----BEGIN PGP PRIVATE|\bAGE-SECRET-KEY-1|\bPuTTY-User-Key-File"
 )
-_PHRASE = re.compile(
+_PHRASE = LazyPattern(
     r"\b(?:seed|recovery|mnemonic|wallet) (?:phrase|words|seed)\b\W{1,4}(?:is |are )?\W{0,2}(?:[a-z]{3,8}\s){11}",
     re.IGNORECASE,
 )
-_CARD = re.compile(r"(?<![\d.+-])\d(?:[ -]?\d){12,18}(?![\d-])")
-_IBAN = re.compile(
+_CARD = LazyPattern(r"(?<![\d.+-])\d(?:[ -]?\d){12,18}(?![\d-])")
+_IBAN = LazyPattern(
     r"(?<![A-Z0-9])[A-Z]{2}\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Z0-9])"
 )
-_CODE = re.compile(
+_CODE = LazyPattern(
     r"(?i)\b(?:one[- ]time (?:code|password|pin)|otp|2fa(?: code)?|verification code|security code|login code|confirmation code|tan|cvv|cvc|passcode|auth(?:entication)? code"
     r"|einmal(?:code|passwort)|bestätigungscode|sicherheitscode|code de vérification|código de verificación|codice di verifica|código de verificação|код подтверждения|验证码|認証コード)[^\d\n]{0,20}\d{3,8}(?!\d)"
 )
-_PIN = re.compile(
+_PIN = LazyPattern(
     r"(?i)\b(?:pin|pin[- ]?code|pin[- ]?nummer|geheimzahl|пин-?код)\b[^\d\n]{0,14}\b\d{4,8}(?!\d)|密码是?[:： ]?\S{4,}|暗証番号は?[:： ]?\d{4,}"
 )
 _WORD = r"(?:pass(?:word|wort|phrase|code)|passwd|pwd|kennwort|mot de passe|contraseña|clave secreta|senha|пароль|パスワード)"
-_PASSWORD = re.compile(
+_PASSWORD = LazyPattern(
     rf"(?i)(?<!\w){_WORD}(?![a-zа-я])(?: (?:for|to|of|für|zum|para|pour|de|per|от|do|da|on|at|in) [^:=\n]{{1,40}}?)?(?:\s{{0,3}}[:=]\s{{0,3}}| (?:is|ist|lautet|est|es|è|é|=|remains|was)(?: now| jetzt)? |は|为|—|\s-\s)[\"'`“]?(?P<what>[^\s\"'`”]{{3,80}})"
 )
 _ORDINARY = frozenset(
     "too not very weak strong wrong lost safe gone expired changed reset forgotten required stored saved written the a an in on my kept long short secret hard easy new old same stupid always never nicht zu weg kein pas trop no muy stale due incorrect invalid unknown something what".split()
 )
-_KEY = re.compile(
+_KEY = LazyPattern(
     r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}\b|(?<![A-Za-z0-9])(?:glpat-|npm_|dop_v1_|shpat_|sq0[a-z]{3}-|pypi-|rk_live_|sk_live_|pk_live_|whsec_|EAA[A-Z])[\w-]{10,}"
     r"|(?i:\b(?:api|access|secret|auth|bearer)[ _-]?(?:key|token|secret)\b\W{0,4}(?:is |ist |est |es |: ?|= ?)\W{0,2})[\w.~+/-]{8,}"
 )
-_TOKEN = re.compile(
+_TOKEN = LazyPattern(
     r"(?<![\w/.@-])(?=[\w-]{0,80}\d)(?=[\w-]{0,80}[a-z])(?=[\w-]{0,80}[A-Z])[A-Za-z0-9_-]{32,200}(?![\w/.@-])"
 )
 

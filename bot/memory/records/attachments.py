@@ -8,11 +8,11 @@ Rule 3: a description is one line, whatever the file's name; malformed records a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import parse_reason, reason_json
 from bot.llm.base import estimate_tokens
 from bot.memory.records.prompt_escaping import (
@@ -25,7 +25,7 @@ IMAGE_TOKENS = 1_000
 """Estimated tokens of an image for a model that sees it."""
 
 _KINDS = frozenset({"image", "voice", "audio", "video", "document"})
-_NOT_IN_NAMES = re.compile(r"[<>\[\];:\x00-\x1f\x7f\u2028\u2029]+")
+_NOT_IN_NAMES = LazyPattern(r"[<>\[\];:\x00-\x1f\x7f\u2028\u2029]+")
 _LONGEST_NAME = 80
 _LONGEST_NOTE = 300
 

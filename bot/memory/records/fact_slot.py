@@ -6,14 +6,14 @@ Rule 2: an attribute that can have several values at once, such as allergies, is
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
+from bot.core.patterns import LazyPattern
 from bot.memory.records.stemming import stemmed_words
 
 LONGEST_SLOT = 60
 
-_PLAIN = re.compile(r"[\w'’.,:/&+ -]+")
+_PLAIN = LazyPattern(r"[\w'’.,:/&+ -]+")
 _SMALL = frozenset(
     word
     for words in ("the user's current own new value user of and's", "der die das des nutzer")

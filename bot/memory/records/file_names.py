@@ -7,15 +7,16 @@ Rule 3: two names that a file system may take for one are one.
 
 from __future__ import annotations
 
-import re
 import unicodedata
+
+from bot.core.patterns import LazyPattern
 
 LONGEST_NAME = 150
 """The most bytes of a name in UTF-8: file systems take 255."""
 
 _LONGEST_ENDING = 20
-_SEPARATORS = re.compile(r"[/\\]")
-_UNSAFE = re.compile(r'[<>:"|?*`\[\]]')
+_SEPARATORS = LazyPattern(r"[/\\]")
+_UNSAFE = LazyPattern(r'[<>:"|?*`\[\]]')
 _RESERVED = frozenset(
     {"con", "prn", "aux", "nul", *(f"{name}{n}" for name in ("com", "lpt") for n in range(1, 10))}
 )

@@ -15,48 +15,49 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from bot.core.patterns import LazyPattern
 from bot.language.folding import fold_text, words
 
 _LONGEST = 20_000
 """Characters that are examined; text behind them counts as the writer's own."""
 
-_FORWARDED = re.compile(
+_FORWARDED = LazyPattern(
     r"-{2,}.{0,40}(?:forward|original|weitergeleitet|ursprungliche|transfere|reenviado|inoltrato|encaminhada|пересл|пересыл)"
     r"|(?:fwd?|wg|rv|enc)\s?:"
 )
-_WROTE = re.compile(
+_WROTE = LazyPattern(
     r".{0,120}(?:\bwrote|\bschrieb\b.{0,60}|\ba ecrit|\bescribio|\bha scritto|\bescreveu|\bнаписала?)\s?:$"
 )
-_HEADER = re.compile(
+_HEADER = LazyPattern(
     r"(?:from|to|cc|date|sent|subject|von|an|datum|gesendet|betreff|de|envoye|objet|para|fecha|asunto|data|oggetto"
     r"|assunto|от|кому|дата|тема)\s?:\s?\S"
 )
-_SUBJECT = re.compile(r"(?:subject|betreff|objet|asunto|oggetto|assunto|тема)\s?:")
-_LABEL = re.compile(
+_SUBJECT = LazyPattern(r"(?:subject|betreff|objet|asunto|oggetto|assunto|тема)\s?:")
+_LABEL = LazyPattern(
     r"(?<![^\W\d_])(?:(from|von|de|da|от)|(to|cc|an|para|кому|date|sent|datum|gesendet|data|fecha|дата|subject|betreff|objet"
     r"|asunto|oggetto|assunto|тема))\s?:\s?(?=\S)",
     re.IGNORECASE,
 )
 _HEADER_LENGTH = 200
 """Most characters between the labels of a mail header that is on one line."""
-_SALUTATION = re.compile(
+_SALUTATION = LazyPattern(
     r"(?:dear|hi|hello|hey|sehr geehrte\w?|liebe\w?|hallo|guten tag|bonjour|chere?s?|salut|estimad\w|hola|querid\w"
     r"|buenos dias|gentile|car[oa]|egregi\w|buongiorno|prezad\w|ola|уважаем\w\w|здравствуйте|дорог\w\w|привет)"
     r"\b((?: [^\s,:!]{1,20}){0,4})\s?[,:!]?$"
 )
-_CLOSING = re.compile(
+_CLOSING = LazyPattern(
     r"(?:(?:best|kind|warm|many) )?(?:regards|wishes|thanks|best|cheers|sincerely|love|xx|yours(?: \w+)?)"
     r"|(?:mit )?(?:freundlichen|freundliche|vielen?|lieben?|besten?|herzlichen?|schonen?) grussen?|lg|vg|mfg|gruss"
     r"|(?:bien )?cordialement|bien a vous|bises|amicalement|(?:un )?(?:cordial )?saludos?|atentamente|un abrazo"
     r"|(?:cordiali |distinti )?saluti|un abbraccio|atenciosamente|(?:com os melhores )?cumprimentos|abracos?"
     r"|с уважением|с наилучшими \w+"
 )
-_INTRODUCES = re.compile(
+_INTRODUCES = LazyPattern(
     r"\b(?:article|e-?mail|letter|message|post|transcript|wrote|writes|says|sent me|artikel|brief|nachricht|schreibt|schrieb"
     r"|ecrit|lettre|escribio|escribe|carta|mensaje|scrive|scritto|lettera|messaggio|escreveu|escreve|mensagem|пишет|написала?"
     r"|письмо|сообщение|статья)\b[^:]{0,60}:$"
 )
-_WORKED_ON = re.compile(
+_WORKED_ON = LazyPattern(
     r"(?:(?:please|pls|can you|could you|hey|ok|now|for (?:the|a|my)|bitte|s'il te plait|por favor|per favore|пожалуйста),? ){0,2}"
     r"(?:draft|translate|proofread|rephrase|rewrite|paraphrase|summari[sz]e|pretend|role ?play|correct|shorten|polish"
     r"|(?:help me with )?(?:my|the|a) (?:[^\W\d_]{1,15} ){0,2}(?:story|novel|poem|song|essay|speech|script)\b"
@@ -65,15 +66,15 @@ _WORKED_ON = re.compile(
     r"|traduce\w*|escribe\w*|redacta\w*|traduci\w*|correggi\w*|scrivi\w*|traduz\w*|escreve\w*|переведи\w*|исправь\w*"
     r"|напиши\w*)(?![^\W_])[^:\n]{0,60}:(?=\s)"
 )
-_STAMPED = re.compile(
+_STAMPED = LazyPattern(
     r"(?:\[[^\]\n]{0,20}\d:\d\d[^\]\n]{0,10}\]|\d{1,4}[./-]\d{1,2}[./-]\d{2,4},? \d{1,2}:\d\d(?::\d\d)?)(?: -)? [^:\n]{1,40}: "
 )
-_ANGLED = re.compile(r"<[^<>\n/]{1,40}> \S")
-_LABELLED = re.compile(r"([^\W\d_][^\s:]{0,20}(?: [^\s:]{1,20}){0,2}): (\S.*)$")
-_SIGNED_AT = re.compile(r"[^\W\d_][^,\n]{0,40}, \[[^\]\n]{0,30}\d:\d\d[^\]\n]{0,10}\]:?$")
-_NAMED_AT = re.compile(r"[^\W\d_][^\s:]{0,20}(?: [^\s:]{1,20}){0,2} \d{1,2}[:.]\d\d$")
-_SUBTITLE = re.compile(r"\d{1,2}:\d\d(?::\d\d)?[.,]\d{1,3} --> ")
-_QUOTATION = re.compile(r":\s?([\"“„«][^\"“”„«»\n]{12,400}[\"”“»])")
+_ANGLED = LazyPattern(r"<[^<>\n/]{1,40}> \S")
+_LABELLED = LazyPattern(r"([^\W\d_][^\s:]{0,20}(?: [^\s:]{1,20}){0,2}): (\S.*)$")
+_SIGNED_AT = LazyPattern(r"[^\W\d_][^,\n]{0,40}, \[[^\]\n]{0,30}\d:\d\d[^\]\n]{0,10}\]:?$")
+_NAMED_AT = LazyPattern(r"[^\W\d_][^\s:]{0,20}(?: [^\s:]{1,20}){0,2} \d{1,2}[:.]\d\d$")
+_SUBTITLE = LazyPattern(r"\d{1,2}:\d\d(?::\d\d)?[.,]\d{1,3} --> ")
+_QUOTATION = LazyPattern(r":\s?([\"“„«][^\"“”„«»\n]{12,400}[\"”“»])")
 _SPEAKERS = frozenset("me ich moi yo io eu я q a user assistant you".split())
 _TOPICS = frozenset(
     "ps p.s fyi note notes update edit info hinweis btw reminder fact correction today tomorrow work job home name city"

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 
+from bot.core.patterns import LazyPattern
+
 # Invisible characters may hide in a tag or before a header.
 _SPACE = r"[\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff]"
-_TAG = re.compile(
+_TAG = LazyPattern(
     rf"<(?={_SPACE}*+(?:/{_SPACE}*+)?(?:memory|records|quoted|handoff|contract|skills)"
     rf"(?:{_SPACE}|[>/]|$))",
     re.IGNORECASE,
 )
 # Matches only the bot's own headers, anywhere: log lines have seconds, or no comma.
-_HEADER = re.compile(r"\[(?=\d{4}-\d\d-\d\d \d\d:\d\d(?:, |\] (?:USER|ASSISTANT)))")
+_HEADER = LazyPattern(r"\[(?=\d{4}-\d\d-\d\d \d\d:\d\d(?:, |\] (?:USER|ASSISTANT)))")
 
 
 def escape_tags(text: str) -> str:

@@ -7,17 +7,17 @@ fact, because it reads the line the same way.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
+from bot.core.patterns import LazyPattern
 from bot.llm.base import ChatMessage
 
 _SAVE_TOOL = "memory_save"
-_LINE = re.compile(r"Saved to long-term memory \(version \d+\): (?P<items>[^\n]*)\.")
-_NEXT_ITEM = re.compile(r"; (?=\[\d)")
-_ENDED = re.compile(r"\[(?P<fact>\d{1,9})\] has ended")
-_HELD = re.compile(r"\[(?P<fact>\d{1,9})\] (?P<text>.*)")
-_INSTEAD = re.compile(r" \(in place of \[(?P<fact>\d{1,9})\]\)$")
+_LINE = LazyPattern(r"Saved to long-term memory \(version \d+\): (?P<items>[^\n]*)\.")
+_NEXT_ITEM = LazyPattern(r"; (?=\[\d)")
+_ENDED = LazyPattern(r"\[(?P<fact>\d{1,9})\] has ended")
+_HELD = LazyPattern(r"\[(?P<fact>\d{1,9})\] (?P<text>.*)")
+_INSTEAD = LazyPattern(r" \(in place of \[(?P<fact>\d{1,9})\]\)$")
 
 
 def held_item(fact: int, text: str, ended: int | None = None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from bot.core.patterns import LazyPattern
 
 _COMMON = frozenset(
     "a about am an and any are as at be been but by can could did do does for from had has have he "
@@ -10,8 +10,8 @@ _COMMON = frozenset(
     "that the their them then there they this to up us was we were what when where which who why "
     "will with would you your yours know remember said say please".split()
 )
-_WORDS = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
-_UNSPACED = re.compile(
+_WORDS = LazyPattern(r"[^\W_]+(?:'[^\W_]+)?")
+_UNSPACED = LazyPattern(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 )
 

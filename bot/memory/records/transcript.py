@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from bot.core.i18n import format_datetime
+from bot.core.patterns import LazyPattern
 from bot.memory.records.attachments import describe_attachments
 from bot.memory.records.conversation_entries import AUTOMATION, QUESTION
 from bot.memory.records.pasted_text import split_pasted
@@ -20,7 +20,7 @@ CORRECTION_NOTE = "(corrects an earlier message)"
 
 _LONGEST = 4_000
 _EXCERPT = 300
-_MARKS = re.compile(r"[\[\]()<>:\x00-\x1f]")
+_MARKS = LazyPattern(r"[\[\]()<>:\x00-\x1f]")
 
 
 def sent_time(entry: TapeEntry) -> datetime | None:

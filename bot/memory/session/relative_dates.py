@@ -10,6 +10,8 @@ import re
 from calendar import month_name
 from datetime import date, timedelta
 
+from bot.core.patterns import LazyPattern
+
 _DAYS = {
     "yesterday": 1,
     "gestern": 1,
@@ -20,7 +22,7 @@ _DAYS = {
     "anteayer": 2,
 }
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
-_WORDS = re.compile(
+_WORDS = LazyPattern(
     r"\b(?:(?P<day>" + "|".join(sorted(_DAYS, key=len, reverse=True)) + r")"
     r"|(?:last|letzten|vorigen) (?P<month>month|monat)|(?:last|letztes|voriges) (?P<year>year|jahr)"
     r"|last (?P<weekday>" + "|".join(_WEEKDAYS) + r")"

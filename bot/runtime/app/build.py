@@ -55,7 +55,7 @@ from bot.memory.session.vector_index import VectorIndex
 from bot.runtime.app.code_tools import make_code_tools
 from bot.runtime.app.database_services import DatabaseServices, open_database_services
 from bot.runtime.app.extensions import Extensions, make_extensions
-from bot.runtime.app.memory_clients import MemoryRequests, make_memory_tools
+from bot.runtime.app.memory_clients import MemoryRequests, make_memory_requests
 from bot.runtime.app.models import Models, make_models, meter
 from bot.runtime.app.residual_files import ResidualFiles
 from bot.runtime.app.tape_stores import open_tape_store
@@ -234,9 +234,7 @@ def _assemble(
         spending=spending,
         database_services=database,
         web=web,
-        memory_requests=MemoryRequests(
-            make_memory_tools(store, scopes, clock, settings), store, access_control, clock
-        ),
+        memory_requests=make_memory_requests(store, scopes, access_control, clock, settings),
         memory_files=memory_files,
         extensions=extensions,
     )

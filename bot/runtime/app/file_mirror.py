@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import stat
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -24,6 +23,7 @@ from bot.bus.media.blobs import READ_ONLY, FolderBlobs
 from bot.core.errors import TapebotError, TapeWriteError
 from bot.core.files import disk_error_text, sync_directory
 from bot.core.i18n import _
+from bot.core.patterns import LazyPattern
 from bot.memory.records.files import FILES_PREFIX, KeptFile
 from bot.memory.session.file_folder import FileFolders, listing
 from bot.runtime.sessions.erasure import DerivedFiles
@@ -32,8 +32,8 @@ from bot.tape.store import TapeStore
 
 logger = logging.getLogger(__name__)
 
-_PLAIN = re.compile(r"[a-z0-9_:]+")
-_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
+_PLAIN = LazyPattern(r"[a-z0-9_:]+")
+_UNSAFE = LazyPattern(r"[^A-Za-z0-9_-]+")
 _LONGEST = 100
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from bot.bus import Authorizer
@@ -13,24 +14,40 @@ from bot.bus.access.control import open_access_control
 from bot.core.clock import Clock, SystemClock
 from bot.core.errors import MemoryRefused, SettingsError
 from bot.core.files import private_directory
-from bot.mcp_server.client import MemoryClient
-from bot.mcp_server.memory import ClientMemory
-from bot.mcp_server.proposals import Proposals
-from bot.mcp_server.tools import TOOLS, MemoryTools
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.runtime.app.database_services import open_database_services
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
 from bot.tape.store import TapeStore
 
+if TYPE_CHECKING:
+    from bot.mcp_server.client import MemoryClient
+    from bot.mcp_server.tools import MemoryTools
+
 _WRONG_TOKEN = "this token is not valid; tapebot web tokens lists the valid ones"  # noqa: S105 (text)
 
 
-def make_memory_tools(
-    store: TapeStore, scopes: ScopeRegistry, clock: Clock, settings: Settings
+def make_memory_requests(
+    store: TapeStore,
+    scopes: ScopeRegistry,
+    access: Authorizer | None,
+    clock: Clock,
+    settings: Settings,
+) -> MemoryRequests:
+    """Return what runs the requests of programs that use memory."""
+    tools = partial(_make_tools, store, scopes, clock, ZoneInfo(settings.timezone))
+    return MemoryRequests(cache(tools), store, access, clock)
+
+
+def _make_tools(
+    store: TapeStore, scopes: ScopeRegistry, clock: Clock, timezone: ZoneInfo
 ) -> MemoryTools:
-    """Return what runs the tools of programs that use memory."""
-    memory = ClientMemory(store, scopes, clock, ZoneInfo(settings.timezone))
+    # Loaded with the first request: most bots never have one.
+    from bot.mcp_server.memory import ClientMemory
+    from bot.mcp_server.proposals import Proposals
+    from bot.mcp_server.tools import MemoryTools
+
+    memory = ClientMemory(store, scopes, clock, timezone)
     return MemoryTools(memory, Proposals(store, memory.sessions, clock))
 
 
@@ -39,13 +56,13 @@ class MemoryRequests:
     """Runs the requests of ``tapebot mcp``.
 
     Attributes:
-        tools: Runs the tools.
+        tools: Returns what runs the tools.
         store: Holds the tapes.
         access: Decides who may use the bot.
         clock: Dates the use of tokens.
     """
 
-    tools: MemoryTools
+    tools: Callable[[], MemoryTools]
     store: TapeStore
     access: Authorizer | None
     clock: Clock
@@ -63,10 +80,9 @@ class MemoryRequests:
         arguments = request.get("arguments")
         if not isinstance(arguments, dict):
             raise MemoryRefused("the arguments are no JSON object")
-        return {"ok": True, **await self.tools.call(client, str(request["tool"]), arguments)}
+        return {"ok": True, **await self.tools().call(client, str(request["tool"]), arguments)}
 
     async def _client(self, request: Mapping[str, Any]) -> MemoryClient:
-        # Loaded with the first request: most bots never have one.
         from bot.inspector.clients.memory import client_of_secret, local_client
 
         client: MemoryClient | None = local_client()
@@ -93,6 +109,8 @@ async def open_memory_requests(
     """
     if settings.tape_store == "memory" and settings.database_url is None:
         raise SettingsError("TAPEBOT_TAPE_STORE: memory is there only while tapebot runs")
+    from bot.mcp_server.tools import TOOLS
+
     clock, home = SystemClock(), private_directory(settings.home)
     tool = TOOLS.get(str(request.get("tool")))
     reads = "token" not in request and (tool is None or tool.right == "read")
@@ -100,9 +118,9 @@ async def open_memory_requests(
         open_database_services(settings) as database,
         open_tape_store(settings, clock=clock, read_only=reads, shared=database) as store,
     ):
-        tools = make_memory_tools(store, ScopeRegistry(store, clock), clock, settings)
+        scopes = ScopeRegistry(store, clock)
         if "token" not in request:
-            yield MemoryRequests(tools, store, None, clock)
+            yield make_memory_requests(store, scopes, None, clock, settings)
             return
         place: Any = home
         if database is not None:
@@ -112,4 +130,4 @@ async def open_memory_requests(
         async with open_access_control(
             place, owners=settings.owners, allow=settings.allow, clock=clock
         ) as access:
-            yield MemoryRequests(tools, store, access, clock)
+            yield make_memory_requests(store, scopes, access, clock, settings)

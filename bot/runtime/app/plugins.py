@@ -8,7 +8,6 @@ Rule 3: what a plug-in's code raises ends that call, command or channel, and not
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -19,6 +18,7 @@ from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.bus import ChannelPort, ChannelRefused
 from bot.core.errors import PluginUnavailable, TapebotError
+from bot.core.patterns import LazyPattern
 from bot.core.plugins import Plugin, PluginKind, Plugins, raised
 from bot.core.reasons import Reason, reason_of
 from bot.runtime.models import RESERVED_MODELS
@@ -49,16 +49,16 @@ RESERVED_CHANNELS = frozenset(
 """The program's own channels, those of client programs and imports, and first parts of the names of
 tapes that are no conversations."""
 
-_SMALL_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
-_NAMES: dict[PluginKind, tuple[re.Pattern[str], Reason]] = {
-    "tools": (re.compile(r"[a-z][a-z0-9]*(?:\.[a-z][a-z0-9_]*)+"), Reason("plugin_tool_name")),
+_SMALL_NAME = LazyPattern(r"[a-z][a-z0-9_]{0,31}")
+_NAMES: dict[PluginKind, tuple[LazyPattern, Reason]] = {
+    "tools": (LazyPattern(r"[a-z][a-z0-9]*(?:\.[a-z][a-z0-9_]*)+"), Reason("plugin_tool_name")),
     "commands": (_SMALL_NAME, Reason("plugin_small_name")),
     "channels": (_SMALL_NAME, Reason("plugin_small_name")),
     "models": (_SMALL_NAME, Reason("plugin_small_name")),
 }
 _LONGEST_TOOL_NAME = 64
 _LONGEST_DESCRIPTION = 1_000
-_SUMMARY = re.compile(r"[^\n]{1,100}")
+_SUMMARY = LazyPattern(r"[^\n]{1,100}")
 
 
 class PluginLoader:

@@ -185,7 +185,7 @@ def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
         # Processes that share a database have their settings from their operator.
         setup=None if web.shared else setup_router(app.settings, require_owner_in_browser),
         memory=make_endpoint(
-            app.memory_requests.tools, web.logins.authenticator, web.logins.login_store
+            app.memory_requests.tools(), web.logins.authenticator, web.logins.login_store
         ),
     )
 

@@ -8,12 +8,12 @@ Rule 2: it counts only if nothing else is asked: no call waits for a yes, and th
 
 from __future__ import annotations
 
-import re
 from contextlib import aclosing
 from datetime import timedelta
 
 from bot.agent.commands.parser import ParsedCommand, parse_command
 from bot.bus import PERSON, Inbound
+from bot.core.patterns import LazyPattern
 from bot.language.forget_requests import asks_to_forget
 from bot.language.plain_answers import plain_answer
 from bot.memory.erasure.erasure_messages import confirmed_request
@@ -26,7 +26,7 @@ from bot.tape.entries import TapeEntry
 _VALID = timedelta(minutes=10)
 _LOOKED_AT = 200
 # From the start of a sentence only, so that a long text takes linear time.
-_ASKED = re.compile(r"(?<![^.!?。！？\n])[^.!?。！？\n]*[?？]")
+_ASKED = LazyPattern(r"(?<![^.!?。！？\n])[^.!?。！？\n]*[?？]")
 
 
 async def confirmation_command(session: Session, inbound: Inbound) -> ParsedCommand | None:

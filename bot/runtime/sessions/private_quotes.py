@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
+from bot.core.patterns import LazyPattern
 from bot.memory.records.evidence import is_local_only
 from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.service import TapeService
 
 WITHHELD = "(a quote from a private problem, which is not shown here)"
 
-_WORDS = re.compile(r"\w+")
+_WORDS = LazyPattern(r"\w+")
 _SHARE = 0.8
 """Share of a quote's words that one message has: platforms cut quotes and drop their formatting."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -14,10 +13,11 @@ import anyio.to_thread
 from bot.bus import OutgoingFile
 from bot.bus.media.blobs import Blobs, FolderBlobs
 from bot.core.files import create_or_replace_file, disk_error_text
+from bot.core.patterns import LazyPattern
 
 logger = logging.getLogger(__name__)
 
-_OF_BLOB = re.compile(r"([0-9a-f]{64})-[^/\0]+")
+_OF_BLOB = LazyPattern(r"([0-9a-f]{64})-[^/\0]+")
 _COPIED = "copied"
 
 

@@ -7,7 +7,6 @@ Rule 3: a private preset runs on a machine of the owner, and so do all its fallb
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
@@ -15,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
 from bot.core.addresses import web_address
 from bot.core.i18n import _
+from bot.core.patterns import LazyPattern
 from bot.core.plugins import Plugins
 from bot.runtime.settings.validators import ModelName, preset_name, spelling_hint
 
@@ -23,7 +23,7 @@ DEFAULT_PRESET = "default"
 Role = Literal["chat", "consolidate", "judge", "task", "transcription", "embeddings"]
 """What a model is used for."""
 
-_BARE_MODEL = re.compile(r"(?:gpt-|o[134](?:-|$)|claude-)")
+_BARE_MODEL = LazyPattern(r"(?:gpt-|o[134](?:-|$)|claude-)")
 _LOCAL_SERVERS = frozenset({"ollama", "ollama_chat", "lm_studio", "llamafile"})
 
 _TABLE = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)

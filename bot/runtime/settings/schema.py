@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -25,6 +24,7 @@ from pydantic_settings import (
 from bot.core.addresses import host_and_port, web_address
 from bot.core.errors import SettingsError
 from bot.core.i18n import _, current_language
+from bot.core.patterns import LazyPattern
 from bot.mcp_client.settings import McpServer, server_name
 from bot.runtime.settings.model_presets import (
     DEFAULT_PRESET,
@@ -67,7 +67,7 @@ _ROLE_SETTINGS = {
 """Settings of a role's model, which mean nothing if ``[roles]`` names a preset for it."""
 
 TOML_FILE = "tapebot.toml"
-_SECRET_NAME = re.compile(r"(?:API_KEY|ACCESS_KEY|TOKEN|SECRET|PASSWORD)$")
+_SECRET_NAME = LazyPattern(r"(?:API_KEY|ACCESS_KEY|TOKEN|SECRET|PASSWORD)$")
 
 
 class Settings(ChannelSettings, BaseSettings):
@@ -379,10 +379,10 @@ class Settings(ChannelSettings, BaseSettings):
     @classmethod
     def _installed(cls, name: str) -> str:
         # Import it only if one is set: the builders import modules that settings do not need.
-        from bot.agent.views.registry import builder_names
+        from bot.agent.views.registry import builder_names, has_builder
 
-        if name not in (known := builder_names()):
-            raise ValueError(_(" or ").join(known))
+        if not has_builder(name):
+            raise ValueError(_(" or ").join(builder_names()))
         return name
 
     @field_validator("web_url")
@@ -412,21 +412,16 @@ class Settings(ChannelSettings, BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 (the library's signature)
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Add the TOML file as the last source; the others name its path."""
-        given = {**dotenv_settings(), **env_settings(), **init_settings()}
-        home = DotEnvSettingsSource(settings_cls, env_file=home_folder(given) / ENV_FILE)
-        in_home = home()
-        if in_home.get("home"):
-            raise SettingsError(
-                _(
-                    "{file}: {name} cannot be set in the home itself.",
-                    file=home.env_file,
-                    name=f"{PREFIX}HOME",
-                )
-            )
-        near = (init_settings, env_settings, dotenv_settings, home)
-        path = _toml_path({**in_home, **given})
+        # A source goes through all settings, which takes milliseconds: none for a file that is not there.
+        near = [init_settings, env_settings, *([dotenv_settings] if ENV_FILE.exists() else [])]
+        given = {name: value for source in reversed(near) for name, value in source().items()}
+        in_home = _settings_in_home(settings_cls, home_folder(given))
+        if in_home is not None:
+            near.append(in_home)
+            given = {**in_home(), **given}
+        path = _toml_path(given)
         if path is None:
-            return near
+            return tuple(near)
         try:
             toml = TomlConfigSettingsSource(settings_cls, toml_file=path)
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
@@ -524,6 +519,28 @@ def _secrets_in(value: object) -> Iterator[SecretStr]:
     elif is_dataclass(value):
         for attribute in fields(value):
             yield from _secrets_in(getattr(value, attribute.name))
+
+
+def _settings_in_home(
+    settings_cls: type[BaseSettings], home: Path
+) -> PydanticBaseSettingsSource | None:
+    """Return the settings in the home's own ``.env``; None if it has none.
+
+    Raises:
+        SettingsError: They name the home.
+    """
+    if not (home / ENV_FILE).exists():
+        return None
+    source = DotEnvSettingsSource(settings_cls, env_file=home / ENV_FILE)
+    if source().get("home"):
+        raise SettingsError(
+            _(
+                "{file}: {name} cannot be set in the home itself.",
+                file=source.env_file,
+                name=f"{PREFIX}HOME",
+            )
+        )
+    return source
 
 
 def _toml_path(given: dict[str, Any]) -> Path | None:

@@ -8,12 +8,13 @@ Rule 3: of several lines that set a name the last one counts; setting it changes
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from dotenv.parser import Binding, parse_stream
 
-_PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=,~-]+")
+from bot.core.patterns import LazyPattern
+
+_PLAIN = LazyPattern(r"[A-Za-z0-9_./:@%+=,~-]+")
 _BOM = "\ufeff"
 
 

@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from bot.core.patterns import LazyPattern
 from bot.tape.index.database import ROWS_PER_LANE
 from bot.tape.index.terms import tokenize
 from bot.tape.search import SearchQuery
@@ -65,21 +66,21 @@ FEATURES: Mapping[str, tuple[float, float]] = {
 }
 """Weights of each feature: in a search by words, and in one with semantic similarity."""
 
-_ASKS_ASSISTANT = re.compile(
+_ASKS_ASSISTANT = LazyPattern(
     r"\b(?:assistant|assistent|asistente|assistente|tapebot|you|your|yours|du|dir|dein\w*|ihnen|tu|usted|vous|votre|lei|vos)\b"
     r"|(?-i:\bSie\b|\bIhr\w*\b)",
     re.IGNORECASE,
 )
-_TOLD_IT = re.compile(
+_TOLD_IT = LazyPattern(
     r"\b(?:told|tell) you\b|\bdir (?:erz[aä]hlt|gesagt)\b|\bte (?:dije|cont[eé])\b", re.IGNORECASE
 )
-_ASKS_NUMBER = re.compile(
+_ASKS_NUMBER = LazyPattern(
     r"\b(?:how (?:much|many|long|old|far|big|tall|often)|when|what (?:time|date|day|year|price|number)|which (?:day|date|year)|cost"
     r"|costs|price|wie (?:viel|viele|lange|alt|hoch|oft)|wann|um wieviel|cu[aá]nt\w*|cu[aá]ndo|combien|quand|quant\w*|quando|сколько"
     r"|когда)\b",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"(?<!\S)\d+(?!\S)")
+_NUMBER = LazyPattern(r"(?<!\S)\d+(?!\S)")
 
 
 @dataclass(frozen=True, slots=True)

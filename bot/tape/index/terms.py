@@ -10,12 +10,12 @@ Rule 4: terms are ASCII letters and digits and characters beyond ASCII: no sign 
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from bot.core.patterns import LazyPattern
 from bot.core.stemming import stem
 from bot.core.text import normalize_unicode, split_quotations
 
@@ -27,8 +27,8 @@ _MARKS = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0dff"
 )
 _EMOJI = "\u2600-\u27bf\U0001f000-\U0001faff"
-_PARTS = re.compile(rf"[{_UNSPACED}]+|[{_EMOJI}]|(?:(?![{_UNSPACED}])[\w{_MARKS}'’])+")
-_UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
+_PARTS = LazyPattern(rf"[{_UNSPACED}]+|[{_EMOJI}]|(?:(?![{_UNSPACED}])[\w{_MARKS}'’])+")
+_UNSPACED_RUN = LazyPattern(rf"[{_UNSPACED}]+")
 
 _COMMON = frozenset(
     "a about after again all also am an and any are as at be because been before being but by can "
@@ -41,7 +41,7 @@ _COMMON = frozenset(
 PAIRS = "¦"
 """Separates a text's terms from its pairs, so that no phrase spans both."""
 
-_COMPOUND = re.compile(r"(?<![\w-])([^\W\d_]{2,40})-([^\W\d_]{2,40})(?![\w-])")
+_COMPOUND = LazyPattern(r"(?<![\w-])([^\W\d_]{2,40})-([^\W\d_]{2,40})(?![\w-])")
 """Two words joined by a hyphen."""
 
 _LEAST_COMPOUND = 6

@@ -6,7 +6,6 @@ Rule 2: the token is checked before anything else of a request.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar
@@ -16,6 +15,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from bot.core.errors import HttpError
 from bot.core.http.tokens import bearer_token
+from bot.core.patterns import LazyPattern
 from bot.tape.http_protocol import (
     IDEMPOTENCY_KEY_HEADER,
     MAX_JSON_INTEGER,
@@ -34,7 +34,7 @@ from bot.tape.store import TapeStore
 AUTH_SCHEME = "token"
 """Name of the security scheme in the OpenAPI document."""
 
-_VERSION = re.compile(r'"([0-9]{1,15})"')
+_VERSION = LazyPattern(r'"([0-9]{1,15})"')
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from bot.agent.commands.registry import CommandContext
 from bot.core.i18n import _
+from bot.core.patterns import LazyPattern
 from bot.memory.records.fact import Fact
 from bot.memory.session.scope.scope_memory import ScopeMemory
 
-_BELIEF = re.compile(r"#?(p\d{1,9})\.?", re.IGNORECASE | re.ASCII)
-_NUMBER = re.compile(r"#?(w?)(\d{1,9})\.?", re.IGNORECASE | re.ASCII)
-_RANGE = re.compile(r"#?(\d{1,9})\s{0,3}[-\u2013]\s{0,3}#?(\d{1,9})", re.ASCII)
+_BELIEF = LazyPattern(r"#?(p\d{1,9})\.?", re.IGNORECASE | re.ASCII)
+_NUMBER = LazyPattern(r"#?(w?)(\d{1,9})\.?", re.IGNORECASE | re.ASCII)
+_RANGE = LazyPattern(r"#?(\d{1,9})\s{0,3}[-\u2013]\s{0,3}#?(\d{1,9})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, tzinfo
 from typing import Any
 
 from bot.agent.texts import decimal_text, joined, joined_clauses, local_time
 from bot.core.i18n import N_, _, ngettext
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import reason_text
 from bot.memory.records.fact import Fact
 from bot.memory.records.proposals import ProposalDecision
@@ -25,7 +25,7 @@ _DAYS, _WEEKS, _MONTHS = 14, 63, 730
 _WEEK, _MONTH, _YEAR = 7, 30, 365
 _LISTED = 10
 _SHOWN = 300
-_MARKUP = re.compile(r"[\\*`~|]|(?<![^\W_])_|_(?![^\W_])|\[(?=[^\]]{0,1000}\]\()")
+_MARKUP = LazyPattern(r"[\\*`~|]|(?<![^\W_])_|_(?![^\W_])|\[(?=[^\]]{0,1000}\]\()")
 """Characters that Markdown would interpret; an underscore within a word is literal everywhere."""
 
 AUTHOR_NAMES: Mapping[str, str] = {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any, get_args
 
+from bot.core.patterns import LazyPattern
 from bot.memory.records.compartment_records import EpisodeEntry, EpisodeType
 from bot.memory.records.compression.list_header import (
     EntryIdNotation,
@@ -27,10 +27,10 @@ from bot.memory.records.compression.notation import (
 )
 
 _TITLE = "episodes (id t r: c; no t: as the line above)"
-_DAY = re.compile(r"@([0-9]{4}-[0-9]{2}-[0-9]{2})")
-_CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}")
+_DAY = LazyPattern(r"@([0-9]{4}-[0-9]{2}-[0-9]{2})")
+_CLOCK = LazyPattern(r"[0-9]{2}:[0-9]{2}")
 _TYPES: tuple[EpisodeType, ...] = get_args(EpisodeType)
-_ROLE = re.compile(r"[a-z]+")
+_ROLE = LazyPattern(r"[a-z]+")
 _NAMED = {"turn": ("role", "content"), "tool": ("tool", "result")}
 """Content keys of the name and the text of an episode, by type."""
 

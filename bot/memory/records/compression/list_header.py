@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from typing import Any, TypeVar
 
+from bot.core.patterns import LazyPattern
 from bot.memory.records.compression.notation import (
     LineParser,
     encode_cell,
@@ -18,11 +19,11 @@ from bot.memory.records.compression.notation import (
 
 T = TypeVar("T")
 
-_MOMENT = re.compile(
+_MOMENT = LazyPattern(
     r"(?:(?:(\d{4})-)?(\d\d)-(\d\d))?T?(?:(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?", re.ASCII
 )
-_ID = re.compile(r"(.*)#(0|[1-9][0-9]*)", re.DOTALL)
-_SHORT_ID = re.compile(r"([b-z]?)([0-9]+)")
+_ID = LazyPattern(r"(.*)#(0|[1-9][0-9]*)", re.DOTALL)
+_SHORT_ID = LazyPattern(r"([b-z]?)([0-9]+)")
 _LETTERS = "bcdefghijklmnopqrstuvwxyz"
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from bot.core.patterns import LazyPattern
+
 CELL_SEPARATOR = " | "
 """Separates the cells of a line."""
 
@@ -21,13 +23,13 @@ KEY_SEPARATOR = ":|"
 
 # Line separators, control characters, and lone surrogates, which have no UTF-8.
 _UNSAFE = "\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
-_HIDDEN = re.compile(f"[{_UNSAFE}]")
-_ESCAPED = re.compile(rf'["\\{_UNSAFE}]')
+_HIDDEN = LazyPattern(f"[{_UNSAFE}]")
+_ESCAPED = LazyPattern(rf'["\\{_UNSAFE}]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _LONG = {short[1]: char for char, short in _SHORT.items()}
-_QUOTED = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"')
-_ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|(.))")
-_NUMBER = re.compile(r"(-?[0-9]+)|-?(?:[0-9]*\.[0-9]+|[0-9]+(?:\.[0-9]+)?e[+-]?[0-9]+|inf|nan)")
+_QUOTED = LazyPattern(r'"([^"\\]*(?:\\.[^"\\]*)*)"')
+_ESCAPE = LazyPattern(r"\\(?:u([0-9a-f]{4})|(.))")
+_NUMBER = LazyPattern(r"(-?[0-9]+)|-?(?:[0-9]*\.[0-9]+|[0-9]+(?:\.[0-9]+)?e[+-]?[0-9]+|inf|nan)")
 _OF_WORDS = frozenset({"ev", "tags", "supersedes", "view"})
 _NAMED: dict[str, Any] = {"null": None, "true": True, "false": False}
 
