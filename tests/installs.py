@@ -15,6 +15,9 @@ from docs.first_day.wheels import build
 
 _LONGEST = 100
 
+UV = shutil.which("uv", path=str(Path(sys.executable).parent)) or "uv"
+"""The path of uv."""
+
 
 @dataclass(frozen=True)
 class Install:
@@ -60,34 +63,6 @@ class Install:
             check=False,
         )
 
-    def run_by_uv(self, tool: str, home: Path, *variables: str) -> subprocess.CompletedProcess[str]:
-        """Install it with ``uv tool`` or start it with ``uvx``, and say hello to it."""
-        environment = self.environment(home) | dict(one.split("=", 1) for one in variables)
-        for kind in ("CACHE", "TOOL", "TOOL_BIN"):
-            environment[f"UV_{kind}_DIR"] = str(home / kind.lower())
-        environment |= {"UV_OFFLINE": "1", "UV_NO_INDEX": "1", "UV_FIND_LINKS": str(self.index)}
-        environment |= {"UV_PYTHON": sys.executable, "UV_LINK_MODE": "hardlink"}
-        command = [_uv(), "tool", "run", "tapebot"]
-        if tool == "uv tool":
-            subprocess.run(
-                [_uv(), "tool", "install", "--quiet", "tapebot"],
-                env=environment,
-                cwd=home,
-                timeout=_LONGEST,
-                check=True,
-            )
-            command = [str(home / "tool_bin" / "tapebot")]
-        return subprocess.run(
-            command,
-            cwd=home,
-            env=environment,
-            input="hello\n",
-            capture_output=True,
-            text=True,
-            timeout=_LONGEST,
-            check=False,
-        )
-
 
 def install(folder: Path, *others: Path, packages: tuple[str, ...] = ()) -> Install:
     """Build the wheel, and install it without extras into a virtual environment.
@@ -101,11 +76,11 @@ def install(folder: Path, *others: Path, packages: tuple[str, ...] = ()) -> Inst
     wheel = build(folder / "dist")
     index = folder / "index"
     write_index(index, [wheel, *others], extra=packages)
-    uv, venv = _uv(), str(folder / "venv")
+    venv = str(folder / "venv")
     offline = ["--quiet", "--offline", "--no-index", "--find-links", str(index), "--python", venv]
     for command in (
-        [uv, "venv", "--quiet", "--python", sys.executable, venv],
-        [uv, "pip", "install", *offline, str(wheel), *packages],
+        [UV, "venv", "--quiet", "--python", sys.executable, venv],
+        [UV, "pip", "install", *offline, str(wheel), *packages],
     ):
         subprocess.run(
             command,
@@ -115,7 +90,3 @@ def install(folder: Path, *others: Path, packages: tuple[str, ...] = ()) -> Inst
             check=True,
         )
     return Install(folder, wheel, index)
-
-
-def _uv() -> str:
-    return shutil.which("uv", path=str(Path(sys.executable).parent)) or "uv"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from installs import UV
 from interpreters import NAMED, OTHERS, PROJECT, interpreter
 
 from docs.first_day.wheels import build
@@ -28,11 +26,10 @@ def test_the_wheel_converses_and_backs_up(version, tmp_path):
     python = interpreter(version)
     if python is None:
         pytest.skip(f"no Python {version} here")
-    uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or "uv"
     venv, wheel = tmp_path / "venv", build(tmp_path / "dist")
-    subprocess.run([uv, "venv", "--quiet", "--python", python, str(venv)], check=True)
+    subprocess.run([UV, "venv", "--quiet", "--python", python, str(venv)], check=True)
     added = f"{wheel}[backup,documents]"
-    installs = [uv, "pip", "install", "--quiet", "--python", str(venv), added]
+    installs = [UV, "pip", "install", "--quiet", "--python", str(venv), added]
     if subprocess.run(installs, check=False, timeout=100).returncode:
         pytest.skip("what it needs cannot be downloaded")
     environment = {"PATH": os.environ["PATH"], "TAPEBOT_HOME": str(tmp_path / "home")}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import tarfile
 import tomllib
 import zipfile
@@ -170,14 +169,3 @@ def test_all_is_what_make_run_has():
     assert [
         one for one in packages if not re.search(rf"^{one}(\[.*\])?==", locked, re.MULTILINE)
     ] == []
-
-
-@pytest.mark.parametrize("tool", ["uv tool", "uvx"])
-def test_uv_runs_it_from_an_index_and_says_how_uv_adds_an_extra(plain, tmp_path, tool):
-    said = plain.run_by_uv(tool, tmp_path, TELEGRAM, "TAPEBOT_WEB_LISTEN=off")
-    wanted = {
-        "uv tool": "uv tool install 'tapebot[telegram]'",
-        "uvx": "uvx --from 'tapebot[telegram]' tapebot",
-    }
-    assert wanted[tool] in said.stdout + said.stderr
-    assert sys.version_info >= (3, 11)

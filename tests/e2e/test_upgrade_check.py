@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from installs import Install, install
+from package_index import serving
 
 from docs.first_day.wheels import build, tree_of_version
 
@@ -33,24 +34,15 @@ def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def index(tmp_path: Path, stranger: Install) -> Iterator[str]:
-    """A package index on this machine, which has the installed version; its folder is ``tmp_path``."""
-    (tmp_path / "simple" / "tapebot").mkdir(parents=True)
+    """A package index on this machine, which has the installed version."""
     publish(tmp_path, stranger.wheel)
-    with subprocess.Popen(
-        [sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1", "0"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as server:
-        assert server.stdout is not None
-        port = server.stdout.readline().split(" port ")[1].split()[0]
-        yield f"http://127.0.0.1:{port}/simple"
-        server.kill()
+    with serving(tmp_path / "index") as url:
+        yield url
 
 
 def publish(tmp_path: Path, wheel: Path) -> None:
-    (tmp_path / "simple" / "tapebot" / wheel.name).write_bytes(wheel.read_bytes())
+    (tmp_path / "index").mkdir(exist_ok=True)
+    shutil.copy(wheel, tmp_path / "index")
 
 
 def check(stranger: Install, index: str, home: Path, **variables: str):

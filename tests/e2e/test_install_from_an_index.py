@@ -1,0 +1,192 @@
+"""pipx, ``uv tool`` and ``uvx`` get tapebot from a package index, for a person with an empty home folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from installs import UV
+from interpreters import NAMED, interpreter
+from package_index import serving
+from wheels import write_index
+
+from docs.first_day.wheels import ROOT, build, tree_of_version
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.family("installs from an index"),
+    pytest.mark.timeout(600),
+]
+
+THIS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+NEWER = "9.1.0"
+RUNNING = "{}.{}".format(*sys.version_info)
+PIPX = (sys.executable, "-m", "pipx")
+
+
+@dataclass(frozen=True)
+class Tool:
+    """What a person types to get tapebot, to run it, and to upgrade it."""
+
+    install: tuple[str, ...] | None
+    run: tuple[str, ...]
+    upgrade: tuple[str, ...] | None
+    add_an_extra: str
+
+
+TOOLS = {
+    "pipx": Tool(
+        (*PIPX, "install", "tapebot"),
+        ("tapebot",),
+        (*PIPX, "upgrade", "tapebot"),
+        "pipx install --force 'tapebot[telegram]'",
+    ),
+    "pipx with uv": Tool(
+        (*PIPX, "install", "--backend", "uv", "tapebot"),
+        ("tapebot",),
+        (*PIPX, "upgrade", "tapebot"),
+        "pipx install --force 'tapebot[telegram]'",
+    ),
+    "uv tool": Tool(
+        (UV, "tool", "install", "tapebot"),
+        ("tapebot",),
+        (UV, "tool", "upgrade", "tapebot"),
+        "uv tool install 'tapebot[telegram]'",
+    ),
+    "uvx": Tool(
+        None,
+        (UV, "tool", "run", "tapebot"),
+        (UV, "tool", "run", "tapebot@latest", "--version"),
+        "uvx --from 'tapebot[telegram]' tapebot",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody whose home folder was empty, who has a Python and knows one index."""
+
+    home: Path
+    python: str
+    index: str
+
+    def run(self, *command: str, given: str = "", code: int = 0, **variables: str) -> str:
+        """Run a command, which ends with this exit code; return all that it printed."""
+        path = f"{self.home / '.local' / 'bin'}:/usr/bin:/bin"
+        done = subprocess.run(
+            [shutil.which(command[0], path=path) or command[0], *command[1:]],
+            cwd=self.home,
+            env={
+                "HOME": str(self.home),
+                "PATH": path,
+                "LANG": "C.UTF-8",
+                "TZ": "UTC",
+                "PIP_CONFIG_FILE": os.devnull,
+                "PIP_INDEX_URL": self.index,
+                "PIPX_DEFAULT_BACKEND": "pip",
+                "PIPX_DEFAULT_PYTHON": self.python,
+                "UV_DEFAULT_INDEX": self.index,
+                "UV_NO_CONFIG": "1",
+                "UV_PYTHON": self.python,
+                "UV_PYTHON_DOWNLOADS": "never",
+                **variables,
+            },
+            input=given,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+        assert done.returncode == code, (command, done.stdout)
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of a version to come."""
+    folder = tmp_path_factory.mktemp("newer")
+    return build(folder / "dist", tree=tree_of_version(folder / "tree", NEWER, "- Sheep.\n"))
+
+
+@pytest.fixture(scope="module", params=NAMED)
+def stocked(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """A Python, and a folder with the wheels of tapebot and of what it needs, for this Python."""
+    version, folder = request.param, tmp_path_factory.mktemp("stocked")
+    if version == RUNNING:
+        write_index(folder / "index", [build(folder / "dist")], extra=["pip"])
+        return sys.executable, folder / "index"
+    python = interpreter(version)
+    if python is None:
+        pytest.skip(f"no Python {version} here")
+    download(python, build(folder / "dist"), folder / "index")
+    return python, folder / "index"
+
+
+def download(python: str, wheel: Path, to: Path) -> None:
+    """Download what a wheel needs on another Python, by that Python's own pip."""
+    venv = wheel.parent / "venv"
+    subprocess.run([python, "-m", "venv", str(venv)], check=True, timeout=100)
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "--quiet"]
+    if subprocess.run(
+        [*pip, "download", "--only-binary", ":all:", "--dest", str(to), str(wheel), "pip"],
+        timeout=200,
+        check=False,
+    ).returncode:
+        pytest.skip("what it needs cannot be downloaded")
+
+
+@pytest.fixture
+def person(stocked: tuple[str, Path], tmp_path: Path) -> Iterator[Person]:
+    """Somebody who knows an index of their own."""
+    python, wheels = stocked
+    home, index = tmp_path / "home", tmp_path / "index"
+    home.mkdir()
+    shutil.copytree(wheels, index)
+    with serving(index) as url:
+        yield Person(home, python, url)
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_it_is_installed_talks_and_is_upgraded(person, newer, tmp_path, name):
+    tool = TOOLS[name]
+    if tool.install is not None:
+        person.run(*tool.install)
+    assert person.run(*tool.run, "--version").splitlines()[-1] == THIS
+    said = person.run(*tool.run, given="My cat is called Mia.\nWhat is my cat called?\n")
+    assert "Mia" in said.splitlines()[-1]
+    assert "Nothing bad" in person.run(*tool.run, "doctor")
+    telegram = person.run(
+        *tool.run,
+        code=1,
+        TAPEBOT_TELEGRAM_TOKEN="123456789:" + "a" * 35,
+        TAPEBOT_WEB_LISTEN="off",
+    )
+    assert tool.add_an_extra in telegram
+    shutil.copy(newer, tmp_path / "index")
+    checked = person.run(*tool.run, "upgrade", "--check")
+    assert f"by {name.removesuffix(' with uv')}" in checked
+    assert f"newest: {NEWER}" in checked
+    person.run(*tool.upgrade)
+    assert person.run(*tool.run, "--version").splitlines()[-1] == NEWER
+    assert "Mia" in person.run(*tool.run, given="What is my cat called?\n").splitlines()[-1]
+
+
+def test_pipx_builds_it_from_the_sdist_of_an_index_without_json(tmp_path):
+    index, home = tmp_path / "index", tmp_path / "home"
+    home.mkdir()
+    sdist = build(tmp_path / "dist", target="sdist")
+    write_index(index, [sdist], extra=["pip", "hatchling"])
+    with serving(index, only_html=True) as url:
+        person = Person(home, sys.executable, url)
+        person.run(*PIPX, "install", "tapebot")
+        assert person.run("tapebot", "--version") == f"{THIS}\n"
+        said = person.run("tapebot", given="My cat is called Mia.\nWhat is my cat called?\n")
+    assert "Mia" in said.splitlines()[-1]
