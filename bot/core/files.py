@@ -15,15 +15,15 @@ import os
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import Lock
 
 import anyio
-import anyio.to_thread
 
 from bot.core.i18n import N_, _
+from bot.core.storage_threads import StorageThreads
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +35,9 @@ TEMPORARY_SUFFIX = ".new"
 
 _PAGE = mmap.PAGESIZE
 """Bytes of a memory page: an append shares its first page with the append before it."""
+
+_THREADS = StorageThreads(8)
+"""Write what is appended to any file. More than eight syncs at once do not make a disk faster."""
 
 _REASONS = {
     errno.ENOSPC: N_("the disk is full"),
@@ -157,7 +160,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 class _Waiter:
     data: bytes
     seq: int
-    woken: anyio.Event = field(default_factory=anyio.Event)
+    woken: anyio.Event | None = None
     finished: bool = False
     error: OSError | None = None
 
@@ -238,6 +241,7 @@ class AppendFile:
         self.queued_seq = seq
         with anyio.CancelScope(shield=True):
             if self._flushing:
+                waiter.woken = anyio.Event()
                 await waiter.woken.wait()
             if not waiter.finished:
                 await self._flush_as_leader()
@@ -278,7 +282,7 @@ class AppendFile:
         self._queue.clear()
         data = b"".join(waiter.data for waiter in batch)
         try:
-            await anyio.to_thread.run_sync(self._commit, data)
+            await _THREADS.run(self._commit, data)
         except OSError as error:
             self._wake_batch(batch, error)
         except BaseException:
@@ -301,9 +305,10 @@ class AppendFile:
         for waiter in batch:
             waiter.error = error
             waiter.finished = True
-            waiter.woken.set()
-        if self._queue:
-            self._queue[0].woken.set()
+            if waiter.woken is not None:
+                waiter.woken.set()
+        if self._queue and (leader := self._queue[0].woken) is not None:
+            leader.set()
 
     def _acknowledge(self, data: bytes) -> None:
         self.size += len(data)

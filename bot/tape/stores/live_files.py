@@ -205,7 +205,10 @@ class LiveFiles:
 
     def note_head(self, tape: str, data: bytes) -> None:
         """Record a tape's newest entry from the lines that end its file."""
-        self._heads.note(self._folder.stem(tape), *last_link(data))
+        self._note(self._folder.stem(tape), data)
+
+    def _note(self, stem: str, data: bytes) -> None:
+        self._heads.note(stem, *last_link(data))
 
     def drop_sealed(self, tape: str, last: int) -> None:
         """Remove the segments that a reset dropped, unless a fork is copying them.
@@ -246,7 +249,8 @@ class LiveFiles:
         if not self._read_only:
             if not path.exists():
                 return None
-            return AppendFile(path, sync=self._sync, after_write=partial(self.note_head, tape))
+            note = partial(self._note, self._folder.stem(tape))
+            return AppendFile(path, sync=self._sync, after_write=note)
         # While another process archives, the successor briefly is the live file.
         for candidate in (path, successor_path(path), path):
             with suppress(FileNotFoundError):

@@ -1,0 +1,72 @@
+"""Threads that wait for the disk: outcomes, limits, callers that are gone."""
+
+from __future__ import annotations
+
+import asyncio
+from threading import Event
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from bot.core.storage_threads import StorageThreads
+from tests.waiting import until
+
+
+def refuse(_: bytes) -> None:
+    raise OSError("the disk is full")
+
+
+async def test_what_the_work_raises_reaches_its_caller_and_the_thread_goes_on():
+    threads, done = StorageThreads(1), []
+    with pytest.raises(OSError, match="full"):
+        await threads.run(refuse, b"")
+    await threads.run(done.append, b"next")
+    assert done == [b"next"]
+
+
+async def test_as_many_wait_for_the_disk_at_once_as_allowed_and_the_others_in_turn():
+    threads, release = StorageThreads(2), Event()
+    begun: list[bytes] = []
+
+    def wait(data: bytes) -> None:
+        begun.append(data)
+        release.wait()
+
+    async with anyio.create_task_group() as tasks:
+        for data in (b"1", b"2", b"3"):
+            tasks.start_soon(threads.run, wait, data)
+        await until(lambda: len(begun) == 2)
+        assert set(begun) == {b"1", b"2"}
+        release.set()
+    assert set(begun) == {b"1", b"2", b"3"}
+
+
+async def test_work_whose_caller_is_cancelled_is_finished_and_harms_none_after_it():
+    threads, release, finished = StorageThreads(1), Event(), Event()
+
+    def wait(_: bytes) -> None:
+        release.wait()
+        finished.set()
+
+    task = asyncio.create_task(threads.run(wait, b""))
+    await anyio.lowlevel.checkpoint()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    release.set()
+    await threads.run(lambda _: None, b"")
+    assert finished.is_set()
+
+
+def test_work_that_ends_after_its_event_loop_harms_none_of_another_loop():
+    threads, release = StorageThreads(1), Event()
+
+    async def leave() -> None:
+        task = asyncio.create_task(threads.run(lambda _: release.wait() and None, b""))
+        await anyio.lowlevel.checkpoint()
+        task.cancel()
+
+    asyncio.run(leave())
+    release.set()
+    asyncio.run(threads.run(lambda _: None, b""))
