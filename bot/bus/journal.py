@@ -118,9 +118,7 @@ def encode_accepted(record: AcceptedMessage, done: Sequence[int] = ()) -> bytes:
     if format_time(record.inbound.sent_at) == fields["at"]:
         del fields["sent"]
     told = {
-        name: value
-        for name, value in fields.items()
-        if name not in _USUAL or value != _USUAL[name]
+        name: value for name, value in fields.items() if name not in _USUAL or value != _USUAL[name]
     }
     return _line(**told, **({"done": list(done)} if done else {}))
 
