@@ -22,6 +22,7 @@ from bench.processes import environment
 from bench.program import CHANNEL, program
 from bench.report import Cell, Scale, Table, ms, p50, p95
 from bench.seed import seed_long
+from bot.memory.records.turn_marks import turn_end
 from bot.tape.stores.file import FileTapeStore
 
 _CHROMIUM = Path("/usr/bin/chromium")
@@ -222,7 +223,8 @@ async def measure(scale: Scale) -> list[Table]:
     for tape in (f"{CHANNEL}:{chat}" for chat in sizes):
         version = await store.version(tape)
         near = await store.read(tape, max(1, version - 40), version)
-        turn = next(str(one.data["turn"]) for one in reversed(near) if one.name == "turn.end")
+        ends = filter(None, map(turn_end, reversed(near)))
+        turn = next(str(end.data["turn"]) for end in ends)
         tapes[version] = _paths(tape, version, turn)
     await store.close()
     runs = scale.pick(50, 5)

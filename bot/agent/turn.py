@@ -53,6 +53,7 @@ from bot.memory.records.event_names import (
     REPLY,
 )
 from bot.memory.records.evidence import FROM_OUTSIDE
+from bot.memory.records.turn_marks import fold_end, fold_start
 from bot.memory.session.state.turn_fold import (
     TURN_RESUME,
     OpenTurn,
@@ -93,6 +94,8 @@ class Turn:
         self._requests = session
         self._agent = session.agent
         self._tape = session.tape
+        # Elsewhere a process of the version before, which knows events only, may read the tape next.
+        self._folds_marks = getattr(session.tape.store, "exclusive", False)
         self._fold = session.fold
         self._zone = session.zone
         self._calls = ToolCallRunner(session, on_tool)
@@ -162,7 +165,8 @@ class Turn:
             if told is not None:
                 entries.append(told)
                 asked["instructions"] = version + len(entries)
-            return [*entries, event(TURN_START, data | ({"client": asked} if asked else {}))]
+            start = event(TURN_START, data | ({"client": asked} if asked else {}))
+            return fold_start(entries, start) if self._folds_marks else [*entries, start]
 
         written = await self._tape.append_composed(compose)
         return written[len(before) : len(before) + len(arrived)]
@@ -526,10 +530,11 @@ class Turn:
         if joined:
             data["joined"] = list(joined)
 
-        def compose(version: int) -> list[TapeEntry]:  # noqa: ARG001
+        def compose(version: int) -> list[TapeEntry]:
             if newest and self._outdated():
                 raise _Edited
-            return [*before, event(TURN_END, {**data, **self._fold.due_pointers()})]
+            end = event(TURN_END, {**data, **self._fold.due_pointers()})
+            return fold_end(before, end, version + 1) if self._folds_marks else [*before, end]
 
         await self._tape.append_composed(compose)
         TURN_SECONDS.observe(elapsed / 1000, status)

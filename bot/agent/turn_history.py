@@ -17,6 +17,7 @@ from bot.core.reasons import parse_reason
 from bot.llm.base import Usage
 from bot.memory.records.conversation_entries import LOOP_STEP, NO_TURNS, TURN_END, TURN_START
 from bot.memory.records.tombstones import is_erased
+from bot.memory.records.turn_marks import turn_end, unfold
 from bot.memory.session.state.turn_fold import TURN_RESUME, parse_usage
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
@@ -164,13 +165,14 @@ async def past_turns(
                     cut = [one[0].id for one in marks.values() if one[0].id < begun]
                     reach.at, reach.unfinished_turn_entry = entry.id + 1, max(cut, default=0)
                 return
-            turn = turn_id_of(entry)
-            if turn is None or only not in (None, turn) or entry.data.get("status") in NO_TURNS:
+            mark = unfold(entry)[-1]
+            turn = turn_id_of(mark)
+            if turn is None or only not in (None, turn) or mark.data.get("status") in NO_TURNS:
                 continue
-            marks.setdefault(turn, []).append(entry)
-            if entry.name == TURN_START:
-                found = _Begun(turn, entry, marks.pop(turn)[::-1], entry.id)
-                begun = entry.id
+            marks.setdefault(turn, []).append(mark)
+            if mark.name == TURN_START:
+                found = _Begun(turn, mark, marks.pop(turn)[::-1], mark.id)
+                begun = mark.id
     if found is not None:
         yield found.turn()
 
@@ -227,7 +229,8 @@ async def past_turn(
 
 async def _end_from(tape: TapeService, turn: str, near: int) -> int:
     ahead = await tape.read_entries(near, near + _AHEAD)
-    ends = (entry.id for entry in ahead if entry.name == TURN_END and turn_id_of(entry) == turn)
+    marks = filter(None, map(turn_end, ahead))
+    ends = (mark.id for mark in marks if turn_id_of(mark) == turn)
     return next(ends, await tape.version())
 
 

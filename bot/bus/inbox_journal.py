@@ -12,8 +12,8 @@ from bot.bus.journal import (
     AcceptedMessage,
     JournalState,
     Key,
+    encode_accepted,
     encode_done,
-    encode_in,
     encode_state,
 )
 from bot.core.errors import BusError
@@ -78,9 +78,8 @@ class InboxJournal:
         self._writing[key] = anyio.Event()
         done, self._done = self._done, []
         try:
-            lines = (encode_done(done) if done else b"") + encode_in(record)
             with anyio.CancelScope(shield=True):
-                await self._file.append(lines, record.seq)
+                await self._file.append(encode_accepted(record, done), record.seq)
         except OSError as error:
             self._done = done + self._done
             del state.pending[record.seq], state.seen[key]

@@ -1,19 +1,21 @@
 """Format of the inbox journal: its lines, and the fold that reads them. Pure.
 
 Rule 1: a message is accepted once its ``in`` line is durable.
-Rule 2: a ``done`` line may be late (it is written with the next ``in`` line): a message that is
+Rule 2: that a message is done may be written late, in the next ``in`` line: a message that is
     delivered again after a kill is recognised on its tape.
 Rule 3: ``seen`` lines keep the platform ids of done messages, so that duplicates are recognised.
 Rule 4: a ``compact`` line names the newest message to purge: once those up to it are done, the file
     is rewritten without their text.
 Rule 5: an unreadable line is skipped; the others are kept.
+Rule 6: an ``in`` line leaves out what is as usual; rows of a database, which processes of the version before read as
+    well, have every field.
 """
 
 from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
@@ -24,6 +26,9 @@ from bot.core.errors import InvalidInbound
 from bot.core.reasons import parse_reason, reason_json
 
 _DAMAGED = (InvalidInbound, ValueError, KeyError, TypeError, RecursionError, AttributeError)
+
+_USUAL: dict[str, Any] = {"topic": None, "private": True, "quote": None, "role": "owner"}
+"""Fields that an ``in`` line leaves out, with the values that they have then."""
 
 Key = tuple[str, str]
 """A session's key and a platform's message id."""
@@ -73,6 +78,8 @@ class JournalState:
     def _apply(self, line: dict[str, Any]) -> None:
         operation = line["op"]
         if operation == "in":
+            for seq in line.get("done", ()):
+                self.pending.pop(seq, None)
             record = _decode(line)
             self.pending[record.seq] = record
             self.seen[record.key] = None
@@ -96,24 +103,44 @@ class JournalState:
 
 
 def encode_in(record: AcceptedMessage) -> bytes:
-    """Return the line of an accepted message."""
+    """Return an accepted message with every field, for a database."""
+    return _line(**_fields(record))
+
+
+def encode_accepted(record: AcceptedMessage, done: Sequence[int] = ()) -> bytes:
+    """Return the line of an accepted message.
+
+    Args:
+        record: The message.
+        done: Sequence numbers of messages that are done since the line before.
+    """
+    fields = _fields(record)
+    if format_time(record.inbound.sent_at) == fields["at"]:
+        del fields["sent"]
+    told = {
+        name: value for name, value in fields.items() if name not in _USUAL or value != _USUAL[name]
+    }
+    return _line(**told, **({"done": list(done)} if done else {}))
+
+
+def _fields(record: AcceptedMessage) -> dict[str, Any]:
     inbound = record.inbound
-    return _line(
-        op="in",
-        seq=record.seq,
-        at=format_time(record.accepted_at),
-        channel=inbound.address.channel,
-        chat=inbound.address.chat_id,
-        topic=inbound.address.topic,
-        id=inbound.id,
-        sender=_sender_json(inbound.sender),
-        text=inbound.text,
-        sent=inbound.sent_at.isoformat(),
-        private=inbound.private,
-        quote=inbound.quote,
-        role=inbound.role,
+    return {
+        "op": "in",
+        "seq": record.seq,
+        "at": format_time(record.accepted_at),
+        "channel": inbound.address.channel,
+        "chat": inbound.address.chat_id,
+        "topic": inbound.address.topic,
+        "id": inbound.id,
+        "sender": _sender_json(inbound.sender),
+        "text": inbound.text,
+        "sent": inbound.sent_at.isoformat(),
+        "private": inbound.private,
+        "quote": inbound.quote,
+        "role": inbound.role,
         **_rest(inbound),
-    )
+    }
 
 
 def decode_in(raw: str | bytes) -> AcceptedMessage:
@@ -150,7 +177,7 @@ def encode_state(
         through: Messages up to this number leave no words in the file.
     """
     lines = [encode_seen(key, seq) for key in seen]
-    lines += [encode_in(record) for record in pending]
+    lines += [encode_accepted(record) for record in pending]
     return b"".join([*lines, _line(op="compact", through=through)] if through else lines)
 
 
@@ -194,7 +221,9 @@ def _line(**values: Any) -> bytes:
     return json.dumps(values, separators=(",", ":")).encode() + b"\n"
 
 
-def _decode(line: dict[str, Any]) -> AcceptedMessage:
+def _decode(told: dict[str, Any]) -> AcceptedMessage:
+    # Lines without a role may also date from when the console was the only channel.
+    line = {**_USUAL, "sent": told["at"], **told}
     inbound = Inbound(
         address=Address(line["channel"], line["chat"], line["topic"]),
         id=str(line["id"]),
@@ -207,8 +236,7 @@ def _decode(line: dict[str, Any]) -> AcceptedMessage:
         sent_at=datetime.fromisoformat(line["sent"]),
         private=bool(line["private"]),
         quote=_text(line["quote"]),
-        # Lines without a role date from when the console was the only channel.
-        role="owner" if line.get("role", "owner") == "owner" else "member",
+        role="owner" if line["role"] == "owner" else "member",
         expects_answer=bool(line.get("asks", True)),
         edited_message_id=_text(line.get("edits")),
         attachments=tuple(map(_attachment, line.get("attachments", ()))),

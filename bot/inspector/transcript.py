@@ -22,13 +22,13 @@ from bot.bus import Attachment, Button, OutgoingFile, TranscriptMessage
 from bot.core.errors import TapeNotFound
 from bot.inspector.reading.entry_text import entry_time
 from bot.memory.records.attachments import EntryAttachment, attachments_in
-from bot.memory.records.conversation_entries import TURN_END
 from bot.memory.records.event_names import (
     COMMAND,
     REPLY,
 )
 from bot.memory.records.tombstones import ERASED_TEXT, is_erased
 from bot.memory.records.transcript import answer_text, sender_name
+from bot.memory.records.turn_marks import turn_end
 from bot.memory.session.state.turn_fold import (
     UndeliveredAnswer,
 )
@@ -59,10 +59,9 @@ class TranscriptReader:
 
     def take(self, entry: TapeEntry) -> TranscriptMessage | None:
         """Process an entry; return its message if it has one."""
-        if entry.kind == "event" and entry.name == TURN_END:
+        if (end := turn_end(entry)) is not None:
             # Only the text right before the end is its answer; other turns have none.
-            self._end = entry if entry.data.get("answered") is True else None
-            return None
+            self._end = end if end.data.get("answered") is True else None
         if entry.kind == "message" and entry.payload.get("role") == "user":
             return self._heard(entry, _words(entry))
         if entry.kind == "event" and entry.name == COMMAND:
@@ -177,8 +176,8 @@ class TapeTranscript:
                             self._exports,
                             UndeliveredAnswer.from_entry(answer, entry, None, ()).files,
                         )
-                    if entry.name == TURN_END:
-                        end = entry if entry.data.get("turn") == answer else None
+                    if (found := turn_end(entry)) is not None:
+                        end = found if found.data.get("turn") == answer else None
         except TapeNotFound:
             pass
         return ()

@@ -93,7 +93,13 @@ class TapeStore(Protocol):
     """Store append-only tapes; a tape's version is the id of its last entry, 0 before the first.
 
     A store that inherits from it need not implement the methods that have a body here.
+
+    Attributes:
+        exclusive: Whether one process at a time writes the tapes. If not, processes of the version before may
+            still read them during an upgrade, so new entries have a shape that it knows.
     """
+
+    exclusive: bool = False
 
     async def create_tape(
         self, tape: str, title: str | None = None, *, replace_if_exists: bool = False

@@ -44,6 +44,7 @@ from bot.mcp_client.client import McpClient
 from bot.mcp_client.command import mcp_command
 from bot.mcp_client.login_store import FileLoginStore
 from bot.mcp_client.settings import McpServer
+from bot.memory.records.turn_marks import unfold
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.vector_index import VectorIndex
 from bot.offline.model import OfflineModel
@@ -123,8 +124,9 @@ class Host:
             return []
 
     async def events(self, name: str, session: str = "fake:1") -> list[TapeEntry]:
-        """Return a tape's events and anchors with this name."""
-        return [entry for entry in await self.tape(session) if entry.name == name]
+        """Return a tape's events and anchors with this name, also those that messages stand for."""
+        marks = (mark for entry in await self.tape(session) for mark in unfold(entry))
+        return [mark for mark in marks if mark.name == name]
 
     async def wait_for_event(
         self, name: str, count: int = 1, *, session: str = "fake:1", within: float = 60.0

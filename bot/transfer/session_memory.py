@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from bot.core.errors import TapeNotFound
 from bot.memory.records.compartment_records import parse_utc_time
-from bot.memory.records.conversation_entries import TURN_START
 from bot.memory.records.fact_fold import FactFold, fold_entries
+from bot.memory.records.turn_marks import turn_start
 from bot.memory.session.scope.scope_memory import load_fact_entries
 from bot.memory.session.state.session_fold import SCOPE_EVENT
 from bot.memory.session.state.zone_snapshot import DailyNote, MemorySnapshot, ZoneFold
@@ -61,7 +61,7 @@ async def read_session_memory(store: TapeStore, session: str) -> SessionMemory:
             for entry in entries:
                 zone.apply(entry)
                 facts.apply(entry)
-                if entry.kind == "event" and entry.name == TURN_START:
+                if turn_start(entry) is not None:
                     # A working set stays valid while its problem is worked on.
                     compartments = facts.compartments
                     compartments.last_used = (

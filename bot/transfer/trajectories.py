@@ -19,13 +19,13 @@ from bot.agent.context import default_context
 from bot.llm.base import ChatMessage
 from bot.memory.records.conversation_entries import (
     CONVERSATION_KINDS,
-    TURN_START,
     is_overheard,
     is_queued,
     joined_message_ids,
     replaced_entry_id,
 )
 from bot.memory.records.prompt_escaping import replace_lone_surrogates
+from bot.memory.records.turn_marks import turn_start
 from bot.memory.session.state.context_window import MAX_OVERHEARD, WindowFold
 from bot.tape.entries import SESSION_NEW, TapeEntry
 
@@ -74,7 +74,7 @@ class Trajectories:
         for other in joined_message_ids(entry):
             if other in self._overheard:
                 self._queued[other] = self._overheard.pop(other)
-        began = entry.kind == "event" and entry.name == TURN_START
+        began = turn_start(entry) is not None
         if began or (entry.kind == "anchor" and entry.name == SESSION_NEW):
             self._overheard.clear()
 

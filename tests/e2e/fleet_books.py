@@ -19,7 +19,7 @@ from fleet_processes import Fleet
 from kill_checks import check_tape
 from platform_stage import TOKEN
 
-from bot.memory.records.conversation_entries import TURN_END
+from bot.memory.records.turn_marks import turn_end
 from bot.memory.session.state.turn_fold import DELIVERY, TURN_RESUME
 from bot.tape.entries import TapeEntry
 
@@ -95,7 +95,7 @@ def _check_session(
     heard = [e.meta["inbound"] for e in entries if e.kind == "message" and "inbound" in e.meta]
     wanted = [one.id for one in said]
     assert heard == wanted, f"{chat}: heard {_difference(heard, wanted)}"
-    ends = [e for e in entries if e.kind == "event" and e.name == TURN_END]
+    ends = list(filter(None, map(turn_end, entries)))
     settled = [one for end in ends for one in end.data["inbound"]]
     assert sorted(settled) == sorted(wanted), f"{chat}: settled {_difference(settled, wanted)}"
     found.ends += len(ends)

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from bot.memory.records.turn_marks import turn_end
 from bot.memory.session.state.fact_markdown import MAX_RENDERED_BYTES
 from bot.memory.session.state.zone_snapshot import ZoneFold
 from bot.tape.entries import MEMORY_CONSOLIDATED, MEMORY_OPEN, MEMORY_SEAL, SESSION_NEW, TapeEntry
@@ -117,7 +118,7 @@ def _repeated(counted: Counter[Any]) -> list[Any]:
 
 
 def _ends(entries: list[TapeEntry]) -> Iterator[TapeEntry]:
-    return (entry for entry in entries if entry.kind == "event" and entry.name == "turn.end")
+    return filter(None, map(turn_end, entries))
 
 
 def _check_calls(entries: list[TapeEntry]) -> None:

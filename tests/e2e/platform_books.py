@@ -22,8 +22,8 @@ from platform_kills import Death, Kills
 from platform_stage import TOKEN, Place, Stage, is_half
 from platform_talk import Said
 
-from bot.memory.records.conversation_entries import TURN_END
 from bot.memory.records.transcript import recorded_at
+from bot.memory.records.turn_marks import turn_end
 from bot.memory.session.state.turn_fold import DELIVERY, TURN_RESUME
 from bot.tape.entries import TapeEntry
 from bot.tape.store import REPAIR_EVENT
@@ -165,8 +165,8 @@ def _read(place: Place, entries: Iterable[TapeEntry]) -> Session:
     for entry in entries:
         if "inbound" in entry.meta:
             session.heard.append(entry.meta["inbound"])
-        if entry.name == TURN_END:
-            ends.append(entry.data)
+        if (end := turn_end(entry)) is not None:
+            ends.append(end.data)
         elif entry.name == DELIVERY and entry.data.get("final", True):
             assert entry.data["delivered"], f"refused: {entry.data}"
             assert entry.data["turn"] not in receipts, f"two receipts: {entry.data}"

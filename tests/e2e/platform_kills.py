@@ -19,6 +19,7 @@ from platform_stage import Stage, is_half, now
 from platform_talk import Talk
 
 from bot.memory.records.conversation_entries import TURN_END
+from bot.memory.records.turn_marks import unfold
 from bot.memory.session.state.turn_fold import TurnFold
 
 _LOOK_SECONDS = 0.1
@@ -193,8 +194,9 @@ class Kills:
         for place in self.stage.places:
             fold, settled = TurnFold(), set[str]()
             for entry in await read_tape(self.lives.home, place.session):
-                fold.apply(entry)
-                settled.update(entry.data["inbound"] if entry.name == TURN_END else ())
+                for one in unfold(entry):
+                    fold.apply(one)
+                    settled.update(one.data["inbound"] if one.name == TURN_END else ())
             left += [f"open: {fold.open_turn}"] if fold.open_turn else []
             left += [f"not delivered: {one}" for one in fold.undelivered.values()]
             left += [

@@ -22,6 +22,7 @@ from bot.memory.records.event_names import (
 )
 from bot.memory.records.fact_fold import FactFold, fold_entries
 from bot.memory.records.problem_notes import NOTE_KINDS, note_lines
+from bot.memory.records.turn_marks import turn_end, unfold
 from bot.memory.session.scope.scope_memory import load_fact_entries
 from bot.memory.session.state.context_window import WindowFold
 from bot.memory.session.state.fold_loader import load_fold, load_resumed_entries
@@ -126,7 +127,7 @@ async def check_folds(store: FileTapeStore, chat: Chat, everybody: list[TapeEntr
 
 def check_messages(chat: Chat) -> None:
     """Each message is on the tape once, in its place and its problem, and answered in one turn."""
-    ends = [end for end in chat.entries if end.name == TURN_END]
+    ends = list(filter(None, map(turn_end, chat.entries)))
     settled = Counter(inbound for end in ends for inbound in end.data["inbound"])
     wanted = [one.id for one in chat.talk.messages()]
     assert settled == Counter([*wanted, f"{chat.talk.chat}.state"])
@@ -289,7 +290,8 @@ def _counted(chat: Chat) -> Counter[str]:
     """Count what kills and recovery left on a tape."""
     named = {REPAIR_EVENT: "repairs", "turn.resume": "resumed turns", TURN_END: "turns"}
     named |= {MEMORY_CONSOLIDATED: "consolidations"}
-    found = Counter(named[str(e.name)] for e in chat.entries if e.name in named)
+    events = [one for entry in chat.entries for one in unfold(entry)]
+    found = Counter(named[str(e.name)] for e in events if e.name in named)
     anchors = [e for e in chat.entries if str(e.name).startswith(PROBLEM_ANCHOR_PREFIX)]
     found["switches"] = len(anchors)
     found["messages that came back"] = sum(e.data["returns"]["messages"] for e in anchors)

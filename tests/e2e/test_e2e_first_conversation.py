@@ -17,6 +17,7 @@ import pytest
 from kill_checks import check_tape, read_tape
 from preloaded import open_program, run_program
 
+from bot.memory.records.turn_marks import unfold
 from bot.tape.entries import TapeEntry
 from testkit.openai_server import Failure, Reply, ScriptedOpenAI
 
@@ -87,7 +88,8 @@ def provider(server: ScriptedOpenAI) -> dict[str, str]:
 
 
 def named(entries: list[TapeEntry], name: str) -> list[TapeEntry]:
-    return [entry for entry in entries if entry.name == name]
+    marks = (mark for entry in entries for mark in unfold(entry))
+    return [mark for mark in marks if mark.name == name]
 
 
 async def test_a_first_conversation_is_remembered_over_a_new_session(tmp_path: Path):

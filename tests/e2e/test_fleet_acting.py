@@ -28,13 +28,13 @@ from sampling import many
 from test_web_fleet import code_by_telegram, token_of, up
 from waiting import SECONDS, until
 
-from bot.memory.records.conversation_entries import TURN_END
 from bot.memory.records.pending_calls import (
     TOOL_DECIDED,
     TOOL_PENDING,
     TOOL_RESULT,
     TOOL_STARTED,
 )
+from bot.memory.records.turn_marks import turn_end
 from bot.tape.entries import TapeEntry
 from testkit.openai_server import Call, Reply
 from testkit.ports import kept_port
@@ -361,7 +361,8 @@ async def test_calls_that_wait_for_a_yes_act_once_whichever_worker_is_killed_at_
         tapes = {chat: await play.trial.read(f"telegram:{chat}") for chat in play.said}
         for chat, entries in tapes.items():
             check_tape(entries)
-            settled = {one for e in entries if e.name == TURN_END for one in e.data["inbound"]}
+            ends = filter(None, map(turn_end, entries))
+            settled = {one for end in ends for one in end.data["inbound"]}
             assert set(play.said[chat]) <= settled
             told_once(entries, "\n".join(books.texts(chat)))
         found = acted_once(tapes.values(), play.acts(), play.chats)

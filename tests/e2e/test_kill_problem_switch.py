@@ -10,8 +10,8 @@ from nursery import nursery
 from problem_home import MESSAGE, TALK, home
 from sampling import some
 
-from bot.memory.records.conversation_entries import TURN_END
 from bot.memory.records.episodes import EPISODE_EVENT
+from bot.memory.records.turn_marks import turn_end
 from bot.memory.session.state.fold_loader import load_fold
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
@@ -40,8 +40,9 @@ async def finished(folder: Path, text: str) -> list[TapeEntry]:
 
 def told(entries: list[TapeEntry]) -> str:
     """Return the answer to the one message, of which there is one."""
-    [end] = [e for e in entries if e.name == TURN_END and MESSAGE in e.data.get("inbound", ())]
-    said = next(e for e in reversed(entries[: end.id - entries[0].id]) if e.meta.get("turn"))
+    ends = filter(None, map(turn_end, entries))
+    [end] = [end for end in ends if MESSAGE in end.data.get("inbound", ())]
+    said = next(e for e in reversed(entries[: end.id - entries[0].id + 1]) if e.meta.get("turn"))
     return str(said.data.get("text") or said.payload.get("content"))
 
 

@@ -28,8 +28,8 @@ pytestmark = pytest.mark.slow
 
 HOST = Path(__file__).with_name("problems_host.py")
 MARKS = (
-    '"memory.bus"', '"problem/', '"turn.end"', '"turn.start"', '"tool_call"', '"tool_result"',
-    '"command"', '"delivery"', '"references"', '"patterns"', '"active"', '"wanted"', '"export"',
+    '"memory.bus"', '"problem/', '"turn.end"', '"end"', '"turn.start"', '"start"', '"tool_call"',
+    '"tool_result"', '"command"', '"delivery"', '"references"', '"patterns"', '"active"', '"wanted"', '"export"',
     '"memory/consolidated"', '"inbound"',
 )  # fmt: skip
 """Texts in the writes that kills are aimed at."""

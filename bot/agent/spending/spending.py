@@ -1,8 +1,9 @@
 """Count what models cost, and reserve before a call if there are limits.
 
 Events are queued and written together by whoever writes next: ``reserve`` waits for its own; what
-calls used is written by ``run`` a moment later, so that no turn waits for it. After a kill, calls
-that were running or just ended count as their reservations.
+calls used is written by ``run`` a moment later, so that no turn waits for it. Without limits that is
+a second later, and calls of that second for the same account are one event. After a kill, calls that
+were running or just ended count as their reservations.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from bot.memory.records.spending import (
     WARNED_EVENT,
     SpendingFold,
 )
-from bot.memory.records.spending_amounts import NANO, Limit
+from bot.memory.records.spending_amounts import NANO, Limit, read_usage
 from bot.memory.session.scope.workspace_tape import WorkspaceTape
 from bot.tape.entries import TapeEntry, event
 from bot.tape.store import TapeStore
@@ -49,6 +50,8 @@ logger = logging.getLogger(__name__)
 
 _FIRST_RETRY = 1.0
 _LONGEST_RETRY = 60.0
+_GATHERING = 1.0
+"""Seconds in which calls without a reservation wait for others."""
 _LAST_SECONDS = 5.0
 """Seconds to write what is queued at the end."""
 
@@ -82,7 +85,7 @@ class MeteredCall:
             "session": self.spender.session,
             "role": self.role,
             "model": self.model,
-            "usage": usage.as_json(),
+            "usage": _usage_json(usage),
         }
 
 
@@ -96,6 +99,7 @@ class _Queued:
         call: The call, if it is a reservation.
         tokens: The tokens that the call will read and write, estimated.
         refusal: The limit that forbids the call; set instead of writing it.
+        taken: Whether it may be on the tape already.
     """
 
     name: str
@@ -103,6 +107,11 @@ class _Queued:
     call: MeteredCall | None = None
     tokens: tuple[int, int] = (0, 0)
     refusal: LimitUse | None = None
+    taken: bool = False
+
+    def account(self) -> dict[str, Any]:
+        """Return what the data says beside the call and its usage."""
+        return {key: value for key, value in self.data.items() if key not in ("id", "usage")}
 
 
 class LimitReached(BudgetReached):
@@ -210,17 +219,31 @@ class Spending:
             model: Name of the model that answered, if another one did.
         """
         if call.reserved:
-            data: dict[str, Any] = {"id": call.id, "usage": usage.as_json()}
+            data: dict[str, Any] = {"id": call.id, "usage": _usage_json(usage)}
             if model and model != call.model:
                 data["model"] = model
             self._put(SETTLED_EVENT, data)
         elif usage != Usage():
-            self._put(SPENT_EVENT, replace(call, model=model or call.model).as_json(usage))
+            self._gather(replace(call, model=model or call.model).as_json(usage))
 
     def count(self, spender: Spender, role: str, model: str, usage: Usage) -> None:
         """Count a call that no limit forbids; it is written a moment later."""
         day = period_name("day", self.now)
         self.settle(MeteredCall(new_id("call"), spender, role, model, day), usage)
+
+    def _gather(self, data: dict[str, Any]) -> None:
+        """Queue what a call used, as a part of a queued event of the same account if there is one."""
+        fresh, used = _Queued(SPENT_EVENT, data), read_usage(data["usage"])
+        for one in self._queue:
+            if one.name != SPENT_EVENT or one.taken or one.account() != fresh.account():
+                continue
+            before = read_usage(one.data["usage"])
+            # The sum of a known price and an unknown one is unknown.
+            if before and used and (before.cost is None) == (used.cost is None):
+                one.data = {**one.data, "usage": _usage_json(before + used)}
+                return
+        self._queue.append(fresh)
+        self._queued.set()
 
     def _put(self, name: str, data: dict[str, Any]) -> None:
         self._queue.append(_Queued(name, data))
@@ -308,6 +331,8 @@ class Spending:
         try:
             while True:
                 await self._queued.wait()
+                if self._opened and all(one.name == SPENT_EVENT for one in self._queue):
+                    await self._clock.sleep(_GATHERING)
                 self._queued = anyio.Event()
                 try:
                     await (self._write() if self._opened else self.refresh())
@@ -338,6 +363,8 @@ class Spending:
             taken = [*self._queue]
             if not taken or (wanted is not None and wanted not in taken):
                 return
+            for one in taken:
+                one.taken = True
             # If this is cancelled after the append, the events are written again and not counted.
             await self._tape.change(lambda: (self._entries(taken), None))
             done = set(map(id, taken))
@@ -353,7 +380,7 @@ class Spending:
             if call is not None:
                 # Its price is what the tape says now: another process may have learnt it.
                 usage = self._estimate(call.model, queued.tokens)
-                queued.data = {**queued.data, "usage": usage.as_json()}
+                queued.data = {**queued.data, "usage": _usage_json(usage)}
                 uses = self._uses(call.spender, call.role, pending)
                 queued.refusal = next((use for use in uses if use.is_reached), None)
             charges = self.fold.charges(queued.name, queued.data)
@@ -362,3 +389,11 @@ class Spending:
                 add_pending(pending, charges)
                 entries.append(event(queued.name, queued.data))
         return entries
+
+
+def _usage_json(usage: Usage) -> dict[str, Any]:
+    """Return a usage as ``read_usage`` reads it, without zeros and an unknown cost."""
+    record = usage.as_json()
+    cost = record.pop("cost")
+    told = {key: value for key, value in record.items() if value}
+    return told if cost is None else {**told, "cost": cost}

@@ -29,8 +29,9 @@ from bot.inspector.dependencies import WebContext
 from bot.llm.base import ModelReply, ModelRequest, ToolSpec
 from bot.llm.call_slots import Caller, calling_for
 from bot.llm.spender import Spender, spends
-from bot.memory.records.conversation_entries import CLIENT_CALLS, TURN_END, TURN_START
+from bot.memory.records.conversation_entries import CLIENT_CALLS
 from bot.memory.records.event_names import REPLY
+from bot.memory.records.turn_marks import turn_end, turn_start
 from bot.memory.session.state.turn_fold import UndeliveredAnswer, parse_usage
 from bot.tape.entries import TapeEntry
 
@@ -110,11 +111,12 @@ class ClientSessions:
                 async for entry in back:
                     if end is None and entry.id and len(entries) >= _MOST_SCANNED:
                         break
-                    if entry.name == TURN_END and entry.data.get("turn") == answer:
-                        end, entries = entry, []
-                    elif entry.name == TURN_START and entry.data.get("turn") == answer:
+                    started, ended = turn_start(entry), turn_end(entry)
+                    if ended is not None and ended.data.get("turn") == answer:
+                        end, entries = ended, [] if ended is entry else [entry]
+                    elif started is not None and started.data.get("turn") == answer:
                         break
-                    elif end is not None and entry.name == TURN_END:
+                    elif end is not None and ended is not None:
                         # A command has no start.
                         break
                     else:

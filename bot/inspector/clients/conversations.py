@@ -27,7 +27,7 @@ from bot.bus import (
 )
 from bot.core.errors import TapeNotFound
 from bot.inspector.clients.matching import Match, is_same, is_unasked, match
-from bot.memory.records.conversation_entries import TURN_END
+from bot.memory.records.turn_marks import turn_end
 from bot.memory.session.state.turn_fold import DELIVERY
 from bot.tape.service import TapeService
 from bot.tape.store import HEADER_EVENT, TapeStore
@@ -201,11 +201,8 @@ class ClientConversations:
         if last.author == "person":
             return last.position
         entries = await self._store.read(session, last.position, last.position + _AFTER)
-        ends = (
-            entry.id
-            for entry in entries
-            if entry.name == TURN_END and entry.data.get("turn") == last.id
-        )
+        marks = filter(None, map(turn_end, entries))
+        ends = (mark.id for mark in marks if mark.data.get("turn") == last.id)
         return next(ends, last.position)
 
     async def _complete_copy(self, session: str) -> None:

@@ -22,6 +22,7 @@ from bot.memory.records.pending_calls import (
 )
 from bot.memory.records.schedules import SCHEDULE_EVENTS
 from bot.memory.records.transcript import sender_name, speaker_label
+from bot.memory.records.turn_marks import unfold
 from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
 from bot.memory.session.state.turn_fold import (
     DELIVERY,
@@ -119,7 +120,7 @@ def author_name(entry: TapeEntry) -> str:
 
 def turn_id(entry: TapeEntry) -> str:
     """Return the id of the turn that an entry names; empty if it names none."""
-    for turn in (entry.meta.get("turn"), entry.data.get("turn")):
+    for turn in (entry.meta.get("turn"), unfold(entry)[-1].data.get("turn")):
         if isinstance(turn, str) and turn:
             return turn
     return ""

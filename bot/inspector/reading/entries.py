@@ -31,6 +31,7 @@ from bot.inspector.rendering import render_markdown
 from bot.memory.records.boundaries import boundary_summary
 from bot.memory.records.conversation_entries import LOOP_STEP, TURN_END, TURN_START
 from bot.memory.records.tombstones import is_erased
+from bot.memory.records.turn_marks import unfold
 from bot.memory.session.linking.scope_registry import is_shared_scope
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry
@@ -252,7 +253,8 @@ async def _turn_with(store: TapeStore, tape: str, entry: TapeEntry) -> str:
     inbound = entry.meta.get("inbound")
     if (turn := turn_id(entry)) or not isinstance(inbound, str):
         return turn
-    for other in await store.read(tape, entry.id + 1, entry.id + _TURN_WITHIN):
+    for entry_behind in await store.read(tape, entry.id + 1, entry.id + _TURN_WITHIN):
+        other = unfold(entry_behind)[-1]
         taken = (
             other.data.get("inbound") if other.name in (TURN_START, LOOP_STEP, TURN_END) else None
         )

@@ -19,6 +19,7 @@ from bot.core.clock import parse_time
 from bot.llm.base import Usage
 from bot.memory.records.conversation_entries import LOOP_STEP, NO_TURNS, TURN_END, TURN_START
 from bot.memory.records.fact_fold import FactFold
+from bot.memory.records.turn_marks import unfold
 from bot.memory.session.state.turn_fold import parse_usage
 from bot.memory.session.state.zone_snapshot import MemorySnapshot, ZoneFold
 from bot.tape.entries import SESSION_FORK, TapeEntry
@@ -144,10 +145,11 @@ class TapeStatistics:
             return
         day_statistics = self.days.setdefault(day, DayStatistics())
         day_statistics.totals = self._level
-        if entry.kind == "message":
-            self._hear(entry)
-        elif entry.kind == "event":
-            self._count(entry, day_statistics)
+        for one in unfold(entry):
+            if one.kind == "message":
+                self._hear(one)
+            elif one.kind == "event":
+                self._count(one, day_statistics)
 
     def _leave_to_parent(self, at: int) -> None:
         self.days.clear()

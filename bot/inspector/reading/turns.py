@@ -9,7 +9,7 @@ from pydantic import Field
 from bot.agent.turn_history import PastTurn, ScanPosition, past_turns, turn_id_of
 from bot.core.clock import format_time
 from bot.inspector.reading import ReadModel
-from bot.memory.records.conversation_entries import TURN_START
+from bot.memory.records.turn_marks import turn_start
 from bot.memory.session.state.fold_loader import load_state
 from bot.tape.batches import read_batches
 from bot.tape.service import TapeService
@@ -196,7 +196,8 @@ async def neighbours(tape: TapeService, turn: PastTurn) -> tuple[TurnLink | None
     async with aclosing(read_batches(tape.store, tape.name, turn.last + 1, last)) as parts:
         async for entries in parts:
             for entry in entries:
-                behind = turn_id_of(entry) if entry.name == TURN_START else None
+                start = turn_start(entry)
+                behind = None if start is None else turn_id_of(start)
                 if behind not in (None, turn.id):
                     return before, (str(behind), entry.id)
     return before, None

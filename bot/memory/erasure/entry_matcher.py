@@ -40,6 +40,7 @@ from bot.memory.records.fact_fold import CHAIN_EVENTS, FACTS_EVENT
 from bot.memory.records.files import FILES_PREFIX
 from bot.memory.records.tombstones import ERASED_TEXT, is_erased
 from bot.memory.records.transcript import sender_id
+from bot.memory.records.turn_marks import unfold
 from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE
 from bot.memory.session.scope.identities import identity_at
 from bot.tape.entries import TapeEntry
@@ -287,6 +288,8 @@ class ErasureMatcher:
                 self.not_permitted.add((tape, entry.id))
             elif not self._is_kept(tape, entry, origins):
                 self._take(tape, entry)
+        for mark in unfold(entry)[1:]:
+            self._turn(tape, mark)
 
     def _file(self, tape: str, entry: TapeEntry) -> None:
         """Match an entry of a folder; the sections of a file come before the entry that keeps it."""

@@ -31,7 +31,7 @@ SPENDING_TAPE = "workspace:spending"
 """Name of the tape."""
 
 SPENT_EVENT = "spent"
-"""A call without a reservation: ``{id, at, who, session, role, model, usage}``."""
+"""Calls without a reservation: ``{id, at, who, session, role, model, usage}``."""
 RESERVED_EVENT = "reserved"
 """A call that may begin: as ``spent``, with ``usage`` estimated, and ``request``, the turn's id."""
 SETTLED_EVENT = "settled"

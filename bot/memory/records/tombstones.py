@@ -14,6 +14,7 @@ from bot.memory.records.event_names import (
     COMMAND,
     FILE_EVENTS,
 )
+from bot.memory.records.turn_marks import END_META, START_META
 from bot.tape.entries import TapeEntry
 
 ERASED_TEXT = "[erased]"
@@ -41,6 +42,8 @@ _KEPT = frozenset(
         "problem",
         "supersedes",
         "cause",
+        START_META,
+        END_META,
     }
 )
 _TEXTS = frozenset({"text", "arguments", "instructions", "error"})

@@ -22,9 +22,10 @@ from bot.core.clock import format_time
 from bot.core.errors import InvalidInbound
 from bot.core.i18n import N_, _
 from bot.core.ids import new_id
-from bot.memory.records.conversation_entries import TURN_END, needs_answer
+from bot.memory.records.conversation_entries import needs_answer
 from bot.memory.records.pending_calls import refused_entries
 from bot.memory.records.transcript import recorded_at
+from bot.memory.records.turn_marks import turn_end
 from bot.memory.session.state.outside_fold import OWN_WORDS_ONLY
 from bot.memory.session.state.session_fold import session_mark_entry
 from bot.memory.session.state.turn_fold import string_items
@@ -403,12 +404,13 @@ class SessionWriter:
             moment = recorded_at(entry)
             if moment is not None and moment < oldest:
                 return False
-            if entry.meta.get("inbound") == inbound and entry.kind == "message":
-                if not needs_answer(entry):
-                    await delivery.ack()
-                    return True
-            elif entry.name == TURN_END and inbound in string_items(entry.data.get("inbound")):
-                if str(entry.data.get("turn")) in turns.undelivered:
+            told = entry.kind == "message" and entry.meta.get("inbound") == inbound
+            if told and not needs_answer(entry):
+                await delivery.ack()
+                return True
+            end = turn_end(entry)
+            if end is not None and inbound in string_items(end.data.get("inbound")):
+                if str(end.data.get("turn")) in turns.undelivered:
                     self._deliveries[inbound] = delivery
                 else:
                     await delivery.ack()

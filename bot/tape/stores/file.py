@@ -68,6 +68,8 @@ class FileTapeStore(TapeStore):
         clock: Source of the entries' ``ts``.
     """
 
+    exclusive = True
+
     def __init__(
         self,
         root: Path,

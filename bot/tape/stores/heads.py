@@ -21,6 +21,7 @@ from bot.tape.chain import CHAIN_START, DIGEST_SIZE
 logger = logging.getLogger(__name__)
 
 _SLOT = struct.Struct(f"<64sQ{DIGEST_SIZE}sI")
+_STEM_SIZE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,13 @@ class HeadFile:
                 if self._fd < 0:
                     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
                     self._fd = os.open(self._path, flags, PRIVATE_FILE)
-                place = self._places.get(stem, self._end)
-                os.pwrite(self._fd, body + struct.pack("<I", crc32(body)), place)
+                place, slot = (
+                    self._places.get(stem, self._end),
+                    body + struct.pack("<I", crc32(body)),
+                )
+                # The name of a slot never changes.
+                kept = _STEM_SIZE if stem in self._places else 0
+                os.pwrite(self._fd, slot[kept:], place + kept)
                 self._places[stem] = place
                 self._heads[stem] = head
                 self._end = max(self._end, place + _SLOT.size)

@@ -63,6 +63,8 @@ class InMemoryTapeStore(TapeStore):
         grown: Notifies followers of new entries.
     """
 
+    exclusive = True
+
     def __init__(self, *, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         self._tapes: dict[str, _Tape] = {}

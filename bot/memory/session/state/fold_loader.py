@@ -7,8 +7,9 @@ from contextlib import aclosing
 from pydantic import ValidationError
 
 from bot.core.errors import TapeNotFound
-from bot.memory.records.conversation_entries import TURN_END, TURN_START
+from bot.memory.records.conversation_entries import TURN_END
 from bot.memory.records.schedules import pointed_entries
+from bot.memory.records.turn_marks import turn_start
 from bot.memory.session.scope.scope_memory import load_fact_entries
 from bot.memory.session.state.context_window import WindowFold
 from bot.memory.session.state.session_fold import SESSION_MARK_EVENT, Pointers, SessionFold
@@ -60,8 +61,8 @@ async def fold_at(tape: TapeService, at: int) -> SessionFold:
     async with aclosing(read_batches(tape.store, tape.name, first, at)) as parts:
         async for entries in parts:
             for entry in entries:
-                if entry.name == TURN_START and entry.kind == "event":
-                    _bound(fold.window, entry.data.get("bounds"))
+                if (start := turn_start(entry)) is not None:
+                    _bound(fold.window, start.data.get("bounds"))
                 fold.apply(entry)
     await load_resumed_entries(tape, fold.window)
     return fold

@@ -22,6 +22,7 @@ from bot.memory.records.event_names import IMPORT_READING, MODEL_CHOSEN
 from bot.memory.records.fact_fold import FactFold, fold_entries
 from bot.memory.records.pending_calls import PendingCalls
 from bot.memory.records.schedules import ScheduleFold
+from bot.memory.records.turn_marks import unfold
 from bot.memory.session.state.context_window import (
     ResumedEntries,
     WindowFold,
@@ -182,6 +183,10 @@ class SessionFold:
 
     def apply(self, entry: TapeEntry) -> None:
         """Apply one entry."""
+        for one in unfold(entry):
+            self._apply(one)
+
+    def _apply(self, entry: TapeEntry) -> None:
         self.window.apply(entry)
         self.turns.apply(entry)
         cleared = self.zone.cleared

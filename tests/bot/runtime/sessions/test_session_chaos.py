@@ -11,7 +11,7 @@ import pytest
 from bot.bus import SessionFull
 from bot.core.errors import TransientModelError
 from bot.llm.base import ModelRequest
-from bot.memory.records.conversation_entries import TURN_END
+from bot.memory.records.turn_marks import turn_end, turn_start
 from bot.memory.session.state.context_window import WindowFold
 from bot.memory.session.state.fold_loader import load_fold
 from bot.memory.session.state.session_fold import SessionFold
@@ -117,7 +117,8 @@ async def test_each_message_is_settled_once_whatever_is_sent_when(tmp_path, seed
     # Once nothing writes any more: a consolidation runs behind the last answer.
     store = FileTapeStore(tmp_path / "tapes", read_only=True)
     tape = await store.read("fake:1")
-    ends = Counter(inbound for e in tape if e.name == TURN_END for inbound in e.data["inbound"])
+    ended = filter(None, map(turn_end, tape))
+    ends = Counter(inbound for end in ended for inbound in end.data["inbound"])
     assert ends == dict.fromkeys(chaos.sent, 1)
     _check_tape(tape)
     await _check_fold(store, tape)
@@ -131,10 +132,10 @@ def _check_tape(tape: list[TapeEntry]) -> None:
     assert set(results.values()) <= {1}
     opened: str | None = None
     for entry in tape:
-        if entry.name == "turn.start":
+        if (start := turn_start(entry)) is not None:
             assert opened is None
-            opened = entry.data["turn"]
-        elif entry.name == TURN_END and entry.data["turn"] == opened:
+            opened = start.data["turn"]
+        elif (end := turn_end(entry)) is not None and end.data["turn"] == opened:
             opened = None
     assert opened is None
     seals = [e.data["version"] for e in tape if e.name == "memory/seal"]
