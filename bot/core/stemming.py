@@ -25,7 +25,8 @@ def stem(word: str, language: str = "english") -> str:
 @lru_cache
 def _stemmer(language: str) -> Callable[[str], str]:
     # Imported for the first word, to keep startup fast.
-    from snowballstemmer import stemmer
+    from Stemmer import Stemmer
 
-    stem_word: Callable[[str], str] = stemmer(language).stemWord
+    # Without its own cache: ``stem`` has one.
+    stem_word: Callable[[str], str] = Stemmer(language, 0).stemWord
     return stem_word
