@@ -16,7 +16,7 @@ import anyio.to_thread
 import pytest
 from fleet_trial import Row, Trial, open_trial
 from platform_stage import now
-from test_postgres_restore import tapebot
+from preloaded import run_program
 
 SEED = 20_261_126
 
@@ -64,14 +64,15 @@ async def roll(trial: Trial) -> Row:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(keep_talking)
-        assert trial.world.database is not None
         fleet.tree = None
         home = fleet.folder / "migrate"
         home.mkdir()
 
         def migrate() -> str:
-            assert trial.world.database is not None
-            return tapebot("db", "migrate", url=trial.world.database, home=home)
+            named = {"TAPEBOT_HOME": str(home), "TAPEBOT_DATABASE_URL": trial.world.database or ""}
+            kept = {"HOME": str(home), "PATH": os.environ["PATH"]}
+            arguments = ["-m", "bot", "db", "migrate"]
+            return run_program(arguments, environment=kept | named, cwd=home, timeout=200).stdout
 
         assert "have this version" in await anyio.to_thread.run_sync(migrate)
         for member in [*fleet.workers, *fleet.gateways]:
@@ -105,8 +106,9 @@ async def test_an_upgrade_of_one_process_after_the_other_loses_no_message(tmp_pa
     assert found.messages > 50
 
 
+@pytest.mark.family("fleets")
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 async def test_the_version_before_works_beside_this_one(
     tmp_path: Path, version_before: Path
 ) -> None:
