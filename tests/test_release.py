@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -12,12 +14,31 @@ import yaml
 from docs.first_day.wheels import build
 
 ROOT = Path(__file__).parents[1]
-WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yaml").read_text())
+FILE = ROOT / ".github" / "workflows" / "release.yaml"
+WORKFLOW = yaml.safe_load(FILE.read_text())
 MAKEFILE = (ROOT / "Makefile").read_text()
 
 
 def steps():
     return [step for job in WORKFLOW["jobs"].values() for step in job["steps"]]
+
+
+def test_the_workflow_follows_the_schema_of_workflows():
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "check_jsonschema",
+            "--builtin-schema",
+            "github-workflows",
+            str(FILE),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_only_the_job_that_publishes_may_write_or_sign():

@@ -369,7 +369,7 @@ class DeliveryReport:
         answer: The answer's id.
         delivered: False if the platform refused it for good.
         platform_ids: Ids of the platform messages that carry it, in order.
-        error: Why it was not delivered; None if it was.
+        error: Why it was not delivered, perhaps as a ``Reason``; None if it was.
         final: False for a report on parts of an answer, which is followed by others.
     """
 

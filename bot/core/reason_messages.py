@@ -8,6 +8,13 @@ from __future__ import annotations
 from bot.core.i18n import N_
 
 REASONS = {
+    # Why an answer did not reach its chat.
+    "delivery_broken": N_("an error in tapebot (see its log)"),
+    "delivery_topic_gone": N_("the topic no longer exists, or the bot cannot see it ({error})"),
+    "delivery_unconfirmed": N_("{platform} accepted it, but its answer could not be read"),
+    "delivery_not_awaited": N_("no request waited for it"),
+    "delivery_disconnected": N_("the client disconnected"),
+    "delivery_output_closed": N_("standard output is closed"),
     # The write gate.
     "approved": N_("approved"),
     "contested": N_("it contradicts what another source said; a person must decide"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from bot.bus import Right
 from bot.core.i18n import _, pgettext
+from bot.memory.session.bus.working_set import translate_summary
 
 Badge = tuple[str, str]
 """A label, and the kind of its badge: ok, warn, bad, info or empty."""
@@ -48,6 +49,11 @@ def turn_status(status: str) -> Badge:
         "open": (pgettext("turn", "not ended"), "info"),
         "stopped": (pgettext("turn", "stopped"), "warn"),
     }.get(status, (status, ""))
+
+
+def problem_summary(summary: str) -> str:
+    """Return a problem's recorded summary."""
+    return translate_summary(summary)
 
 
 def fact_status(status: str) -> Badge:

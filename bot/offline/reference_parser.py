@@ -17,6 +17,7 @@ from bot.agent.texts import plain_day
 from bot.core.i18n import N_, _, format_list
 from bot.core.patterns import LazyPattern
 from bot.language.fact_terms import fact_term, fact_terms
+from bot.memory.session.bus.working_set import translate_summary
 from bot.offline.phrases import quote
 
 _BELIEFS = "Beliefs:"
@@ -191,7 +192,7 @@ def describe_problem(problem: ProblemNotes | None, kinds: Iterable[str] = ()) ->
         head = _("For {problem}:", problem=quote(problem.name))
         return "\n".join([head, *lines]) if lines else ""
     if not lines and problem.summary:
-        told = _("Noted before: {quote}", quote=quote(problem.summary, _LONGEST))
+        told = _("Noted before: {quote}", quote=quote(translate_summary(problem.summary), _LONGEST))
         lines = [f"- {told}"]
     if not lines and problem.name == _GENERAL:
         return _(_NO_PROBLEM)

@@ -34,6 +34,7 @@ from bot.memory.records.transcript import (
     shown_entry_time,
     speaker_label,
 )
+from bot.memory.session.bus.working_set import translate_summary
 from bot.memory.session.state.fact_markdown import group_by_subject
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
@@ -71,7 +72,9 @@ def _problem(problem: Problem, compartments: Compartments, now: datetime, timezo
             _("made {time}", time=f"{made.astimezone(timezone):{_TIME}}"),
             _("last worked on {time}", time=f"{used.astimezone(timezone):{_TIME}}"),
         ]
-    parts = [f"# {head}", ", ".join(told), *([problem.summary] if problem.summary else [])]
+    parts = [f"# {head}", ", ".join(told)]
+    if problem.summary:
+        parts.append(translate_summary(problem.summary))
     working = compartments.working_set(problem.problem_id, now)
     if working is not None and not working.empty:
         until = working.expires_at.astimezone(timezone)

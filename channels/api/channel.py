@@ -35,6 +35,7 @@ from bot.bus import (
     WebUser,
     text_with_buttons,
 )
+from bot.core.reasons import Reason
 from channels.api.content import ImageFile
 from channels.api.errors import InvalidRequest
 from channels.api.requests import ChatRequest, unknown_text
@@ -44,7 +45,6 @@ from channels.base import ChannelContext
 
 logger = logging.getLogger(__name__)
 
-_NOBODY = "no request waited for it"
 _POLL = 0.05
 """Seconds between two looks at a tape for a message that the bus knows already."""
 _POLLS = 400
@@ -168,7 +168,7 @@ class ApiChannel:
         if delivered:
             self.backend.mark_delivered(placed.session, answer)
         if self._port is not None and placed.waiting.answer is not None:
-            error = None if delivered else "the client disconnected"
+            error = None if delivered else Reason("delivery_disconnected")
             await self._port.report(DeliveryReport(placed.session, answer, delivered, error=error))
 
     async def _answered(self, port: ChannelPort, answer: Answer) -> None:
@@ -176,8 +176,10 @@ class ApiChannel:
         for one in waiting:
             one.put_answer(answer)
         if not waiting:
-            report = DeliveryReport(answer.session, answer.id, delivered=False, error=_NOBODY)
-            await port.report(report)
+            error = Reason("delivery_not_awaited")
+            await port.report(
+                DeliveryReport(answer.session, answer.id, delivered=False, error=error)
+            )
 
     async def _role(self, user: WebUser) -> Role:
         decision = await self._context.access.authorize(

@@ -12,6 +12,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from bot.bus import Answer, BusClosed, BusError, ChannelPort, DeliveryReport
+from bot.core.reasons import Reason
 from channels.console.messages import InboundFactory, answer_text
 from channels.console.terminal_text import strip_controls
 
@@ -92,13 +93,13 @@ class PipedConversation:
     async def _show(self, text: str) -> str | None:
         """Write an answer; return the error if the output is closed."""
         if self._sink is None:
-            return "standard output is closed"  # for the log
+            return Reason("delivery_output_closed")
         separator = "\n" if self._shown else ""
         shown = f"{separator}{strip_controls(text).rstrip()}\n"
         try:
             await write_all(self._sink, shown.encode())
         except BrokenPipeError:
-            return "standard output was closed by its reader"  # for the log
+            return Reason("delivery_output_closed")
         self._shown += 1
         return None
 

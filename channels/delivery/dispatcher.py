@@ -23,6 +23,7 @@ from bot.bus import (
     PartialAnswer,
 )
 from bot.core.i18n import N_, _
+from bot.core.reasons import Reason, reason_of
 from channels.delivery.answer_stream import AnswerStream
 from channels.delivery.displayed_answer import GRACE_SECONDS, DisplayedAnswer
 from channels.delivery.messenger import (
@@ -211,10 +212,10 @@ class ChatQueue(Generic[PieceT]):
             await self._retry_until_accepted(displayed, answer)
         except MessengerError as refusal:
             logger.warning("an answer for %s was refused: %s", answer.address.session, refusal)
-            error = str(refusal)
+            error = reason_of(refusal)
         except Exception:  # otherwise the answer would end the channel again at every start
             logger.exception("an answer for %s could not be shown", answer.address.session)
-            error = _("an error in tapebot (see its log)")
+            error = Reason("delivery_broken")
         except BaseException:
             await self._report_stopped(displayed, answer)
             raise

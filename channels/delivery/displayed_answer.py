@@ -14,6 +14,7 @@ from typing import Generic
 import anyio
 
 from bot.bus import Address, Button, OutgoingFile
+from bot.core.reasons import reason_of
 from channels.delivery.messenger import (
     FileRejected,
     MessageGone,
@@ -152,7 +153,7 @@ class DisplayedAnswer(Generic[PieceT]):
             return await messenger.send_file(message)
         except (MessageGone, MessageRejected) as refusal:
             # The text is already in the chat: the caller adds a note about the file to it.
-            raise FileRejected(file, rejected_file_text(file, str(refusal))) from refusal
+            raise FileRejected(file, rejected_file_text(file, reason_of(refusal))) from refusal
 
     async def _send_text(
         self, messenger: MessengerApi[PieceT], piece: PieceT, buttons: tuple[Button, ...]

@@ -48,12 +48,13 @@ def map_discord_errors() -> Iterator[None]:
     except discord.HTTPException as error:
         raise _answered(error) from error
     except (aiohttp.ClientError, OSError, TimeoutError) as error:
-        raise PlatformUnreachable(f"Discord cannot be reached: {type(error).__name__}") from error
+        what = f"Discord cannot be reached: {type(error).__name__}"  # for the log
+        raise PlatformUnreachable(what) from error
     except RuntimeError as error:
         # aiohttp raises this if the session was closed during the call.
         if "closed" not in str(error).lower():
             raise
-        raise PlatformUnreachable("the connection to Discord was closed") from error
+        raise PlatformUnreachable("the connection to Discord was closed") from error  # for the log
 
 
 def _answered(error: discord.HTTPException) -> MessengerError:

@@ -151,10 +151,14 @@ class BotApiClient:
         except ClientDecodeError as exc:
             if isinstance(exc.data, dict) and exc.data.get("ok") is True:
                 raise UnreadableResult from None
-            raise PlatformUnreachable("Telegram's answer could not be read") from None
+            raise PlatformUnreachable(
+                "Telegram's answer could not be read"
+            ) from None  # for the log
         except (UnicodeDecodeError, TypeError):
             # TypeError: aiogram searches the description of an error, which may be missing.
-            raise PlatformUnreachable("Telegram's answer could not be read") from None
+            raise PlatformUnreachable(
+                "Telegram's answer could not be read"
+            ) from None  # for the log
         except (OSError, ValueError) as exc:
             raise PlatformUnreachable(self._safe(f"{type(exc).__name__}: {exc}")) from None
         if result is None:
@@ -198,10 +202,12 @@ class BotApiClient:
                         raise file_too_large(most)
         except aiohttp.ClientResponseError as exc:
             if exc.status < 500:
+                answered = f"HTTP {exc.status}"  # for programs
                 raise FileUnavailable(
-                    Reason("file_not_delivered", platform="Telegram", error=f"HTTP {exc.status}")
+                    Reason("file_not_delivered", platform="Telegram", error=answered)
                 ) from None
-            raise PlatformUnreachable(f"Telegram's file server answered {exc.status}") from None
+            what = f"Telegram's file server answered {exc.status}"  # for the log
+            raise PlatformUnreachable(what) from None
         except (aiohttp.ClientError, OSError, TimeoutError) as exc:
             raise PlatformUnreachable(self._safe(f"{type(exc).__name__}: {exc}")) from None
         return bytes(data)
@@ -223,7 +229,7 @@ def file_too_large(most: int) -> FileUnavailable:
 
 _FLOOD_SECONDS = 5.0
 
-_GONE = (
+_GONE = (  # for the parser
     "message to edit not found",
     "message can't be edited",
     "message to delete not found",
@@ -231,15 +237,15 @@ _GONE = (
     "message_id_invalid",
     "there is no text in the message to edit",
 )
-_TARGET_GONE = (
+_TARGET_GONE = (  # for the parser
     "message to be replied not found",
     "message to reply not found",
     "replied message not found",
     "reply message not found",
     "reply_message_id_invalid",
 )
-_TOPIC_GONE = ("message thread not found", "topic_deleted")
-_FORMAT = (
+_TOPIC_GONE = ("message thread not found", "topic_deleted")  # for the parser
+_FORMAT = (  # for the parser
     "can't parse entities",
     "entity",
     "entities",
@@ -265,7 +271,7 @@ class TokenRejected(PlatformUnreachable):
     """
 
     def __init__(self) -> None:
-        super().__init__("Telegram does not accept this bot's token")
+        super().__init__("Telegram does not accept this bot's token")  # for the log
 
 
 class MethodNotFound(MessageRejected):
@@ -276,7 +282,7 @@ class UnreadableResult(MessageRejected):
     """Telegram executed the call, but its answer is unreadable; a retry would execute it twice."""
 
     def __init__(self) -> None:
-        super().__init__("Telegram accepted it, but its answer could not be read")
+        super().__init__(Reason("delivery_unconfirmed", platform="Telegram"))
 
 
 class ChatMigrated(MessengerError):
@@ -287,7 +293,7 @@ class ChatMigrated(MessengerError):
     """
 
     def __init__(self, chat_id: int) -> None:
-        super().__init__(f"the group is now chat {chat_id}")
+        super().__init__(f"the group is now chat {chat_id}")  # for the log
         self.chat_id = chat_id
 
 
@@ -313,7 +319,7 @@ def map_telegram_error(
     if isinstance(exc, TelegramUnauthorizedError):
         return TokenRejected()
     if not text:
-        return PlatformUnreachable("Telegram sent an error without a description")
+        return PlatformUnreachable("Telegram sent an error without a description")  # for the log
     match exc:
         case TelegramRetryAfter(retry_after=seconds):
             return RateLimited(float(seconds))
@@ -344,7 +350,7 @@ def _bad_request(text: str, method: TelegramMethod[Any]) -> MessengerError:
         if method.reply_parameters is not None and says(_TARGET_GONE):
             return MessageGone(text)
         if method.message_thread_id is not None and says(_TOPIC_GONE):
-            return MessageRejected(f"the topic no longer exists, or the bot cannot see it ({text})")
+            return MessageRejected(Reason("delivery_topic_gone", error=text))
     if says(_FORMAT):
         return FormattingRejected(text)
     if "method not found" in said or "method is not available" in said:

@@ -11,6 +11,7 @@ from sampling import examples
 from waiting import until
 
 from bot.bus import Activity, Address, Button, DeliveryReport, PartialAnswer
+from bot.core.reasons import Reason
 from channels.delivery.messenger import (
     FormattingRejected,
     MessageGone,
@@ -100,6 +101,7 @@ async def test_an_error_of_the_adapters_own_costs_one_answer_and_no_other():
         await run.port.until_final(3)
     reports = {report.answer: report.delivered for report in run.port.finals()}
     assert reports == {"t1": False, "t2": True, "t3": True}
+    assert run.port.finals()[0].error == Reason("delivery_broken")
     assert run.paper.shown() == ["fine"]
 
 

@@ -6,6 +6,8 @@ import bus_talk
 from bus_talk import DESK, HERE
 
 from bot.bus import Activity, Address, Answer, Bus, ChannelPort, DeliveryReport, PartialAnswer
+from bot.core.i18n import use_language
+from bot.core.reasons import Reason
 
 backend = bus_talk.backend
 bus = bus_talk.bus
@@ -58,6 +60,15 @@ async def test_a_report_reaches_the_sessions_holder_and_wakes_a_session_that_has
     await bus.channel("fake").report(report)
     inbox = await bus.claim()
     assert await inbox.receive() == report
+
+
+async def test_a_report_says_why_in_every_language(bus):
+    why = Reason("delivery_topic_gone", error="TOPIC_DELETED")
+    await bus.channel("fake").report(DeliveryReport("fake:1", "a1", delivered=False, error=why))
+    inbox = await bus.claim()
+    told = (await inbox.receive()).error
+    with use_language("de"):
+        assert f"{told}".startswith("das Thema gibt es nicht mehr")
 
 
 async def test_an_answer_whose_last_report_still_waits_is_not_sent_again(bus):

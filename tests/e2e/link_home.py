@@ -139,7 +139,10 @@ async def home(
     async def send(answer: Answer) -> None:
         await hosts[0].bus.send(answer)
 
-    commands = builtin_commands(link_commands(send))
+    async def language_of(identity: str) -> str:
+        return await hosts[0].services.languages.of(identity)
+
+    commands = builtin_commands(link_commands(send, language_of))
     made = session_host(
         folder,
         model,

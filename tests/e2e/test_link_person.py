@@ -43,6 +43,17 @@ async def test_what_is_told_on_one_channel_is_known_on_the_other_and_never_in_a_
         assert "xerus" in _animals(await here.prompt(ADA))
 
 
+async def test_each_chat_is_told_in_its_own_language(tmp_path):
+    async with home(tmp_path) as here:
+        await here.ask(ADA, "hello", sender=Sender("7", "Ada", language="de"))
+        await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
+        asked = await here.until_told(ADA, "`/link confirm`")
+        assert "hat den Code gesendet" in asked.text
+        assert asked.buttons[0].label == "Bestätigen"
+        assert (await here.ask(ADA, "/link refuse")).startswith("Abgelehnt")
+        await here.until_told(ELSE, "`N7` on fake refused. Nothing was linked.")
+
+
 async def test_facts_keep_their_evidence_and_are_explained_on_the_other_channel(tmp_path):
     async with home(tmp_path) as here:
         await here.ask(ELSE, "Remember that I like yaks")

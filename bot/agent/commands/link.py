@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from hashlib import sha256
 
 from bot.agent.commands.parser import split_form
@@ -18,7 +19,7 @@ from bot.agent.texts import joined, joined_clauses
 from bot.bus import Address, Answer, BusError, Button
 from bot.bus.access.access_list import safe_name
 from bot.bus.access.codes import PAIRING_CODE_LENGTH, is_code, new_code
-from bot.core.i18n import N_, _, format_number, ngettext
+from bot.core.i18n import N_, _, format_number, ngettext, use_language
 from bot.memory.records.proposals import BatchOutcome
 from bot.memory.session.linking.identity_linker import IdentityLinker, LinkRefusal
 from bot.memory.session.scope.identities import (
@@ -32,6 +33,9 @@ logger = logging.getLogger(__name__)
 
 Send = Callable[[Answer], Awaitable[None]]
 """Send an answer to a chat. Raises ``BusError`` on failure."""
+
+LanguageOf = Callable[[str], Awaitable[str]]
+"""Returns the language of an identity."""
 
 _GROUP = N_("Send this in our private chat: it concerns your private memory.")
 _NOTHING_WAITS = N_(
@@ -56,12 +60,14 @@ _REFUSALS: dict[LinkRefusal, str] = {
 _MOST_SHOWN = 5
 
 
-def link_commands(send: Send) -> list[Command]:
+def link_commands(send: Send, language_of: LanguageOf) -> list[Command]:
     """Return ``/link`` and ``/unlink``.
 
     Args:
         send: Sends an answer to the other chat.
+        language_of: Returns the language of who is told there.
     """
+    tell = _OtherChat(send, language_of)
 
     async def run_link(arguments: str, context: CommandContext) -> CommandReply:
         if not context.author.private or not context.author.id:
@@ -71,15 +77,15 @@ def link_commands(send: Send) -> list[Command]:
         if not word:
             return await _offer(context)
         if word == "confirm":
-            return await _confirm(number, context, send)
+            return await _confirm(number, context, tell)
         if word == "refuse":
-            return await _refuse(number, context, send)
+            return await _refuse(number, context, tell)
         agreed = arguments.lower().endswith(" yes")
         code = arguments[: -len(" yes")] if agreed else arguments
         if not is_code(code, PAIRING_CODE_LENGTH):
             return CommandReply("\n\n".join([_("That is not a code."), link.usage]))
         if agreed:
-            return await _claim(code, context, send)
+            return await _claim(code, context, tell)
         # The code is looked up only after consent, so that this step does not reveal whether it
         # exists.
         button = Button(_("It is mine"), f"/link {code} yes")
@@ -88,7 +94,7 @@ def link_commands(send: Send) -> list[Command]:
     async def run_unlink(arguments: str, context: CommandContext) -> CommandReply:
         if not context.author.private or not context.author.id:
             return CommandReply(_(_GROUP))
-        return await _unlink(arguments, context, send)
+        return await _unlink(arguments, context, tell)
 
     link = Command(
         "link",
@@ -124,13 +130,14 @@ async def _offer(context: CommandContext) -> CommandReply:
     return CommandReply(f"{_listed(linking, me)}{told}")
 
 
-async def _claim(code: str, context: CommandContext, send: Send) -> CommandReply:
+async def _claim(code: str, context: CommandContext, tell: _OtherChat) -> CommandReply:
     linking = context.memory.scopes.identity_linker
     claim = await linking.claim(_party(context), _digest(code), idempotency_key(context))
     if not isinstance(claim, LinkClaim):
         return CommandReply(_(_REFUSALS[claim]))
-    question = _question(claim)
-    await _tell(send, claim.code_owner, f"link-{claim.entry}", question, _buttons(claim))
+    await tell(
+        claim.code_owner, f"link-{claim.entry}", lambda: _question(claim), lambda: _buttons(claim)
+    )
     return CommandReply(
         _(
             "This links your memory here with that of {whom}. Confirm it there within ten minutes. If "
@@ -140,26 +147,29 @@ async def _claim(code: str, context: CommandContext, send: Send) -> CommandReply
     )
 
 
-async def _confirm(number: int | None, context: CommandContext, send: Send) -> CommandReply:
+async def _confirm(number: int | None, context: CommandContext, tell: _OtherChat) -> CommandReply:
     linking, me = context.memory.scopes.identity_linker, _party(context)
     move = await linking.confirm(me.identity, number, idempotency_key(context))
     if move is None or move.claim is None:
         return CommandReply(_(_NOTHING_WAITS))
-    told = _told(await context.memory.scopes.apply_move(move))
+    outcome = await context.memory.scopes.apply_move(move)
     other = move.claim.party
-    await _tell(send, other, f"link-{move.entry}", f"{_linked_text(me)} {told}")
+    await tell(other, f"link-{move.entry}", lambda: f"{_linked_text(me)} {_told(outcome)}")
     await context.memory.refresh()
     again = _("`/unlink` separates them again.")
-    return CommandReply(f"{_linked_text(other)} {told} {again}")
+    return CommandReply(f"{_linked_text(other)} {_told(outcome)} {again}")
 
 
-async def _refuse(number: int | None, context: CommandContext, send: Send) -> CommandReply:
+async def _refuse(number: int | None, context: CommandContext, tell: _OtherChat) -> CommandReply:
     linking, me = context.memory.scopes.identity_linker, _party(context)
     claim = await linking.reject_claim(me.identity, number)
     if claim is None:
         return CommandReply(_(_NOTHING_WAITS))
-    text = _("{person} refused. Nothing was linked.", person=_who(me))
-    await _tell(send, claim.party, f"link-{claim.entry}-no", text)
+    await tell(
+        claim.party,
+        f"link-{claim.entry}-no",
+        lambda: _("{person} refused. Nothing was linked.", person=_who(me)),
+    )
     return CommandReply(_("Refused. Nothing was linked, and the code no longer works."))
 
 
@@ -187,7 +197,7 @@ def _buttons(claim: LinkClaim) -> tuple[Button, ...]:
 # Separating.
 
 
-async def _unlink(arguments: str, context: CommandContext, send: Send) -> CommandReply:
+async def _unlink(arguments: str, context: CommandContext, tell: _OtherChat) -> CommandReply:
     scopes, me = context.memory.scopes, _party(context)
     people, key = scopes.identity_linker.people, idempotency_key(context)
     before = people.members(me.identity)
@@ -210,11 +220,14 @@ async def _unlink(arguments: str, context: CommandContext, send: Send) -> Comman
     await scopes.apply_move(done)
     for identity in before:
         if identity != me.identity:
-            text = _(
-                "{person} is no longer linked with your memory here: each has its own memory again.",
-                person=_who(me),
+            await tell(
+                people.last_seen(identity),
+                f"unlink-{done.entry}-{identity}",
+                lambda: _(
+                    "{person} is no longer linked with your memory here: each has its own memory again.",
+                    person=_who(me),
+                ),
             )
-            await _tell(send, people.last_seen(identity), f"unlink-{done.entry}-{identity}", text)
     await context.memory.refresh()
     return CommandReply(
         _(
@@ -294,13 +307,25 @@ def _digest(code: str) -> str:
     return sha256(plain.encode()).hexdigest()
 
 
-async def _tell(
-    send: Send, party: LinkParty, answer: str, text: str, buttons: tuple[Button, ...] = ()
-) -> None:
-    """Notify another chat; if that fails, ``/link`` there shows the same."""
-    if not party.session:
-        return
-    try:
-        await send(Answer(Address.parse(party.session), answer, text, buttons=buttons))
-    except BusError as error:
-        logger.warning("a chat was not told that memories are linked: %s", error)
+@dataclass(frozen=True)
+class _OtherChat:
+    """Notifies another chat, in the language of who is told there; if that fails, ``/link`` shows the same."""
+
+    send: Send
+    language_of: LanguageOf
+
+    async def __call__(
+        self,
+        party: LinkParty,
+        answer: str,
+        text: Callable[[], str],
+        buttons: Callable[[], tuple[Button, ...]] = tuple,
+    ) -> None:
+        if not party.session:
+            return
+        with use_language(await self.language_of(party.identity)):
+            notice = Answer(Address.parse(party.session), answer, text(), buttons=buttons())
+        try:
+            await self.send(notice)
+        except BusError as error:
+            logger.warning("a chat was not told that memories are linked: %s", error)

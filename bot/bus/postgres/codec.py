@@ -24,6 +24,7 @@ from bot.bus.messages import (
     PartialAnswer,
 )
 from bot.core.errors import InvalidInbound
+from bot.core.reasons import parse_reason, reason_json
 
 _LONGEST_KEY = 800
 # No JSON escape begins like this.
@@ -101,7 +102,8 @@ def decode(text: str) -> Outbound:
 
 def encode_report(report: DeliveryReport) -> str:
     """Encode a delivery report as JSON."""
-    return json.dumps(_values(report))
+    error = None if report.error is None else reason_json(report.error)
+    return json.dumps(_values(report) | {"error": error})
 
 
 def decode_report(text: str) -> DeliveryReport:
@@ -113,6 +115,8 @@ def decode_report(text: str) -> DeliveryReport:
     try:
         values: dict[str, Any] = json.loads(text)
         values["platform_ids"] = tuple(values["platform_ids"])
+        if values.get("error") is not None:
+            values["error"] = parse_reason(values["error"])
         return DeliveryReport(**values)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidInbound(f"not a delivery report: {error}") from error

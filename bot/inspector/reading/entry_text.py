@@ -340,7 +340,7 @@ def _delivery(data: dict[str, Any]) -> str:
     if data.get("final") is False:
         return _("A part of the answer was shown")
     if data.get("delivered") is False:
-        return _("The answer was not delivered: {error}", error=data.get("error"))
+        return _("The answer was not delivered: {error}", error=reason_text(data.get("error")))
     return _("The answer was delivered")
 
 

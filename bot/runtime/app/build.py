@@ -212,7 +212,7 @@ def _assemble(
         commands=[
             language_command(languages),
             pair_command(access_control),
-            *link_commands(bus.send),
+            *link_commands(bus.send, languages.of),
             *web.commands(),
             *extensions.commands(),
         ],

@@ -10,6 +10,7 @@ from bot.agent.commands.parser import ParsedCommand, parse_command
 from bot.agent.commands.registry import CommandAuthor
 from bot.bus import PERSON, Button, Cause, DeliveryReport, Inbound, OutgoingFile
 from bot.core.clock import format_time
+from bot.core.reasons import reason_json
 from bot.llm.base import Usage
 from bot.memory.records.attachments import EntryAttachment, attachment_record
 from bot.memory.records.conversation_entries import AUTOMATION, TURN_END
@@ -172,7 +173,7 @@ def delivery_entry(report: DeliveryReport) -> TapeEntry:
     if report.platform_ids:
         data["platform_ids"] = list(report.platform_ids)
     if report.error is not None:
-        data["error"] = report.error
+        data["error"] = reason_json(report.error)
     return event(DELIVERY, data)
 
 

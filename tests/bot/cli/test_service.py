@@ -95,6 +95,21 @@ def test_systemd_accepts_the_unit_of_a_folder_with_any_name(settings, calls, tmp
     assert (done.returncode, done.stderr) == (0, "")
 
 
+_LAUNCHD_KEYS = {
+    "Label": str,
+    "ProgramArguments": list,
+    "WorkingDirectory": str,
+    "EnvironmentVariables": dict,
+    "RunAtLoad": bool,
+    "KeepAlive": dict,
+    "ExitTimeOut": int,
+    "Umask": int,
+    "StandardOutPath": str,
+    "StandardErrorPath": str,
+}
+"""Keys of launchd.plist(5), and the types that it wants."""
+
+
 def test_an_agent_of_launchd_starts_this_python_in_this_folder(
     settings, calls, tmp_path, monkeypatch
 ):
@@ -107,6 +122,11 @@ def test_an_agent_of_launchd_starts_this_python_in_this_folder(
     assert told["WorkingDirectory"] == str(tmp_path)
     assert told["EnvironmentVariables"]["TAPEBOT_HOME"] == str(settings.home)
     assert told["EnvironmentVariables"]["PATH"] == os.environ["PATH"]
+    assert {key: type(value) for key, value in told.items()} == {
+        key: _LAUNCHD_KEYS[key] for key in told
+    }
+    assert all(isinstance(one, str) for one in told["EnvironmentVariables"].values())
+    assert told["KeepAlive"] == {"SuccessfulExit": False}
     assert calls()[0] == f"launchctl bootstrap gui/{os.getuid()} {agent.path}"
     # A second installation replaces the first, which launchd does not do by itself.
     run_service(settings, "install")

@@ -27,11 +27,15 @@ async def program(folder, *, allow=("telegram:8",)):
     async def offer(*given):
         return await made[0].create_login_code(*given)
 
+    made_host = []
+
     async def tell(answer):
         await made_host[0].bus.send(answer)
 
-    made_host = []
-    commands = builtin_commands([login_command(offer), *link_commands(tell)])
+    async def language_of(identity):
+        return await made_host[0].services.languages.of(identity)
+
+    commands = builtin_commands([login_command(offer), *link_commands(tell, language_of)])
     async with (
         session_host(folder, ScriptedModel(), commands=commands) as host,
         open_access_control(

@@ -19,6 +19,7 @@ from bot.core.clock import format_time
 from bot.core.i18n import N_, _, ngettext
 from bot.memory.records.compartment_records import Problem
 from bot.memory.records.problem_notes import NOTE_KINDS, note_lines
+from bot.memory.session.bus.working_set import translate_summary
 from bot.tape.search import GENERAL_PROBLEM
 
 _A_PAGE = 8
@@ -117,7 +118,7 @@ async def show(arguments: str, context: CommandContext) -> CommandReply:
     summary = await bus.working_sets.export_summary(problem.problem_id)
     told = _("It has no notes.")
     if summary:
-        told = "\n".join([_("Summary:"), escape_markdown(summary)])
+        told = "\n".join([_("Summary:"), escape_markdown(translate_summary(summary))])
     text = f"{formatted_name(problem)} ({_state(problem)}). {told}"
     if problem.state == "completed":
         return CommandReply(text)
@@ -130,7 +131,7 @@ def _notes(problem: Problem) -> Iterator[str]:
     if working is None or working.empty:
         summary = problem.summary
         if summary:
-            yield "\n".join([_("Earlier summary:"), escape_markdown(summary)])
+            yield "\n".join([_("Earlier summary:"), escape_markdown(translate_summary(summary))])
         else:
             yield _("There are no notes yet.")
         yield _(

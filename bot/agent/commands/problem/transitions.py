@@ -22,7 +22,7 @@ from bot.memory.records.compartment_records import (
 )
 from bot.memory.records.problem_lookup import match_problem
 from bot.memory.session.bus.problem_registry import ProblemRegistry
-from bot.memory.session.bus.working_set import problem_summary
+from bot.memory.session.bus.working_set import problem_summary, translate_summary
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
 
@@ -214,7 +214,7 @@ def formatted_name(problem: Problem) -> str:
 
 def _summary(problem: Problem) -> str:
     """Return a problem's summary on one line, shortened."""
-    lines = (line.strip() for line in problem_summary(problem).splitlines())
+    lines = (line.strip() for line in translate_summary(problem_summary(problem)).splitlines())
     return escape_markdown(shorten("; ".join(filter(None, lines)), _SHOWN))
 
 

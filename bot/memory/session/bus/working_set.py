@@ -15,7 +15,7 @@ from typing import Any
 
 from bot.core.clock import Clock, format_time
 from bot.core.errors import MemoryRefused
-from bot.core.i18n import _
+from bot.core.i18n import N_, _
 from bot.memory.records.compartment_records import (
     MAX_WORKING_SET_HOURS,
     WORKING_FIELDS,
@@ -41,6 +41,16 @@ _LONGEST_SUMMARY = 1_500
 _SHOWN = 200
 _PARTS = {"assumptions": "a", "local_decisions": "d"}
 """Key of the text in the items of each list field."""
+
+_SUMMARY_LINES = {
+    "must": N_("must: {text}"),
+    "must not": N_("must not: {text}"),
+    "decided": N_("decided: {text}"),
+    "assumed": N_("assumed: {text}"),
+    "open": N_("open: {text}"),
+    "drafts": N_("drafts: {text}"),
+}
+"""The lines of a summary by their labels, which a tape keeps in English."""
 
 WorkingSetEdit = Callable[[WorkingSet], dict[str, Any]]
 """Returns the fields that change, given a working set."""
@@ -341,7 +351,7 @@ def check_size(working: WorkingSet) -> None:
 
 
 def summarize_working_set(working: WorkingSet | None) -> str:
-    """Return a summary of a working set, one line per field; empty if it holds nothing."""
+    """Return a summary of a working set, one line per field of ``_SUMMARY_LINES``; empty if it holds nothing."""
     if working is None or working.empty:
         return ""
     must, must_not = (working.constraints.get(name) for name in ("must", "must_not"))
@@ -363,6 +373,11 @@ def problem_summary(problem: Problem) -> str:
     return append_summary(summarize_working_set(problem.working_set), problem.summary)
 
 
+def translate_summary(summary: str) -> str:
+    """Return a recorded summary with its labels in the current language."""
+    return "\n".join(map(_translated_line, summary.split("\n")))
+
+
 def append_summary(new: str, old: str) -> str:
     """Put a new summary before an old one, without repeated lines and within the size limit."""
     repeated = frozenset(new.splitlines())
@@ -374,6 +389,12 @@ def summary_episode(problem_id: str, summary: str, why: str) -> TapeEntry:
     """Return the episode that keeps a working set's summary."""
     content = {"text": summary, "why": why}
     return episode_entry("summary", content, problem=problem_id, tags=["export"])
+
+
+def _translated_line(line: str) -> str:
+    label, _colon, items = line.partition(": ")
+    message = _SUMMARY_LINES.get(label)
+    return line if message is None else _(message, text=items)
 
 
 def _readable(working: WorkingSet, name: str) -> list[dict[str, Any]]:

@@ -240,3 +240,15 @@ async def test_what_a_command_changes_carries_the_command_as_its_cause(host):
     keys = [str(e.data.get("key")) for e in entries if e.name == "memory.bus"]
     assert len(keys) == 5
     assert {key.removesuffix(":switch") for key in keys} == commands
+
+
+async def test_the_labels_of_a_summary_are_in_the_readers_language(host):
+    await told(host, "new Trip")
+    await told(host, "note must be cheap")
+    await told(host, "note must-not take long")
+    await told(host, "new Taxes")
+    german = Sender("42", "Ada", language="de")
+    shown = await host.channel.ask("/problem show p1", sender=german)
+    assert "muss: be cheap" in shown
+    assert "must" not in shown
+    assert "must: be cheap" in await host.channel.ask("/problem show p1")

@@ -37,6 +37,10 @@ async def unsent(answer: Answer) -> None:
     raise AssertionError(answer)
 
 
+async def english(_: str) -> str:
+    return "en"
+
+
 async def join(host: Host, one: LinkParty, other: LinkParty) -> None:
     """Join two identities, as ``/link`` does it."""
     scopes = host.services.scopes
@@ -154,7 +158,7 @@ async def test_what_is_no_command_is_said_to_nobody(tmp_path):
     ],
 )
 async def test_whatever_is_wrong_with_a_command_is_said_to_who_gave_it(tmp_path, command, told):
-    commands = builtin_commands(link_commands(unsent))
+    commands = builtin_commands(link_commands(unsent, english))
     async with session_host(tmp_path, ScriptedModel(), commands=commands) as host:
         web = host.add_channel("web")
         assert told in await give(host, web, command)
