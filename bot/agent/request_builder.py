@@ -135,9 +135,9 @@ class RequestBuilder:
         extra = (*packet, *passages, *taken_back, *told)
         builder = self.agent.builder
         anchors = await self.anchors.read() if builder.anchors else ()
-        spoken = fold.window.conversation()
+        attached = [entry for entry in fold.window.conversation() if "attachments" in entry.meta]
         history = await self._add_images(
-            builder.render(fold.window, self.rendered, anchors), spoken
+            builder.render(fold.window, self.rendered, anchors), attached
         )
         tail = records_tail(self.fold, self.agent.timezone, extra, history)
         context = ModelContext(prompt, tuple(history), tail)
@@ -153,7 +153,7 @@ class RequestBuilder:
             request,
             tuple(INSTRUCTIONS if one in instructed else one for one in extra),
             self.fold.version,
-            self._pictures(spoken),
+            self._pictures(attached),
             from_outside=from_files,
         )
 
@@ -290,22 +290,18 @@ class RequestBuilder:
         return [] if self.fold.turns.last_prompt[0] == digest else [system(prompt, hash=digest)]
 
     async def _add_images(
-        self, history: Sequence[ChatMessage], spoken: Sequence[TapeEntry]
+        self, history: Sequence[ChatMessage], attached: Sequence[TapeEntry]
     ) -> list[ChatMessage]:
         """Return the history with images, or with a note that the model cannot see them."""
         self.images.begin_request()
         profile = self.agent.model.profile
         return await with_images(
-            history, spoken, self.rendered, profile=profile, images=self.images.get
+            history, attached, self.rendered, profile=profile, images=self.images.get
         )
 
-    def _pictures(self, spoken: Sequence[TapeEntry]) -> dict[str, Any] | None:
-        if not any(
-            file.is_viewable_image
-            for entry in spoken
-            if "attachments" in entry.meta
-            for file in attachments_in(entry.meta)
-        ):
+    def _pictures(self, attached: Sequence[TapeEntry]) -> dict[str, Any] | None:
+        files = (file for entry in attached for file in attachments_in(entry.meta))
+        if not any(file.is_viewable_image for file in files):
             return None
         return {"vision": self.agent.model.profile.vision, "shown": self.images.shown_names}
 

@@ -150,6 +150,8 @@ def _with_shown(
     rendered: RenderedMessages,
     newest_first: Sequence[tuple[_Image, _Shown]],
 ) -> list[ChatMessage]:
+    if not newest_first:
+        return list(history)
     shown = newest_first[::-1]
     fresh: dict[int, ChatMessage] = {}
     for entry in {image.entry.id: image.entry for image, _room in shown}.values():

@@ -7,7 +7,7 @@ channel delays no other.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -122,7 +122,7 @@ class LocalBus:
         self._sessions: dict[str, _Session] = {}
         self._ready: OrderedDict[str, None] = OrderedDict()
         self._ready_arrived = anyio.Event()
-        self._outboxes: dict[str, Outbox] = {}
+        self._outboxes: defaultdict[str, Outbox] = defaultdict(Outbox)
         self._counts: Counter[str] = Counter()
         self._drained = anyio.Event()
         self._on_their_way: set[str] = set()
@@ -135,7 +135,7 @@ class LocalBus:
 
     def channel(self, name: str, *, shard: int = 0, shards: int = 1, epoch: int = 0) -> LocalPort:  # noqa: ARG002
         """Return a channel's port, which is the same for all its shards."""
-        return LocalPort(self, self._outboxes.setdefault(name, Outbox()))
+        return LocalPort(self, self._outboxes[name])
 
     async def publish(self, inbound: Inbound) -> PublishResult:
         """Make a message durable and queue it; see ``ChannelPort.publish``."""
@@ -184,7 +184,7 @@ class LocalBus:
 
     def show(self, outbound: Outbound) -> None:
         """Send an item to its channel, even if it is on its way already."""
-        self._outboxes.setdefault(outbound.address.channel, Outbox()).put(outbound)
+        self._outboxes[outbound.address.channel].put(outbound)
 
     async def done(self, record: AcceptedMessage) -> None:
         """Mark a message as done: its outcome is on the tape and was delivered."""

@@ -121,6 +121,10 @@ class TapeStore(Protocol):
         """Return the names of all tapes, sorted."""
         ...
 
+    def is_known_absent(self, tape: str) -> bool:  # noqa: ARG002
+        """Return whether it is known, without asking the storage, that there is no such tape."""
+        return False
+
     async def version(self, tape: str) -> int:
         """Return the id of the last entry.
 

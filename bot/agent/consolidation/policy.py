@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from bot.memory.records.conversation_entries import (
     entry_tokens,
-    is_caused,
     joined_message_ids,
     starts_turn,
     switched_problem,
@@ -94,14 +93,15 @@ def _left_behind(fold: SessionFold) -> int | None:
     if window.first_id > first_kept:
         return None
     overheard = {entry.id for entry in window.overheard_messages()}
-    in_view = sum(
-        entry.kind == "message"
+    in_view = [
+        entry
+        for entry in (*window.entries, *window.queued.values())
+        if entry.kind == "message"
+        and "cause" not in entry.meta
         and entry.id >= first_kept
         and entry.id not in overheard
-        and not is_caused(entry)
-        for entry in [*window.entries, *window.queued.values()]
-    )
-    left = window.unconsolidated - in_view
+    ]
+    left = window.unconsolidated - len(in_view)
     # Switching back and forth must not cost a call each time: the messages come back into view.
     if left <= 0 or (switched_problem(boundary) is not None and left < _FEW):
         return None

@@ -197,9 +197,9 @@ def question_results(entries: Iterable[TapeEntry], turn: str) -> list[TapeEntry]
     return [
         entry
         for entry in entries
-        if (entry.kind == "tool_result" or is_automation(entry))
+        if "buttons" in entry.payload
         and entry.meta.get("turn") == turn
-        and "buttons" in entry.payload
+        and (entry.kind == "tool_result" or is_automation(entry))
     ]
 
 

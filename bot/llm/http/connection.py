@@ -17,6 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 from bot.core.reasons import Reason
 from bot.llm.bounds import MOST_BYTES, MOST_LINE
 from bot.llm.http.answer import ServerError
+from bot.llm.http.request_encoding import RequestEncoder
 
 if TYPE_CHECKING:
     import aiohttp
@@ -42,6 +43,7 @@ class Connection:
         self._timeout = timeout
         self._session: aiohttp.ClientSession | None = None
         self._proxies: dict[str, str | None] = {}
+        self._encoder = RequestEncoder()
 
     @asynccontextmanager
     async def post(
@@ -57,7 +59,7 @@ class Connection:
         with _map_errors(url):
             async with self._opened().post(
                 url,
-                data=json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(),
+                data=self._encoder.encode(body),
                 headers={**headers, **_JSON},
                 allow_redirects=False,
                 proxy=self._proxy(url),

@@ -54,13 +54,10 @@ def reported_changes(messages: Sequence[ChatMessage]) -> Iterator[tuple[int, str
         for call in message.get("tool_calls") or ():
             if call["function"]["name"] == _SAVE_TOOL:
                 calls.add(str(call["id"]))
-        content = message.get("content")
-        if (
-            message["role"] == "tool"
-            and str(message.get("tool_call_id")) in calls
-            and isinstance(content, str)
-        ):
-            yield from _read(content.partition("\n")[0])
+        if calls and message["role"] == "tool" and str(message.get("tool_call_id")) in calls:
+            content = message.get("content")
+            if isinstance(content, str):
+                yield from _read(content.partition("\n")[0])
 
 
 def _read(line: str) -> Iterator[tuple[int, str]]:

@@ -116,6 +116,8 @@ class FolderTape:
 
     async def open(self) -> FolderFold:
         """Read what is new on the tape, and return its state; a folder without files has no tape."""
+        if not self.exists and self.tape.store.is_known_absent(self.tape.name):
+            return self.fold
         async with self._opening:
             try:
                 version = await self.tape.version()

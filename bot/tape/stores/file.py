@@ -132,6 +132,10 @@ class FileTapeStore(TapeStore):
         with map_os_errors("the tapes could not be listed", TapeError):
             return await anyio.to_thread.run_sync(self._folder.sessions)
 
+    def is_known_absent(self, tape: str) -> bool:
+        """Return whether there is no such tape; each turn asks for some that most homes do not have."""
+        return self._tapes.is_known_absent(tape)
+
     async def version(self, tape: str) -> int:
         """Return the id of the last entry, which may not be durable yet."""
         async with self._tapes.use(tape) as live:

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -48,7 +48,7 @@ class LiveTape:
         head: The live file's header.
         chain: Link values of the newest entries by id; empty if the file is from before the chain.
         users: How many callers hold the tape.
-        free: Set when a caller releases the tape.
+        free: Set when a caller releases the tape, if somebody waits for that.
     """
 
     tape: str
@@ -56,7 +56,7 @@ class LiveTape:
     header: TapeEntry
     chain: dict[int, bytes]
     users: int = 0
-    free: anyio.Event = field(default_factory=anyio.Event)
+    free: anyio.Event | None = None
     _sealed: tuple[Segment, ...] | None = None
 
     @property

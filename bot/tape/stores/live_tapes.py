@@ -63,6 +63,10 @@ class LiveTapes:
         """How many tapes are open."""
         return len(self._open)
 
+    def is_known_absent(self, tape: str) -> bool:
+        """Return whether it is known without a look at the folder that there is no such tape."""
+        return tape in self._absent and not self._closed
+
     @asynccontextmanager
     async def use(self, tape: str) -> AsyncIterator[LiveTape]:
         """Hold an open tape, so that it is not closed, archived or reset meanwhile.
@@ -80,7 +84,7 @@ class LiveTapes:
             return
         live = self._open.get(tape)
         if live is None:
-            if tape in self._absent and not self._closed:
+            if self.is_known_absent(tape):
                 raise no_such_tape(tape)
             async with self._opening:
                 live = self._open.get(tape)
@@ -96,8 +100,9 @@ class LiveTapes:
             yield live
         finally:
             live.users -= 1
-            live.free.set()
-            live.free = anyio.Event()
+            if live.free is not None:
+                live.free.set()
+                live.free = None
 
     @asynccontextmanager
     async def snapshot(self, tape: str) -> AsyncIterator[TapeSnapshot]:
@@ -342,4 +347,6 @@ class LiveTapes:
     async def _drain(self, live: LiveTape) -> None:
         """Wait until nobody holds the tape; an append holds it until it is durable."""
         while live.users:
+            # Only one waits: who closes or replaces a file holds the lock.
+            live.free = anyio.Event()
             await live.free.wait()

@@ -117,6 +117,8 @@ class ScopeMemory:
 
     async def open(self) -> None:
         """Read new entries of the tape; an unused scope has no tape yet."""
+        if not self._opened and self.tape.store.is_known_absent(self.name):
+            return
         async with self._opening:
             if self._shared:
                 return

@@ -83,6 +83,8 @@ class WorkspaceTape(Generic[FoldT]):
 
     async def refresh(self) -> None:
         """Read what other processes wrote; the first time, everything since the last snapshot."""
+        if not self._opened and self._tape.store.is_known_absent(self.name):
+            return
         async with self._opening:
             try:
                 if not self._opened:

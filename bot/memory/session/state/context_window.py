@@ -177,18 +177,25 @@ class WindowFold:
     problem: str = GENERAL_PROBLEM
     resume_plan: ResumedEntries = field(default_factory=lambda: NO_RESUMED_ENTRIES)
     resumed: list[TapeEntry] = field(default_factory=list)
-    # A turn asks for the conversation a dozen times between two entries.
+    # A turn asks for the conversation, and for what it answers, a dozen times between two entries.
     _conversation: list[TapeEntry] | None = field(
         default=None, init=False, repr=False, compare=False
+    )
+    _by_platform_id: dict[frozenset[str], list[TapeEntry]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
     )
 
     def apply(self, entry: TapeEntry) -> None:
         """Apply one entry."""
         self._apply(entry)
+        self._forget_order()
+
+    def _forget_order(self) -> None:
         self._conversation = None
+        self._by_platform_id.clear()
 
     def _apply(self, entry: TapeEntry) -> None:
-        self._conversation = None
+        self._forget_order()
         if entry.is_reset:
             # Nothing before a reset returns, and nothing of it gets consolidated.
             fresh = WindowFold(
@@ -278,16 +285,18 @@ class WindowFold:
         edits = {old: entry for entry in known if (old := replaced_entry_id(entry)) in found}
         placed = [entry for entry in known if replaced_entry_id(entry) not in found]
         self.resumed = [edits.get(entry.id, entry) for entry in placed]
-        self._conversation = None
+        self._forget_order()
 
     def messages_by_platform_id(self, inbound: Iterable[str]) -> list[TapeEntry]:
         """Return the newest messages in view with these platform ids, and edits of them."""
-        wanted = set(inbound)
-        return [
-            entry
-            for entry in self.conversation(self.entries[-_NEAR:])
-            if entry.meta.get("inbound") in wanted or entry.meta.get("edits") in wanted
-        ]
+        wanted = frozenset(inbound)
+        if wanted not in self._by_platform_id:
+            self._by_platform_id[wanted] = [
+                entry
+                for entry in self.conversation(self.entries[-_NEAR:])
+                if entry.meta.get("inbound") in wanted or entry.meta.get("edits") in wanted
+            ]
+        return list(self._by_platform_id[wanted])
 
     def joined_since(self, first: int) -> list[TapeEntry]:
         """Return the queued messages that joined at or after an entry."""
@@ -342,7 +351,7 @@ class WindowFold:
         self._count()
         self.unconsolidated = mark.unconsolidated
         self.unconsolidated_tokens = mark.unconsolidated_tokens
-        self._conversation = None
+        self._forget_order()
 
     def turn_starts(self) -> list[int]:
         """Return the ids at which user turns in view begin, oldest first."""
