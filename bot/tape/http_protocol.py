@@ -369,6 +369,7 @@ def query_record(query: SearchQuery) -> dict[str, Any]:
         "neighbours": query.neighbours,
         "near": None if query.near is None else [list(item) for item in query.near.items()],
         "without_assistant": query.without_assistant or None,
+        "at_hand": query.at_hand or None,
         "quick": query.quick or None,
     }
     return {name: value for name, value in record.items() if value is not None}

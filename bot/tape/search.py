@@ -57,9 +57,11 @@ class SearchQuery:
             tape.
         without_assistant: Leave out the assistant's messages in a search by words. They still count
             for the rank of the messages beside them.
-        quick: Answer at once, for a search that nobody asked for. It waits for no indexing: of
-            entries that the index lacks, it searches the newest. It ranks fewer candidates, and
-            finds nothing if many entries have all of the words, since the best are arbitrary then.
+        at_hand: Wait for no indexing: of entries that the index lacks, search the newest. Needs
+            exactly one tape, else it waits.
+        quick: Answer at once, for a search that nobody asked for: ``at_hand``, too. It ranks fewer
+            candidates, and finds nothing if many entries have all of the words, since the best are
+            arbitrary then.
     """
 
     text: str = ""
@@ -80,7 +82,13 @@ class SearchQuery:
     neighbours: int = 0
     near: Mapping[int, float] | None = None
     without_assistant: bool = False
+    at_hand: bool = False
     quick: bool = False
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether scores are shares of all words, and so comparable with those of other searches."""
+        return self.quick or self.at_hand
 
     def validate(self) -> None:
         """Validate the query.

@@ -31,8 +31,8 @@ _PATIENCE = 3.0
 """Seconds to wait for the index of a tape that was imported, or has lost its index."""
 
 _PARTLY = (
-    "Not all is found yet: the earlier part of this tape is still being indexed, and words that many entries have find "
-    "nothing. These are from the indexed part and the newest entries."
+    "Not all is found yet: the earlier part of this tape is still being indexed. These are from the indexed part and the "
+    "newest entries."
 )
 _LIMIT = 8
 _MOST_PHASES = 10
@@ -69,10 +69,10 @@ async def _recall(arguments: RecallArguments, context: ToolContext) -> ToolOutco
     if len(query) > MAX_QUERY_LENGTH:
         raise MemoryRefused(f"the query is longer than {MAX_QUERY_LENGTH} characters")
     if await _is_indexed(context.tape):
-        return await _found(arguments, query, context, quick=False)
+        return await _found(arguments, query, context, at_hand=False)
     if arguments.kind == "phases":
         return ToolOutcome("The tape is still being indexed: ask for phases later.")
-    found = await _found(arguments, query, context, quick=True)
+    found = await _found(arguments, query, context, at_hand=True)
     return replace(found, content=f"{_PARTLY}\n{found.content}")
 
 
@@ -85,7 +85,7 @@ async def _is_indexed(tape: TapeService) -> bool:
 
 
 async def _found(
-    arguments: RecallArguments, query: str, context: ToolContext, *, quick: bool
+    arguments: RecallArguments, query: str, context: ToolContext, *, at_hand: bool
 ) -> ToolOutcome:
     timezone = context.zone.timezone
     if arguments.kind == "phases":
@@ -102,7 +102,7 @@ async def _found(
             # The message that asks cannot contain the answer.
             last=context.turn_start - 1,
             limit=_LIMIT,
-            quick=quick,
+            at_hand=at_hand,
         )
         return ToolOutcome(
             render_hits(await search_tape_entries(context.tape, search_query), timezone)
@@ -119,7 +119,7 @@ async def _found(
         vectors=context.vectors,
         problem=context.problem,
         files=files,
-        quick=quick,
+        at_hand=at_hand,
     )
     # What files say is nobody's word, however they came here.
     outside = any(one.entry is None and one.who.startswith("file:") for one in passages)

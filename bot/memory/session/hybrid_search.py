@@ -43,6 +43,7 @@ async def search_tape(
     vectors: VectorIndex | None = None,
     problem: str | None = None,
     without_assistant: bool = False,
+    at_hand: bool = False,
     quick: bool = False,
 ) -> list[Hit]:
     """Return the best hits for a text by its words and, if there are vectors, by its meaning.
@@ -58,6 +59,7 @@ async def search_tape(
         vectors: The vector index; None searches by words only.
         problem: Only this problem; ``general`` for entries without one.
         without_assistant: Leave out the assistant's messages.
+        at_hand: Wait for no indexing; see ``SearchQuery``.
         quick: Answer at once; see ``SearchQuery``.
     """
     parsed = parse_query(text)
@@ -70,6 +72,7 @@ async def search_tape(
         last=last,
         limit=limit + 1,
         without_assistant=without_assistant,
+        at_hand=at_hand,
         quick=quick,
     )
     if vectors is not None and "message" in kinds and parsed.terms:
@@ -91,7 +94,10 @@ async def _nearest_messages(
 ) -> dict[int, VectorMatch]:
     """Return the messages that are near a query in meaning, by id."""
     newest = SearchQuery(
-        kinds=frozenset({"message"}), last=query.last, limit=_SPEAKERS, quick=query.quick
+        kinds=frozenset({"message"}),
+        last=query.last,
+        limit=_SPEAKERS,
+        at_hand=query.is_comparable,
     )
     names = {term for hit in await tape.search(newest) for term in _names(hit)}
     vector_matches = await vectors.nearest(

@@ -120,6 +120,7 @@ async def recall_passages(
     problem: str | None = None,
     files: Sequence[RecalledPassage] = (),
     without_assistant: bool = False,
+    at_hand: bool = False,
     quick: bool = False,
 ) -> list[RecalledPassage]:
     """Return the passages that fit a query, best first; without one, the newest of each kind.
@@ -139,6 +140,7 @@ async def recall_passages(
             the zone belong to all problems.
         files: Passages from the session's files that fit the query.
         without_assistant: Leave out the assistant's messages.
+        at_hand: Wait for no indexing; see ``SearchQuery``.
         quick: Answer at once, from few hits; see ``SearchQuery``.
     """
     wanted = (query or "").strip()[:MAX_QUERY_LENGTH]
@@ -161,6 +163,7 @@ async def recall_passages(
             vectors=vectors,
             problem=problem,
             without_assistant=without_assistant,
+            at_hand=at_hand,
             quick=quick,
         )
         if not wanted:
@@ -219,9 +222,10 @@ def _ranked(
         recalled_passage for hit in hits for recalled_passage in _from_others(hit.entry, timezone)
     ]
     texts = [recalled_passage for recalled_passage, _ in said if recalled_passage is not None]
-    shares = _shares([*zone, *files, *texts], query)
-    best = max((shares[id(recalled_passage)] for recalled_passage in texts), default=0.0)
     top = max((score for _, score in said), default=0.0)
+    # Scores of a quick search need no comparison of texts, which would cost as much as the search.
+    shares = {} if absolute and not (zone or files) else _shares([*zone, *files, *texts], query)
+    best = max((shares.get(id(recalled_passage), 0.0) for recalled_passage in texts), default=0.0)
     scored = [
         (shares[id(recalled_passage)], recalled_passage)
         for recalled_passage in (*zone, *files)

@@ -65,7 +65,7 @@ class TapeIndex:
     async def search(self, query: SearchQuery) -> list[Hit]:
         """Return the best matches among all entries appended before the call.
 
-        A quick search of one tape waits for no indexing while the background does it: it finds
+        A search at hand of one tape waits for no indexing while the background does it: it finds
         what the index holds and, of what it lacks, the newest entries.
 
         Raises:
@@ -78,7 +78,7 @@ class TapeIndex:
             query = await resolve_query_anchors(query, self._resolve)
         self._keeper.mark_used()
         if (
-            query.quick
+            query.is_comparable
             and self._keeper.kept_up
             and query.tapes is not None
             and len(query.tapes) == 1
@@ -175,7 +175,6 @@ class TapeIndex:
             return hits
         entries = await self._keeper.source.read(tape, first, last)
         scanned = await anyio.to_thread.run_sync(scan, query, tape, entries)
-        # Scores of quick searches are comparable.
         return sorted([*scanned, *hits], key=lambda hit: -hit.score)[: query.limit]
 
     async def _look_at_hand(self, query: SearchQuery, tape: str) -> tuple[list[Hit], int]:

@@ -124,6 +124,7 @@ class Search(_Body):
     neighbours: Annotated[int, Field(ge=0, le=MAX_NEIGHBOURS)] = 0
     near: Annotated[list[_Near], Field(max_length=MAX_SEMANTIC_MATCHES)] | None = None
     without_assistant: bool = False
+    at_hand: bool = False
     quick: bool = False
 
     def query(self, tapes: tuple[str, ...] | None) -> SearchQuery:

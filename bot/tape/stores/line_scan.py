@@ -7,6 +7,8 @@ has a fixed end, so that a reader never sees an append in progress.
 from __future__ import annotations
 
 import os
+import re
+from bisect import bisect_left, insort
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +30,8 @@ from bot.tape.entries import TapeEntry
 BLOCK = 1 << 16
 _FIRST_BLOCK = 1 << 13
 _PROBE = 1 << 12
+_MOST_MARKS = 512
+_BEGINNING = re.compile(rb'\{"id":([1-9]\d{0,18}),')
 
 
 class LineSource(Protocol):
@@ -50,6 +54,50 @@ class LineSource(Protocol):
         """
         ...
 
+    @property
+    def marks(self) -> LineMarks | None:
+        """What earlier reads found; None if nothing is kept."""
+        ...
+
+
+class LineMarks:
+    """Places of some lines of a file that only grows, kept so that a search for an id is short."""
+
+    def __init__(self) -> None:
+        self._lines: list[tuple[int, int]] = []
+        self._complete: dict[int, tuple[int, int]] = {}
+
+    def add(self, number: int, place: int) -> None:
+        """Keep the place of a line with this id."""
+        mark = (number, place)
+        at = bisect_left(self._lines, mark)
+        if self._lines[at : at + 1] == [mark]:
+            return
+        if len(self._lines) >= _MOST_MARKS:
+            self._lines = self._lines[::2]
+        insort(self._lines, mark)
+
+    def bounds(self, target: int, size: int) -> tuple[int, int]:
+        """Return what ``LineSource.bounds_near`` promises."""
+        lines = self._lines
+        at = bisect_left(lines, (target, 0))
+        beyond = bisect_left(lines, (target + 1, 0), at)
+        low = lines[at - 1][1] if at else 0
+        high = lines[beyond][1] if beyond < len(lines) else size
+        return low, max(low, high)
+
+    def add_complete(self, last: int, start: int, end: int) -> None:
+        """Note that lines between two places belong to a complete append, by its last id."""
+        if len(self._complete) >= _MOST_MARKS:
+            self._complete = {}
+        known = self._complete.get(last, (start, end))
+        self._complete[last] = min(start, known[0]), max(end, known[1])
+
+    def is_complete(self, last: int, place: int) -> bool:
+        """Return whether the line at a place is known to belong to such an append."""
+        known = self._complete.get(last)
+        return known is not None and known[0] <= place <= known[1]
+
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
@@ -58,18 +106,20 @@ class FileSource:
     Attributes:
         fd: File descriptor.
         size: How many of its bytes are read.
+        marks: What earlier reads found; None if nothing is kept.
     """
 
     fd: int
     size: int
+    marks: LineMarks | None = None
 
     def read_at(self, position: int, count: int) -> bytes:
         """Return bytes of the file."""
         return os.pread(self.fd, min(count, self.size - position), position)
 
-    def bounds_near(self, target: int) -> tuple[int, int]:  # noqa: ARG002 (a file has no index)
-        """Return the bounds of the whole file."""
-        return 0, self.size
+    def bounds_near(self, target: int) -> tuple[int, int]:
+        """Return the bounds of the whole file, or nearer ones by its marks."""
+        return (0, self.size) if self.marks is None else self.marks.bounds(target, self.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,18 +230,37 @@ def lines_between(
     source: LineSource, first: int, last: int | None
 ) -> tuple[list[TapeLine], list[int]]:
     """Return the lines of these entries, and the offsets of damaged lines seen."""
+    lines, damaged = _lines_through(source, first, last)
+    tape_lines = [
+        line
+        for line in committed_lines(lines)
+        if line.entry.id >= first and (last is None or line.entry.id <= last)
+    ]
+    return tape_lines, damaged
+
+
+def _lines_through(
+    source: LineSource, first: int, last: int | None
+) -> tuple[list[TapeLine | None], list[int]]:
+    """Return the lines of these entries and what shows whether they count; None for a damaged one.
+
+    An append after the range may be long; only whether it is complete matters.
+    """
     lines: list[TapeLine | None] = []
     damaged: list[int] = []
-    # An append after the range may be long; only whether it is complete matters.
-    passed, end = 0, 0
+    marks = source.marks or LineMarks()
+    passed, end, behind = 0, 0, 0
     for offset, raw in lines_from(source, _find(source, first), source.size):
+        if end and passed + 1 < end and raw.startswith(b'{"id":%d,' % (passed + 1)):
+            passed += 1
+            if marks.is_complete(end, offset):
+                return [*lines, TapeLine(TapeEntry(end, "event", {}), 0)], damaged
+            continue
         if end:
-            if passed + 1 < end and raw.startswith(b'{"id":%d,' % (passed + 1)):
-                passed += 1
-                continue
             lines.append(TapeLine(TapeEntry(passed, "event", {}), end - passed))
+        # What comes before the range voids nothing in it.
+        if raw.endswith(CANCEL) or (not lines and 0 < _id_of(raw) < first):
             end = 0
-        if raw.endswith(CANCEL):
             continue
         line = decode_line(raw)
         lines.append(line)
@@ -199,14 +268,19 @@ def lines_between(
             damaged.append(offset)
         elif last is not None and line.entry.id > last:
             if not line.more:
+                if line.entry.id == end:
+                    marks.add_complete(end, behind, offset)
                 break
-            passed, end = line.entry.id, line.entry.id + line.more
-    tape_lines = [
-        line
-        for line in committed_lines(lines)
-        if line.entry.id >= first and (last is None or line.entry.id <= last)
-    ]
-    return tape_lines, damaged
+            passed, end, behind = line.entry.id, line.entry.id + line.more, offset
+            continue
+        end = 0
+    return lines, damaged
+
+
+def _id_of(raw: bytes) -> int:
+    """Return the id with which a line begins; 0 if it begins otherwise."""
+    found = _BEGINNING.match(raw)
+    return int(found[1]) if found else 0
 
 
 def first_entry(source: LineSource) -> TapeEntry | None:
@@ -253,6 +327,8 @@ def _find(source: LineSource, target: int) -> int:
         if found is not None:
             met = found[0], found[1].entry.id
             below, above = (met, above) if met[1] < target else (below, met)
+            if source.marks is not None:
+                source.marks.add(met[1], met[0])
     return low
 
 

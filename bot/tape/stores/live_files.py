@@ -32,7 +32,7 @@ from bot.tape.stores import line_scan as scan
 from bot.tape.stores.changes import stamp
 from bot.tape.stores.folder import TapeFolder, finish_archive, successor_path
 from bot.tape.stores.heads import HeadFile
-from bot.tape.stores.line_scan import FileSource
+from bot.tape.stores.line_scan import FileSource, LineMarks
 from bot.tape.stores.part_reader import PartReader, TapeSnapshot
 
 logger = logging.getLogger(__name__)
@@ -49,6 +49,7 @@ class LiveTape:
         chain: Link values of the newest entries by id; empty if the file is from before the chain.
         users: How many callers hold the tape.
         free: Set when a caller releases the tape, if somebody waits for that.
+        marks: Places of lines in the live file. Whatever replaces the file opens the tape anew.
     """
 
     tape: str
@@ -57,6 +58,7 @@ class LiveTape:
     chain: dict[int, bytes]
     users: int = 0
     free: anyio.Event | None = None
+    marks: LineMarks = field(default_factory=LineMarks)
     _sealed: tuple[Segment, ...] | None = None
 
     @property
@@ -112,7 +114,8 @@ class LiveTape:
 
     def parts(self, folder: TapeFolder, fd: int | None = None) -> TapeSnapshot:
         """Return a snapshot of the tape, read through another descriptor if one is given."""
-        file = FileSource(self.file.fd if fd is None else fd, self.file.size)
+        marks = self.marks if fd is None else None
+        file = FileSource(self.file.fd if fd is None else fd, self.file.size, marks)
         return TapeSnapshot(
             self.tape, file, self.first_id, self.file.durable_seq, self.sealed(folder)
         )

@@ -20,7 +20,7 @@ from bot.tape.entries import TapeEntry
 from bot.tape.store import Segment
 from bot.tape.stores import line_scan as scan
 from bot.tape.stores.folder import TapeFolder, is_live
-from bot.tape.stores.line_scan import FileSource, LineSource
+from bot.tape.stores.line_scan import FileSource, LineMarks, LineSource
 from bot.tape.stores.packed_segment import (
     PackedContents,
     mend_block,
@@ -103,6 +103,10 @@ class PackedSource:
             found.append(data[max(0, position - start) : end - start])
         return b"".join(found)
 
+    @property
+    def marks(self) -> None:
+        """None: its blocks are known anyway."""
+
     def bounds_near(self, target: int) -> tuple[int, int]:
         """Return the bounds of the block that holds an id."""
         if not self.contents.blocks:
@@ -141,6 +145,10 @@ class TapeSnapshot:
     segments: tuple[Segment, ...]
 
 
+def _identity(segment: Segment, status: os.stat_result) -> Identity:
+    return segment.name, status.st_ino, status.st_mtime_ns, status.st_size
+
+
 class PartReader:
     """Read the tapes of a folder and count the damage found."""
 
@@ -148,6 +156,7 @@ class PartReader:
         self._folder = folder
         self._blocks: Blocks = LruCache(_BLOCKS)
         self._contents: LruCache[Identity, PackedContents] = LruCache(_CONTENTS)
+        self._marks: LruCache[Identity, LineMarks] = LruCache(_CONTENTS)
         self._damaged: set[tuple[str, int, int]] = set()
         self._missing: set[str] = set()
         self._mended: set[tuple[str, int]] = set()
@@ -221,7 +230,9 @@ class PartReader:
             return
         try:
             if path == raw:
-                yield FileSource(fd, os.fstat(fd).st_size)
+                status = os.fstat(fd)
+                marks = self._marks.get(_identity(segment, status), LineMarks)
+                yield FileSource(fd, status.st_size, marks)
             else:
                 yield self._unpacked(fd, segment)
         finally:
@@ -236,7 +247,7 @@ class PartReader:
 
     def _unpacked(self, fd: int, segment: Segment) -> PackedSource:
         status = os.fstat(fd)
-        file = (segment.name, status.st_ino, status.st_mtime_ns, status.st_size)
+        file = _identity(segment, status)
         contents = self._contents.get(file, lambda: read_contents(fd, segment))
         if contents.mended:
             self._mended_met(segment, _TRAILER)

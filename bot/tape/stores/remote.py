@@ -268,10 +268,11 @@ class RemoteTapeStore(TapeStore):
         try:
             answer = await self._ask(query)
         except TapeRefused:
-            if not (query.quick or query.without_assistant):
+            if not (query.is_comparable or query.without_assistant):
                 raise
             # A server of an earlier version does not know these, and finds more without them.
-            answer = await self._ask(replace(query, quick=False, without_assistant=False))
+            plain = replace(query, at_hand=False, quick=False, without_assistant=False)
+            answer = await self._ask(plain)
         return self._json(answer, lambda found: [hit_from(one) for one in found["hits"]])
 
     async def _ask(self, query: SearchQuery) -> Any:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -99,6 +100,18 @@ async def test_a_turn_finds_what_is_indexed_so_far_and_the_newest(tmp_path):
     await write_old_tape(tmp_path)
     async with indexing(tmp_path, held_from=201) as store:
         assert found_in(await store.search(asked(quick=True))) == {"early", "late"}
+
+
+async def test_who_asks_for_what_many_of_the_newest_say_gets_some_of_it_before_the_index_is_made(
+    tmp_path,
+):
+    await write_old_tape(tmp_path)
+    common = SearchQuery("walnut", tapes=("a",))
+    async with indexing(tmp_path) as store:
+        with anyio.fail_after(5):
+            assert len(await store.search(replace(common, at_hand=True))) == common.limit
+        # What nobody asked for is not given where many entries fit alike.
+        assert not await store.search(replace(common, quick=True))
 
 
 class NoVectors:
