@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -104,7 +104,8 @@ def consolidation_messages(
     )
     if refused is not None:
         ask += f" Your last answer could not be used: {refused!s}."
-    conversation = "\n".join(f"#{number} {line}" for number, line in enumerate(lines, start=1))
+    numbered = enumerate(_without_repeated_times(lines), start=1)
+    conversation = "\n".join(f"#{number} {line}" for number, line in numbered)
     known = "\n".join(map(_listed, _shown(facts, conversation))) or "(none)"
     return [
         {"role": "system", "content": _SYSTEM},
@@ -114,6 +115,15 @@ def consolidation_messages(
             f"## Conversation to Process\n{conversation}",
         },
     ]
+
+
+def _without_repeated_times(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines; an answer of the assistant has no time if it is that of the line before."""
+    before = ""
+    for line in lines:
+        time, end, rest = line.partition("] ")
+        yield rest if time == before and end and rest.startswith("ASSISTANT") else line
+        before = time
 
 
 def _listed(fact: Fact) -> str:
