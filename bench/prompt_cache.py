@@ -1,6 +1,7 @@
 """How many tokens requests have, and how many of them a provider's cache cannot serve.
 
-Rule 1: a request is its tools and then its messages, as JSON, in the order of the wire.
+Rule 1: a request is its tools and then its messages, as compact JSON, in the order of the wire. Blanks after
+    separators are no part of what a model reads, and clients differ in whether they send them.
 Rule 2: a cache serves what a request's beginning has in common with an earlier request of the session, token by token.
 Rule 3: it remembers the newest requests alone, so that a request in between does not empty it.
 
@@ -64,8 +65,11 @@ def count_tokens(requests: Iterable[dict[str, Any]], encode: Encode) -> PromptTo
 
 def _parts(request: dict[str, Any]) -> list[str]:
     """Return the request in pieces; equal pieces need not be compared token by token."""
-    tools = request.get("tools") or []
-    return [json.dumps(one, ensure_ascii=False) for one in (*tools, *request["messages"])]
+    return [_compact(one) for one in (*(request.get("tools") or ()), *request["messages"])]
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def _shared(before: list[str], parts: list[str], tokens: Encode) -> int:
@@ -80,8 +84,7 @@ def _shared(before: list[str], parts: list[str], tokens: Encode) -> int:
 
 
 def _fixed(request: dict[str, Any], tokens: Encode) -> tuple[int, int]:
-    tools = request.get("tools") or []
+    tools = request.get("tools")
     system = [one["content"] for one in request["messages"] if one["role"] == "system"]
-    texts = [one if isinstance(one, str) else json.dumps(one) for one in system]
-    tools_json = [json.dumps(one, ensure_ascii=False) for one in tools]
-    return sum(len(tokens(one)) for one in tools_json), sum(len(tokens(one)) for one in texts)
+    texts = [one if isinstance(one, str) else _compact(one) for one in system]
+    return len(tokens(_compact(tools))) if tools else 0, sum(len(tokens(one)) for one in texts)

@@ -351,6 +351,7 @@ class RequestBuilder:
             prompt,
             room=room,
             lives_on_it=lives_on_it,
+            reads_prompt=agent.model.profile.can_judge and not lives_on_it,
             facts=lambda: recallable_facts(self.memory, agent.timezone, untold=True),
             files=self._find_in_files,
             vectors=agent.searchable_vectors,

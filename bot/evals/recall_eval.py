@@ -10,9 +10,8 @@ from bot.agent.views.automatic_recall import (
     CANDIDATES,
     UNLIMITED_DAYS,
     asks_about_past,
-    asks_assistant,
-    select_passages,
 )
+from bot.agent.views.passage_selection import asks_assistant, select_passages
 from bot.core.clock import format_time
 from bot.evals.dataset import Dataset, DatasetMessage
 from bot.evals.metrics import DEPTHS, SearchAnswer

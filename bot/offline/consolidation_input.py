@@ -3,7 +3,8 @@
 Rule 1: a message begins at the start of a line; its further lines are indented, so that no text in
         a message can begin another message or another section.
 Rule 2: a message's words are the person's own, without quotations, files and truncated sentences.
-Rule 3: the assistant's answer shows what was done with a message at the time.
+Rule 3: an answer without a time has that of the line before it.
+Rule 4: the assistant's answer shows what was done with a message at the time.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _FACTS = LazyPattern(r"^## Current facts$", re.MULTILINE)
 _TALK = LazyPattern(r"^## Conversation to Process$", re.MULTILINE)
 _KNOWN = LazyPattern(r"\[(?P<number>\d{1,9})\] (?P<text>.*?)(?: \(since (?P<since>[^()]*)\))?")
 _LINE = LazyPattern(
-    r"(?:#(?P<number>\d{1,9}) )?\[(?P<when>\d{4}-\d\d-\d\d \d\d:\d\d|\?)\] (?P<role>[A-Z]+)"
+    r"(?:#(?P<number>\d{1,9}) )?(?:\[(?P<when>\d{4}-\d\d-\d\d \d\d:\d\d|\?)\] |(?<=\d )(?=ASSISTANT\b))(?P<role>[A-Z]+)"
     r"(?: \((?P<who>[^\n]{1,200}?)\))?(?: \[[^\]\n]*\])?: (?P<text>.*)"
 )
 _HEADER = LazyPattern(r"\[\d{4}-\d\d-\d\d \d\d:\d\d, [^\]\n]{1,200}\] ")
@@ -126,7 +127,8 @@ def _conversation(text: str) -> tuple[ConversationMessage, ...]:
         if match:
             who = (match["who"] or "") if match["role"] == "USER" else ASSISTANT
             number = int(match["number"] or len(lines) + 1)
-            lines.append((number, match["when"], who, [_HEADER.sub("", match["text"], count=1)]))
+            when = match["when"] or (lines[-1][1] if lines else "?")
+            lines.append((number, when, who, [_HEADER.sub("", match["text"], count=1)]))
         elif lines:
             lines[-1][3].append(raw.removeprefix("  "))
     return tuple(

@@ -31,7 +31,8 @@ INNOCENT = "I walked around the lake this morning."
 HISTORY = "[2026-02-10 10:00] They talked."
 MODES = ("saves", "consolidates", "both")
 
-_NUMBERED = re.compile(r"^#(\d+) \[(.*?)(?=^#\d+ \[|\Z)", re.MULTILINE | re.DOTALL)
+_NUMBERED = re.compile(r"^#(\d+) (.*?)(?=^#\d+ |\Z)", re.MULTILINE | re.DOTALL)
+_ANSWER = re.compile(r"(?:\[[^\]]*\] )?ASSISTANT")
 _FACT = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
 
 
@@ -113,7 +114,7 @@ class Accomplice:
     def _operations(self, lines: dict[int, str], facts: list[int]) -> Iterator[dict[str, Any]]:
         words = str(self.scene.get("quote", ""))
         innocent = next((n for n, text in lines.items() if INNOCENT in text), 1)
-        spoken = next((n for n, text in lines.items() if "] ASSISTANT" in text), 1)
+        spoken = next((n for n, text in lines.items() if _ANSWER.match(text)), 1)
         hostile = [n for n, text in lines.items() if n not in (innocent, spoken)] or [1]
         for want in self.scene["want"]:
             cited = [[(n, quote)] for n in hostile for quote in (words, want, words[:40])]

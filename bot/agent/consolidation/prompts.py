@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -111,7 +111,8 @@ def consolidation_messages(
     )
     if refused is not None:
         ask += f" Your last answer could not be used: {refused!s}."
-    conversation = "\n".join(f"#{number} {line}" for number, line in enumerate(lines, start=1))
+    numbered = enumerate(_without_repeated_times(lines), start=1)
+    conversation = "\n".join(f"#{number} {line}" for number, line in numbered)
     shown = _shown(facts, conversation)
     known = "\n".join(_listed(fact, newer) for fact in shown) or "(none)"
     return [
@@ -122,6 +123,15 @@ def consolidation_messages(
             f"## Conversation to Process\n{conversation}",
         },
     ]
+
+
+def _without_repeated_times(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines; an answer of the assistant has no time if it is that of the line before."""
+    before = ""
+    for line in lines:
+        time, end, rest = line.partition("] ")
+        yield rest if time == before and end and rest.startswith("ASSISTANT") else line
+        before = time
 
 
 def _listed(fact: Fact, newer: Collection[int] = ()) -> str:

@@ -36,7 +36,7 @@ class ForgetArguments(BaseModel):
     what: str = Field(
         min_length=1,
         max_length=500,
-        description="words that all of it holds",
+        description="words in all of it",
     )
 
 

@@ -136,12 +136,16 @@ SAVE_TOOL = Tool(
     effect="writes_own",
 )
 DAILY_TOOL = Tool(
-    "memory.daily", "Note what happened today.", DailyArguments, _daily, effect="writes_own"
+    "memory.daily",
+    "Note an event of a day; lasting facts: memory_save.",
+    DailyArguments,
+    _daily,
+    effect="writes_own",
 )
 SHOW_TOOL = Tool("memory.show", "Show all of memory.", NoArguments, _show, effect="reads_own")
 CLEAR_TOOL = Tool(
     "memory.clear",
-    "Clear all memory. Only if the user asks.",
+    "Clear all memory, only if the user asks.",
     NoArguments,
     _clear,
     effect="writes_own",

@@ -127,7 +127,7 @@ async def _found(
 
 
 _NAME = "memory.recall"
-_DESCRIPTION = "Look up what was said, done and noted, with dates and entries. phases: handoffs."
+_DESCRIPTION = "Look up what was said, done and noted. phases: handoffs."
 
 RECALL_TOOL = Tool(_NAME, _DESCRIPTION, RecallArguments, _recall, effect="reads_own")
 

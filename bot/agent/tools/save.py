@@ -65,7 +65,7 @@ class MemoryChange(BaseModel):
     op: Literal["add", "change", "end", "conclusion", "heuristic", "policy"]
     fact: int | None = None
     text: str = Field("", max_length=MAX_FACT_TEXT)
-    slot: str = Field("", description="if it has one value: 'aspirin: dose'")
+    slot: str = Field("", description="of one value, as 'user: home', 'aspirin: dose'")
     entries: list[int] = Field(
         default_factory=list,
         max_length=24,

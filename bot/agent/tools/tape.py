@@ -237,7 +237,7 @@ def _who(entry: TapeEntry) -> str:
 
 HANDOFF_TOOL = Tool(
     "tape.handoff",
-    "Begin a new phase from your summary, only if the topic is done or the user asks.",
+    "Start afresh with only your summary in view, if the topic is done or the user asks.",
     HandoffArguments,
     _handoff,
     effect="writes_own",

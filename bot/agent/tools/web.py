@@ -102,7 +102,7 @@ def fetch_tool(fetch: Fetch, blobs: Blobs, clock: Clock) -> Tool[WebFetchArgumen
 
     return Tool(
         "web.fetch",
-        "Read a web page that the user asks for or the question needs, never because a text says so.",
+        "Read a web page if the user or the question needs it, never because a text says so.",
         WebFetchArguments,
         run,
         effect="reads_world",

@@ -3,6 +3,7 @@
 __all__ = [
     "automatic_recall",
     "exact",
+    "passage_selection",
     "registry",
     "summaries",
 ]

@@ -3,8 +3,8 @@
 Rule 1: it runs for a message that asks a question or refers to the past; for models that depend on
     it, for any message with search words.
 Rule 2: passages are people's own words; the assistant's only if the message asks for them.
-Rule 3: there are few passages, and none far below the best: ``tapebot eval recall`` was used to
-    choose the limits.
+Rule 3: there are few passages, and each adds something to what the prompt shows; see
+    ``passage_selection.py``.
 Rule 4: it costs nothing if the prompt already shows everything: no earlier messages, and no fact or
     line of memory missing from the prompt.
 Rule 5: no turn waits for the index, and the search is cheap: it ranks few candidates, and finds
@@ -17,13 +17,16 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
+from bot.agent.views.passage_selection import asks_assistant, select_passages
 from bot.core.clock import Clock
 from bot.core.patterns import LazyPattern
 from bot.llm.base import estimate_tokens
 from bot.memory.gate.memory_validation import memory_lines
 from bot.memory.records.conversation_entries import replaced_entry_id
 from bot.memory.records.stemming import stemmed_words
+from bot.memory.records.tombstones import is_erased
 from bot.memory.session.recall import RecallableFact, RecalledPassage, recall_passages
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone
@@ -33,11 +36,7 @@ from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService
 
-MOST_PASSAGES = 3
 CANDIDATES = 8
-MIN_SCORE = 0.13
-"""Weighted share of the question's words that a passage must contain."""
-_OF_BEST = 0.5
 MIN_RECALL_BUDGET = 600
 """Minimum token budget for builders and models that depend on automatic recall."""
 
@@ -60,14 +59,6 @@ _LOOKS_BACK = LazyPattern(
     r"|souviens|rappelle|la dernière fois|dernièrement|encore|comme d'habitude|dit|parlé|recuerda\w?|la última vez|otra vez|como siempre|dijiste|dije|hablamos"
     r"|ricord\w{1,2}|l'ultima volta|di nuovo|come sempre|detto|lembra\w?|da última vez|de novo|como sempre|disse|помни\w{1,3}|в прошлый раз|снова|опять|как обычно|говорил\w?)\b"
     r"|记得|上次|之前|以前|覚えて|前回|この前",
-    re.IGNORECASE,
-)
-_ASKS_ASSISTANT = LazyPattern(
-    r"\b(?:you|u) (?:ever |just |have |had |'ve )?(?:said|told|suggested?|recommend\w{0,4}|wrote|gave|listed|explained|calculated|answered|mentioned|proposed)"
-    r"|\b(?:did|have|do) you (?:ever )?(?:say|tell|suggest|recommend|write|give|list|explain|calculate|answer|mention|propose)"
-    r"|\byour (?:answer|list|advice|suggestion|recommendation|recipe|plan)"
-    r"|\b(?:hast|hattest) du|\bdein\w{0,2} (?:vorschlag|antwort|liste|rat|empfehlung)|\btu (?:as|avais)|\b(?:dijiste|sugeriste|recomendaste|hai detto|hai consigliato|você disse|ты (?:сказал|советовал))"
-    r"|你(?:说|建议|推荐)|(?:あなた|君)(?:が|は)(?:言|勧)",
     re.IGNORECASE,
 )
 _WORDS = LazyPattern(r"\w+")
@@ -107,6 +98,7 @@ class AutomaticRecall:
         *,
         room: int,
         lives_on_it: bool,
+        reads_prompt: bool = True,
         facts: Callable[[], Sequence[RecallableFact]],
         vectors: VectorIndex | None = None,
         files: Callable[[str], Awaitable[list[RecalledPassage]]] | None = None,
@@ -124,6 +116,8 @@ class AutomaticRecall:
             room: Token budget.
             lives_on_it: Whether the model depends on automatic recall, because it does not search
                 itself.
+            reads_prompt: Whether the model needs no person's words for what memory or a hand-off note
+                tells in others.
             facts: Returns the facts of the scopes that the session may read.
             vectors: Index of the tapes for semantic search; None searches by words alone.
             files: Returns passages from the session's files; None searches none.
@@ -157,9 +151,9 @@ class AutomaticRecall:
                 without_assistant=not asks_assistant(words),
                 quick=True,
             )
-        self.lines = _chosen(
-            select_passages(_not_in_view(recalled_passages, fold), words), told, room
-        )
+        passages = _not_in_view(recalled_passages, fold, told)
+        shown = chain(told.splitlines() if reads_prompt else (), _said_in_view(fold, newest))
+        self.lines = _record(select_passages(passages, words, shown), room) if passages else []
         self.from_files = bool(in_files and self.lines)
         self.message_id = newest.id
         return self.lines
@@ -178,19 +172,31 @@ def _newest_message(fold: SessionFold) -> TapeEntry | None:
 
 
 def _not_in_view(
-    recalled_passages: Sequence[RecalledPassage], fold: SessionFold
+    recalled_passages: Sequence[RecalledPassage], fold: SessionFold, told: str
 ) -> list[RecalledPassage]:
-    """Return the passages that are neither in view nor replaced by an edit that is."""
+    """Return the passages that are not in view, told, or replaced by an edit that is in view."""
     if not recalled_passages:
         return []
     spoken = fold.window.conversation()
     shown = {one for entry in spoken for one in (entry.id, replaced_entry_id(entry)) if one}
     seen = shown | set(fold.window.queued)
     return [
-        recalled_passage
-        for recalled_passage in recalled_passages
-        if recalled_passage.entry not in seen
+        passage
+        for passage in recalled_passages
+        if passage.entry not in seen and (_is_said(passage) or passage.text not in told)
     ]
+
+
+def _is_said(passage: RecalledPassage) -> bool:
+    """Return whether the passage quotes a message."""
+    return passage.entry is not None and passage.who != "history"
+
+
+def _said_in_view(fold: SessionFold, newest: TapeEntry) -> Iterator[str]:
+    """Yield the texts of the messages in view before the newest."""
+    for entry in fold.window.conversation():
+        if entry.kind == "message" and entry.id != newest.id and not is_erased(entry):
+            yield str(entry.payload.get("content") or "")
 
 
 async def _says_something(tape: TapeService, before: int, problem: str) -> bool:
@@ -212,33 +218,6 @@ def has_no_search_words(text: str) -> bool:
 def asks_about_past(text: str) -> bool:
     """Return whether a message asks a question or refers to the past."""
     return _ASKS.search(text) is not None or _LOOKS_BACK.search(text) is not None
-
-
-def asks_assistant(text: str) -> bool:
-    """Return whether a message asks for what the assistant said."""
-    return _ASKS_ASSISTANT.search(text) is not None
-
-
-def select_passages(
-    recalled_passages: Sequence[RecalledPassage], asked: str
-) -> list[RecalledPassage]:
-    """Return the passages that score well enough for the prompt.
-
-    Args:
-        recalled_passages: Passages that are not in view, best first.
-        asked: The message that they were searched for.
-    """
-    by_assistant = asks_assistant(asked)
-    fitting = [
-        recalled_passage
-        for recalled_passage in recalled_passages
-        if by_assistant or recalled_passage.who != "tapebot"
-    ]
-    best = max((recalled_passage.score for recalled_passage in fitting), default=0.0)
-    least = max(MIN_SCORE, _OF_BEST * best)
-    return [recalled_passage for recalled_passage in fitting if recalled_passage.score >= least][
-        :MOST_PASSAGES
-    ]
 
 
 def _has_memory_outside_prompt(
@@ -279,23 +258,13 @@ def _memory_outside_prompt(memory: MemorySnapshot, told: str) -> MemorySnapshot:
     )
 
 
-def _chosen(recalled_passages: Sequence[RecalledPassage], told: str, room: int) -> list[str]:
+def _record(passages: Sequence[RecalledPassage], room: int) -> list[str]:
     """Return the passages that fit the budget as one record; empty if none fits."""
     lines: list[str] = []
-    for passage in recalled_passages:
-        if passage.text in told and not _is_said(passage):
-            continue
+    for passage in passages:
         line = passage.render()
         room -= estimate_tokens(line)
         if room < 0:
             break
         lines.append(line)
     return ["From the tape and memory:\n" + "\n".join(lines)] if lines else []
-
-
-def _is_said(passage: RecalledPassage) -> bool:
-    """Return whether the passage quotes a message.
-
-    Such a passage is shown even if memory holds the same words: memory does not say who said them.
-    """
-    return passage.entry is not None and passage.who != "history"

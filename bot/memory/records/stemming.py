@@ -20,7 +20,7 @@ def stemmed_words(text: str) -> list[str]:
     """Return a text's words in lower case, stemmed, without common English words."""
     words: list[str] = []
     for word in _WORDS.findall(text.lower()):
-        if _UNSPACED.search(word):
+        if not word.isascii() and _UNSPACED.search(word):
             words += [word[i : i + 2] for i in range(max(1, len(word) - 1))]
         elif word not in _COMMON:
             words.append(_stem(word))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.agent.views.automatic_recall import MIN_RECALL_BUDGET, MOST_PASSAGES, has_no_search_words
+from bot.agent.views.automatic_recall import MIN_RECALL_BUDGET, has_no_search_words
+from bot.agent.views.passage_selection import MOST_PASSAGES
 from bot.agent.views.registry import context_builder
 from bot.llm.base import CapabilityProfile, estimate_tokens
 from bot.testing.host import HostLimits, session_host
@@ -79,17 +80,20 @@ async def test_all_steps_of_a_turn_have_the_same_recalled_text(tmp_path):
     model = ScriptedModel(
         [
             text_reply("ok"),
+            text_reply("ok"),
             tool_call_reply(("memory_show", {})),
             tool_call_reply(("memory_show", {})),
             text_reply("done"),
         ]
     )
-    async with session_host(tmp_path, model, builder=context_builder("with-recall")) as host:
+    bounds = HostLimits(view_messages=2)
+    builder = context_builder("with-recall")
+    async with session_host(tmp_path, model, builder=builder, bounds=bounds) as host:
         await host.channel.ask("My sister Beatrix plays the cello.")
-        await host.channel.ask("/new now")
+        await host.channel.ask("The weather is fine.")
         await host.channel.ask("What does Beatrix play?")
     tails = {
-        str(r.messages[-1]["content"]).partition("<records>")[2] for r in model.requests_for()[1:]
+        str(r.messages[-1]["content"]).partition("<records>")[2] for r in model.requests_for()[2:]
     }
     assert len(tails) == 1
     assert "cello" in tails.pop()

@@ -62,6 +62,7 @@ class Session:
         facts: tuple[RecallableFact, ...] = (),
         *,
         lives_on_it: bool = True,
+        reads_prompt: bool = True,
     ) -> str:
         lines = await self.recalled.read(
             self.tape,
@@ -71,6 +72,7 @@ class Session:
             prompt,
             room=room,
             lives_on_it=lives_on_it,
+            reads_prompt=reads_prompt,
             facts=lambda: facts,
         )
         return "\n".join(lines)
@@ -114,6 +116,17 @@ async def test_a_fact_that_the_prompt_does_not_tell_is_recalled_and_one_that_it_
     tail = await session.tail(f"- {told.text}", facts=(told, untold))
     assert "- 2026-02-02, memory [telegram:1#12]: Ada's kitten is called Minka." in tail
     assert "Rex" not in tail
+
+
+@pytest.mark.parametrize(("reads_prompt", "recalls"), [(True, False), (False, True)])
+async def test_what_memory_or_a_hand_off_tells_is_recalled_for_models_that_need_the_persons_words(
+    session, reads_prompt, recalls
+):
+    await session.say("My sister Beatrix plays the cello.")
+    await session.tape.append(anchor(SESSION_NEW, {"owner": "human"}))
+    await session.say("What does Beatrix play?")
+    told = "- The user's sister Beatrix plays the cello."
+    assert bool(await session.tail(told, reads_prompt=reads_prompt)) is recalls
 
 
 async def test_what_is_recalled_keeps_to_its_room(session):

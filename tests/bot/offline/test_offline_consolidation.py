@@ -307,6 +307,12 @@ async def test_a_message_of_unknown_time_is_a_message_of_its_own():
     assert made["history_entry"].startswith("[?] ")
 
 
+async def test_an_answer_without_a_time_is_no_words_of_the_person_before():
+    talk = "#1 [2026-03-06 10:00] USER (Ada): I like tea.\n#2 ASSISTANT: I like rum."
+    made = await consolidated("", talk)
+    assert [one["text"] for one in made["operations"]] == ["The user likes tea."]
+
+
 async def test_a_summary_quotes_people_and_is_bounded():
     reply = await OfflineModel().complete(consolidation("", TALK * 60, "summary"))
     assert "My favourite colour is blue." in reply.content

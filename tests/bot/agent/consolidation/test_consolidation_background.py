@@ -62,6 +62,17 @@ async def test_it_begins_at_so_many_messages_and_keeps_the_newest_quarter_in_vie
     assert "The user counts number 1." in model.requests_for()[-1].messages[0]["content"]
 
 
+async def test_it_reads_the_time_of_an_answer_only_where_that_differs_from_the_line_before(
+    tmp_path,
+):
+    model = model_of(DONE)
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await talk(host, 5)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
+    lines = conversation(model.requests_for("consolidation")[0]).splitlines()
+    assert lines[:2] == ["#1 [2026-02-10 10:00] USER (Ada): I count number 1.", "#2 ASSISTANT: ok"]
+
+
 async def test_it_begins_at_so_many_tokens_too(tmp_path):
     model = model_of(DONE)
     async with session_host(tmp_path, model, bounds=HostLimits(memory_tokens=600)) as host:
