@@ -11,7 +11,8 @@ import anyio.to_thread
 import pytest
 from databases import drop, fresh_database
 
-from bot.core.database.connections import Connection, Database
+from bot.core.database.connections import Database
+from bot.core.database.pool import Connection
 from bot.core.database.wakeups import Wakeups
 from bot.core.errors import TapeUnavailable
 from bot.tape.entries import TapeEntry, anchor, event, message, tool_result
