@@ -49,6 +49,9 @@ logger = logging.getLogger(__name__)
 
 _FIRST_RETRY = 1.0
 _LONGEST_RETRY = 60.0
+_PACE = 0.5
+"""Seconds between two writes of what calls used: each is a synced append to a tape that all processes write."""
+
 _LAST_SECONDS = 5.0
 """Seconds to write what is queued at the end."""
 
@@ -301,6 +304,7 @@ class Spending:
     async def run(self) -> None:
         """Read the tape, and write what calls used soon after they end, until cancelled.
 
+        It writes at once after a pause, and at most twice a second.
         A failing storage is tried again; what it refuses stays queued.
         """
         wait = _FIRST_RETRY
@@ -318,6 +322,7 @@ class Spending:
                     wait = min(2 * wait, _LONGEST_RETRY)
                 else:
                     wait = _FIRST_RETRY
+                    await anyio.sleep(_PACE)
         finally:
             with anyio.move_on_after(_LAST_SECONDS, shield=True):
                 await self._write_last()
