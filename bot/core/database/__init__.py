@@ -5,5 +5,6 @@ __all__ = [
     "health_checks",
     "leases",
     "migrations",
+    "pool",
     "wakeups",
 ]

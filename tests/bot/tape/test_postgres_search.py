@@ -11,7 +11,8 @@ import anyio.to_thread
 import pytest
 from databases import drop, fresh_database
 
-from bot.core.database.connections import Connection, Database
+from bot.core.database.connections import Database
+from bot.core.database.pool import Connection
 from bot.core.database.wakeups import Wakeups
 from bot.core.errors import TapeUnavailable
 from bot.tape.entries import TapeEntry, anchor, event, message, tool_result
@@ -114,11 +115,13 @@ async def test_the_words_that_are_known_are_those_of_the_documents_whatever_was_
 ):
     words = "tea tea cake"
     await store.append_many(TAPE, [said(words), said("cake"), tool_result("c", "n", "long " * 900)])
+    assert await ids(store, "cake")
     await store.archive(TAPE, [said("carried tea")])
     await store.fork(TAPE, "child", from_entry=3)
     await store.reset(TAPE, [said("fresh")])
     await store.append_many("child", [said("the child's tea"), anchor("session/new")])
     await store.erase("child", [TapeEntry(3, "message", {"role": "user", "content": "pie"})])
+    assert await ids(store, "tea")
     says, are = await counted(database)
     assert says == are
     assert len(are) > 12

@@ -7,8 +7,8 @@ from typing import Any
 
 import anyio.to_thread
 
-from bot.core.database.connections import Connection
-from bot.core.database.connections import Row as Columns
+from bot.core.database.pool import Connection
+from bot.core.database.pool import Row as Columns
 from bot.tape.index.database import ROWS_PER_LANE
 from bot.tape.index.ranking import (
     SHARED_BY_MANY,

@@ -46,23 +46,23 @@ class EntryColumns:
         kinds: Their kinds.
         names: Their encoded names; None for kinds without a name.
         bodies: Their lines of JSON.
-        terms: Their search documents.
+        terms: Their search documents; None if they are indexed later.
     """
 
     kinds: list[str]
     names: list[bytes | None]
     bodies: list[bytes]
-    terms: list[Any]
+    terms: list[Any] | None
 
     @property
-    def arguments(self) -> tuple[list[str], list[bytes | None], list[bytes], str]:
+    def arguments(self) -> tuple[list[str], list[bytes | None], list[bytes], str | None]:
         """All columns in the order of the functions' parameters."""
         return self.kinds, self.names, self.bodies, self.documents_json
 
     @property
-    def documents_json(self) -> str:
+    def documents_json(self) -> str | None:
         """The search documents as JSON."""
-        return json.dumps(self.terms)
+        return None if self.terms is None else json.dumps(self.terms)
 
     def __add__(self, later: EntryColumns) -> EntryColumns:
         """Return both, one after the other."""
@@ -70,19 +70,24 @@ class EntryColumns:
             self.kinds + later.kinds,
             self.names + later.names,
             self.bodies + later.bodies,
-            self.terms + later.terms,
+            None if self.terms is None or later.terms is None else self.terms + later.terms,
         )
 
 
-def pack(tape: str, entries: Sequence[TapeEntry]) -> EntryColumns:
+def pack(tape: str, entries: Sequence[TapeEntry], *, indexed: bool = True) -> EntryColumns:
     """Convert entries of a tape to columns.
+
+    Args:
+        tape: The session's key.
+        entries: The entries.
+        indexed: Whether they are indexed with the write, or later.
 
     Raises:
         InvalidEntry: An entry would not read back exactly.
     """
     bodies = [encode_entries([replace(entry, id=_ANY_ID)])[:-1] for entry in entries]
     names = [None if entry.name is None else text_to_bytea(entry.name) for entry in entries]
-    terms = [index_document(tape, entry) for entry in entries]
+    terms = [index_document(tape, entry) for entry in entries] if indexed else None
     return EntryColumns([entry.kind for entry in entries], names, bodies, terms)
 
 

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import anyio.to_thread
 
-from bot.core.database.connections import Connection, Database
+from bot.core.database.connections import Database
+from bot.core.database.pool import Connection
 from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery, resolve_query_anchors
 from bot.tape.stores.postgres.document_search import DocumentSearch, RankedRows

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from bot.core.database.connections import Connection, Row
+from bot.core.database.pool import Connection, Row
 from bot.tape.index.database import ROWS_PER_LANE
 from bot.tape.index.documents import ASSISTANT_SENDER, kind_numbers, sender_matches
 from bot.tape.index.labels import has_label_filter, labels_match, labels_turn, parse_labels

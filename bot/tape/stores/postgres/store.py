@@ -18,6 +18,7 @@ from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import Anchor, Segment, TapeStore, anchor_from_entry, find_last_anchor
 from bot.tape.stores.changes import unreadable_text
+from bot.tape.stores.postgres.indexing import EntryIndexer
 from bot.tape.stores.postgres.maintenance import TapeMaintenance
 from bot.tape.stores.postgres.reader import TapeReader, map_read_errors
 from bot.tape.stores.postgres.rows import MAX_ROW_ID, bytea_to_text, text_to_bytea
@@ -62,6 +63,7 @@ class PostgresTapeStore(TapeStore):
         self._reader = TapeReader(database, self._workspace)
         self._writer = TapeWriter(database, workspace, self._reader, clock or SystemClock())
         self._upkeep = TapeMaintenance(database, wakeups)
+        self._indexer = EntryIndexer(database, self._workspace)
         self._used: set[str] = set()
 
     async def create_tape(
@@ -125,6 +127,7 @@ class PostgresTapeStore(TapeStore):
     ) -> list[TapeEntry]:
         """Append entries in one transaction; they are durable on return."""
         written = await self._writer.append(tape, entries, expect)
+        self._indexer.note(tape, len(written))
         self._used.add(tape)
         return written
 
@@ -212,7 +215,9 @@ class PostgresTapeStore(TapeStore):
         return [anchor for anchor in found if anchor is not None]
 
     async def search(self, query: SearchQuery) -> list[Hit]:
-        """Return the best matches, best first."""
+        """Return the best matches among all entries appended before the call, best first."""
+        query.validate()
+        await self._indexer.catch_up(query.tapes)
         return await search(self._database, self._workspace, query, self.resolve_anchor)
 
     async def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
@@ -235,8 +240,10 @@ class PostgresTapeStore(TapeStore):
             await self._wakeups.wait(grown)
 
     async def run(self) -> None:
-        """Remove remains of erased entries and old idempotency keys until cancelled."""
-        await self._upkeep.run()
+        """Index new entries, and remove remains of erased ones and old keys, until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._indexer.run)
+            await self._upkeep.run()
 
     def statistics(self) -> dict[str, Any]:
         """Return counts of tapes written here, unreadable entries and cleaned partitions."""

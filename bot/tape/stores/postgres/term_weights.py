@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio.to_thread
 
-from bot.core.database.connections import Connection
+from bot.core.database.pool import Connection
 from bot.tape.index.documents import date_terms
 from bot.tape.index.ranking import DATE_WORTH, idf
 from bot.tape.index.spelling import (

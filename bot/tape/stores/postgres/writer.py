@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ import anyio.to_thread
 import psycopg
 
 from bot.core.clock import Clock
-from bot.core.database.connections import Connection, Database, Row, server_message
+from bot.core.database.connections import Database, server_message
+from bot.core.database.pool import Connection, Row
 from bot.core.errors import DatabaseUnavailable, TapeExists, TapeNotFound, TapeWriteError
 from bot.core.i18n import _
 from bot.tape.codec import TapeLine, check_depth
@@ -107,7 +109,7 @@ class TapeWriter:
     ) -> list[TapeEntry]:
         """Append entries; return them with their ids."""
         stamped = stamp(entries, self._clock)
-        packed = await _packed(tape, stamped)
+        packed = await _packed(tape, stamped, indexed=False)
         check_depth(stamped, packed.bodies)
         with _map_write_errors(f"tape {tape}"):
             [(outcome, last)] = await self._call(_APPEND, tape, expect, uuid4(), *packed.arguments)
@@ -295,10 +297,10 @@ class TapeWriter:
             forget_state(tape)
 
 
-async def _packed(tape: str, entries: Sequence[TapeEntry]) -> EntryColumns:
+async def _packed(tape: str, entries: Sequence[TapeEntry], *, indexed: bool = True) -> EntryColumns:
     if len(entries) >= _MANY:
-        return await anyio.to_thread.run_sync(pack, tape, entries)
-    return pack(tape, entries)
+        return await anyio.to_thread.run_sync(partial(pack, tape, entries, indexed=indexed))
+    return pack(tape, entries, indexed=indexed)
 
 
 def _see(tape: str, outcome: str, expect: int | None, version: int) -> None:
