@@ -28,7 +28,7 @@ from bot.memory.records.fact import Fact
 from bot.memory.records.schedules import find_zone
 from bot.memory.records.transcript import is_automation, sender_id
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.recall import RecalledPassage, recallable_facts
+from bot.memory.session.recall import RecalledPassage, outdated_entries, recallable_facts
 from bot.memory.session.scope.identities import identity_at
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone
@@ -353,6 +353,7 @@ class RequestBuilder:
             lives_on_it=lives_on_it,
             reads_prompt=agent.model.profile.can_judge and not lives_on_it,
             facts=lambda: recallable_facts(self.memory, agent.timezone, untold=True),
+            outdated=lambda: outdated_entries(self.memory),
             files=self._find_in_files,
             vectors=agent.searchable_vectors,
         )

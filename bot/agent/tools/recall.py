@@ -17,7 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
 from bot.agent.tools.tape import find_anchors, render_anchors, render_hits, search_tape_entries
 from bot.core.errors import MemoryRefused
-from bot.memory.session.recall import recall_passages, recallable_facts, render_passages
+from bot.memory.session.recall import (
+    outdated_entries,
+    recall_passages,
+    recallable_facts,
+    render_passages,
+)
 from bot.tape.search import MAX_QUERY_LENGTH, SearchQuery
 from bot.tape.service import TapeService
 
@@ -119,6 +124,7 @@ async def _found(
         vectors=context.vectors,
         problem=context.problem,
         files=files,
+        outdated=outdated_entries(context.memory),
         at_hand=at_hand,
     )
     # What files say is nobody's word, however they came here.

@@ -14,7 +14,7 @@ Rule 5: no turn waits for the index, and the search is cheap: it ranks few candi
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -100,6 +100,7 @@ class AutomaticRecall:
         lives_on_it: bool,
         reads_prompt: bool = True,
         facts: Callable[[], Sequence[RecallableFact]],
+        outdated: Callable[[], Collection[int]] = tuple,
         vectors: VectorIndex | None = None,
         files: Callable[[str], Awaitable[list[RecalledPassage]]] | None = None,
     ) -> list[str]:
@@ -119,6 +120,7 @@ class AutomaticRecall:
             reads_prompt: Whether the model needs no person's words for what memory or a hand-off note
                 tells in others.
             facts: Returns the facts of the scopes that the session may read.
+            outdated: Returns the ids of entries that facts rest on which have ended.
             vectors: Index of the tapes for semantic search; None searches by words alone.
             files: Returns passages from the session's files; None searches none.
         """
@@ -148,6 +150,7 @@ class AutomaticRecall:
                 vectors=vectors,
                 problem=fold.search_problem,
                 files=in_files,
+                outdated=outdated(),
                 without_assistant=not asks_assistant(words),
                 quick=True,
             )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from itertools import zip_longest
@@ -85,6 +85,7 @@ class RecalledPassage:
         entry: Id of the tape entry; None for the zone and facts.
         score: Rank; higher is better.
         evidence: References to the entries that a fact rests on.
+        outdated: Whether a fact that rests on the entry has ended.
     """
 
     when: str
@@ -93,6 +94,7 @@ class RecalledPassage:
     entry: int | None
     score: float
     evidence: tuple[str, ...] = ()
+    outdated: bool = False
 
     def render(self) -> str:
         """Render the passage as one line, shortened if it is long."""
@@ -102,7 +104,8 @@ class RecalledPassage:
         named = self.evidence if self.entry is None else (f"#{self.entry}",)
         reference = f" [{', '.join(named)}]" if named else ""
         when = f"{self.when}, " if self.when else ""
-        return f"- {when}{self.who}{reference}: {text}"
+        outdated = " (some of it no longer holds)" if self.outdated else ""
+        return f"- {when}{self.who}{reference}{outdated}: {text}"
 
 
 async def recall_passages(
@@ -119,6 +122,7 @@ async def recall_passages(
     vectors: VectorIndex | None = None,
     problem: str | None = None,
     files: Sequence[RecalledPassage] = (),
+    outdated: Collection[int] = (),
     without_assistant: bool = False,
     at_hand: bool = False,
     quick: bool = False,
@@ -139,6 +143,7 @@ async def recall_passages(
         problem: Only tape entries of this problem; ``general`` for entries without one. Facts and
             the zone belong to all problems.
         files: Passages from the session's files that fit the query.
+        outdated: Ids of entries that facts rest on which have ended; see ``outdated_entries``.
         without_assistant: Leave out the assistant's messages.
         at_hand: Wait for no indexing; see ``SearchQuery``.
         quick: Answer at once, from few hits; see ``SearchQuery``.
@@ -174,7 +179,10 @@ async def recall_passages(
             or any(recalled_passage.entry is None for recalled_passage in recalled_passages)
         ):
             break
-    return recalled_passages[:limit]
+    return [
+        replace(passage, outdated=passage.entry in outdated)
+        for passage in recalled_passages[:limit]
+    ]
 
 
 async def _asking(tape: TapeService) -> int:
@@ -381,6 +389,21 @@ def recallable_facts(
         for fact, own in found
         if fact.text not in told
     ]
+
+
+def outdated_entries(memory: LongTermMemory) -> frozenset[int]:
+    """Return the ids of the session's entries that facts rest on which have ended.
+
+    Words that an active fact rests on, too, do not count, nor what a judge refuted.
+    """
+    tape, believed, ended = memory.tape.name, set(), set()
+    for fact in memory.home.fold.facts.values():
+        here = {(one.entry, one.quote) for one in fact.evidence if one.tape == tape}
+        if fact.status == "active":
+            believed |= here
+        elif fact.status in ("superseded", "retired") and not fact.is_refuted:
+            ended |= here
+    return frozenset(entry for entry, _ in ended - believed)
 
 
 def _reference(evidence: Evidence, tape: str) -> str:

@@ -61,3 +61,14 @@ async def test_recall_of_a_tape_that_is_still_being_indexed_says_that_not_all_wa
     found = await chat.tool("memory_recall", query="bicycle")
     assert found.startswith("Not all is found yet")
     assert "The bicycle is green." in found
+
+
+async def test_recall_marks_words_whose_fact_has_ended(chat):
+    await chat.host.channel.ask("The puppy comes on January 9.")
+    await chat.tool("memory_save", changes=[{"op": "add", "text": "The puppy comes on January 9."}])
+    await chat.host.channel.ask("The puppy comes on January 16 now, not on January 9.")
+    change = {"op": "change", "fact": 1, "text": "The puppy comes on January 16."}
+    assert "January 16" in await chat.tool("memory_save", changes=[change])
+    found = await chat.tool("memory_recall", query="puppy comes")
+    marked = [line for line in found.splitlines() if "(some of it no longer holds)" in line]
+    assert [line.partition(": ")[2] for line in marked] == ["The puppy comes on January 9."]
