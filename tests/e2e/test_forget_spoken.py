@@ -295,3 +295,24 @@ async def test_such_a_message_goes_if_what_came_with_it_tells_what_goes(
         await host.channel.ask(host.channel.answers[-1].buttons[0].command)
         assert (await chat.said())[:2] == ["", "At most 140 euros a night. [erased]."]
         await until_clean(host, tmp_path, ["Vinohrady"])
+
+
+async def test_what_only_shares_a_name_or_a_word_of_the_request_stays_in_answers(
+    tmp_path: Path,
+) -> None:
+    job = "Tom started at the city library this week, before that he was at BMW."
+    shed = "You thought of a shed with a workbench for Tom's birthday."
+    both = f"Tom works at the city library. {shed} Rosa doesn't eat walnuts, and everything else she likes."
+    async with family(tmp_path) as chat:
+        await chat.say("My husband Tom would like a shed.", after=shed)
+        await chat.save(job, {"op": "add", "text": "Tom started at the city library this week."})
+        await chat.say("What do you know?", after=both)
+        await chat.say(
+            "Forget everything about Tom's jobs, he doesn't like that I tell you.",
+            ("memory_forget", {"what": "Tom city library"}),
+        )
+        await chat.say("yes")
+        told = [one.payload["content"] for one in await chat.host.tape() if one.kind == "message"]
+        assert shed in told
+        assert f"[erased] {shed} Rosa doesn't eat walnuts, and everything else she likes." in told
+        await until_clean(chat.host, tmp_path, ["city library", "BMW"])

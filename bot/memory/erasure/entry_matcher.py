@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from bot.language.forget_requests import asks_to_forget
+from bot.language.sentences import split_sentences
 from bot.memory.erasure.affected_records import AffectedRecordKey, find_affected_records
 from bot.memory.erasure.bus_scrubber import BusScrubber
 from bot.memory.erasure.dependent_facts import dependent_fact_ids
@@ -412,7 +414,7 @@ class ErasureMatcher:
                 self.unredactable.add(place)
             return False
         if place not in self.redactions and left != content:
-            self.matcher.add_text(content)
+            self.matcher.add_text(self._without_request(tape, entry, content))
             self._keep_lines(content)
         self.redactions[place] = left
         if not asking:
@@ -462,6 +464,12 @@ class ErasureMatcher:
         here = tape == self.request_location[0]
         return here and not ids.isdisjoint(self.request_message_ids)
 
+    def _without_request(self, tape: str, entry: TapeEntry, text: str) -> str:
+        """Return a text without the sentences that ask for the erasure: their words are no content."""
+        if not self.is_request(tape, entry):
+            return text
+        return " ".join(one for one in split_sentences(text) if not asks_to_forget(one))
+
     def _take(self, tape: str, entry: TapeEntry) -> None:
         new = (tape, entry.id) not in self.messages
         self.messages.add((tape, entry.id))
@@ -489,7 +497,7 @@ class ErasureMatcher:
             self.listed_messages[tape, entry.id] = entry
         if (tape, entry.id) != self.request_location:
             for text in message_texts(entry):
-                self.matcher.add_text(text)
+                self.matcher.add_text(self._without_request(tape, entry, text))
                 self._keep_lines(text)
         inbound = self.inbound.setdefault(tape, set())
         if isinstance(sent := entry.meta.get("inbound"), str):

@@ -102,7 +102,8 @@ class Scrubber:
 
     Attributes:
         matcher: Matches text that repeats what is erased.
-        query: The words of the request; an entry that holds all of them loses each.
+        query: The words of the request. An entry that holds all of them loses those that only
+            erased texts hold, and what holds two of the others.
         kept: Texts of facts that stay; a line equal to one of them is left as it is.
     """
 
@@ -118,14 +119,13 @@ class Scrubber:
             self, "_kept", frozenset(pad_words(normalize_for_match(one)) for one in self.kept)
         )
         text_matcher = self.query.text_matcher()
+        if own := text_matcher.words & self.matcher.words:
+            text_matcher.together, text_matcher.words = text_matcher.words, own
         text_matcher.words |= self.matcher.words
         text_matcher.pairs |= self.matcher.pairs
         text_matcher.passages |= self.matcher.passages
-        object.__setattr__(
-            self,
-            "_asked",
-            TextMatcher(text_matcher.words, text_matcher.pairs, text_matcher.passages),
-        )
+        # Its index of words is built anew.
+        object.__setattr__(self, "_asked", text_matcher.copy())
 
     @property
     def is_noop(self) -> bool:

@@ -47,7 +47,8 @@ _COMMON = frozenset(
     "the their them then there these they thing things think this those three through time today "
     "together told tomorrow too took two under until use used user users very want wants was way "
     "well went were what when where which while who whom whose why will with work works would year "
-    "years yes yesterday yet you your yours "
+    "years yes yesterday yet you your yours everything "
+    "ain aren couldn didn doesn don hadn hasn haven isn mustn needn shouldn wasn weren wouldn "
     "add clear delete edit erase forget forgets forgot forgotten memory message messages remove "
     "vergiss vergessen oublie oublier olvida olvidar dimentica esquece забудь "
     "aber alle auch auf aus bei bin bist das dass dein dem den der des die dir doch dort durch ein "
@@ -107,11 +108,13 @@ class TextMatcher:
         words: Normalized words.
         pairs: Pairs of characters of scripts without spaces.
         passages: Whole facts and quotes, as returned by ``pad_words``.
+        together: Normalized words of which one alone identifies nothing, but two do.
     """
 
     words: set[str] = field(default_factory=set)
     pairs: set[str] = field(default_factory=set)
     passages: set[str] = field(default_factory=set)
+    together: set[str] = field(default_factory=set)
     _within: dict[str, list[str]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -122,7 +125,7 @@ class TextMatcher:
     @property
     def empty(self) -> bool:
         """Whether nothing can match."""
-        return not (self.words or self.pairs or self.passages)
+        return not (self.words or self.pairs or self.passages or self.together)
 
     def add_text(self, text: str, *, passage: bool = False) -> None:
         """Add the distinctive words and pairs of an erased text.
@@ -171,10 +174,10 @@ class TextMatcher:
 
     def copy(self) -> TextMatcher:
         """Return an independent copy."""
-        return TextMatcher(set(self.words), set(self.pairs), set(self.passages))
+        return TextMatcher(set(self.words), set(self.pairs), set(self.passages), set(self.together))
 
     def _in(self, plain: str) -> bool:
-        if self._says_word(plain):
+        if self._says_word(plain) or self._says_two(plain):
             return True
         if not self.passages:
             return False
@@ -194,6 +197,13 @@ class TextMatcher:
                 return True
         return False
 
+    def _says_two(self, plain: str) -> bool:
+        if sum(word in plain for word in self.together) < 2:
+            return False
+        tokens = match_tokens(plain)
+        said = (any(_is_form(token, word) for token in tokens) for word in self.together)
+        return sum(said) > 1
+
     def _inside(self, token: str) -> Iterator[str]:
         if len(token) <= _SHORTEST_WITHIN or not self._within:
             return
@@ -207,6 +217,11 @@ class TextMatcher:
             found = self._within.setdefault(word[:_SHORTEST_WITHIN], [])
             if word not in found:
                 found.append(word)
+
+
+def _is_form(token: str, word: str) -> bool:
+    """Return whether a token is a word, or a longer one with a word of five or more letters in it."""
+    return token == word or (len(word) >= _SHORTEST_WITHIN and word in token)
 
 
 def pad_words(plain: str) -> str:
