@@ -25,7 +25,7 @@ async def _talk(home, model):
     async with session_host(home, model) as host:
         for text in ("my name is Ada", "remember that I like tea", "and now?"):
             await host.channel.ask(text)
-        starts = [entry for entry in await host.tape() if entry.name == TURN_START]
+        starts = await host.events(TURN_START)
     return [entry.data["turn"] for entry in starts]
 
 
