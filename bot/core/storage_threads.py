@@ -7,6 +7,7 @@ copies a context for each, which costs more CPU time than the write itself.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
@@ -30,6 +31,11 @@ class StorageThreads:
 
     def __init__(self, most: int) -> None:
         self._most = most
+        self._begin()
+        # The child of a fork has none of its parent's threads.
+        os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
         self._lock = Lock()
         self._started = 0
@@ -47,10 +53,21 @@ class StorageThreads:
             lacks = self._started < min(self._unfinished, self._most)
             self._started += lacks
         if lacks:
-            # A daemon, because it waits for jobs until the process ends.
-            Thread(target=self._work, name="storage", daemon=True).start()
+            self._start()
         self._jobs.put(job)
         await job.done
+
+    def _start(self) -> None:
+        # A daemon, because it waits for jobs until the process ends.
+        thread = Thread(target=self._work, name="storage", daemon=True)
+        try:
+            thread.start()
+        except BaseException:
+            # The system has no more threads now; the next call tries again.
+            with self._lock:
+                self._started -= 1
+                self._unfinished -= 1
+            raise
 
     def _work(self) -> None:
         while True:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from threading import Event
 
 import anyio
@@ -70,3 +72,33 @@ def test_work_that_ends_after_its_event_loop_harms_none_of_another_loop():
     asyncio.run(leave())
     release.set()
     asyncio.run(threads.run(lambda _: None, b""))
+
+
+async def test_a_thread_that_the_system_refuses_is_tried_again(monkeypatch):
+    threads = StorageThreads(1)
+    with monkeypatch.context() as refusing:
+        refusing.setattr("bot.core.storage_threads.Thread.start", _no_thread)
+        with pytest.raises(RuntimeError):
+            await threads.run(bytes, b"")
+    await threads.run(bytes, b"")
+
+
+def _no_thread(*_: object) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+FORKS = """
+import anyio, os
+from bot.core.storage_threads import StorageThreads
+threads = StorageThreads(1)
+anyio.run(threads.run, bytes, b"")
+child = os.fork()
+if not child:
+    anyio.run(threads.run, bytes, b"")
+    os._exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+"""
+
+
+def test_the_child_of_a_process_that_wrote_writes_too():
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKS], check=True, timeout=60)
