@@ -315,7 +315,6 @@ class _TermShares:
     """Shares of a query's weight that sets of its terms have; each set is counted once."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
-        self._terms = list(weights)
         self._weights = list(weights.values())
         self._bits = {term: 1 << place for place, term in enumerate(weights)}
         self._asked = sum(self._weights) or 1.0
