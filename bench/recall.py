@@ -35,7 +35,7 @@ from bot.tape.stores.folder import TapeFolder
 _CHATS = Path(__file__).parents[1] / "evals" / "chats" / "held-out"
 _TAPE = "bench:long"
 _IN_VIEW = 20
-_SIZES = (1_000, 100_000, 1_000_000)
+_SIZES = (1_000, 10_000, 100_000, 1_000_000)
 _QUICK_SIZES = (1_000, 10_000)
 
 

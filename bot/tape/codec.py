@@ -45,6 +45,7 @@ _LENGTHS = (48, 64)
 
 _SEAM = re.compile(rb'"\}.\{"id":[1-9]', re.DOTALL)
 _MOST_SEAMS = 16
+_BEGINNING = b'{"id":'
 """How many places of a line are tried as a damaged newline."""
 
 MAX_ENTRY_BYTES = 16_000_000
@@ -267,7 +268,8 @@ def split_joined(raw: bytes) -> list[bytes]:
 
     The lines' digests find the place, so text inside a line cannot be taken for its end.
     """
-    if raw.endswith(CANCEL):
+    # Few lines have a second beginning, and finding that out is faster without the expression.
+    if raw.find(_BEGINNING, 1) < 0 or raw.endswith(CANCEL):
         return [raw]
     for seam in islice(_SEAM.finditer(raw), _MOST_SEAMS):
         head, tail = raw[: seam.start() + 2], raw[seam.start() + 3 :]

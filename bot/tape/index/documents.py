@@ -77,7 +77,7 @@ _PIECE = 400
 _OVERLAP = 40
 """Terms that adjacent pieces share; also the longest phrase that is always found."""
 
-_EXTRAS = "¶"
+EXTRAS = "¶"
 """Separates a text's own terms from added ones, so that no phrase spans both."""
 
 _DATED = "§"
@@ -142,7 +142,7 @@ def documents_of(entry: TapeEntry) -> list[Document]:
     labels = labels_of(entry)
     ts = moment.timestamp() if moment is not None else 0.0
     said = entry.kind == "message"
-    added = (_EXTRAS, *_dates(entry, moment)) if said else ()
+    added = (EXTRAS, *_dates(entry, moment)) if said else ()
     pieces = [piece for text in _texts(entry) for piece in _pieces(tokenize(text))]
     if not pieces and (said or _is_episode(entry)):
         pieces = [[]]

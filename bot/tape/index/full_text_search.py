@@ -16,10 +16,11 @@ from itertools import islice
 
 from bot.tape.index.database import ROWS_PER_LANE
 from bot.tape.index.documents import date_terms
+from bot.tape.index.matching_rows import MatchingRows, all_of, any_of
+from bot.tape.index.quick_gathering import RARE, AskedTerm, QuickGatherer
 from bot.tape.index.ranking import (
     DATE_WORTH,
     ROW_COLUMNS,
-    SHARED_BY_MANY,
     IndexRow,
     RankingQuery,
     build_ranking_query,
@@ -27,7 +28,7 @@ from bot.tape.index.ranking import (
     is_turn,
     match_speakers,
     neighbour_ids,
-    read_row,
+    read_rows,
     rows_to_rank,
     score_rows,
     top_entries,
@@ -36,6 +37,8 @@ from bot.tape.index.search_filter import IndexFilter
 from bot.tape.index.spelling import (
     MAX_CORRECTIONS,
     MAX_GUESSES,
+    MAX_QUICK_GUESSES,
+    document_frequencies,
     document_frequency,
     similar_terms,
 )
@@ -88,12 +91,14 @@ class FullTextSearch:
         self._tapes = tapes
         self._query = query
         self._scope = IndexFilter(connection, tapes, query, _GATHERED)
+        self._matching = MatchingRows(connection, self._scope, tapes)
         self._weights: dict[str, float] = {}
         self._gathered: defaultdict[int, float] = defaultdict(float)
         self._exact = False
         self._common: list[str] = []
-        self._guessed = 0
+        self._guesses = MAX_QUICK_GUESSES if query.quick else MAX_GUESSES
         self._wanted = rows_to_rank(query.limit, quick=query.quick)
+        self._most = RARE if query.quick else -1
 
     def run(self) -> list[IndexMatch]:
         """Return the best matches, best first."""
@@ -114,12 +119,14 @@ class FullTextSearch:
         )
         if parsed.exact:
             # The author of a quotation knows the spelling, so nothing is corrected.
-            self._guessed = MAX_GUESSES
-        if self._query.quick and self._shared_by_many(wanted):
-            return []
-        self._gather(wanted)
-        for compound in parsed.compounds:
-            self._gather_term(compound, exact=True)
+            self._guesses = 0
+        if self._query.quick:
+            if not self._gather_quickly(wanted, parsed.compounds):
+                return []
+        else:
+            self._gather(wanted)
+            for compound in parsed.compounds:
+                self._gather_term(compound, exact=True)
         for run in parsed.weighty:
             self._gather_run(run)
         if parsed.exact and (rows := self._having_all(parsed.phrases)):
@@ -133,21 +140,39 @@ class FullTextSearch:
 
     # Gathering.
 
-    def _shared_by_many(self, asked: Sequence[str]) -> bool:
-        """Return whether many rows have all terms that occur at all."""
-        known = [term for term in asked if document_frequency(self._connection, term)]
-        every = self._rows(" AND ".join(f'"{term}"' for term in known)) if known else ()
-        return len(list(islice(every, SHARED_BY_MANY))) == SHARED_BY_MANY
+    def _gather_quickly(self, asked: Sequence[str], compounds: Sequence[str]) -> bool:
+        """Gather rows for a quick search; return False if so many fit alike that none is wanted."""
+        dates = date_terms(asked)
+        found = document_frequencies(self._connection, [*asked, *compounds, *dates])
+        words = [AskedTerm(term, found[term], corrected=True) for term in asked]
+        gatherer = QuickGatherer(
+            self._matching,
+            total=self._scope.total,
+            wanted=self._wanted,
+            limit=self._query.limit,
+            weights=self._weights,
+            gathered=self._gathered,
+            correct=self._gather_near,
+            known=self._scope.common_terms,
+        )
+        if gatherer.is_shared_by_many(words):
+            return False
+        extra = [AskedTerm(term, found[term]) for term in compounds]
+        extra += [AskedTerm(term, found[term], DATE_WORTH) for term in dates]
+        gatherer.gather(words, extra)
+        self._common = gatherer.common
+        if not self._gathered:
+            for term in asked:
+                self._gather_near(term, doubted=True)
+        return True
 
     def _gather(self, asked: Sequence[str]) -> None:
         """Gather rows by terms, the rarest first."""
         room = _GATHERED
         small = self._scope.total <= _GATHERED
         counted = sorted((document_frequency(self._connection, term), term) for term in asked)
-        for place, (found, term) in enumerate(counted):
-            if self._query.quick and self._settled(counted[place:]):
-                self._weights[term] = idf(found, self._scope.total)
-            elif small or found <= room:
+        for found, term in counted:
+            if small or found <= room:
                 room -= self._gather_term(term)
             else:
                 self._weights[term] = idf(found, self._scope.total)
@@ -164,16 +189,8 @@ class FullTextSearch:
             else:
                 self._weights[dated] = DATE_WORTH * idf(found, self._scope.total)
 
-    def _settled(self, left: Sequence[tuple[int, str]]) -> bool:
-        """Return whether a row with only the terms that are left cannot be one of the best."""
-        wanted = self._wanted
-        if len(self._gathered) < wanted:
-            return False
-        most = sum(idf(found, self._scope.total) for found, _ in left)
-        return heapq.nlargest(wanted, self._gathered.values())[-1] >= most
-
     def _gather_term(self, term: str, *, worth: float = 1.0, exact: bool = False) -> int:
-        rows = list(self._rows(f'"{term}"'))
+        rows = list(self._matching.rows(f'"{term}"', self._most))
         if rows:
             weight = self._weights[term] = worth * idf(len(rows), self._scope.total)
             for row in rows:
@@ -184,21 +201,22 @@ class FullTextSearch:
 
     def _having_all(self, runs: Sequence[str]) -> set[int]:
         """Return the rows that have all of these phrases."""
-        return set.intersection(*(set(self._rows(f'"{run}"')) for run in runs))
+        return set.intersection(*(set(self._matching.rows(f'"{run}"')) for run in runs))
 
     def _gather_run(self, run: str) -> bool:
         """Gather by a phrase unless too many rows have it; return whether any has."""
-        rows = list(self._rows(f'"{run}"', most=_GATHERED))
+        most = self._most if self._query.quick else _GATHERED
+        rows = list(self._matching.rows(f'"{run}"', most))
         if rows and run not in self._weights:
             weight = self._weights[run] = idf(len(rows), self._scope.total)
-            for row in rows if len(rows) < _GATHERED else ():
+            for row in rows if len(rows) < most else ():
                 self._gathered[row] += weight
         return bool(rows)
 
     def _gather_near(self, term: str, *, doubted: bool = False) -> None:
-        self._guessed += 1
-        if self._guessed > MAX_GUESSES:
+        if not self._guesses:
             return
+        self._guesses -= 1
         written_apart = (
             run
             for run in halves(term)
@@ -216,40 +234,20 @@ class FullTextSearch:
 
     def _gather_common(self, terms: Sequence[str]) -> None:
         """Gather by terms that are too common alone: rows that have them all, newest first."""
-        joined = " AND ".join(f'"{term}"' for term in terms)
-        for expression in (joined, f'"{terms[0]}"'):
-            for row in self._rows(expression, most=_GATHERED):
+        for expression in (all_of(terms), f'"{terms[0]}"'):
+            for row in self._matching.rows(expression, most=_GATHERED):
                 self._gathered[row] += 1.0
             if self._gathered:
                 return
 
     def _gather_admitted(self) -> None:
         """Gather by the too common terms, newest first, rows that pass the filters."""
-        rows = self._rows(" OR ".join(f'"{term}"' for term in self._common))
+        rows = self._matching.rows(any_of(self._common))
         found, wanted = 0, self._wanted
         while found < wanted and (portion := list(islice(rows, _PORTION))):
             admitted = self._read(portion)
             found += len(admitted)
             self._gathered.update(dict.fromkeys(admitted, 1.0))
-
-    def _rows(self, expression: str, most: int = -1) -> Iterator[int]:
-        """Yield the rows in the filtered range that match."""
-        for low, high in self._scope.ranges:
-            cursor = self._connection.execute(
-                "SELECT rowid FROM words WHERE words MATCH :terms AND rowid BETWEEN :low AND :high"  # noqa: S608 (words of ours)
-                f"{self._scope.and_labelled} ORDER BY rowid DESC LIMIT :most",
-                {
-                    "terms": expression,
-                    "low": low,
-                    "high": high,
-                    "labels": self._scope.labels,
-                    "most": most,
-                },
-            )
-            if self._scope.every_tape:
-                yield from (row for (row,) in cursor)
-            else:
-                yield from (row for (row,) in cursor if row // (2 * ROWS_PER_LANE) in self._tapes)
 
     # Ranking.
 
@@ -268,9 +266,8 @@ class FullTextSearch:
         """
         gathered = self._gathered
         wanted = self._wanted
-        found: dict[int, IndexRow] = {}
         first = heapq.nlargest(wanted, gathered, key=lambda row: (gathered[row], row))
-        found |= self._read(first)
+        found = self._read(first)
         entries = {row.key for row in found.values()}
         most = self._query.limit
         if len(first) < len(gathered) and (len(found) < wanted or len(entries) < most):
@@ -311,7 +308,7 @@ class FullTextSearch:
         """Return rows by their ids: those that pass the filters, or every one."""
         listed = ",".join(map(str, rows))
         cursor = self._connection.execute(f"SELECT {ROW_COLUMNS} FROM docs WHERE id IN ({listed})")  # noqa: S608 (numbers)
-        read = (read_row(row, self._weights) for row in cursor)
+        read = read_rows(cursor, self._weights)
         return {row.id: row for row in read if every or self._scope.admits(row)}
 
     # Answers.

@@ -10,17 +10,22 @@ from __future__ import annotations
 
 import heapq
 import math
+import os
 import re
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import mul
+from typing import NamedTuple
 
 from bot.core.patterns import LazyPattern
 from bot.tape.index.database import ROWS_PER_LANE
+from bot.tape.index.documents import EXTRAS
 from bot.tape.index.terms import tokenize
 from bot.tape.search import SearchQuery
 
-_RANKED, _RANKED_QUICKLY = 80, 24
+_RANKED, _RANKED_QUICKLY = 80, int(os.environ.get("QR", "24"))
+_SP = int(os.environ.get("SP", "2"))
 """Fewest rows to read and rank, and how many in a quick search."""
 
 SHARED_BY_MANY = 30
@@ -81,6 +86,9 @@ _ASKS_NUMBER = LazyPattern(
     re.IGNORECASE,
 )
 _NUMBER = LazyPattern(r"(?<!\S)\d+(?!\S)")
+_DIGITS = "0123456789"
+_STEPS = (-2, -1, 1, 2)
+_NOTHING = (0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +104,8 @@ class RankingQuery:
         number: Whether the query asks for a number, a time or a date.
         near: Semantic similarity by entry id; None in a search by words.
         without_assistant: Whether the assistant's messages are no answers.
-        unfound: Weights that the asked terms count with where no row has them, in a quick search;
-            its scores are shares of all weights, and so comparable between searches.
+        unfound: Weights that the asked terms count with where no row has them, if scores are to be
+            shares of all weights; None otherwise.
     """
 
     weights: Mapping[str, float]
@@ -146,7 +154,7 @@ def build_ranking_query(
         bool(_ASKS_NUMBER.search(query.text)),
         query.near,
         query.without_assistant,
-        dict.fromkeys(terms, idf(0, total)) if query.quick else None,
+        dict.fromkeys(terms, idf(0, total)) if query.is_comparable else None,
     )
 
 
@@ -180,8 +188,10 @@ def match_speakers(
 ROW_COLUMNS = "id, entry, kind, ts, sender, labels, length, terms"
 
 
-@dataclass(frozen=True, slots=True)
-class IndexRow:
+_Columns = tuple[int, int, int, float, int, int, int, str]
+
+
+class IndexRow(NamedTuple):
     """A row of the index as a query sees it.
 
     Attributes:
@@ -223,26 +233,35 @@ class IndexRow:
 
     @property
     def number(self) -> bool:
-        """Whether it contains a number."""
-        return bool(_NUMBER.search(self.terms))
+        """Whether its own terms contain a number."""
+        own = self.terms.partition(EXTRAS)[0]
+        # Most texts have no digit, and finding that out is faster without the expression.
+        if own.isascii() and not any(digit in own for digit in _DIGITS):
+            return False
+        return bool(_NUMBER.search(own))
 
 
-def read_row(
-    columns: tuple[int, int, int, float, int, int, int, str], asked: Mapping[str, float]
-) -> IndexRow:
-    """Return a row of the index as a query sees it.
+def read_row(columns: _Columns, asked: Mapping[str, float]) -> IndexRow:
+    """Return a row of the index as a query sees it; see ``read_rows``."""
+    return next(read_rows((columns,), asked))
+
+
+def read_rows(rows: Iterable[_Columns], asked: Mapping[str, float]) -> Iterator[IndexRow]:
+    """Yield rows of the index as a query sees them.
 
     Args:
-        columns: The columns ``ROW_COLUMNS``.
+        rows: The columns ``ROW_COLUMNS`` of each.
         asked: The queried terms and phrases.
     """
-    number, entry, kind, ts, sender, labels, length, terms = columns
-    within = f" {terms} "
-    # Most rows are read for their neighbours and have no term: finding that out is all they cost.
-    present = [term for term in asked if f" {term} " in within]
-    held = terms.split(" ") if present else []
-    counts = {term: 1 if " " in term else held.count(term) for term in present}
-    return IndexRow(number, entry, kind, ts, sender, labels, length, terms, counts)
+    spaced = [(term, f" {term} ") for term in asked]
+    for columns in rows:
+        within = f" {columns[-1]} "
+        # Most rows are read for their neighbours and have no term: finding that out is all they
+        # cost.
+        present = [term for term, inside in spaced if inside in within]
+        held = columns[-1].split(" ") if present else []
+        counts = {term: 1 if " " in term else held.count(term) for term in present}
+        yield IndexRow(*columns, counts)
 
 
 def idf(found: int, total: int) -> float:
@@ -279,72 +298,111 @@ def row_features(
     """
     lengths = [read[row].length for row in rows]
     average = sum(lengths) / max(1, len(lengths))
-    fits = {row: bm25(index_row, question.weights, average) for row, index_row in read.items()}
-    best = max((fits[row] for row in rows), default=0.0) or 1.0
+    # Most turns beside a match have no term of the query.
+    fits = {
+        row: bm25(index_row, question.weights, average)
+        for row, index_row in read.items()
+        if index_row.counts
+    }
+    best = max((fits[row] for row in rows if row in fits), default=0.0) or 1.0
     words = {row: fit / best for row, fit in fits.items()}
-    asked = sum(question.weights.values()) or 1.0
-    return {row: _features(read[row], read, words, question, asked) for row in rows}
+    shares = _TermShares(question.weights)
+    terms = {row: shares.set_of(read[row]) for row in fits}
+    matches = _Matches(question, read, words, terms, shares)
+    return {row: matches.features(read[row]) for row in rows}
 
 
-def _features(
-    index_row: IndexRow,
-    read: Mapping[int, IndexRow],
-    fits: Mapping[int, float],
-    question: RankingQuery,
-    asked: float,
-) -> tuple[float, ...]:
-    """Return the features of a row.
+class _TermShares:
+    """Shares of a query's weight that sets of its terms have; each set is counted once."""
 
-    Args:
-        index_row: The row.
-        read: The rows to rank and the turns beside them, by id.
-        fits: How well the words of these rows fit, relative to the best row to rank.
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        self._weights = list(weights.values())
+        self._bits = {term: 1 << place for place, term in enumerate(weights)}
+        self._asked = sum(self._weights) or 1.0
+        self._known: dict[int, float] = {0: 0.0}
+
+    def set_of(self, index_row: IndexRow) -> int:
+        """Return the set of the terms that a row has, as bits."""
+        return sum(self._bits.get(term, 0) for term in index_row.counts)
+
+    def share(self, terms: int) -> float:
+        """Return the share that a set of terms has."""
+        known = self._known.get(terms)
+        if known is None:
+            held = (weight for at, weight in enumerate(self._weights) if terms >> at & 1)
+            known = self._known[terms] = sum(held) / self._asked
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class _Matches:
+    """How rows and the turns beside them match a query.
+
+    Attributes:
         question: The analysed query.
-        asked: The weight of all its terms together.
+        read: The rows by id.
+        words: How well the words of those that have any fit, relative to the best row to rank.
+        terms: The sets of terms of those that have any, as bits.
+        shares: Shares of the query's weight.
     """
-    near = {step: read[row] for step, row in _beside(index_row.id, read).items()}
-    words = fits[index_row.id]
-    there = {step: fits[other.id] for step, other in near.items()}
-    around_it = set(index_row.counts).union(*(other.counts for other in near.values()))
-    by_assistant = (index_row.tape, index_row.sender) in question.assistants
-    speaks = float(index_row.sender in question.speakers)
-    number = float(question.number and index_row.number)
-    replies = -1 in near and near[-1].sender != index_row.sender
-    meant = question.near or {}
-    return (
-        words,
-        _weight(index_row.counts, question.weights) / asked,
-        there.get(-1, 0.0),
-        there.get(-2, 0.0),
-        there.get(1, 0.0),
-        there.get(2, 0.0),
-        there.get(-1, 0.0) if replies else 0.0,
-        max(there.values(), default=0.0),
-        _weight(around_it, question.weights) / asked,
-        float(by_assistant and not question.about_assistant),
-        words if by_assistant and question.about_assistant else 0.0,
-        0.0 if by_assistant else words,
-        number,
-        number * words,
-        speaks,
-        speaks * words,
-        math.log1p(index_row.length) / _LOG_OF_LONG * words,
-        float(index_row.length < _FEW),
-        meant.get(index_row.entry, 0.0) if is_turn(index_row.id) else 0.0,
-        max((meant.get(near[step].entry, 0.0) for step in (-1, 1) if step in near), default=0.0),
+
+    question: RankingQuery
+    read: Mapping[int, IndexRow]
+    words: Mapping[int, float]
+    terms: Mapping[int, int]
+    shares: _TermShares
+
+    def features(self, index_row: IndexRow) -> tuple[float, ...]:
+        """Return the features of a row."""
+        number, question, fits = index_row.id, self.question, self.words.get
+        near = [number + step for step in _STEPS] if is_turn(number) else ()
+        before_2, before, after, after_2 = map(fits, near, _NOTHING) if near else _NOTHING
+        words = fits(number, 0.0)
+        own = around = self.terms.get(number, 0)
+        for row in near:
+            around |= self.terms.get(row, 0)
+        sender = index_row.sender
+        by_assistant = (
+            (index_row.tape, sender) in question.assistants if question.assistants else False
+        )
+        speaks = float(sender in question.speakers)
+        has_number = float(question.number and index_row.number)
+        replies = before and self.read[number - 1].sender != sender
+        meaning, meaning_beside = _meanings(index_row, self.read, question.near)
+        return (
+            words,
+            self.shares.share(own),
+            before,
+            before_2,
+            after,
+            after_2,
+            before if replies else 0.0,
+            max(before_2, before, after, after_2),
+            self.shares.share(around),
+            float(by_assistant and not question.about_assistant),
+            words if by_assistant and question.about_assistant else 0.0,
+            0.0 if by_assistant else words,
+            has_number,
+            has_number * words,
+            speaks,
+            speaks * words,
+            math.log1p(index_row.length) / _LOG_OF_LONG * words,
+            float(index_row.length < _FEW),
+            meaning,
+            meaning_beside,
+        )
+
+
+def _meanings(
+    index_row: IndexRow, read: Mapping[int, IndexRow], meant: Mapping[int, float] | None
+) -> tuple[float, float]:
+    """Return how similar in meaning a row is, and the most similar of the two turns beside it."""
+    if not meant or not is_turn(index_row.id):
+        return 0.0, 0.0
+    beside = (read.get(index_row.id + step) for step in (-1, 1))
+    return meant.get(index_row.entry, 0.0), max(
+        (meant.get(other.entry, 0.0) for other in beside if other is not None), default=0.0
     )
-
-
-def _weight(terms: Iterable[str], weights: Mapping[str, float]) -> float:
-    """Return the weight of terms together."""
-    return sum(weights.get(term, 0.0) for term in terms)
-
-
-def _beside(row: int, read: Mapping[int, IndexRow]) -> dict[int, int]:
-    """Return the rowids of the turns beside a row, by their distance in turns."""
-    if not is_turn(row):
-        return {}
-    return {step: row + step for step in neighbour_steps(NEIGHBOURS) if step and row + step in read}
 
 
 def neighbour_steps(count: int) -> range:
@@ -394,7 +452,7 @@ def score_rows(
         fits = values[_WORDS] + values[_NEAR_COVERAGE] + values[_MEANING]
         found = fits > 0 or values[_MEANING_BESIDE] > 0
         if found and admits(row) and (spreads or number in rows):
-            total = sum(weight * value for weight, value in zip(weights, values, strict=True))
+            total = sum(map(mul, weights, values))
             scored.append((round(total / _ALIKE) * _ALIKE, fits, row))
     scale = 1.0
     if question.unfound is not None and scored:

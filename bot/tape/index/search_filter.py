@@ -12,7 +12,7 @@ from bot.tape.index.documents import ASSISTANT_SENDER, kind_numbers, sender_matc
 from bot.tape.index.label_filter import find_labels, label_conditions
 from bot.tape.index.labels import has_label_filter, labels_match, labels_turn
 from bot.tape.index.ranking import ROW_COLUMNS, IndexRow, read_row
-from bot.tape.index.tables import TapeRows, first_row
+from bot.tape.index.tables import TapeRows, first_row, last_row
 from bot.tape.search import SearchQuery
 
 _FEW = 16
@@ -84,6 +84,14 @@ class IndexFilter:
             and (self._senders is None or row.sender in self._senders)
             and (self._labels is None or row.labels in self._labels.numbers)
         )
+
+    @property
+    def common_terms(self) -> dict[str, tuple[int, int]]:
+        """Counts of the common terms of the single searched tape; none if filters change them."""
+        if len(self._tapes) != 1 or self._first is not None or self._labels is not None:
+            return {}
+        [rows] = self._tapes.values()
+        return rows.common
 
     def counts_beside(self, row: IndexRow) -> bool:
         """Return whether a turn may count for its neighbours' rank."""
@@ -184,12 +192,12 @@ class IndexFilter:
             for lane in range(2):
                 low = rows.first_row + lane * ROWS_PER_LANE
                 high = low + ROWS_PER_LANE - 1
-                top = high
-                if self._last is not None:
-                    top = first_row(self._connection, low, high, self._last + 1) - 1
+                top = last_row(self._connection, low, high)
+                if self._last is not None and top is not None:
+                    top = first_row(self._connection, low, high, self._last + 1, back=True) - 1
                 if self._first is not None:
                     low = first_row(self._connection, low, high, self._first)
-                if low <= top:
+                if top is not None and low <= top:
                     found.append((low, top))
         return found
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bot.tape.index.terms import is_word
 
@@ -13,9 +14,9 @@ KNOWN = 3
 MAX_CORRECTIONS = 4
 """Most corrections of one word that are searched for."""
 
-MAX_GUESSES = 24
-"""Most unknown words of a query to correct: each costs a scan of all indexed words with the same
-first letters.
+MAX_GUESSES, MAX_QUICK_GUESSES = 24, 4
+"""Most unknown words of a query to correct, and of a quick one: each costs a scan of all indexed
+words with the same first letters.
 """
 
 _MOST = 50
@@ -30,6 +31,15 @@ def document_frequency(connection: sqlite3.Connection, term: str) -> int:
     """Return how many rows of all tapes have a term; rows dropped since may be counted."""
     row = connection.execute("SELECT found FROM vocabulary WHERE term = ?", (term,)).fetchone()
     return row[0] if row else 0
+
+
+def document_frequencies(connection: sqlite3.Connection, terms: Sequence[str]) -> dict[str, int]:
+    """Return the same for each of these terms."""
+    found = connection.execute(
+        "SELECT term, found FROM vocabulary WHERE term IN (SELECT value FROM json_each(?))",
+        (json.dumps(terms),),
+    )
+    return {**dict.fromkeys(terms, 0), **dict(found)}
 
 
 def similar_terms(

@@ -40,6 +40,7 @@ class TapeRows:
         turns: Number of the last turn.
         others: Number of the last document that is no turn.
         rows: How many rows the tape has.
+        common: How many rows had a common term when it was last counted, with ``rows`` of then.
     """
 
     id: int
@@ -49,6 +50,7 @@ class TapeRows:
     turns: int = 0
     others: int = 0
     rows: int = 0
+    common: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def first_row(self) -> int:
@@ -278,27 +280,42 @@ def _delete(connection: sqlite3.Connection, ranges: Iterable[tuple[int, int]]) -
     return dropped
 
 
-def first_row(connection: sqlite3.Connection, low: int, high: int, entry: int) -> int:
+def last_row(connection: sqlite3.Connection, low: int, high: int) -> int | None:
+    """Return the last rowid of a range; None if there is none."""
+    found = connection.execute(
+        "SELECT id FROM docs WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1", (low, high)
+    ).fetchone()
+    return None if found is None else int(found[0])
+
+
+def first_row(
+    connection: sqlite3.Connection, low: int, high: int, entry: int, *, back: bool = False
+) -> int:
     """Return the first rowid of a lane whose entry has at least this id.
 
     Entry ids increase along a lane, so this is a binary search.
+
+    Args:
+        connection: A connection to the index.
+        low: The lane's lowest rowid.
+        high: Its highest rowid.
+        entry: The entry's id.
+        back: Whether the row is likely to be near the lane's end.
     """
-    last = connection.execute(
-        "SELECT id FROM docs WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1", (low, high)
-    ).fetchone()
+    last = last_row(connection, low, high)
     if last is None:
         return high + 1
-    below, above = low, last[0] + 1
+    below, above, step = low, last + 1, 32 if back else 0
     while below < above:
-        middle = (below + above) // 2
+        middle = max(below, above - step) if step else (below + above) // 2
         found = connection.execute(
             "SELECT id, entry FROM docs WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 1",
             (middle, above - 1),
         ).fetchone()
         if found is None or found[1] >= entry:
-            above = middle
+            above, step = middle, 4 * step
         else:
-            below = found[0] + 1
+            below, step = found[0] + 1, 0
     return below
 
 

@@ -355,7 +355,11 @@ def lines_from(
     Reads start at ``block_size`` bytes and grow, for callers that read much.
     """
     for offset, raw in raw_lines_from(source, position, end, block_size):
-        yield from _placed(offset, raw)
+        parts = split_joined(raw)
+        if len(parts) == 1:
+            yield offset, raw
+        else:
+            yield from _placed(offset, raw)
 
 
 def raw_lines_from(
