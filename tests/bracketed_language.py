@@ -89,7 +89,10 @@ def speak(patch: pytest.MonkeyPatch, folder: Path, *languages: str) -> None:
         with (place / "tapebot.mo").open("wb") as file:
             write_mo(file, catalogue)
     patch.setattr(i18n, "_FOLDER", folder)
-    forget()
+    # Whatever the patch undoes, the program's own caches never held a word of it.
+    patch.setattr(i18n, "_catalogue", cache(i18n._catalogue.__wrapped__))
+    uncached = site_language._script_version.__wrapped__
+    patch.setattr(site_language, "_script_version", cache(uncached))
 
 
 @contextmanager
@@ -102,7 +105,6 @@ def bracketed(folder: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         speak(patch, folder, "de")
         yield
-    forget()
 
 
 def unmarked(text: str) -> str:
@@ -110,9 +112,3 @@ def unmarked(text: str) -> str:
     while (rest := _INNERMOST.sub("", text)) != text:
         text = rest
     return text
-
-
-def forget() -> None:
-    """Have the program read its catalogues anew."""
-    i18n._catalogue.cache_clear()
-    site_language._script_version.cache_clear()
