@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bot.agent.turn_history import past_turns
 from bot.memory.records.conversation_entries import LOOP_STEP, TURN_END
 from bot.memory.session.state.context_window import WindowFold
@@ -25,6 +27,24 @@ async def test_a_turn_with_one_call_needs_no_record_of_its_step(tmp_path):
     assert (call.step, call.status, call.at) == (1, "answer", end.data["at"])
     assert call.usage == turns[0].usage
     assert turns[0].steps == 1
+
+
+@pytest.mark.parametrize("alone", [True, False])
+async def test_plain_talk_is_two_entries_unless_a_version_before_may_read_them(tmp_path, alone):
+    """A store of many processes has events, which every version knows; both show the same turns."""
+    model = ScriptedModel(lambda _: text_reply("It is warm."))
+    async with session_host(tmp_path, model) as host:
+        host.store.exclusive = alone
+        await host.channel.ask("hello")
+        await host.wait_for_event("delivery")
+        before = len(await host.tape())
+        await host.channel.ask("how is the weather?")
+        await host.wait_for_event("delivery", 2)
+        made = [entry.name or entry.kind for entry in (await host.tape())[before:]]
+        turns = [turn async for turn in past_turns(TapeService(host.store, "fake:1"))]
+    marks = [[], []] if alone else [["turn.start"], ["turn.end"]]
+    assert made == ["message", *marks[0], "message", *marks[1], "delivery"]
+    assert [(turn.status, turn.steps, len(turn.calls)) for turn in turns] == [("ok", 1, 1)] * 2
 
 
 async def test_each_call_of_a_longer_turn_is_recorded(tmp_path):
