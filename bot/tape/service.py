@@ -81,7 +81,7 @@ class TapeService:
         self.stamp: StampEntry | None = None
         self._known: int | None = None
         self._observers: list[EntryObserver] = []
-        self._writing = anyio.Lock()
+        self._writing = anyio.Lock(fast_acquire=True)
 
     def fence(self, version: int) -> None:
         """From here on fail every write if another process has written to the tape.

@@ -155,7 +155,7 @@ class Spending:
         self._zone = zone
         self.members = members
         self._queue: list[_Queued] = []
-        self._writing = anyio.Lock()
+        self._writing = anyio.Lock(fast_acquire=True)
         self._queued = anyio.Event()
         self._opened = False
 

@@ -171,9 +171,13 @@ async def test_a_kill_before_the_judge_answers_loses_nothing_and_it_is_asked_onc
             await held.entered.wait()
     model = ScriptedModel(lambda _: text_reply("ok"), judgement=always("supported"))
     async with session_host(tmp_path, model, clock=clock) as host:
-        await host.channel.ask("Hello again.")
+        # A new channel numbers from one, and ids of the first life would be heard no second time.
+        await host.channel.wait_for_answer(
+            await host.channel.send("Hello again.", message_id="later")
+        )
         await until_judged(host)
-        memory = await host.channel.ask("/memory")
+        asked = await host.channel.send("/memory", message_id="last")
+        memory = await host.channel.wait_for_answer(asked)
     assert CLAIM in memory
     assert "not verified" not in memory
     assert len(model.requests_for("judgement")) == 1
