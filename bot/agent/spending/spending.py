@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from typing import Any
 
@@ -100,6 +100,7 @@ class _Queued:
         tokens: The tokens that the call will read and write, estimated.
         refusal: The limit that forbids the call; set instead of writing it.
         taken: Whether it may be on the tape already.
+        account: What the data says beside the call and its usage.
     """
 
     name: str
@@ -108,10 +109,7 @@ class _Queued:
     tokens: tuple[int, int] = (0, 0)
     refusal: LimitUse | None = None
     taken: bool = False
-
-    def account(self) -> dict[str, Any]:
-        """Return what the data says beside the call and its usage."""
-        return {key: value for key, value in self.data.items() if key not in ("id", "usage")}
+    account: dict[str, Any] = field(default_factory=dict)
 
 
 class LimitReached(BudgetReached):
@@ -233,9 +231,10 @@ class Spending:
 
     def _gather(self, data: dict[str, Any]) -> None:
         """Queue what a call used, as a part of a queued event of the same account if there is one."""
-        fresh, used = _Queued(SPENT_EVENT, data), read_usage(data["usage"])
+        account = {key: value for key, value in data.items() if key not in ("id", "usage")}
+        fresh, used = _Queued(SPENT_EVENT, data, account=account), read_usage(data["usage"])
         for one in self._queue:
-            if one.name != SPENT_EVENT or one.taken or one.account() != fresh.account():
+            if one.taken or one.account != account:
                 continue
             before = read_usage(one.data["usage"])
             # The sum of a known price and an unknown one is unknown.
@@ -259,7 +258,8 @@ class Spending:
 
     def uses(self, spender: Spender, role: str = "turn") -> list[LimitUse]:
         """Return how much is used of the limits that hold for a spender."""
-        return self._uses(spender, role, self._pending())
+        # Most homes have no limit: then nothing has to be summed up.
+        return self._uses(spender, role, self._pending()) if self.fold.limits else []
 
     def limit_reached(self, spender: Spender, role: str) -> BudgetReached | None:
         """Return which limit forbids a call now; None if none does."""
