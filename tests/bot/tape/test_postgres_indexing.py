@@ -164,3 +164,29 @@ async def test_long_entries_are_indexed_a_few_at_a_time(store, database, monkeyp
     assert len(await _found(store, "xylophone")) == 8
     assert max(pages) == 3
     assert not await _behind(database)
+
+
+async def test_the_background_goes_on_where_a_search_was_faster(store, database, monkeypatch):
+    monkeypatch.setattr(indexing, "_EVERY", 0.01)
+    said = [message("user", f"xylophone {n}") for n in range(indexing.MANY)]
+    index, met = store._indexer._index, set()
+
+    async def index_beside_a_search(tape: str) -> None:
+        if not met:
+            met.add(tape)
+            assert await _found(store, "xylophone", None)
+        await index(tape)
+
+    async def done() -> bool:
+        return not await _behind(database)
+
+    monkeypatch.setattr(store._indexer, "_index", index_beside_a_search)
+    await store.create_tape("telegram:43")
+    for tape in (TAPE, "telegram:43"):
+        await store.append_many(tape, said)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(store.run)
+        await until(done)
+        await store.append_many(TAPE, said)
+        await until(done)
+        tasks.cancel_scope.cancel()

@@ -97,8 +97,9 @@ class EntryIndexer:
             await anyio.sleep(_EVERY)
             rested = anyio.current_time() - _REST
             for tape, written in list(self._written.items()):
-                if written.count >= MANY or written.at <= rested:
-                    del self._written[tape]
+                due = written.count >= MANY or written.at <= rested
+                # A search may have indexed it meanwhile.
+                if due and self._written.pop(tape, None) is not None:
                     await self._index_behind(tape)
             if not self._written:
                 self._due = anyio.Event()
