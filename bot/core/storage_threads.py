@@ -7,6 +7,7 @@ copies a context for each, which costs more CPU time than the write itself.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -45,6 +46,9 @@ class StorageThreads:
         """Call a function with data in a thread; return when it returns, or raise what it raises.
 
         Cancelling the caller does not stop the call; who must know its outcome is shielded.
+
+        Raises:
+            OSError: The system has no thread for it; the function was not called.
         """
         loop = asyncio.get_running_loop()
         job = _Job(function, data, loop.create_future(), loop)
@@ -62,12 +66,14 @@ class StorageThreads:
         thread = Thread(target=self._work, name="storage", daemon=True)
         try:
             thread.start()
-        except BaseException:
-            # The system has no more threads now; the next call tries again.
+        except RuntimeError as error:
+            # The system has no more threads now. The others do the work; without any, the next call tries again.
             with self._lock:
                 self._started -= 1
+                if self._started:
+                    return
                 self._unfinished -= 1
-            raise
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
 
     def _work(self) -> None:
         while True:

@@ -21,7 +21,7 @@ from bot.memory.records.turn_marks import (
     unfold,
 )
 from bot.memory.session.state.context_window import WindowFold
-from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.state.session_fold import Pointers, SessionFold
 from bot.tape.entries import TapeEntry, event, message
 
 NUMBERS = st.integers(0, 10_000)
@@ -113,6 +113,19 @@ def state(tape: list[TapeEntry]) -> tuple[Any, ...]:
 @given(st.lists(turns(), min_size=1, max_size=4, unique_by=lambda one: one[0]["turn"]))
 def test_both_shapes_fold_to_the_same(turns):
     assert state(written(turns, folded=True)) == state(written(turns, folded=False))
+
+
+@given(turns(), st.booleans())
+def test_a_restored_fold_brings_back_nothing_that_a_turn_left_behind(turn, folded):
+    chatter = message("user", "lovely weather", inbound="o", queued=True, overheard=True)
+    tape = [chatter, *written([turn], folded=folded)]
+    tape = [replace(one, id=place) for place, one in enumerate(tape, 1)]
+    fold, restored = (SessionFold(WindowFold(100, 100_000)) for _ in range(2))
+    for entry in tape:
+        fold.apply(entry)
+    pointers = Pointers.model_validate(fold.pointers())
+    restored.restore(pointers, {entry.id: entry for entry in tape})
+    assert restored.window.overheard_messages() == fold.window.overheard_messages()
 
 
 @given(turns())

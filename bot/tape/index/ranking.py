@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import os
 import re
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,8 +23,7 @@ from bot.tape.index.documents import EXTRAS
 from bot.tape.index.terms import tokenize
 from bot.tape.search import SearchQuery
 
-_RANKED, _RANKED_QUICKLY = 80, int(os.environ.get("QR", "24"))
-_SP = int(os.environ.get("SP", "2"))
+_RANKED, _RANKED_QUICKLY = 80, 24
 """Fewest rows to read and rank, and how many in a quick search."""
 
 SHARED_BY_MANY = 30

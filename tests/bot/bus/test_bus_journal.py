@@ -7,12 +7,14 @@ import resource
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from bot.bus import Address, BusError, Inbound, Sender
 from bot.bus import inbox_journal as journal_file
 from bot.bus.local import LocalBus
+from bot.core.storage_threads import StorageThreads
 
 HERE = Address("fake", "1")
 
@@ -154,6 +156,24 @@ async def test_a_message_that_the_disk_refuses_is_refused_in_words_and_may_come_
     bus = open_bus(tmp_path)
     assert await pending(bus) == ["m1", "m2"]
     assert (await bus.statistics())["damaged_lines"] == 0
+    await bus.aclose()
+
+
+async def test_a_message_that_no_thread_can_write_is_refused_and_may_come_again(
+    tmp_path, monkeypatch
+):
+    def refuse(_: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("bot.core.files._THREADS", StorageThreads(1))
+    bus = open_bus(tmp_path)
+    with monkeypatch.context() as without_threads:
+        without_threads.setattr(Thread, "start", refuse)
+        with pytest.raises(BusError):
+            await publish(bus, 1)
+    assert not (await bus.channel("fake").publish(inbound(1))).duplicate
+    assert b'"m1"' in (tmp_path / "bus" / "inbox.jsonl").read_bytes()
+    assert await pending(bus) == ["m1"]
     await bus.aclose()
 
 

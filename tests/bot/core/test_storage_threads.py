@@ -78,9 +78,21 @@ async def test_a_thread_that_the_system_refuses_is_tried_again(monkeypatch):
     threads = StorageThreads(1)
     with monkeypatch.context() as refusing:
         refusing.setattr("bot.core.storage_threads.Thread.start", _no_thread)
-        with pytest.raises(RuntimeError):
+        with pytest.raises(BlockingIOError):
             await threads.run(bytes, b"")
     await threads.run(bytes, b"")
+
+
+async def test_the_threads_that_there_are_do_the_work_of_one_that_the_system_refuses(monkeypatch):
+    threads, release, done = StorageThreads(2), Event(), []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(threads.run, lambda _: release.wait() and None, b"")
+        await anyio.lowlevel.checkpoint()
+        monkeypatch.setattr("bot.core.storage_threads.Thread.start", _no_thread)
+        tasks.start_soon(threads.run, done.append, b"second")
+        await anyio.lowlevel.checkpoint()
+        release.set()
+    assert done == [b"second"]
 
 
 def _no_thread(*_: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from uuid import uuid4
 
 import anyio
@@ -13,6 +13,7 @@ from postgres_tapes import opened
 from waiting import until
 
 from bot.core.database.connections import Database
+from bot.core.database.pool import Row
 from bot.tape.entries import TapeEntry, message
 from bot.tape.search import SearchQuery
 from bot.tape.stores.postgres import PostgresTapeStore, indexing
@@ -144,5 +145,48 @@ async def test_many_new_entries_are_indexed_though_nobody_searches(store, databa
         async def done() -> bool:
             return not await _behind(database)
 
+        await until(done)
+        tasks.cancel_scope.cancel()
+
+
+async def test_long_entries_are_indexed_a_few_at_a_time(store, database, monkeypatch):
+    pages: list[int] = []
+
+    def counted(tape: str, rows: Sequence[Row]) -> str:
+        pages.append(len(rows))
+        return documents(tape, rows)
+
+    documents = indexing._documents
+    monkeypatch.setattr(indexing, "_documents", counted)
+    monkeypatch.setattr(indexing, "_PAGE_BYTES", 10_000)
+    await store.append_many(TAPE, [message("user", "xylophone " * 400) for _ in range(7)])
+    await store.append_many(TAPE, [message("user", "xylophone " * 4_000)])
+    assert len(await _found(store, "xylophone")) == 8
+    assert max(pages) == 3
+    assert not await _behind(database)
+
+
+async def test_the_background_goes_on_where_a_search_was_faster(store, database, monkeypatch):
+    monkeypatch.setattr(indexing, "_EVERY", 0.01)
+    said = [message("user", f"xylophone {n}") for n in range(indexing.MANY)]
+    index, met = store._indexer._index, set()
+
+    async def index_beside_a_search(tape: str) -> None:
+        if not met:
+            met.add(tape)
+            assert await _found(store, "xylophone", None)
+        await index(tape)
+
+    async def done() -> bool:
+        return not await _behind(database)
+
+    monkeypatch.setattr(store._indexer, "_index", index_beside_a_search)
+    await store.create_tape("telegram:43")
+    for tape in (TAPE, "telegram:43"):
+        await store.append_many(tape, said)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(store.run)
+        await until(done)
+        await store.append_many(TAPE, said)
         await until(done)
         tasks.cancel_scope.cancel()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,3 +69,15 @@ async def test_entries_are_read_by_id_as_they_are_read_in_order(tmp_path: Path):
         for _ in range(300):
             ids = set(chance.sample(sorted(entries), 3))
             assert await store.read_each("a", ids) == [entries[one] for one in sorted(ids)]
+
+
+def test_no_variable_of_the_environment_changes_a_search():
+    program = "from bot.tape.index.ranking import rows_to_rank as most; print(most(5, quick=True))"
+    told = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "QR": "none", "SP": "none"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout == "24\n"

@@ -35,6 +35,7 @@ from bot.memory.records.conversation_entries import (
     starts_turn,
     switched_problem,
 )
+from bot.memory.records.turn_marks import unfold
 from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_FORK, TapeEntry
 from bot.tape.search import GENERAL_PROBLEM, problem_of
 
@@ -346,7 +347,8 @@ class WindowFold:
                 self._join(entry)
             else:
                 self._forget(entry)
-            self._leave_behind(entry)
+            for one in unfold(entry):
+                self._leave_behind(one)
         self._forget_marks()
         self._count()
         self.unconsolidated = mark.unconsolidated

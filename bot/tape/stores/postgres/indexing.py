@@ -35,6 +35,11 @@ _REST = 60.0
 
 _EVERY = 5.0
 _PAGE = 500
+_PAGE_BYTES = 1 << 20
+"""Bytes of entries that are indexed together, so that long ones take no longer than many short ones."""
+
+_SECONDS = 60.0
+"""Seconds for one page: an entry alone may be much larger."""
 
 _BEHIND = """
 select name from tapebot.tape join tapebot.indexed on indexed.tape = tape.id
@@ -43,8 +48,13 @@ where workspace = %s and (%s::bytea[] is null or name = any(%s::bytea[])) and up
 _MISSING = """
 select tape.id, tape.erasures, state.upto, found.id, found.body, found.link, found.more
 from tapebot.tape join tapebot.indexed state on state.tape = tape.id cross join lateral (
-    select id, body, link, more from tapebot.entry
-    where entry.tape = tape.id and id > state.upto order by id limit %s
+    select id, body, link, more from (
+        select id, body, link, more, sum(octet_length(body)) over (order by id) - octet_length(body) as before
+        from (
+            select id, body, link, more from tapebot.entry
+            where entry.tape = tape.id and id > state.upto order by id limit %s
+        ) as page
+    ) as summed where before < %s
 ) as found
 where workspace = %s and tape.name = %s order by found.id
 """
@@ -87,8 +97,9 @@ class EntryIndexer:
             await anyio.sleep(_EVERY)
             rested = anyio.current_time() - _REST
             for tape, written in list(self._written.items()):
-                if written.count >= MANY or written.at <= rested:
-                    del self._written[tape]
+                due = written.count >= MANY or written.at <= rested
+                # A search may have indexed it meanwhile.
+                if due and self._written.pop(tape, None) is not None:
                     await self._index_behind(tape)
             if not self._written:
                 self._due = anyio.Event()
@@ -119,14 +130,15 @@ class EntryIndexer:
         while True:
             with map_read_errors(self._database, f"tape {tape}"):
                 rows = await self._database.fetch(
-                    _MISSING, [_PAGE, self._workspace, text_to_bytea(tape)]
+                    _MISSING, [_PAGE, _PAGE_BYTES, self._workspace, text_to_bytea(tape)]
                 )
                 if not rows:
                     return
                 made = await anyio.to_thread.run_sync(_documents, tape, rows)
                 number, erasures, upto, first, *_ = rows[0]
                 # Where it is refused, another process indexed or erased meanwhile: look again.
-                await self._database.fetch(_INDEX, [number, erasures, upto, first - 1, made])
+                values = [number, erasures, upto, first - 1, made]
+                await self._database.fetch(_INDEX, values, seconds=_SECONDS)
 
 
 def _documents(tape: str, rows: Sequence[Row]) -> str:
