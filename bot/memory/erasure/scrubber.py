@@ -102,8 +102,8 @@ class Scrubber:
 
     Attributes:
         matcher: Matches text that repeats what is erased.
-        query: The words of the request. An entry that holds all of them loses those that only
-            erased texts hold, and what holds two of the others.
+        query: The words of the request. An entry that holds all of them loses each, unless texts
+            that stay hold some and not all: of these it loses what holds two.
         kept: Texts of facts that stay; a line equal to one of them is left as it is.
     """
 
@@ -119,8 +119,9 @@ class Scrubber:
             self, "_kept", frozenset(pad_words(normalize_for_match(one)) for one in self.kept)
         )
         text_matcher = self.query.text_matcher()
-        if own := text_matcher.words & self.matcher.words:
-            text_matcher.together, text_matcher.words = text_matcher.words, own
+        if not text_matcher.words.isdisjoint(self.matcher.words):
+            text_matcher.together = set(text_matcher.words)
+            text_matcher.words -= self.matcher.staying
         text_matcher.words |= self.matcher.words
         text_matcher.pairs |= self.matcher.pairs
         text_matcher.passages |= self.matcher.passages
