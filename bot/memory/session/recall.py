@@ -104,7 +104,7 @@ class RecalledPassage:
         named = self.evidence if self.entry is None else (f"#{self.entry}",)
         reference = f" [{', '.join(named)}]" if named else ""
         when = f"{self.when}, " if self.when else ""
-        outdated = " (some of it no longer holds)" if self.outdated else ""
+        outdated = " (some of it no longer holds)" if self.outdated else ""  # for the model
         return f"- {when}{self.who}{reference}{outdated}: {text}"
 
 
