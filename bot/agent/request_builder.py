@@ -21,7 +21,7 @@ from bot.agent.views.summaries import SummaryReader
 from bot.agent.vision import ImageTracker, with_images
 from bot.core.patterns import LazyPattern
 from bot.llm.base import ChatMessage, ModelRequest, ToolSpec
-from bot.memory.gate.claim_support import word_overlap
+from bot.memory.gate.claim_support import says_all
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.boundaries import boundary_summary
 from bot.memory.records.fact import Fact
@@ -280,7 +280,7 @@ class RequestBuilder:
     def _is_saved_again(self, refuted: Fact) -> bool:
         """Return whether a fact that was saved or repeated later has all words of a refuted one."""
         return any(
-            fact.batch > refuted.batch and word_overlap(refuted.text, fact.text) == 1.0
+            fact.batch > refuted.batch and says_all(refuted.text, fact.text)
             for fact in self.memory.facts()
         )
 
