@@ -28,7 +28,8 @@ from bot.memory.records.fact import Fact
 from bot.memory.records.schedules import find_zone
 from bot.memory.records.transcript import is_automation, sender_id
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.recall import RecalledPassage, outdated_entries, recallable_facts
+from bot.memory.session.outdated_entries import outdated_entries
+from bot.memory.session.recall import RecalledPassage, recallable_facts
 from bot.memory.session.scope.identities import identity_at
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone
