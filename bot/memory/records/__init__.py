@@ -32,4 +32,5 @@ __all__ = [
     "stemming",
     "tombstones",
     "transcript",
+    "turn_marks",
 ]
