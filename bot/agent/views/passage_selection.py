@@ -104,6 +104,41 @@ class _Told:
         return self._read[text]
 
 
+class _Message:
+    """What a message says and asks.
+
+    Args:
+        text: The message.
+
+    Attributes:
+        words: Its words.
+        asks_questions: Whether it asks what was asked.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.words = _words(text) - {_DENIED}
+        self.asks_questions = _ASKS_QUESTIONS.search(text) is not None
+        questions = [one for one in chat_sentences(text) if _asks(one)]
+        self._questions = [(_words(one) - {_DENIED}, _spelled(one)) for one in questions]
+
+    def is_answered_by(self, sentence: str) -> bool:
+        """Return whether a sentence has another word, or all words of a question and is not the question."""
+        if not _words(_unnumbered(sentence, self._text)) <= self.words:
+            return True
+        words, spelled = _words(sentence), _spelled(sentence)
+        # Without a question mark, too, a question may have been asked before.
+        ends = sentence.endswith((".", "!", "。", "！"))
+        return any(
+            wanted and wanted <= words and (ends or spelled != question)
+            for wanted, question in self._questions
+        )
+
+
+def _spelled(sentence: str) -> list[str]:
+    return _WORD.findall(fold_text(sentence))
+
+
 def _covers(statement: frozenset[str], words: frozenset[str]) -> bool:
     return words <= statement and (_DENIED in words) == (_DENIED in statement)
 
@@ -142,9 +177,7 @@ def select_passages(
     by_assistant = asks_assistant(asked)
     fitting = [passage for passage in recalled_passages if by_assistant or passage.who != "tapebot"]
     best = max((passage.score for passage in fitting), default=0.0)
-    asks_questions = _ASKS_QUESTIONS.search(asked) is not None
-    wanted, told = _words(asked) - {_DENIED}, _Told(shown)
-    questions = [one for one in chat_sentences(asked) if _asks(one)]
+    message, told = _Message(asked), _Told(shown)
     chosen: list[RecalledPassage] = []
     for passage in fitting:
         if len(chosen) == MOST_PASSAGES:
@@ -155,15 +188,12 @@ def select_passages(
         new = [
             at
             for at, one in enumerate(sentences)
-            if (asks_questions or _states(one))
-            and (
-                not _words(_unnumbered(one, asked)) <= wanted
-                or any(_confirms(one, question) for question in questions)
-            )
+            if (message.asks_questions or _states(one))
+            and message.is_answered_by(one)
             and not told.has(_words(one))
         ]
         if new:
-            excerpt = _excerpt(passage.text, sentences, new, wanted)
+            excerpt = _excerpt(passage.text, sentences, new, message.words)
             chosen.append(replace(passage, text=excerpt))
             told.add(excerpt)
     return chosen
@@ -187,16 +217,6 @@ def _states(sentence: str) -> bool:
     return find_explicit_memory(said) is not None or not all(
         clause.mood for clause in parse_clauses(sentence)
     )
-
-
-def _confirms(sentence: str, question: str) -> bool:
-    """Return whether a statement says yes to a question: it has all its words and is not itself the question."""
-    wanted = _words(question) - {_DENIED}
-    if not wanted or not wanted <= _words(sentence):
-        return False
-    # Without a question mark, too, a question may have been asked before.
-    ends = sentence.endswith((".", "!", "。", "！"))
-    return ends or _WORD.findall(fold_text(sentence)) != _WORD.findall(fold_text(question))
 
 
 def _unnumbered(sentence: str, asked: str) -> str:
