@@ -168,6 +168,15 @@ class TextMatcher:
 
     def matches(self, text: str) -> bool:
         """Return whether a text repeats any word, pair or passage."""
+        return not self.empty and any(
+            self._in(plain) or self._says_two(plain) for plain in unescaped_variants(text)
+        )
+
+    def spans(self, text: str) -> bool:
+        """Return whether a text of which no part matches does so as a whole.
+
+        Two words of ``together`` do not count: what stands in two parts is not said together.
+        """
         return not self.empty and any(self._in(plain) for plain in unescaped_variants(text))
 
     def all_texts(self) -> list[str]:
@@ -185,7 +194,7 @@ class TextMatcher:
         )
 
     def _in(self, plain: str) -> bool:
-        if self._says_word(plain) or self._says_two(plain):
+        if self._says_word(plain):
             return True
         if not self.passages:
             return False
