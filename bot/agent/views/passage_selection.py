@@ -124,7 +124,7 @@ class _Message:
 
     def is_answered_by(self, sentence: str) -> bool:
         """Return whether a sentence has another word, or all words of a question and is not the question."""
-        if not _words(_unnumbered(sentence, self._text)) <= self.words:
+        if not _words(self.unnumbered(sentence)) <= self.words:
             return True
         words, spelled = _words(sentence), _spelled(sentence)
         # Without a question mark, too, a question may have been asked before.
@@ -133,6 +133,13 @@ class _Message:
             wanted and wanted <= words and (ends or spelled != question)
             for wanted, question in self._questions
         )
+
+    def unnumbered(self, sentence: str) -> str:
+        """Return a sentence without the number after its first word if the message begins with another."""
+        own, other = _NUMBERED.match(sentence), _NUMBERED.match(self._text)
+        if own is None or other is None or own[2] == other[2]:
+            return sentence
+        return sentence[own.end() :] if own[1].lower() == other[1].lower() else sentence
 
 
 def _spelled(sentence: str) -> list[str]:
@@ -190,7 +197,7 @@ def select_passages(
             for at, one in enumerate(sentences)
             if (message.asks_questions or _states(one))
             and message.is_answered_by(one)
-            and not told.has(_words(one))
+            and not told.has(_words(message.unnumbered(one)))
         ]
         if new:
             excerpt = _excerpt(passage.text, sentences, new, message.words)
@@ -217,14 +224,6 @@ def _states(sentence: str) -> bool:
     return find_explicit_memory(said) is not None or not all(
         clause.mood for clause in parse_clauses(sentence)
     )
-
-
-def _unnumbered(sentence: str, asked: str) -> str:
-    """Return a sentence without the number after its first word if the message begins with another."""
-    own, other = _NUMBERED.match(sentence), _NUMBERED.match(asked)
-    if own is None or other is None or own[2] == other[2]:
-        return sentence
-    return sentence[own.end() :] if own[1].lower() == other[1].lower() else sentence
 
 
 def _excerpt(
