@@ -21,14 +21,15 @@ from bot.agent.views.summaries import SummaryReader
 from bot.agent.vision import ImageTracker, with_images
 from bot.core.patterns import LazyPattern
 from bot.llm.base import ChatMessage, ModelRequest, ToolSpec
-from bot.memory.gate.claim_support import word_overlap
+from bot.memory.gate.claim_support import says_all
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.boundaries import boundary_summary
 from bot.memory.records.fact import Fact
 from bot.memory.records.schedules import find_zone
 from bot.memory.records.transcript import is_automation, sender_id
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.recall import RecalledPassage, outdated_entries, recallable_facts
+from bot.memory.session.outdated_entries import outdated_entries
+from bot.memory.session.recall import RecalledPassage, recallable_facts
 from bot.memory.session.scope.identities import identity_at
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone
@@ -280,7 +281,7 @@ class RequestBuilder:
     def _is_saved_again(self, refuted: Fact) -> bool:
         """Return whether a fact that was saved or repeated later has all words of a refuted one."""
         return any(
-            fact.batch > refuted.batch and word_overlap(refuted.text, fact.text) == 1.0
+            fact.batch > refuted.batch and says_all(refuted.text, fact.text)
             for fact in self.memory.facts()
         )
 

@@ -21,6 +21,7 @@ __all__ = [
     "remaining_facts",
     "semantic_roles",
     "sentences",
+    "speech_patterns",
     "spoken_times",
     "statements",
     "topics",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import pairwise
 
 from bot.core.patterns import LazyPattern
 from bot.language.claim_terms import STOP, term
@@ -22,6 +23,7 @@ from bot.language.lexicon import (
     HAS_ENDED,
     KIN,
     KIN_UNSPACED,
+    PREPOSITIONS,
     WEAK_NEGATION,
 )
 from bot.language.names import extract_names
@@ -146,6 +148,7 @@ def _asking_parts(parts: list[str], *, has_question_mark: bool) -> list[bool]:
 
 _ANYTHING_BUT = LazyPattern(r"\banything but\b", re.IGNORECASE)
 _QUOTE = "\x01"
+_BEFORE_PLACES = PREPOSITIONS | {"near", "outside", "bei", "pres", "cerca", "около"}
 
 
 def _mark_quotation(hit: re.Match[str]) -> str:
@@ -165,9 +168,18 @@ def _mentioned(low: str) -> frozenset[str]:
 
 
 def _only_name(clause: Clause) -> frozenset[str]:
-    """Return the term of a clause's only name: whom "he" means after "On Friday Jonas has a recital"."""
+    """Return the term of a clause's only name: whom "he" means after "On Friday Jonas has a recital".
+
+    A name behind a preposition is rather a place: "It rained in Hamburg".
+    """
     names = extract_names(clause.text) if not clause.who else []
-    return frozenset({term(fold_text(names[0]))}) if len(names) == 1 else frozenset()
+    if len(names) != 1:
+        return frozenset()
+    name, said = fold_text(names[0]), words(fold_text(clause.text))
+    first = next(iter(words(name)), "")
+    if any(one == first and before in _BEFORE_PLACES for before, one in pairwise(said)):
+        return frozenset()
+    return frozenset({term(name)})
 
 
 def _has_question_form(low: str, *, marked: bool, first: bool) -> bool:

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
 from bot.agent.tools.tape import find_anchors, render_anchors, render_hits, search_tape_entries
 from bot.core.errors import MemoryRefused
+from bot.memory.session.outdated_entries import outdated_entries
 from bot.memory.session.recall import (
-    outdated_entries,
     recall_passages,
     recallable_facts,
     render_passages,

@@ -1,10 +1,11 @@
 """Choose which recalled passages a prompt shows, and how much of each. Pure.
 
 Rule 1: a passage is shown for what it adds: a statement with a word, or a negation, that neither the
-    message has nor one statement that is shown already, in view, in memory or in a better passage.
-Rule 2: a question is no evidence, unless the message asks what was asked.
-Rule 3: a number after the first word only says which of many it is if the message begins so, too:
-    "Invoice 7 is paid" adds nothing for "Invoice 9: is it paid?".
+    message has nor one statement that is shown already, in view, in memory or in a better passage;
+    or one with all words of a question of the message, which says yes to it.
+Rule 2: what only asks is no evidence, unless the message asks what was asked.
+Rule 3: another number after the first word only says which of many it is if the message begins so,
+    too: "Invoice 7 is paid" adds nothing for "Invoice 9: is it paid?".
 Rule 4: a passage far below the best is not shown; the third must come closer to it. ``tapebot eval
     recall`` was used to choose the limits.
 Rule 5: of a long passage the sentences around the best match are shown.
@@ -17,9 +18,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from bot.core.patterns import LazyPattern
+from bot.language.clauses import parse_clauses
 from bot.language.folding import fold_text
 from bot.language.lexicon import NEGATIONS, NEGATIONS_UNSPACED
 from bot.language.sentences import chat_sentences, is_question
+from bot.language.speech_patterns import ASKS_FIRST, TAG
+from bot.memory.gate.remember_requests import find_explicit_memory
 from bot.memory.records.stemming import stemmed_words
 from bot.memory.session.recall import RecalledPassage
 
@@ -45,8 +49,15 @@ _ASKS_QUESTIONS = LazyPattern(
     r"|问|質問|聞",
     re.IGNORECASE,
 )
-_NUMBERED = LazyPattern(r"\W{0,3}([^\W\d_]+)[ #.:№-]{1,3}\d+\b")
+_NUMBERED = LazyPattern(r"\W{0,3}([^\W\d_]+)[ #.:№-]{1,3}(\d+)\b")
 _WORD = LazyPattern(r"[\w']+")
+_PARTS_OF_NUMBER = LazyPattern(r"(?<!\d)\d++(?:[.,:/-]\d++)+")
+_PARTICLES = frozenset(("on", "out", "up"))
+"""Common words without which a statement would be like its opposite: "on" and "off"."""
+
+_LONGEST_READ = 500
+"""Characters of a question above which it is not read for what it states."""
+
 _DENIED = "-"
 """Stands among the words of a statement for its negation; no word is like it."""
 
@@ -93,6 +104,48 @@ class _Told:
         return self._read[text]
 
 
+class _Message:
+    """What a message says and asks.
+
+    Args:
+        text: The message.
+
+    Attributes:
+        words: Its words.
+        asks_questions: Whether it asks what was asked.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.words = _words(text) - {_DENIED}
+        self.asks_questions = _ASKS_QUESTIONS.search(text) is not None
+        questions = [one for one in chat_sentences(text) if _asks(one)]
+        self._questions = [(_words(one) - {_DENIED}, _spelled(one)) for one in questions]
+
+    def is_answered_by(self, sentence: str) -> bool:
+        """Return whether a sentence has another word, or all words of a question and is not the question."""
+        if not _words(self.unnumbered(sentence)) <= self.words:
+            return True
+        words, spelled = _words(sentence), _spelled(sentence)
+        # Without a question mark, too, a question may have been asked before.
+        ends = sentence.endswith((".", "!", "。", "！"))
+        return any(
+            wanted and wanted <= words and (ends or spelled != question)
+            for wanted, question in self._questions
+        )
+
+    def unnumbered(self, sentence: str) -> str:
+        """Return a sentence without the number after its first word if the message begins with another."""
+        own, other = _NUMBERED.match(sentence), _NUMBERED.match(self._text)
+        if own is None or other is None or own[2] == other[2]:
+            return sentence
+        return sentence[own.end() :] if own[1].lower() == other[1].lower() else sentence
+
+
+def _spelled(sentence: str) -> list[str]:
+    return _WORD.findall(fold_text(sentence))
+
+
 def _covers(statement: frozenset[str], words: frozenset[str]) -> bool:
     return words <= statement and (_DENIED in words) == (_DENIED in statement)
 
@@ -105,9 +158,12 @@ def _beginning(stem: str) -> str:
 def _words(text: str) -> frozenset[str]:
     """Return the words that tell one statement from another; ``_DENIED`` if it denies something."""
     folded = fold_text(text)
-    denies = "n't" in folded or not NEGATIONS.isdisjoint(_WORD.findall(folded))
+    plain = _WORD.findall(folded)
+    denies = "n't" in folded or not NEGATIONS.isdisjoint(plain)
     denied = (_DENIED,) if denies or NEGATIONS_UNSPACED.search(folded) else ()
-    return frozenset((*stemmed_words(text), *denied))
+    # "5.2" has the same parts as "2.5".
+    numbers = _PARTS_OF_NUMBER.findall(text)
+    return frozenset((*stemmed_words(text), *numbers, *_PARTICLES.intersection(plain), *denied))
 
 
 def asks_assistant(text: str) -> bool:
@@ -128,8 +184,7 @@ def select_passages(
     by_assistant = asks_assistant(asked)
     fitting = [passage for passage in recalled_passages if by_assistant or passage.who != "tapebot"]
     best = max((passage.score for passage in fitting), default=0.0)
-    asks_questions = _ASKS_QUESTIONS.search(asked) is not None
-    wanted, told = _words(asked) - {_DENIED}, _Told(shown)
+    message, told = _Message(asked), _Told(shown)
     chosen: list[RecalledPassage] = []
     for passage in fitting:
         if len(chosen) == MOST_PASSAGES:
@@ -140,27 +195,35 @@ def select_passages(
         new = [
             at
             for at, one in enumerate(sentences)
-            if (asks_questions or not is_question(one))
-            and _adds(_unnumbered(one, asked), wanted, told)
+            if (message.asks_questions or _states(one))
+            and message.is_answered_by(one)
+            and not told.has(_words(message.unnumbered(one)))
         ]
         if new:
-            excerpt = _excerpt(passage.text, sentences, new, wanted)
+            excerpt = _excerpt(passage.text, sentences, new, message.words)
             chosen.append(replace(passage, text=excerpt))
             told.add(excerpt)
     return chosen
 
 
-def _adds(sentence: str, wanted: frozenset[str], told: _Told) -> bool:
-    """Return whether a sentence states what neither the message nor another statement says."""
-    words = _words(sentence)
-    return not words <= wanted and not told.has(words)
+def _asks(sentence: str) -> bool:
+    """Return whether a sentence is a question, with or without a question mark."""
+    return is_question(sentence) or ASKS_FIRST.match(fold_text(sentence)) is not None
 
 
-def _unnumbered(sentence: str, asked: str) -> str:
-    """Return a sentence without the number after its first word if the message begins alike."""
-    own, other = _NUMBERED.match(sentence), _NUMBERED.match(asked)
-    alike = own is not None and other is not None and own[1].lower() == other[1].lower()
-    return sentence[own.end() :] if alike and own is not None else sentence
+def _states(sentence: str) -> bool:
+    """Return whether a sentence states something, also with a question: "I live in Oslo, is it cold?"."""
+    if not _asks(sentence):
+        return True
+    if len(sentence) > _LONGEST_READ:
+        return False
+    said = sentence.rstrip("?？؟)\"'” ")
+    stated, _, tag = said.rpartition(",")
+    if stated and TAG.fullmatch(fold_text(tag).strip()) and not _asks(stated):
+        return True
+    return find_explicit_memory(said) is not None or not all(
+        clause.mood for clause in parse_clauses(sentence)
+    )
 
 
 def _excerpt(

@@ -102,8 +102,8 @@ class Scrubber:
 
     Attributes:
         matcher: Matches text that repeats what is erased.
-        query: The words of the request. An entry that holds all of them loses those that only
-            erased texts hold, and what holds two of the others.
+        query: The words of the request. An entry that holds all of them loses each, unless texts
+            that stay hold some and not all: of these it loses what holds two.
         kept: Texts of facts that stay; a line equal to one of them is left as it is.
     """
 
@@ -119,8 +119,9 @@ class Scrubber:
             self, "_kept", frozenset(pad_words(normalize_for_match(one)) for one in self.kept)
         )
         text_matcher = self.query.text_matcher()
-        if own := text_matcher.words & self.matcher.words:
-            text_matcher.together, text_matcher.words = text_matcher.words, own
+        if not text_matcher.words.isdisjoint(self.matcher.words):
+            text_matcher.together = set(text_matcher.words)
+            text_matcher.words -= self.matcher.staying
         text_matcher.words |= self.matcher.words
         text_matcher.pairs |= self.matcher.pairs
         text_matcher.passages |= self.matcher.passages
@@ -234,7 +235,7 @@ class _Scrub:
             told = json.dumps(self.value(json.loads(text)), ensure_ascii=False)
         except (ValueError, RecursionError):
             return "{}"
-        return "{}" if self.wording.matches(told) else told
+        return "{}" if self.wording.spans(told) else told
 
     def anchor(self, entry: TapeEntry) -> dict[str, Any]:
         name = entry.name or ""
@@ -289,7 +290,7 @@ class _Scrub:
             return self.value(content)
         lines = [line for line in content.splitlines() if not self.goes(line)]
         left = "\n".join(lines).strip()
-        if left and self.wording.matches(self.unkept(left)):
+        if left and self.wording.spans(self.unkept(left)):
             left = ""
         return left or (ERASED_TEXT if name == DAILY_EVENT else "")
 
@@ -326,12 +327,12 @@ class _Scrub:
         lines = text.split("\n")
         told = "\n".join(self.line(line) if self.goes(line) else line for line in lines)
         # A match that spans several lines, or escapes across them, is found in no single line.
-        return ERASED_TEXT if self.wording.matches(self.unkept(told)) else told
+        return ERASED_TEXT if self.wording.spans(self.unkept(told)) else told
 
     def line(self, line: str) -> str:
         parts = [part for part in _SENTENCES.split(line) if part]
         told = " ".join(ERASED_TEXT if self.wording.matches(part) else part for part in parts)
-        return ERASED_TEXT if len(parts) == 1 or self.wording.matches(told) else told
+        return ERASED_TEXT if len(parts) == 1 or self.wording.spans(told) else told
 
     def goes(self, line: str) -> bool:
         return self.wording.matches(line) and not self.is_kept(line)

@@ -109,12 +109,14 @@ class TextMatcher:
         pairs: Pairs of characters of scripts without spaces.
         passages: Whole facts and quotes, as returned by ``pad_words``.
         together: Normalized words of which one alone identifies nothing, but two do.
+        staying: Words that were removed, because texts that stay hold them.
     """
 
     words: set[str] = field(default_factory=set)
     pairs: set[str] = field(default_factory=set)
     passages: set[str] = field(default_factory=set)
     together: set[str] = field(default_factory=set)
+    staying: set[str] = field(default_factory=set)
     _within: dict[str, list[str]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -157,15 +159,24 @@ class TextMatcher:
             if is_unspaced(token):
                 self.pairs.difference_update(_pairs(token))
             else:
-                self.words.discard(token)
-                for word in list(self._inside(token)):
-                    self.words.discard(word)
+                held = self.words.intersection((token, *self._inside(token)))
+                self.words -= held
+                self.staying |= held
         if self.passages:
             whole = pad_words(plain)
             self.passages = {passage for passage in self.passages if passage not in whole}
 
     def matches(self, text: str) -> bool:
         """Return whether a text repeats any word, pair or passage."""
+        return not self.empty and any(
+            self._in(plain) or self._says_two(plain) for plain in unescaped_variants(text)
+        )
+
+    def spans(self, text: str) -> bool:
+        """Return whether a text of which no part matches does so as a whole.
+
+        Two words of ``together`` do not count: what stands in two parts is not said together.
+        """
         return not self.empty and any(self._in(plain) for plain in unescaped_variants(text))
 
     def all_texts(self) -> list[str]:
@@ -174,10 +185,16 @@ class TextMatcher:
 
     def copy(self) -> TextMatcher:
         """Return an independent copy."""
-        return TextMatcher(set(self.words), set(self.pairs), set(self.passages), set(self.together))
+        return TextMatcher(
+            set(self.words),
+            set(self.pairs),
+            set(self.passages),
+            set(self.together),
+            set(self.staying),
+        )
 
     def _in(self, plain: str) -> bool:
-        if self._says_word(plain) or self._says_two(plain):
+        if self._says_word(plain):
             return True
         if not self.passages:
             return False

@@ -173,8 +173,8 @@ class BatchDecider:
         if twin is not None and proposal.review_reason:
             return ProposalDecision(proposal, "known", Reason("pending_already"), twin)
         rival = self._current.find_replaced(proposal, text)
-        if rival is not None and self._current.is_older(proposal, rival):
-            return ProposalDecision(proposal, "refused", Reason("fact_newer", fact=rival.id))
+        if (newer := self._current.find_newer(proposal, text, rival)) is not None:
+            return ProposalDecision(proposal, "refused", Reason("fact_newer", fact=newer.id))
         if self._full(rival):
             full = Reason("memory_full", limit=MOST_FACTS)
             return ProposalDecision(proposal, "refused", full, signals={"source_quality": 0.0})

@@ -492,6 +492,12 @@ def word_overlap(claim: str, said: str) -> float:
     return sum(one in there or one in signs or one in name_matcher for one in wanted) / len(wanted)
 
 
+def says_all(claim: str, said: str) -> bool:
+    """Return whether a text has all content words of a claim, and denies something only if the claim does."""
+    denials = [any(clause.negated for clause in parse_clauses(one)) for one in (claim, said)]
+    return denials[0] == denials[1] and word_overlap(claim, said) == 1.0
+
+
 @lru_cache(maxsize=512)
 def _said_in(said: str) -> tuple[TermSet, set[str], NameMatcher]:
     # Cached because several claims are compared with the same sentences.

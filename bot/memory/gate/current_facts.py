@@ -134,6 +134,31 @@ class CurrentFacts:
             None,
         )
 
+    def find_newer(self, proposal: Proposal, text: str, rival: Fact | None) -> Fact | None:
+        """Return a fact that a proposal would end though its evidence is newer; None if there is none.
+
+        Args:
+            proposal: The proposal.
+            text: Its text.
+            rival: The fact that it replaces.
+        """
+        if rival is None:
+            return None
+        if self.is_older(proposal, rival):
+            return rival
+        return next(
+            (
+                fact
+                for fact in self.facts.values()
+                if fact.status == "active"
+                and fact.text
+                and self.is_older(proposal, fact)
+                and self.ends_fact(text, proposal.slot, proposal.evidence, fact)
+                and self.is_same_speaker(proposal, fact)
+            ),
+            None,
+        )
+
     def ends_fact(self, text: str, slot: str, evidence: tuple[Evidence, ...], fact: Fact) -> bool:
         """Say whether a new text ends a fact; facts of one import batch do not end each other."""
         if self._batch.author == "import" and fact.admitted == self._entry:

@@ -7,6 +7,7 @@ __all__ = [
     "hybrid_search",
     "linking",
     "long_term_memory",
+    "outdated_entries",
     "recall",
     "scope",
     "state",

@@ -143,7 +143,7 @@ async def recall_passages(
         problem: Only tape entries of this problem; ``general`` for entries without one. Facts and
             the zone belong to all problems.
         files: Passages from the session's files that fit the query.
-        outdated: Ids of entries that facts rest on which have ended; see ``outdated_entries``.
+        outdated: Ids of entries that facts rest on which have ended; see ``outdated_entries.py``.
         without_assistant: Leave out the assistant's messages.
         at_hand: Wait for no indexing; see ``SearchQuery``.
         quick: Answer at once, from few hits; see ``SearchQuery``.
@@ -389,21 +389,6 @@ def recallable_facts(
         for fact, own in found
         if fact.text not in told
     ]
-
-
-def outdated_entries(memory: LongTermMemory) -> frozenset[int]:
-    """Return the ids of the session's entries that facts rest on which have ended.
-
-    Words that an active fact rests on, too, do not count, nor what a judge refuted.
-    """
-    tape, believed, ended = memory.tape.name, set(), set()
-    for fact in memory.home.fold.facts.values():
-        here = {(one.entry, one.quote) for one in fact.evidence if one.tape == tape}
-        if fact.status == "active":
-            believed |= here
-        elif fact.status in ("superseded", "retired") and not fact.is_refuted:
-            ended |= here
-    return frozenset(entry for entry, _ in ended - believed)
 
 
 def _reference(evidence: Evidence, tape: str) -> str:

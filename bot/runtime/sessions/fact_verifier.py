@@ -21,7 +21,7 @@ from bot.llm.base import Model, Usage
 from bot.llm.call_slots import Caller, calling_for
 from bot.llm.spender import spends
 from bot.memory.gate.cited_sentences import is_quotable, join_quotable, user_names
-from bot.memory.gate.claim_support import word_overlap
+from bot.memory.gate.claim_support import says_all
 from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
 from bot.memory.session.long_term_memory import LongTermMemory
@@ -118,7 +118,9 @@ class FactVerifier:
             self._failures = 0
         if judged:
             key = "judged:" + ",".join(f"{fact.id}@{fact.batch}" for fact, _ in judged)
-            active = self._memory.facts()
+            # Of facts that are refuted together, none tells what the other's quotes say.
+            refuted = {fact.id for fact, judgement in judged if not judgement.is_supported}
+            active = [fact for fact in self._memory.facts() if fact.id not in refuted]
             proposals = tuple(
                 verified_proposal(fact, judgement, active) for fact, judgement in judged
             )
@@ -137,7 +139,7 @@ def verified_proposal(fact: Fact, judgement: Judgement, active: Sequence[Fact] =
     Args:
         fact: The judged fact.
         judgement: What the judge ruled.
-        active: All active facts; quotes that others of them tell already are not kept again.
+        active: The facts that stay active; quotes that others of them tell already are not kept again.
     """
     if judgement.is_supported:
         return Proposal("verify", fact=fact.id, judgement=judgement)
@@ -160,4 +162,4 @@ def _is_told(words: str, fact: Fact, stated: Sequence[Evidence], active: Sequenc
         if other.id != fact.id
         and not places.isdisjoint((evidence.tape, evidence.entry) for evidence in other.evidence)
     ]
-    return word_overlap(words, ". ".join(others)) == 1.0
+    return says_all(words, ". ".join(others))

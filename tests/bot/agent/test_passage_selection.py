@@ -69,6 +69,8 @@ def test_of_statements_that_say_the_same_the_best_is_shown():
         ("The rent is 900 euros.", "The rent is 950 euros."),
         ("Mia eats nuts.", "Mia does not eat nuts."),
         ("We paid 40 crowns for the boat.", "We paid 45 crowns for the boat."),
+        ("The dose is 2.5 mg.", "The dose is 5.2 mg."),
+        ("The heating is on.", "The heating is off."),
     ],
 )
 def test_another_number_and_a_negation_are_something_new(one, other):
@@ -85,6 +87,37 @@ def test_which_of_many_a_message_is_adds_nothing():
     said = "Invoice 7: the boat was repaired."
     assert chosen("Invoice 9: was the boat repaired?", said) == []
     assert chosen("Was the boat repaired?", said) == [said]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("Is invoice 7 paid?", "Invoice 7 is paid."),
+        ("Is Anna my sister?", "Anna is my sister"),
+        ("Invoice 9: is it paid?", "Invoice 9 is paid."),
+    ],
+)
+def test_a_statement_that_says_yes_to_the_question_is_shown(asked, said):
+    assert chosen(asked, said) == [said]
+    assert chosen(asked, asked.rstrip("?")) == []
+
+
+def test_a_statement_about_another_number_does_not_tell_it():
+    said = "Invoice 9 costs 300."
+    assert chosen("Invoice 9: what does it cost?", said, shown=("Invoice 7 costs 300.",)) == [said]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Can you remember that my locker code is 4711?",
+        "My locker code is 4711, ok?",
+        "Did you know that my locker code is 4711?",
+        "I chose 4711 as my locker code, is it safe?",
+    ],
+)
+def test_what_a_question_states_is_evidence(said):
+    assert chosen("What is my locker code?", said) == [said]
 
 
 def test_passages_far_below_the_best_are_not_shown_and_there_are_few():

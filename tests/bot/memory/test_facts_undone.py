@@ -8,7 +8,8 @@ import anyio.from_thread
 import pytest
 
 from bot.memory.gate import batch_decision as deciding
-from bot.memory.records.fact import Evidence
+from bot.memory.records.fact import Evidence, Fact
+from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.service import TapeService
@@ -164,3 +165,18 @@ async def test_many_facts_are_decided_the_same_whatever_comes_in_between(scope):
     assert raced
     assert decided.fact.admitted == await scope.tape.version()
     assert len(scope.active()) == 61
+
+
+def test_words_end_no_newer_fact_beside_an_older_one():
+    fold = FactFold()
+    for number, (text, entry) in enumerate(
+        (("Klara eats walnuts.", 2), ("Klara eats walnuts often.", 9)), start=1
+    ):
+        fold.facts[number] = Fact(number, text, evidence=(said(text, entry),))
+    text = "Klara does not eat walnuts."
+    older = Proposal("add", text, evidence=(said(text, 5),))
+    batch = ProposalBatch("key", "consolidation", (older,))
+    decided = deciding.BatchDecider(fold, batch, now=NOW, entry=50, radius="minimal").decide()
+    assert [(one.verdict, one.reason) for one in decided.decisions] == [
+        ("refused", "fact 2 is newer")
+    ]

@@ -167,3 +167,32 @@ def test_a_tombstone_keeps_what_folds_go_by() -> None:
         "content": "",
         "calls": [{"id": "c", "name": "x", "arguments": "{}"}],
     }
+
+
+@pytest.mark.parametrize(
+    ("entry", "left"),
+    [
+        (
+            message(
+                "assistant",
+                "Tom is at the city library. Tom likes sheds. The city is old.\nRosa swims.",
+            ),
+            "[erased] Tom likes sheds. The city is old.\nRosa swims.",
+        ),
+        (
+            event(
+                LONG_TERM_EVENT,
+                {
+                    "content": "- Tom is at the city library.\n- Tom likes sheds.\n- The city is old."
+                },
+            ),
+            "- Tom likes sheds.\n- The city is old.",
+        ),
+    ],
+)
+def test_two_words_of_the_request_in_two_sentences_are_not_what_is_forgotten(entry, left):
+    wording = TextMatcher({"tom", "city", "library"})
+    wording.remove_text("Tom is my cousin. I love this city.")
+    scrubber = Scrubber(wording, ErasureQuery(words=("tom", "city", "library")))
+    scrubbed = scrubber.scrub_entry(entry)
+    assert (scrubbed.payload.get("content") or scrubbed.data["content"]) == left

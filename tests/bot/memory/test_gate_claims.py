@@ -140,3 +140,22 @@ def test_long_texts_are_answered_in_bounded_time(piece):
     sentences_with_quote(long, long)
     word_overlap(long, long)
     best_supporting_sentences("The user lives in Rome.", long, when=FRIDAY)
+
+
+@pytest.mark.parametrize(
+    ("said", "claim"),
+    [
+        (
+            "My brother called. It was raining in Hamburg. He has a fever.",
+            "The user's brother has a fever.",
+        ),
+        (
+            "My brother is here. On Friday there is a party at Lidl. He plays chess.",
+            "The user's brother plays chess.",
+        ),
+    ],
+)
+def test_he_is_no_place_that_was_named_between(said, claim):
+    assert unsupported_reason(claim, said, when=FRIDAY) is None
+    place = "Hamburg" if "Hamburg" in said else "Lidl"
+    assert unsupported_reason(claim.replace("The user's brother", place), said, when=FRIDAY)

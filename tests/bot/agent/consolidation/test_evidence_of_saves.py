@@ -93,6 +93,41 @@ async def test_words_that_other_facts_tell_are_not_quoted_in_place_of_a_refuted_
     assert "said:" not in memory
 
 
+async def test_words_stay_that_two_facts_say_wrongly_and_a_judge_refutes_at_once(tmp_path):
+    said = "I moved from Porto to Bergen in May."
+    wrong = (
+        "The user moved from Bergen to Porto in May.",
+        "In May the user moved to Porto, to Bergen as well.",
+    )
+    steps = iter([save(*map(add, wrong)), text_reply("saved")])
+    model = ScriptedModel(
+        lambda _: next(steps, text_reply("ok")), judgement=always("not_supported")
+    )
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask(said)
+        await until_judged(host)
+        memory = str(await host.channel.ask("/memory"))
+    assert f'said: "{said}"' in memory
+
+
+async def test_the_model_is_told_of_what_was_taken_back_though_the_opposite_was_saved(tmp_path):
+    wrong, right = "Klara eats walnuts at times.", "Klara does not eat walnuts at any times."
+    steps = iter([save(add(wrong)), text_reply("saved"), save(add(right)), text_reply("saved")])
+
+    def rule(request: ModelRequest) -> ModelReply:
+        return judgement_reply(
+            request, lambda one: "not_supported" if one["claim"] == wrong else "supported"
+        )
+
+    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), judgement=rule)
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("Klara eats walnuts only in cakes at times.")
+        await until_judged(host)
+        await host.channel.ask("Klara does not eat walnuts at any times, I mixed it up.")
+        await host.channel.ask("Thanks!")
+    assert f"- {wrong}" in str(model.requests_for()[-1].messages[-1]["content"])
+
+
 async def test_the_model_is_not_told_of_what_was_taken_back_once_it_has_saved_it_better(tmp_path):
     wrong, better = (
         "Jonas plays the cello well.",

@@ -72,3 +72,21 @@ async def test_recall_marks_words_whose_fact_has_ended(chat):
     found = await chat.tool("memory_recall", query="puppy comes")
     marked = [line for line in found.splitlines() if "(some of it no longer holds)" in line]
     assert [line.partition(": ")[2] for line in marked] == ["The puppy comes on January 9."]
+
+
+@pytest.mark.parametrize(
+    ("said", "better", "marked"),
+    [
+        ("I live in Oslo near the harbour.", "The user lives in Oslo near the harbour.", False),
+        ("I do not live in Oslo any more.", "The user does not live in Oslo any more.", True),
+    ],
+)
+async def test_recall_marks_no_words_of_which_a_fact_now_says_more(chat, said, better, marked):
+    await chat.host.channel.ask("I live in Oslo.")
+    await chat.tool("memory_save", changes=[{"op": "add", "text": "The user lives in Oslo."}])
+    await chat.host.channel.ask(said)
+    saved = await chat.tool("memory_save", changes=[{"op": "change", "fact": 1, "text": better}])
+    assert "[2]" in saved
+    found = await chat.tool("memory_recall", query="Oslo")
+    [line] = [one for one in found.splitlines() if one.endswith(": I live in Oslo.")]
+    assert ("no longer holds" in line) is marked
