@@ -148,7 +148,9 @@ def person(stocked: tuple[str, Path], tmp_path: Path) -> Iterator[Person]:
     """Somebody who knows an index of their own."""
     python, wheels = stocked
     home, index = tmp_path / "home", tmp_path / "index"
-    home.mkdir()
+    # Who installs by uv has it among their commands; the system's pip may be too old for their Python.
+    (home / ".local" / "bin").mkdir(parents=True)
+    (home / ".local" / "bin" / "uv").symlink_to(UV)
     shutil.copytree(wheels, index)
     with serving(index) as url:
         yield Person(home, python, url)
