@@ -57,7 +57,7 @@ async def test_a_consolidation_that_a_kill_cut_off_is_made_by_another_worker_una
             tape = await trial.read(f"telegram:{ada}")
             return any(one.name == MEMORY_CONSOLIDATED for one in tape)
 
-        await until(consolidated, every=0.1)
+        await until(consolidated, every=0.1, within=90)
         assert len(askers) == 2
         assert askers[1] != askers[0]
         assert len(telegram.records.texts(ada)) == 8

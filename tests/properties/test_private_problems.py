@@ -241,7 +241,9 @@ async def test_every_way_to_say_something_is_private_and_is_seen_by_the_private_
     """The world above is no empty one: the private model sees what is said, and sums it up."""
     world = World(tmp_path, builder)
     ways = [action for action in dict.fromkeys(ACTIONS) if "{m}" in action]
-    todo = [f"/problem switch {PRIVATE}", *ways, *ways, "/new", *ways]
+    # A consolidation may be ahead of an overflow, and leave nothing to sum up; just after "/new" none is.
+    overflows = ["/new", "My weather is {m} today.", "OVERFLOW {m}"]
+    todo = [f"/problem switch {PRIVATE}", *ways, *ways, *overflows, *ways]
     await world.live([*todo, *SWEEP])
     shown = set(MARKER.findall("".join(str(one.messages) for one in world.home.requests)))
     # What only a command says is not a part of the conversation, and a refused fact is nowhere.
