@@ -16,6 +16,13 @@ def always(ruling: str) -> Script:
     return lambda request: judgement_reply(request, lambda _: ruling)
 
 
+def refuting(claim: str) -> Script:
+    """A judge that rules of one claim that the words do not say it, and of all others that they do."""
+    return lambda request: judgement_reply(
+        request, lambda one: "not_supported" if one["claim"] == claim else "supported"
+    )
+
+
 async def until_judged(host: Host, count: int = 1) -> None:
     with anyio.fail_after(20):
         while sum(one.data["author"] == "judge" for one in await facts(host)) < count:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from counting_talk import SMALL
-from judged_claims import always, until_judged
+from judged_claims import always, refuting, until_judged
 from waiting import until
 
 from bot.llm.base import ModelReply, ModelRequest
@@ -78,12 +78,7 @@ async def test_words_that_other_facts_tell_are_not_quoted_in_place_of_a_refuted_
     wrong = "The user teaches Jonas and Klara."
     steps = iter([save(*map(add, (*told, wrong))), text_reply("saved")])
 
-    def rule(request: ModelRequest) -> ModelReply:
-        return judgement_reply(
-            request, lambda one: "not_supported" if one["claim"] == wrong else "supported"
-        )
-
-    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), judgement=rule)
+    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), judgement=refuting(wrong))
     async with session_host(tmp_path, model) as host:
         await host.channel.ask(FAMILY)
         await until_judged(host)
@@ -114,12 +109,7 @@ async def test_the_model_is_told_of_what_was_taken_back_though_the_opposite_was_
     wrong, right = "Klara eats walnuts at times.", "Klara does not eat walnuts at any times."
     steps = iter([save(add(wrong)), text_reply("saved"), save(add(right)), text_reply("saved")])
 
-    def rule(request: ModelRequest) -> ModelReply:
-        return judgement_reply(
-            request, lambda one: "not_supported" if one["claim"] == wrong else "supported"
-        )
-
-    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), judgement=rule)
+    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), judgement=refuting(wrong))
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("Klara eats walnuts only in cakes at times.")
         await until_judged(host)
@@ -137,12 +127,7 @@ async def test_the_model_is_not_told_of_what_was_taken_back_once_it_has_saved_it
         [save(add(wrong)), text_reply("saved"), save(add(better)), text_reply("saved again")]
     )
 
-    def rule(request: ModelRequest) -> ModelReply:
-        return judgement_reply(
-            request, lambda one: "not_supported" if one["claim"] == wrong else "supported"
-        )
-
-    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), judgement=rule)
+    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), judgement=refuting(wrong))
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("My son Jonas plays the cello, and quite well.")
         await until_judged(host)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import anyio
 import pytest
-from judged_claims import CLAIM, SAID, always, until_judged
+from judged_claims import CLAIM, SAID, always, refuting, until_judged
 from waiting import until
 
 from bot.core.telemetry.active_work import current_work
@@ -120,12 +120,7 @@ async def test_what_was_merged_is_believed_again_as_it_was_where_the_judge_refut
         ]
     )
 
-    def rule(request: ModelRequest) -> ModelReply:
-        return judgement_reply(
-            request, lambda one: "not_supported" if one["claim"] == made else "supported"
-        )
-
-    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), judgement=rule)
+    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), judgement=refuting(made))
     async with session_host(tmp_path, model) as host:
         await host.channel.ask(said)
         await host.channel.ask("Tidy up what you know about me.")
