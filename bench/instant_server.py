@@ -6,8 +6,9 @@
 - ``/slow/v1``: an answer after 40 ms.
 - ``/NAME/v1``: an answer; the request is appended to ``FOLDER/NAME.jsonl`` before.
 
-It does what HTTP/1.1 clients need and no more, so that it is not what is measured. A request for a consolidation of
-tapebot is answered by the tool call that it forces, so that it does not fail.
+It does what HTTP/1.1 clients need and no more, so that it is not what is measured. Where requests are kept, it says how
+much of one a cache would serve: what it has in common with the beginning of the one before. A request for a
+consolidation of tapebot is answered by the tool call that it forces, or by the JSON object that it asks for.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sys
 from itertools import count
 from pathlib import Path
@@ -27,6 +29,7 @@ INSTANT = "instant"
 _LATENCY = 0.04
 _PIECE = 24
 _SAVES = b'"save_memory"'
+_KEEPS = b"This is not from the user: tapebot now keeps"
 _HISTORY = "[2026-01-02 10:00] The boat, the trip and the budget were talked over."
 
 
@@ -36,11 +39,13 @@ class InstantServer(asyncio.Protocol):
     Args:
         folder: Requests are kept here.
         numbers: Of answers.
+        before: The last prompt of each name.
     """
 
-    def __init__(self, folder: Path, numbers: count[int]) -> None:
+    def __init__(self, folder: Path, numbers: count[int], before: dict[str, str]) -> None:
         self._folder = folder
         self._numbers = numbers
+        self._before = before
         self._received = bytearray()
         self._transport: asyncio.Transport | None = None
 
@@ -62,6 +67,7 @@ class InstantServer(asyncio.Protocol):
             self._answer(head.split(b" ", 2)[1].decode(), body)
 
     def _answer(self, path: str, body: bytes) -> None:
+        served = 0
         name, _, rest = path.lstrip("/").partition("/")
         if not rest.endswith("chat/completions"):
             self._send(_response(b'{"object": "list", "data": []}', "application/json"))
@@ -69,7 +75,10 @@ class InstantServer(asyncio.Protocol):
         if name not in (INSTANT, SLOW):
             with (self._folder / f"{name}.jsonl").open("ab") as kept:
                 kept.write(body.replace(b"\n", b" ") + b"\n")
-        said = answer(body, next(self._numbers))
+            prompt = _prompt(body)
+            served = len(os.path.commonprefix([self._before.get(name, ""), prompt]))
+            self._before[name] = prompt
+        said = answer(body, next(self._numbers), served)
         if name == SLOW or name.startswith(f"{SLOW}-"):
             asyncio.get_running_loop().call_later(_LATENCY, self._send, said)
         else:
@@ -80,10 +89,18 @@ class InstantServer(asyncio.Protocol):
             self._transport.write(data)
 
 
-def answer(body: bytes, number: int) -> bytes:
-    """Return the whole response to a request, streamed if it asks for that."""
-    usage = {"prompt_tokens": len(body) // 4, "completion_tokens": 40}
-    usage["total_tokens"] = sum(usage.values())
+def answer(body: bytes, number: int, served: int = 0) -> bytes:
+    """Return the whole response to a request, streamed if it asks for that.
+
+    Args:
+        body: The request.
+        number: Number of the answer.
+        served: Characters of the prompt that a cache served.
+    """
+    told = {"prompt_tokens": len(body) // 4, "completion_tokens": 40}
+    usage: dict[str, Any] = {**told, "total_tokens": sum(told.values())}
+    if served:
+        usage["prompt_tokens_details"] = {"cached_tokens": served // 4}
     message: dict[str, Any] = {"role": "assistant", "content": reply(number)}
     ending = "stop"
     # Most requests of tapebot have the tool; a consolidation has it alone.
@@ -92,6 +109,8 @@ def answer(body: bytes, number: int) -> bytes:
             {"role": "assistant", "content": None, "tool_calls": [_saving()]},
             "tool_calls",
         )
+    elif _KEEPS in body and _asks_to_keep(json.loads(body)):
+        message = {"role": "assistant", "content": _kept()}
     if b'"stream": true' not in body and b'"stream":true' not in body:
         choice = {"index": 0, "message": message, "finish_reason": ending}
         whole = _envelope("chat.completion", [choice]) | {"usage": usage}
@@ -104,17 +123,30 @@ def answer(body: bytes, number: int) -> bytes:
     return _response(b"".join([*events, b"data: [DONE]\n\n"]), "text/event-stream")
 
 
+def _prompt(body: bytes) -> str:
+    """Return what a model reads of a request, in that order."""
+    request = json.loads(body)
+    return json.dumps([request.get("tools"), request["messages"]])
+
+
 def _forced(request: dict[str, Any]) -> bool:
     return [one["function"]["name"] for one in request.get("tools", ())] == ["save_memory"]
 
 
+def _asks_to_keep(request: dict[str, Any]) -> bool:
+    return str(request["messages"][-1]["content"]).encode().startswith(_KEEPS)
+
+
+def _kept() -> str:
+    return json.dumps({"history_entry": _HISTORY, "operations": []})
+
+
 def _saving() -> dict[str, Any]:
-    arguments = json.dumps({"history_entry": _HISTORY, "operations": []})
     return {
         "index": 0,
         "id": "call_1",
         "type": "function",
-        "function": {"name": "save_memory", "arguments": arguments},
+        "function": {"name": "save_memory", "arguments": _kept()},
     }
 
 
@@ -149,8 +181,11 @@ def _length(head: bytes) -> int:
 
 async def _serve(folder: Path) -> None:
     numbers = count(1)
+    before: dict[str, str] = {}
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: InstantServer(folder, numbers), "127.0.0.1", 0)
+    server = await loop.create_server(
+        lambda: InstantServer(folder, numbers, before), "127.0.0.1", 0
+    )
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

@@ -164,7 +164,7 @@ def default_context(
     for entry in spoken:
         if entry.kind == "message":
             if (message := rendered_messages.get(entry.id)) is None:
-                message = rendered_messages[entry.id] = _render_message(entry)
+                message = rendered_messages[entry.id] = render_message(entry)
             add(message)
         elif entry.kind == "tool_call":
             messages += render_call(entry, results, answered=entry.id in answered)
@@ -268,7 +268,8 @@ def _paired(entries: Sequence[TapeEntry]) -> ToolResults:
     return results
 
 
-def _render_message(entry: TapeEntry) -> ChatMessage:
+def render_message(entry: TapeEntry) -> ChatMessage:
+    """Return a message as the model reads it: a user's begins with its time and sender."""
     content = (
         replace_lone_surrogates(message_content(entry))
         if not is_erased(entry)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.agent.agent import Agent
+from bot.agent.cached_prompt import CachedPrompt, LastCall, shows_only_the_conversation
 from bot.agent.client_requests import INSTRUCTIONS, client_notes, with_client
 from bot.agent.context import ModelContext, RenderedMessages, records_tail
 from bot.agent.prompt import PromptInputs, TaskKind, system_prompt
@@ -20,7 +21,7 @@ from bot.agent.views.exact import AnchorReader
 from bot.agent.views.summaries import SummaryReader
 from bot.agent.vision import ImageTracker, with_images
 from bot.core.patterns import LazyPattern
-from bot.llm.base import ChatMessage, ModelRequest, ToolSpec
+from bot.llm.base import ChatMessage, ModelRequest, ToolSpec, Usage
 from bot.memory.gate.claim_support import says_all
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.boundaries import boundary_summary
@@ -91,6 +92,8 @@ class RequestBuilder:
         recalled: Automatic recall for the newest message.
         anchors: Reads the anchors in view.
         summaries: Reads summaries of what lies before the view.
+        last_call: The last call that a model answered; None since the program started or the view
+            changed, and for a client that has its own instructions.
     """
 
     agent: Agent
@@ -104,6 +107,7 @@ class RequestBuilder:
     recalled: AutomaticRecall = field(default_factory=AutomaticRecall)
     anchors: AnchorReader = field(init=False)
     summaries: SummaryReader = field(init=False)
+    last_call: LastCall | None = None
 
     def __post_init__(self) -> None:
         """Create the readers of anchors and summaries."""
@@ -156,6 +160,36 @@ class RequestBuilder:
             self.fold.version,
             self._pictures(attached),
             from_outside=from_files,
+        )
+
+    def mark_answered(self, request: ModelRequest, usage: Usage) -> None:
+        """Keep what shows whether the provider's cache serves this conversation."""
+        opened = self.fold.turns.open_turn
+        called = LastCall(self.agent.model.name, request.tools, usage, self.agent.clock.now())
+        self.last_call = None if opened is None or opened.client else called
+
+    async def cached_prompt(self) -> CachedPrompt | None:
+        """Return the conversation's prompt up to now; None if no cache is known to serve it."""
+        agent, called = self.agent, self.last_call
+        if called is None or agent.private or called.model != agent.model.name:
+            return None
+        if not called.is_cached(agent.clock.now()) or not shows_only_the_conversation(self.fold):
+            return None
+        digest, at = self.fold.turns.last_prompt
+        read = await self.tape.read_entries(at, at)
+        prompt = str(read[0].payload.get("content")) if read else ""
+        if prompt_digest(prompt) != digest:
+            # Something in it was erased since.
+            return None
+        anchors = await self.anchors.read() if agent.builder.anchors else ()
+        history = agent.builder.render(self.fold.window, self.rendered, anchors)
+        context = ModelContext(prompt, tuple(history))
+        return CachedPrompt(
+            called.model,
+            context.messages(),
+            called.tools,
+            self.fold.window.conversation(),
+            called.usage.prompt_tokens,
         )
 
     async def _offered(self, skills: bool) -> list[ToolSpec]:

@@ -2,6 +2,7 @@
 
 __all__ = [
     "claim_judge",
+    "continued_prompt",
     "evidence_checker",
     "imported_tapes",
     "policy",

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 
+from bot.agent.cached_prompt import CachedPrompt
 from bot.agent.consolidation.answer_tool import UnusableAnswer, answers_by_grammar
 from bot.agent.consolidation.claim_judge import judge_claims
+from bot.agent.consolidation.continued_prompt import ContinuedPrompt
 from bot.agent.consolidation.evidence_checker import CheckedOperation, EvidenceChecker
 from bot.agent.consolidation.policy import EntryRange
 from bot.agent.consolidation.prompts import (
@@ -75,6 +77,8 @@ class ConsolidationResult:
         emptied: Id of the entry that last cleared that scope.
         problem: Id of the problem that was active in the range.
         model: Name of the model; empty if none was asked.
+        continued: Whether the model answered at the end of the conversation's prompt; None if it
+            was not asked there.
     """
 
     range: EntryRange
@@ -90,6 +94,7 @@ class ConsolidationResult:
     emptied: int = 0
     problem: str = GENERAL_PROBLEM
     model: str = ""
+    continued: bool | None = None
 
 
 async def consolidate(
@@ -102,6 +107,7 @@ async def consolidate(
     judging: Model | None = None,
     private_model: Model | None = None,
     imported: datetime | None = None,
+    cached: CachedPrompt | None = None,
 ) -> ConsolidationResult:
     """Consolidate a range, or as much of its beginning as fits the model.
 
@@ -118,6 +124,7 @@ async def consolidate(
             are learned; None leaves it without a summary.
         imported: When the messages were imported, if they were: what was cleared before that does
             not concern them.
+        cached: The conversation's prompt, if a cache serves it; it is continued where that is cheaper.
 
     Raises:
         ConsolidationFailed: The answer cannot be used; the text says why.
@@ -129,7 +136,7 @@ async def consolidate(
         try:
             heard = visible_entries(portion, memory.fold.window, entries[len(portion) :])
             covered = EntryRange(entry_range.first, portion[-1].id if portion else entry_range.last)
-            learn = _Learner(memory, timezone, model, judging, imported=imported)
+            learn = _Learner(memory, timezone, model, judging, imported=imported, cached=cached)
             if any(map(is_local_only, portion)):
                 learn = _Learner(memory, timezone, private_model, None, history_only=True)
             return await _consolidate_portion(learn, covered, heard)
@@ -150,6 +157,7 @@ class _Learner:
         judging: Judge of facts; None leaves that to rules.
         history_only: Whether only the history entry is wanted, for a private problem.
         imported: When the messages were imported; None if they were not.
+        cached: The conversation's prompt; None if no cache serves it.
     """
 
     memory: LongTermMemory
@@ -158,6 +166,7 @@ class _Learner:
     judging: Model | None
     history_only: bool = False
     imported: datetime | None = None
+    cached: CachedPrompt | None = None
 
 
 async def _consolidate_portion(
@@ -170,47 +179,75 @@ async def _consolidate_portion(
     before = recorded_at(clearing) if clearing is not None else None
     if learn.imported is not None and before is not None and learn.imported > before:
         before = None
-    lines = message_lines(_to_learn_from(entries, cleared, before), timezone)
+    learned = _to_learn_from(entries, cleared, before)
+    lines = message_lines(learned, timezone)
+    continued = None
+    if learn.cached is not None:
+        in_view = list(learn.cached.entries)
+        # Else the conversation shows what nothing may be learned from.
+        if _to_learn_from(in_view, cleared, before) == in_view and learned == entries:
+            continued = ContinuedPrompt(learn.cached, covered)
     spoken = [entry for entry in entries if entry.kind in CONVERSATION_KINDS]
     since = format_entry_time(spoken[0], timezone) if spoken else "?"
-    history, usage = "Nothing that was to be kept.", Usage()
-    proposals: tuple[Proposal, ...] = ()
+    found = _Learned("Nothing that was to be kept.")
     if lines and model is not None:
-        history, proposals, usage = await _learn(learn, model, lines)
+        found = await _learn(learn, model, lines, continued)
+    history = found.history
     return ConsolidationResult(
         range=covered,
         history=history if _DATED.match(history) else f"[{since}] {history}",
-        proposals=proposals,
+        proposals=found.proposals,
         messages=sum(entry.kind == "message" and not is_caused(entry) for entry in spoken),
         tokens=sum(entry_tokens(entry) for entry in spoken if not is_caused(entry)),
         since=since,
         until=format_entry_time(spoken[-1], timezone) if spoken else "?",
-        usage=usage,
+        usage=found.usage,
         cleared=cleared,
         facts=scope,
         emptied=emptied,
         problem=problem_of(spoken[0]) if spoken else GENERAL_PROBLEM,
         model=model.name if lines and model is not None else "",
+        continued=found.continued,
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Learned:
+    """What a model made of messages: see ``ConsolidationResult``."""
+
+    history: str
+    proposals: tuple[Proposal, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    continued: bool | None = None
+
+
 async def _learn(
-    learn: _Learner, model: Model, lines: Sequence[tuple[TapeEntry, str]]
-) -> tuple[str, tuple[Proposal, ...], Usage]:
-    """Ask the model about messages; return the history entry, checked proposals, and usage."""
+    learn: _Learner,
+    model: Model,
+    lines: Sequence[tuple[TapeEntry, str]],
+    continued: ContinuedPrompt | None,
+) -> _Learned:
+    """Ask the model about messages; return the history entry and checked proposals."""
     memory, timezone = learn.memory, learn.timezone
     facts = [] if learn.history_only else memory.facts()
     failure = memory.fold.consolidation_failure
     newer = _said_later(facts, memory.tape.name, lines[-1][0])
-    answer, usage = await _ask(model, facts, newer, [line for _, line in lines], failure)
-    if learn.history_only:
-        return _without_orders(answer.history_entry), (), usage
+    answer, usage, continues = None, Usage(), None
     entries = [entry for entry, _ in lines]
+    if continued is not None and failure is None and continued.suits(model, entries):
+        answer, usage = await continued.ask(model, facts, newer, lines, memory.tape.name)
+        continues = answer is not None
+    if answer is None:
+        answer, more = await _ask(model, facts, newer, [line for _, line in lines], failure)
+        usage += more
+    history = _without_orders(answer.history_entry)
+    if learn.history_only:
+        return _Learned(history, usage=usage)
     checker = EvidenceChecker(
         memory.tape.name, entries, {fact.id: fact for fact in facts}, timezone, user_names(facts)
     )
     proposals, cost = await make_proposals(checker, answer.operations, learn.judging)
-    return _without_orders(answer.history_entry), proposals, usage + cost
+    return _Learned(history, proposals, usage + cost, continues)
 
 
 async def make_proposals(

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
 from anyio.abc import TaskGroup
 
 from bot.agent.agent import Agent
+from bot.agent.cached_prompt import CachedPrompt
 from bot.agent.consolidation.policy import ConsolidationPolicy, EntryRange
 from bot.agent.consolidation.runner import (
     ConsolidationResult,
@@ -54,6 +56,7 @@ class Consolidator:
         memory: The session's long-term memory, with its tape and fold.
         agent: The models that consolidate and judge, the clock and the time zone.
         policy: Decides when to consolidate, and up to which entry.
+        cached_prompt: Returns the conversation's prompt, if a provider's cache serves it.
         portion_tokens: Tokens of conversation in one request.
         run: Runs the consolidations.
         belief_check: Runs the checks of the beliefs' evidence.
@@ -67,6 +70,7 @@ class Consolidator:
         memory: LongTermMemory,
         agent: Agent,
         policy: ConsolidationPolicy,
+        cached_prompt: Callable[[], Awaitable[CachedPrompt | None]],
         *,
         portion_tokens: int,
         run: BackgroundRun,
@@ -77,6 +81,8 @@ class Consolidator:
         self._tape = memory.tape
         self._fold = memory.fold
         self.policy = policy
+        self._cached_prompt = cached_prompt
+        self._continues = True
         self._portion = portion_tokens
         self._run = run
         self._belief_check = belief_check
@@ -215,7 +221,10 @@ class Consolidator:
                     timezone=self._agent.timezone,
                     judging=self._agent.judge,
                     private_model=self._agent.private_consolidation_model,
+                    cached=await self._cached_prompt() if self._continues else None,
                 )
+            # A model that wrote something else once is not asked that way again.
+            self._continues = self._continues and consolidation_result.continued is not False
         except (ModelError, ConsolidationFailed):
             outcome = "failed"
             raise

@@ -152,6 +152,7 @@ class Session:
         requests = self.requests
         requests.rendered.clear()
         requests.recalled = AutomaticRecall()
+        requests.last_call = None
         requests.anchors = AnchorReader(self.tape, self.fold)
         requests.summaries = SummaryReader(self.tape, self.fold)
 
@@ -184,6 +185,7 @@ async def open_session(
     def background_run(kind: str) -> BackgroundRun:
         return BackgroundRun(kind, services.agent.clock, post, working_on)
 
+    requests = RequestBuilder(services.agent, tape, fold, zone, images, memory)
     session = Session(
         services,
         Address.parse(key),
@@ -191,11 +193,12 @@ async def open_session(
         fold,
         zone,
         memory,
-        RequestBuilder(services.agent, tape, fold, zone, images, memory),
+        requests,
         Consolidator(
             memory,
             services.agent,
             services.policy,
+            requests.cached_prompt,
             portion_tokens=services.portion_tokens,
             run=background_run(CONSOLIDATION),
             belief_check=background_run(BELIEF_CHECK),

@@ -1,0 +1,80 @@
+"""The conversation's own prompt, for a request that continues it: a provider's cache serves most of it.
+
+Rule 1: the last turn's usage shows whether the provider's cache serves this conversation; nothing is
+    assumed of a model.
+Rule 2: what the last turn was offered is offered again, since tools stand at a prompt's beginning.
+Rule 3: nothing continues a prompt with text from outside in view, with images, or by a client's
+    own instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from bot.llm.base import ChatMessage, ModelRequest, ToolSpec, Usage
+from bot.memory.records.outside_text import outside_texts
+from bot.memory.session.state.session_fold import SessionFold
+from bot.tape.entries import TapeEntry
+
+_KEPT_FOR = timedelta(minutes=4)
+"""Providers keep a prompt for five minutes or longer after its last use."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastCall:
+    """The last call of a turn that a model answered.
+
+    Attributes:
+        model: Name of the model that was asked.
+        tools: The tools that it was offered.
+        usage: Usage of the call.
+        at: When it was answered.
+    """
+
+    model: str
+    tools: Sequence[ToolSpec]
+    usage: Usage
+    at: datetime
+
+    def is_cached(self, now: datetime) -> bool:
+        """Return whether the provider's cache served most of it, and likely still holds it."""
+        served = 2 * self.usage.cached_tokens >= self.usage.prompt_tokens > 0
+        return served and now - self.at < _KEPT_FOR
+
+
+@dataclass(frozen=True, slots=True)
+class CachedPrompt:
+    """A conversation's prompt that a provider's cache serves for the most part.
+
+    Attributes:
+        model: Name of the model whose provider has it.
+        messages: The prompt up to now.
+        tools: Its tools.
+        entries: The conversation in view, which it shows.
+        tokens: Tokens of the last prompt, as the provider counts.
+    """
+
+    model: str
+    messages: Sequence[ChatMessage]
+    tools: Sequence[ToolSpec]
+    entries: Sequence[TapeEntry]
+    tokens: int
+
+    def continued_with(self, text: str) -> ModelRequest:
+        """Return the request of a consolidation that shows a text after the conversation."""
+        return ModelRequest(
+            messages=[*self.messages, {"role": "user", "content": text}],
+            tools=self.tools,
+            purpose="consolidation",
+            tail_length=len(text),
+        )
+
+
+def shows_only_the_conversation(fold: SessionFold) -> bool:
+    """Return whether nothing but what people and the assistant said is in view, and no turn is open."""
+    if fold.turns.open_turn is not None:
+        return False
+    spoken = fold.window.conversation()
+    return not any("attachments" in entry.meta or outside_texts(entry) for entry in spoken)
