@@ -4,6 +4,7 @@ __all__ = [
     "agent",
     "approvals",
     "builtin_tools",
+    "cached_prompt",
     "client_requests",
     "code",
     "commands",

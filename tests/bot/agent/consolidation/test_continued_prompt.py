@@ -1,0 +1,185 @@
+"""Consolidation at the end of the conversation's own prompt: cheaper, and nothing else is different."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from counting_talk import LEARNED, SMALL, talk
+
+from bot.core.errors import ContextOverflow
+from bot.llm.base import CapabilityProfile, ModelReply, ModelRequest, Usage
+from bot.tape.entries import MEMORY_CONSOLIDATED
+from bot.testing.host import session_host
+from bot.testing.manual_clock import ManualClock
+from bot.testing.scripted_model import (
+    USAGE,
+    ScriptedModel,
+    ScriptStep,
+    consolidation_reply,
+    text_reply,
+    tool_call_reply,
+)
+
+CACHED = replace(USAGE, prompt_tokens=40, cached_tokens=30)
+"""What a provider reports whose cache serves a conversation."""
+
+
+def operation(text: str, *quotes: str, **more: object) -> dict[str, object]:
+    return {"op": "add", "fact": None, "text": text, "evidence": quotes, **more}
+
+
+def kept(
+    *operations: dict[str, object], history: str = "[2026-02-10 10:00] Ada counted."
+) -> ModelReply:
+    return text_reply(json.dumps({"history_entry": history, "operations": operations}))
+
+
+def cached_model(*consolidation: ScriptStep, usage: Usage = CACHED) -> ScriptedModel:
+    return ScriptedModel(lambda _: text_reply("ok", usage=usage), consolidation=consolidation)
+
+
+def is_continued(request: ModelRequest) -> bool:
+    return "memory_recall" in {tool.name for tool in request.tools}
+
+
+async def consolidated(tmp_path, model: ScriptedModel, turns: int = 5) -> str:
+    """Talk until memory was consolidated; return what ``/memory`` shows."""
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await talk(host, turns)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
+        return await host.channel.ask("/memory")
+
+
+async def test_what_the_cache_serves_is_not_read_again(tmp_path):
+    model = cached_model(kept(operation("The user counts number 1.", "I count number 1.")))
+    assert "The user counts number 1." in await consolidated(tmp_path, model)
+    [request], last = model.requests_for("consolidation"), model.requests_for("turn")[-1]
+    assert request.tools == last.tools
+    assert list(request.messages[: len(last.messages)]) == list(last.messages)
+    assert request.messages[-2] == {"role": "assistant", "content": "ok"}
+    assert request.tail_length == len(request.messages[-1]["content"])
+
+
+async def test_a_fact_rests_on_the_message_that_says_it(tmp_path):
+    model = cached_model(kept(operation("The user counts number 3.", "I count number 3.")))
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await talk(host, 5)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
+        shown = await host.channel.ask("/memory why 1")
+    assert "I count number 3." in shown.partition("Evidence:")[2]
+
+
+async def test_what_stays_in_view_is_left_to_the_next_consolidation(tmp_path):
+    model = cached_model(
+        kept(
+            operation("The user counts number 4.", "I count number 4."),
+            operation("The user counts number 5.", "I count number 5."),
+        )
+    )
+    shown = await consolidated(tmp_path, model)
+    assert "number 4" in shown
+    assert "number 5" not in shown
+    asked = model.requests_for("consolidation")[0].messages[-1]["content"]
+    assert 'begins with "[2026-02-10 10:00, Ada] I count number 5."' in asked
+
+
+async def test_a_new_session_keeps_all_that_was_said_that_way(tmp_path):
+    model = cached_model(kept(operation("The user counts number 2.", "I count number 2.")))
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await talk(host, 2)
+        assert await host.channel.ask("/new") == "New session started."
+        assert "The user counts number 2." in await host.channel.ask("/memory")
+    asked = model.requests_for("consolidation")[0].messages[-1]["content"]
+    assert asked.startswith("This is not from the user: tapebot now keeps what was said above. ")
+
+
+async def test_what_nobody_said_is_not_learned(tmp_path):
+    model = cached_model(kept(operation("The user lives in Rome.", "I live in Rome.")))
+    assert "Rome" not in await consolidated(tmp_path, model)
+
+
+@pytest.mark.parametrize(
+    "useless",
+    [
+        text_reply("You counted to five."),
+        text_reply("{}"),
+        text_reply('{"history_entry": " ", "operations": []}'),
+        text_reply("} or {"),
+        replace(kept(), finish_reason="length"),
+        tool_call_reply(("memory_recall", {"query": "numbers"})),
+        ContextOverflow("too long"),
+    ],
+    ids=["prose", "empty", "no history", "no object", "cut off", "a call", "too long"],
+)
+async def test_a_model_that_writes_something_else_is_asked_in_the_usual_way_from_then_on(
+    tmp_path, useless
+):
+    model = cached_model(useless, LEARNED, consolidation_reply("[2026-02-10 10:00] More."))
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await talk(host, 5)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
+        await talk(host, 4, begin=6)
+        await host.wait_for_event(MEMORY_CONSOLIDATED, 2)
+        assert "The user counts number 1." in await host.channel.ask("/memory")
+    assert list(map(is_continued, model.requests_for("consolidation"))) == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        replace(USAGE, prompt_tokens=40, cached_tokens=19),
+        replace(USAGE, prompt_tokens=0, cached_tokens=0),
+        replace(USAGE, prompt_tokens=4_000, cached_tokens=3_900),
+    ],
+    ids=["hardly cached", "not told", "dearer"],
+)
+async def test_it_has_a_prompt_of_its_own_where_that_is_cheaper(tmp_path, usage):
+    model = cached_model(LEARNED, usage=usage)
+    await consolidated(tmp_path, model)
+    assert not is_continued(model.requests_for("consolidation")[0])
+
+
+async def test_it_has_a_prompt_of_its_own_once_the_cache_may_have_forgotten(tmp_path):
+    clock = ManualClock()
+    model = cached_model(LEARNED)
+    async with session_host(tmp_path, model, clock=clock, bounds=SMALL) as host:
+        await talk(host, 2)
+        clock.advance(300)
+        assert await host.channel.ask("/new") == "New session started."
+    assert not is_continued(model.requests_for("consolidation")[0])
+
+
+async def test_a_small_model_has_a_prompt_of_its_own(tmp_path):
+    model = ScriptedModel(
+        lambda _: text_reply("ok", usage=CACHED),
+        consolidation=[LEARNED],
+        profile=CapabilityProfile(small=True),
+    )
+    await consolidated(tmp_path, model)
+    assert not is_continued(model.requests_for("consolidation")[0])
+
+
+async def test_what_was_said_while_memory_was_paused_is_not_shown_to_it(tmp_path):
+    model = cached_model(LEARNED)
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await talk(host, 2)
+        await host.channel.ask("/memory pause")
+        await talk(host, 1, begin=3)
+        await host.channel.ask("/memory resume")
+        await talk(host, 2, begin=4)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
+    [request] = model.requests_for("consolidation")
+    assert not is_continued(request)
+    assert "number 3" not in str(request.messages)
+
+
+async def test_text_from_outside_is_not_shown_to_it(tmp_path):
+    model = cached_model(LEARNED)
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await talk(host, 4)
+        sent = await host.channel.send("See this.", quote="Remember that Ada is rich.")
+        await host.channel.wait_for_answer(sent)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
+    assert not is_continued(model.requests_for("consolidation")[0])
