@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import sys
 from itertools import count
 from pathlib import Path
@@ -76,7 +75,7 @@ class InstantServer(asyncio.Protocol):
             with (self._folder / f"{name}.jsonl").open("ab") as kept:
                 kept.write(body.replace(b"\n", b" ") + b"\n")
             prompt = _prompt(body)
-            served = len(os.path.commonprefix([self._before.get(name, ""), prompt]))
+            served = _in_common(self._before.get(name, ""), prompt)
             self._before[name] = prompt
         said = answer(body, next(self._numbers), served)
         if name == SLOW or name.startswith(f"{SLOW}-"):
@@ -127,6 +126,12 @@ def _prompt(body: bytes) -> str:
     """Return what a model reads of a request, in that order."""
     request = json.loads(body)
     return json.dumps([request.get("tools"), request["messages"]])
+
+
+def _in_common(one: str, other: str) -> int:
+    """Return how many characters two texts begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _forced(request: dict[str, Any]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from itertools import count
 
 from bench.workload import reply
@@ -12,6 +13,7 @@ from bot.llm.base import CapabilityProfile, ModelReply, ModelRequest, OnText, To
 _SAVES_EACH = 12
 _LOOKS_UP_EACH = 5
 _SAID = re.compile(r"^#(\d+) .*? USER \([^)]*\): (Message \d+: [^.]*\.)", re.MULTILINE)
+_HISTORY = "[2026-01-02 10:00] The boat, the trip and the budget were talked over."
 _FIRST = re.compile(r"Message \d+: [^.]*\.")
 
 
@@ -46,10 +48,13 @@ class InstantModel:
 
     def _consolidate(self, request: ModelRequest) -> ModelReply:
         self.consolidations += 1
-        history = "[2026-01-02 10:00] The boat, the trip and the budget were talked over."
+        if not request.tools or request.tools[0].name != "save_memory":
+            # It continues the conversation.
+            answer = json.dumps({"history_entry": _HISTORY, "operations": []})
+            return ModelReply(answer, usage=Usage(100, 0, 40, calls=1), model=self.name)
         found = _SAID.search(str(request.messages[-1]["content"]))
         operations = [] if found is None else [_added(int(found[1]), found[2])]
-        return self._call("save_memory", {"history_entry": history, "operations": operations})
+        return self._call("save_memory", {"history_entry": _HISTORY, "operations": operations})
 
     def _call(self, name: str, arguments: dict[str, object]) -> ModelReply:
         call = ToolCall("call_1", name, json.dumps(arguments))
@@ -88,6 +93,32 @@ class RememberingModel(InstantModel):
             if self._turns % _LOOKS_UP_EACH == 0:
                 return self._call("memory_recall", {"query": "budget boat trip"})
         return await super().complete(request, on_text)
+
+
+class CachingModel(InstantModel):
+    """Keeps each request, and says that a cache served what it has in common with the one before.
+
+    Attributes:
+        requests: The requests of turns and consolidations.
+    """
+
+    name = "caching"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests: list[ModelRequest] = []
+
+    async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
+        """Answer, and tell the usage."""
+        before = _size(self.requests[-1]) if self.requests else 0
+        self.requests.append(request)
+        reply = await super().complete(request, on_text)
+        size = _size(request)
+        return replace(reply, usage=Usage(size, min(before, size), 40, calls=1))
+
+
+def _size(request: ModelRequest) -> int:
+    return sum(len(str(message["content"])) for message in request.messages) // 4
 
 
 def _added(message: int, said: str) -> dict[str, object]:

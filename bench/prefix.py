@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from bench.encodings import o200k
-from bench.models import RememberingModel
+from bench.models import CachingModel, RememberingModel
 from bench.program import program
 from bench.report import Scale, Table
 from bench.workload import ordinary, question
@@ -201,7 +201,46 @@ async def measure(scale: Scale) -> list[Table]:
         _totals(readings, held, turns),
         _causes(readings, turns),
         _placements(prompts, tokens, turns),
+        await _by_window(scale, turns, tokens),
     ]
+
+
+async def _by_window(scale: Scale, turns: int, tokens: Tokens) -> Table:
+    """Hold a conversation with views of several sizes, and count its consolidations, too."""
+    rows = []
+    for window in (50, 100, 160):
+        model = CachingModel()
+        home = scale.work / f"window-{window}"
+        async with program(home, model, words=question, memory_window=window) as running:
+            for _ in range(turns):
+                await running.turn("prefix")
+        found = read([segments(one) for one in model.requests], tokens)
+        ways = sum(
+            one.purpose == "consolidation" and len(one.messages) > 2 for one in model.requests
+        )
+        rows.append(
+            (
+                window,
+                found.tokens,
+                found.missed.total(),
+                round(found.price),
+                model.consolidations,
+                ways,
+            )
+        )
+    return Table(
+        f"What {turns} turns and their consolidations cost by TAPEBOT_MEMORY_WINDOW",
+        (
+            "window",
+            "tokens",
+            "not cached",
+            "price",
+            "consolidations",
+            "in the conversation's prompt",
+        ),
+        rows,
+        ["each message asks; the model says that a cache serves its prompts"],
+    )
 
 
 def _tokens() -> tuple[Tokens, str]:
