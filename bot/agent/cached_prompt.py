@@ -3,8 +3,8 @@
 Rule 1: the last turn's usage shows whether the provider's cache serves this conversation; nothing is
     assumed of a model.
 Rule 2: what the last turn was offered is offered again, since tools stand at a prompt's beginning.
-Rule 3: nothing continues a prompt with text from outside in view, with images, or by a client's
-    own instructions.
+Rule 3: nothing continues a prompt that shows results of tools with text from outside, or files, or
+    that has a client's own instructions. Quoted and pasted text is checked as what it is in any prompt.
 """
 
 from __future__ import annotations
@@ -73,8 +73,10 @@ class CachedPrompt:
 
 
 def shows_only_the_conversation(fold: SessionFold) -> bool:
-    """Return whether nothing but what people and the assistant said is in view, and no turn is open."""
+    """Return whether no files and no text that tools brought from outside are in view, and no turn is open."""
     if fold.turns.open_turn is not None:
         return False
-    spoken = fold.window.conversation()
-    return not any("attachments" in entry.meta or outside_texts(entry) for entry in spoken)
+    return not any(
+        "attachments" in entry.meta or (entry.kind == "tool_result" and outside_texts(entry))
+        for entry in fold.window.conversation()
+    )
