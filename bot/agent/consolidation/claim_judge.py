@@ -40,7 +40,8 @@ Call judge_claims with one ruling for each claim.
 - "We" and "our" are the person quoted together with others: what they say of "us" holds of the user, and of their \
 family, partner or household where nothing says that others are meant.
 - What a question or request takes for granted ("a card for my aunt in Dresden") is said, and so is news that they \
-pass on as true ("the clinic moved it to Friday"); an opinion or claim of somebody else is not.
+pass on as true ("the clinic moved it to Friday"); an opinion or claim of somebody else is only said as theirs ("Tom \
+says ...").
 - A claim that begins "No longer true:" also holds where they take it back, or ask to forget it.
 - "replaces" is what was believed before; what the claim keeps of it needs no words.
 - "earlier" is what the same person had said just before, and "asked" what the assistant asked them; both only tell \

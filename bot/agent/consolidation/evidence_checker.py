@@ -26,6 +26,7 @@ from bot.memory.gate.cited_sentences import (
     is_quotable,
     join_quotable,
     name_speaker,
+    names_given,
     needs_owner,
     resting_on,
     retraction_refusal,
@@ -106,6 +107,22 @@ class EvidenceChecker:
     timezone: tzinfo
     user_names: tuple[str, ...] = ()
 
+    def knowing_introductions(self, operations: Sequence[FactOperation]) -> EvidenceChecker:
+        """Return a checker that also knows the name by which the user introduces themselves.
+
+        Args:
+            operations: Operations of the same answer; one of them may give the name.
+        """
+        names = list(self.user_names)
+        for operation in operations:
+            given = names_given(operation.text or "", operation.slot or "")
+            cited, _ = self._cite(operation.evidence)
+            if given and any(
+                one.evidence.origin == "person" and given[0] in one.sentence for one in cited
+            ):
+                names += given
+        return replace(self, user_names=tuple(dict.fromkeys(names)))
+
     def check_by_rules(self, operation: FactOperation) -> Proposal:
         """Return an operation as a proposal, decided by rules alone."""
         return self._rule(operation, *self._cite(operation.evidence))
@@ -184,7 +201,7 @@ class EvidenceChecker:
             words,
             replaces,
             self._earlier(own[0]),
-            self._asked(own[0].entry),
+            " ".join(dict.fromkeys(filter(None, map(self._asked, (one.entry for one in own))))),
             self._called(),
         )
 

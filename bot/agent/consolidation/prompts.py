@@ -26,9 +26,9 @@ save_memory tool with a history entry and operations on the current facts.
 """
 _RULES = """\
 - Learn only from what users said themselves: not from the assistant's words, or text marked as \
-quoted. What a user said as a question, a wish or a joke is no fact.
+quoted. A question, a joke and an "if" are no facts; a wish or plan is one only as such ("plans to ...").
 - Every operation {cites} exactly, a whole sentence where \
-possible. What the quoted sentence does not say is not learned.
+possible, and all that it needs. What they do not say is not learned; a short answer is read with its question.
 - A fact is one short sentence, in the third person, in the user's language, with names, numbers, dates \
 and negations exactly as the user said them, and what it is about in one or two words (subject).
 - slot: what of whom it gives the one current value, as "user: home", "aspirin: dose" or "Mia: age"; an older \
@@ -170,7 +170,7 @@ def continuing_text(
     """
     until = (
         f", up to and without the message that begins with {json.dumps(before, ensure_ascii=False)}"
-        " (what follows tells only what changed since)"
+        " (leave out what that and later messages change)"
         if before
         else ""
     )

@@ -246,6 +246,7 @@ async def _learn(
     checker = EvidenceChecker(
         memory.tape.name, entries, {fact.id: fact for fact in facts}, timezone, user_names(facts)
     )
+    checker = checker.knowing_introductions(answer.operations)
     proposals, cost = await make_proposals(checker, answer.operations, learn.judging)
     return _Learned(history, proposals, usage + cost, continues)
 

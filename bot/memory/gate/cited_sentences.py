@@ -116,17 +116,22 @@ def user_names(facts: Iterable[Fact]) -> tuple[str, ...]:
     """
     names: list[str] = []
     for fact in facts:
-        if fact.unverified or fact.origin != "person":
-            continue
-        if not (same_slot(fact.slot, _NAME_SLOT) or _NAME_GIVEN.match(fact.text)):
-            continue
-        parts = extract_names(fact.text)
-        full = " ".join(parts)
-        # Other words between the names would make them names of several people.
-        if 0 < len(parts) <= _LONGEST_NAME and full in fact.text:
-            # A last name alone may be that of a relative.
-            names += (full, parts[0])
+        if not fact.unverified and fact.origin == "person":
+            names += names_given(fact.text, fact.slot)
     return tuple(dict.fromkeys(names))
+
+
+def names_given(text: str, slot: str) -> tuple[str, ...]:
+    """Return the full and first name that a fact gives the user; empty if it gives none."""
+    if not (same_slot(slot, _NAME_SLOT) or _NAME_GIVEN.match(text)):
+        return ()
+    parts = extract_names(text)
+    full = " ".join(parts)
+    # Other words between the names would make them names of several people.
+    if not 0 < len(parts) <= _LONGEST_NAME or full not in text:
+        return ()
+    # A last name alone may be that of a relative.
+    return full, parts[0]
 
 
 def may_instruct(entry: TapeEntry) -> bool:

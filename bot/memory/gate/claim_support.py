@@ -72,8 +72,9 @@ _COMMON_ONLY = 2
 def sentences_with_quote(quote: str, text: str) -> str | None:
     """Return the whole sentences of a message that contain a quote.
 
-    Case, white space, typographic characters and punctuation around the quote are ignored. A short
-    sentence that retracts the quoted one ("Just kidding!") is returned with it.
+    Case, white space, typographic characters and punctuation around the quote are ignored. A word such
+    as "yes" must be a whole sentence. A short sentence that retracts the quoted one ("Just kidding!") is
+    returned with it.
 
     Args:
         quote: The words to look for.
@@ -89,10 +90,11 @@ def sentences_with_quote(quote: str, text: str) -> str | None:
     alone = words(wanted)
     if len(letters) < _COMMON_ONLY or not any(sign.isalpha() for sign in letters):
         return None
-    if len(alone) == 1 and alone[0] in STOP:
-        return None
     parts = split_sentences(text[:MAX_SOURCE_TEXT])
     flat = [_flat(part) for part in parts]
+    if len(alone) == 1 and alone[0] in STOP:
+        # Such a word says something only as a whole answer, as "Yes." does.
+        return next((p for p, own in zip(parts, flat, strict=True) if words(own) == alone), None)
     between = " "
     if UNSPACED.search(wanted):
         # These scripts have no spaces between sentences, but may have some within.

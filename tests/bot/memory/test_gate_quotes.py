@@ -24,6 +24,8 @@ HELD = [
     ("3. März", "Es ist am 3. März soweit. Ja.", "Es ist am 3. März soweit."),
     ("own a castle", "I own a castle. Just kidding!", "I own a castle. Just kidding!"),
     ("live in\nRome", "I do not live in\nRome", "I do not live in\nRome"),
+    ("Du.", "Du. Und bitte ohne Smileys.", "Du."),
+    ("no", "No! I know.", "No!"),
 ]
 
 NOT_HELD = [

@@ -188,3 +188,27 @@ async def test_in_a_group_a_claim_rests_on_the_words_of_whom_it_names(tmp_path):
 def claims_of(request: ModelRequest) -> list[dict[str, object]]:
     lines = str(request.messages[-1]["content"]).splitlines()
     return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+async def test_the_judge_is_told_what_the_assistant_had_asked_before_each_quoted_answer(tmp_path):
+    asked: list[str] = []
+
+    def rule(request: ModelRequest) -> ModelReply:
+        asked.append(str(request.messages[-1]["content"]))
+        return judgement_reply(request, lambda _: "supported")
+
+    questions = iter(["What are you allergic to?", "Since when?", "Noted."])
+    evidence = [{"message": 3, "quote": "Penicillin."}, {"message": 5, "quote": "1998, I think."}]
+    claim = "The user has been allergic to penicillin since about 1998."
+    learned = consolidation_reply(
+        "[2026-02-10] Talk.", {"op": "add", "fact": None, "text": claim, "evidence": evidence}
+    )
+    model = ScriptedModel(
+        lambda _: text_reply(next(questions)), consolidation=[learned], judgement=rule
+    )
+    async with session_host(tmp_path, model) as host:
+        for said in ("Hi.", "Penicillin.", "1998, I think."):
+            await host.channel.ask(said)
+        await host.channel.ask("/new")
+        assert claim in str(await host.channel.ask("/memory"))
+    assert "What are you allergic to? Since when?" in asked[-1]

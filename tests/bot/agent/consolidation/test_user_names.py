@@ -8,6 +8,8 @@ from bot.llm.base import ModelReply, ModelRequest
 from bot.testing.host import session_host
 from bot.testing.scripted_model import (
     ScriptedModel,
+    consolidation_reply,
+    fact_operation,
     judgement_reply,
     text_reply,
     tool_call_reply,
@@ -67,5 +69,38 @@ async def test_a_name_that_memory_does_not_give_the_user_is_still_refused(tmp_pa
     async with session_host(tmp_path, model) as host:
         await host.channel.ask(HELLO)
         await host.channel.ask(SAID)
+        memory = str(await host.channel.ask("/memory"))
+    assert "Greta" not in memory
+
+
+def consolidating(claim: str, asked: list[str]) -> ScriptedModel:
+    """A model that learns from two messages the user's name and a claim, with a judge that supports all."""
+
+    def rule(request: ModelRequest) -> ModelReply:
+        asked.append(str(request.messages[-1]["content"]))
+        return judgement_reply(request, lambda _: "supported")
+
+    name = fact_operation("The user's name is Nora.", "I'm Nora")
+    learned = consolidation_reply("[2026-02-10] Hi.", name, fact_operation(claim, SAID, 3))
+    return ScriptedModel(lambda _: text_reply("ok"), consolidation=[learned], judgement=rule)
+
+
+async def test_a_consolidation_may_call_the_user_as_they_introduce_themselves_in_it(tmp_path):
+    asked: list[str] = []
+    async with session_host(tmp_path, consolidating(CLAIM, asked)) as host:
+        await host.channel.ask(HELLO)
+        await host.channel.ask(SAID)
+        await host.channel.ask("/new")
+        memory = str(await host.channel.ask("/memory"))
+    assert CLAIM in memory
+    assert "called Nora" in asked[-1]
+
+
+async def test_a_consolidation_may_not_call_the_user_otherwise(tmp_path):
+    claim = CLAIM.replace("Nora", "Greta")
+    async with session_host(tmp_path, consolidating(claim, [])) as host:
+        await host.channel.ask(HELLO)
+        await host.channel.ask(SAID)
+        await host.channel.ask("/new")
         memory = str(await host.channel.ask("/memory"))
     assert "Greta" not in memory
