@@ -5,6 +5,8 @@ Rule 2: an answer that one model call gave, with nothing to add, has no ``turn.e
 Rule 3: ``end`` leaves out what follows from the answer: that the turn is answered, by one step; the entry that the
     call saw, if it is the one before; a cost that is not known; cached tokens that the provider does not report.
 Rule 4: both shapes say the same: ``unfold`` returns the events that a message stands for, with the message's id.
+Rule 5: where only turn and bounds are told, ``start`` is a list of them; ``usage`` is a list of ``_USAGE``. Older
+    entries have objects.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ END_META = "end"
 
 _IN_START = frozenset({"turn", "inbound", "bounds", "prefix", "builder", "preset"})
 _IN_END = frozenset({"inbound", "usage", "ms", "model", "at"})
+_USAGE = ("prompt_tokens", "completion_tokens", "cached_tokens", "cost")
 _FOLLOWS = {"status": "ok", "answered": True, "steps": 1}
 
 
@@ -58,7 +61,8 @@ def fold_start(entries: Sequence[TapeEntry], start: TapeEntry) -> list[TapeEntry
         return [said, start]
     # The prompt is the newest on the tape, which has its hash.
     told = {key: value for key, value in data.items() if key not in ("inbound", "prefix")}
-    return [said.with_meta(**{START_META: told})]
+    alone = told.keys() == {"turn", "bounds"}
+    return [said.with_meta(**{START_META: [told["turn"], *told["bounds"]] if alone else told})]
 
 
 def fold_end(entries: Sequence[TapeEntry], end: TapeEntry, number: int) -> list[TapeEntry]:
@@ -73,12 +77,13 @@ def fold_end(entries: Sequence[TapeEntry], end: TapeEntry, number: int) -> list[
         return [*entries, end]
     [said] = entries
     told = {key: value for key, value in end.data.items() if key in _IN_END}
-    unsaid = ("calls",) if end.data.get("cache_told", True) else ("calls", "cached_tokens")
-    told["usage"] = {
-        key: value
-        for key, value in end.data["usage"].items()
-        if value is not None and key not in unsaid
-    }
+    usage = {**end.data["usage"]}
+    if not end.data.get("cache_told", True):
+        usage.pop("cached_tokens", None)
+    amounts = [usage.get(name) for name in _USAGE]
+    while amounts and amounts[-1] is None:
+        amounts.pop()
+    told["usage"] = amounts
     if told.get("at") == number - 1:
         del told["at"]
     folded = said.with_meta(**{END_META: told})
@@ -88,6 +93,8 @@ def fold_end(entries: Sequence[TapeEntry], end: TapeEntry, number: int) -> list[
 
 def _start_in(message: TapeEntry) -> TapeEntry | None:
     told = message.meta.get(START_META)
+    if isinstance(told, list) and told:
+        told = {"turn": told[0], "bounds": told[1:]}
     if not isinstance(told, dict) or message.payload.get("role") == "assistant":
         return None
     return _mark(message, TURN_START, {**told, "inbound": [message.meta.get("inbound")]})
@@ -97,7 +104,7 @@ def _end_in(answer: TapeEntry) -> TapeEntry | None:
     told = answer.meta.get(END_META)
     if not isinstance(told, dict) or answer.payload.get("role") != "assistant":
         return None
-    usage, inbound = told.get("usage"), told.get("inbound")
+    usage, inbound = _usage(told.get("usage")), told.get("inbound")
     if not isinstance(usage, dict) or not isinstance(inbound, list) or not inbound:
         return None
     data: dict[str, Any] = {"at": answer.id - 1, **told, **_FOLLOWS}
@@ -107,6 +114,13 @@ def _end_in(answer: TapeEntry) -> TapeEntry | None:
     if "cached_tokens" not in usage:
         data["cache_told"] = False
     return _mark(answer, TURN_END, data)
+
+
+def _usage(told: object) -> object:
+    """Return the usage that an end tells, as an object."""
+    if not isinstance(told, list):
+        return told
+    return {name: amount for name, amount in zip(_USAGE, told, strict=False) if amount is not None}
 
 
 def _mark(message: TapeEntry, name: str, data: dict[str, Any]) -> TapeEntry:
