@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from functools import lru_cache
 
-from bot.core.clock import format_time, from_milliseconds, to_milliseconds
+from bot.core.clock import from_milliseconds, to_milliseconds
 
 _OPENINGS = {
     b'"user":': b'"kind":"message","payload":{"role":"user","content":',
@@ -90,8 +91,15 @@ def _milliseconds(text: bytes) -> int | None:
 
 
 def _time(milliseconds: int) -> bytes:
-    """Return a time as entries have it; nothing if there is no such time."""
+    """Return a time as entries have it; nothing that is a time if there is no such one."""
+    seconds, rest = divmod(milliseconds, 1_000)
+    return b"%b.%03d+00:00" % (_second(seconds), rest)
+
+
+@lru_cache(256)
+def _second(seconds: int) -> bytes:
+    """Return the part of a time before the point: lines that are read together share it."""
     try:
-        return format_time(from_milliseconds(milliseconds)).encode()
+        return from_milliseconds(seconds * 1_000).isoformat()[: -len("+00:00")].encode()
     except OverflowError:
         return b""

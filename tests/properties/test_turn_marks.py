@@ -166,7 +166,7 @@ def test_a_plain_turn_is_two_entries():
     tape = written([(start, {**end, "cache_told": False})], folded=True)
     assert [one.kind for one in tape] == ["message", "message"]
     assert tape[0].meta[START_META] == ["t", 1, 2]
-    assert tape[1].meta[END_META] == {"inbound": ["m"], "usage": [9, 3], "ms": 1.5, "model": "a/b"}
+    assert tape[1].meta[END_META] == [["m"], [9, 3], 1.5, "a/b"]
 
 
 def test_marks_of_earlier_entries_say_the_same():
@@ -177,5 +177,5 @@ def test_marks_of_earlier_entries_say_the_same():
     told = replace(message("assistant", "ha", turn="t"), id=2)
     assert turn_start(said.with_meta(start=start)) == turn_start(said.with_meta(start=["t", 1, 2]))
     assert turn_end(told.with_meta(end=end)) == turn_end(
-        told.with_meta(end={**end, "usage": [9, 3, 2, 0.5]})
+        told.with_meta(end=[["m"], [9, 3, 2, 0.5], 1.5, "a/b"])
     )

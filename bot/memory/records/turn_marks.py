@@ -5,8 +5,8 @@ Rule 2: an answer that one model call gave, with nothing to add, has no ``turn.e
 Rule 3: ``end`` leaves out what follows from the answer: that the turn is answered, by one step; the entry that the
     call saw, if it is the one before; a cost that is not known; cached tokens that the provider does not report.
 Rule 4: both shapes say the same: ``unfold`` returns the events that a message stands for, with the message's id.
-Rule 5: where only turn and bounds are told, ``start`` is a list of them; ``usage`` is a list of ``_USAGE``. Older
-    entries have objects.
+Rule 5: where there is no more to tell, ``start`` is a list of the turn and its bounds, and ``end`` of ``_PLAIN_END``;
+    usage is a list of ``_USAGE``. Else, and in older entries, they are objects.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ END_META = "end"
 
 _IN_START = frozenset({"turn", "inbound", "bounds", "prefix", "builder", "preset"})
 _IN_END = frozenset({"inbound", "usage", "ms", "model", "at"})
+_PLAIN_END = ("inbound", "usage", "ms", "model")
 _USAGE = ("prompt_tokens", "completion_tokens", "cached_tokens", "cost")
 _FOLLOWS = {"status": "ok", "answered": True, "steps": 1}
 
@@ -86,7 +87,9 @@ def fold_end(entries: Sequence[TapeEntry], end: TapeEntry, number: int) -> list[
     told["usage"] = amounts
     if told.get("at") == number - 1:
         del told["at"]
-    folded = said.with_meta(**{END_META: told})
+    plain = told.keys() == set(_PLAIN_END)
+    mark = [told[name] for name in _PLAIN_END] if plain else told
+    folded = said.with_meta(**{END_META: mark})
     same = _end_in(replace(folded, id=number))
     return [folded] if same is not None and same.data == end.data else [said, end]
 
@@ -102,6 +105,8 @@ def _start_in(message: TapeEntry) -> TapeEntry | None:
 
 def _end_in(answer: TapeEntry) -> TapeEntry | None:
     told = answer.meta.get(END_META)
+    if isinstance(told, list):
+        told = dict(zip(_PLAIN_END, told, strict=False))
     if not isinstance(told, dict) or answer.payload.get("role") != "assistant":
         return None
     usage, inbound = _usage(told.get("usage")), told.get("inbound")

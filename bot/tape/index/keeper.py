@@ -30,8 +30,9 @@ in the background, where a turn may begin at any moment."""
 _QUIET = 0.2
 """Seconds that the background waits before each portion while the store is being used."""
 
-_LINGER = 1.0
-"""Seconds that the background task waits for more changes; a search does not wait."""
+_LINGER, _LINGER_LONG, _MANY = 1.0, 600.0, 30
+"""Seconds that the background task waits for more changes; a search does not wait. It waits long where only a few
+appends are new: to index one or thirty writes about the same pages, and searches at hand scan the newest entries."""
 
 _RECOVERY = 30.0
 """Seconds until the background task retries after a disk error."""
@@ -92,6 +93,8 @@ class IndexKeeper:
         self.generation = 0  # Grows when indexed entries are dropped.
         self._lock = anyio.Lock()
         self._wake = anyio.Event()
+        self._due = anyio.Event()
+        self._appends = 0
         self._doubted = False
         self.kept_up = False
         self._used = monotonic()
@@ -103,6 +106,9 @@ class IndexKeeper:
         self._known.add(tape)
         self._changed.add(tape)
         self._wake.set()
+        self._appends += 1
+        if self._appends >= _MANY or tape not in self._checked:
+            self._due.set()
 
     def mark_used(self) -> None:
         """Note that the store is being used, to which the background gives way."""
@@ -132,7 +138,7 @@ class IndexKeeper:
 
     async def _run(self) -> None:
         while True:
-            self._wake = anyio.Event()
+            self._wake, self._due, self._appends = anyio.Event(), anyio.Event(), 0
             try:
                 await self.catch_up(None, behind=True)
                 await self._tidy()
@@ -143,6 +149,8 @@ class IndexKeeper:
             else:
                 await self._wake.wait()
                 await anyio.sleep(_LINGER)
+                with anyio.move_on_after(_LINGER_LONG - _LINGER):
+                    await self._due.wait()
 
     async def mark_untrusted(self) -> None:
         """Prepare for erasing or dropping entries: after a crash from here on the index is rebuilt.
