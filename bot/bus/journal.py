@@ -1,14 +1,14 @@
 """Format of the inbox journal: its lines, and the fold that reads them. Pure.
 
-Rule 1: a message is accepted once its ``in`` line is durable.
-Rule 2: that a message is done may be written late, in the next ``in`` line: a message that is
+Rule 1: a message is accepted once its line, which has no ``op``, is durable.
+Rule 2: that a message is done may be written late, in the line of the next message: a message that is
     delivered again after a kill is recognised on its tape.
 Rule 3: ``seen`` lines keep the platform ids of done messages, so that duplicates are recognised.
 Rule 4: a ``compact`` line names the newest message to purge: once those up to it are done, the file
     is rewritten without their text.
 Rule 5: an unreadable line is skipped; the others are kept.
-Rule 6: an ``in`` line leaves out what is as usual; rows of a database, which processes of the version before read as
-    well, have every field.
+Rule 6: a message's line leaves out what is as usual, and has times in milliseconds. ``in`` lines are those of files
+    of an earlier version, and rows of a database, which processes of the version before read as well.
 """
 
 from __future__ import annotations
@@ -21,14 +21,29 @@ from datetime import datetime
 from typing import Any
 
 from bot.bus.messages import PERSON, Address, Attachment, Cause, ClientRequest, Inbound, Sender
-from bot.core.clock import format_time
+from bot.core.clock import format_time, from_milliseconds, to_milliseconds
 from bot.core.errors import InvalidInbound
 from bot.core.reasons import parse_reason, reason_json
 
-_DAMAGED = (InvalidInbound, ValueError, KeyError, TypeError, RecursionError, AttributeError)
+_DAMAGED = (
+    InvalidInbound,
+    ValueError,
+    KeyError,
+    TypeError,
+    RecursionError,
+    AttributeError,
+    OverflowError,
+)
 
-_USUAL: dict[str, Any] = {"topic": None, "private": True, "quote": None, "role": "owner"}
-"""Fields that an ``in`` line leaves out, with the values that they have then."""
+_USUAL: dict[str, Any] = {
+    "topic": None,
+    "private": True,
+    "quote": None,
+    "role": "owner",
+    "ago": 0,
+    "done": [],
+}
+"""Fields that a message's line leaves out, with the values that they have then."""
 
 Key = tuple[str, str]
 """A session's key and a platform's message id."""
@@ -76,7 +91,7 @@ class JournalState:
                 self.damaged += 1
 
     def _apply(self, line: dict[str, Any]) -> None:
-        operation = line["op"]
+        operation = line.get("op", "in")
         if operation == "in":
             for seq in line.get("done", ()):
                 self.pending.pop(seq, None)
@@ -114,13 +129,28 @@ def encode_accepted(record: AcceptedMessage, done: Sequence[int] = ()) -> bytes:
         record: The message.
         done: Sequence numbers of messages that are done since the line before.
     """
-    fields = _fields(record)
-    if format_time(record.inbound.sent_at) == fields["at"]:
-        del fields["sent"]
+    inbound, sender = record.inbound, record.inbound.sender
+    at = to_milliseconds(record.accepted_at)
     told = {
-        name: value for name, value in fields.items() if name not in _USUAL or value != _USUAL[name]
+        "seq": record.seq,
+        "at": at,
+        "to": inbound.session,
+        "id": inbound.id,
+        "from": [sender.id, sender.name, *([sender.language] if sender.language else ())],
+        "text": inbound.text,
+        "ago": at - to_milliseconds(inbound.sent_at),
+        "private": inbound.private,
+        "quote": inbound.quote,
+        "role": inbound.role,
+        **_rest(inbound),
+        "done": list(done),
     }
-    return _line(**told, **({"done": list(done)} if done else {}))
+    left = {
+        name: value for name, value in told.items() if name not in _USUAL or value != _USUAL[name]
+    }
+    # Unlike a database's rows, the file may have any character, lone surrogates too.
+    text = json.dumps(left, separators=(",", ":"), ensure_ascii=False)
+    return text.encode("utf-8", "surrogatepass") + b"\n"
 
 
 def _fields(record: AcceptedMessage) -> dict[str, Any]:
@@ -224,6 +254,8 @@ def _line(**values: Any) -> bytes:
 def _decode(told: dict[str, Any]) -> AcceptedMessage:
     # Lines without a role may also date from when the console was the only channel.
     line = {**_USUAL, "sent": told["at"], **told}
+    if "op" not in told:
+        line |= _spelled_out(line)
     inbound = Inbound(
         address=Address(line["channel"], line["chat"], line["topic"]),
         id=str(line["id"]),
@@ -247,6 +279,19 @@ def _decode(told: dict[str, Any]) -> AcceptedMessage:
         trace=_text(line.get("trace")),
     )
     return AcceptedMessage(int(line["seq"]), datetime.fromisoformat(line["at"]), inbound)
+
+
+def _spelled_out(line: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of an ``in`` line that a message's line writes shorter."""
+    address, at = Address.parse(line["to"]), line["at"]
+    return {
+        "channel": address.channel,
+        "chat": address.chat_id,
+        "topic": address.topic,
+        "sender": dict(zip(("id", "name", "language"), line["from"], strict=False)),
+        "at": format_time(from_milliseconds(at)),
+        "sent": format_time(from_milliseconds(at - line["ago"])),
+    }
 
 
 def _text(value: Any) -> str | None:

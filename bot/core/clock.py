@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 import anyio
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 class Clock(Protocol):
@@ -48,6 +51,20 @@ def parse_time(text: object) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo is not None else None
+
+
+def to_milliseconds(moment: datetime) -> int:
+    """Return the whole milliseconds since 1970."""
+    return (moment - _EPOCH) // _MILLISECOND
+
+
+def from_milliseconds(number: int) -> datetime:
+    """Return the time so many milliseconds after 1970, in UTC.
+
+    Raises:
+        OverflowError: There is no such time.
+    """
+    return _EPOCH + number * _MILLISECOND
 
 
 def format_time(moment: datetime) -> str:

@@ -2,7 +2,8 @@
 
 Rule 1: one entry is one line: ``{"id", "kind", "payload", "meta"}``, and ``"more": n`` if n further
     lines follow in the same atomic append. A line of a tape's file ends with ``"chain"``, its link
-    in the chain of digests (``bot.tape.chain``); files from before the chain have none.
+    in the chain of digests (``bot.tape.chain``); files from before the chain have none. What is appended to a
+    file is written shorter where it can be (``bot.tape.short_lines``).
 Rule 2: an unfinished append does not count. Lines whose ``more`` promises a line that never came,
     and a last line without its newline, were never acknowledged. Repair closes such a last line
     with ``CANCEL``, so that it stands for no entry, whole or not.
@@ -33,6 +34,7 @@ from bot.tape.chain import (
     tombstone_link,
 )
 from bot.tape.entries import ENTRY_KINDS, TapeEntry
+from bot.tape.short_lines import expand_line, shorten
 
 # CANCEL is ASCII's sign for "disregard what came before"; JSON never contains it unescaped.
 CANCEL = b"\x18"
@@ -100,7 +102,7 @@ def check_depth(entries: Sequence[TapeEntry], lines: Iterable[bytes]) -> None:
 
 
 def encode_chained(entries: Sequence[TapeEntry], previous: bytes) -> tuple[bytes, bytes]:
-    """Return the lines of one atomic append with their links, and the value of the last link.
+    """Return the lines of one atomic append as a file has them, and the value of the last link.
 
     Args:
         entries: Entries with their ids.
@@ -113,7 +115,7 @@ def encode_chained(entries: Sequence[TapeEntry], previous: bytes) -> tuple[bytes
     for place, entry in enumerate(entries):
         content = digest_content(entry)
         link = make_link(previous, entry.id, len(entries) - 1 - place, content)
-        lines.append(_linked(link, content))
+        lines.append(_linked(link, shorten(content)))
         previous = link.value
     return b"".join(lines), previous
 
@@ -217,6 +219,11 @@ def decode_line(raw: bytes) -> TapeLine | None:
     """Decode a line; return None if it is unreadable or does not match its digest. Never raises."""
     raw = raw.removesuffix(b"\n")
     body, chain = _cut_chain(raw)
+    if chain is not None:
+        full = expand_line(body)
+        if full is None:
+            return None
+        body = full
     try:
         text = (raw if chain is None else body + b"}").decode("utf-8", "surrogatepass")
         record = json.loads(text)

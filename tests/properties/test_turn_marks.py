@@ -165,10 +165,17 @@ def test_a_plain_turn_is_two_entries():
     end |= {"usage": usage, "prompt_tokens": 9, "ms": 1.5, "steps": 1, "model": "a/b", "at": 1}
     tape = written([(start, {**end, "cache_told": False})], folded=True)
     assert [one.kind for one in tape] == ["message", "message"]
-    assert tape[0].meta[START_META] == {"turn": "t", "bounds": [1, 2]}
-    assert tape[1].meta[END_META] == {
-        "inbound": ["m"],
-        "usage": {"prompt_tokens": 9, "completion_tokens": 3},
-        "ms": 1.5,
-        "model": "a/b",
-    }
+    assert tape[0].meta[START_META] == ["t", 1, 2]
+    assert tape[1].meta[END_META] == [["m"], [9, 3], 1.5, "a/b"]
+
+
+def test_marks_of_earlier_entries_say_the_same():
+    start = {"turn": "t", "bounds": [1, 2]}
+    usage = {"prompt_tokens": 9, "completion_tokens": 3, "cached_tokens": 2, "cost": 0.5}
+    end = {"inbound": ["m"], "usage": usage, "ms": 1.5, "model": "a/b"}
+    said = message("user", "hi", inbound="m")
+    told = replace(message("assistant", "ha", turn="t"), id=2)
+    assert turn_start(said.with_meta(start=start)) == turn_start(said.with_meta(start=["t", 1, 2]))
+    assert turn_end(told.with_meta(end=end)) == turn_end(
+        told.with_meta(end=[["m"], [9, 3, 2, 0.5], 1.5, "a/b"])
+    )

@@ -5,6 +5,8 @@ Rule 2: an answer that one model call gave, with nothing to add, has no ``turn.e
 Rule 3: ``end`` leaves out what follows from the answer: that the turn is answered, by one step; the entry that the
     call saw, if it is the one before; a cost that is not known; cached tokens that the provider does not report.
 Rule 4: both shapes say the same: ``unfold`` returns the events that a message stands for, with the message's id.
+Rule 5: where there is no more to tell, ``start`` is a list of the turn and its bounds, and ``end`` of ``_PLAIN_END``;
+    usage is a list of ``_USAGE``. Else, and in older entries, they are objects.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ END_META = "end"
 
 _IN_START = frozenset({"turn", "inbound", "bounds", "prefix", "builder", "preset"})
 _IN_END = frozenset({"inbound", "usage", "ms", "model", "at"})
+_PLAIN_END = ("inbound", "usage", "ms", "model")
+_USAGE = ("prompt_tokens", "completion_tokens", "cached_tokens", "cost")
 _FOLLOWS = {"status": "ok", "answered": True, "steps": 1}
 
 
@@ -58,7 +62,8 @@ def fold_start(entries: Sequence[TapeEntry], start: TapeEntry) -> list[TapeEntry
         return [said, start]
     # The prompt is the newest on the tape, which has its hash.
     told = {key: value for key, value in data.items() if key not in ("inbound", "prefix")}
-    return [said.with_meta(**{START_META: told})]
+    alone = told.keys() == {"turn", "bounds"}
+    return [said.with_meta(**{START_META: [told["turn"], *told["bounds"]] if alone else told})]
 
 
 def fold_end(entries: Sequence[TapeEntry], end: TapeEntry, number: int) -> list[TapeEntry]:
@@ -73,21 +78,26 @@ def fold_end(entries: Sequence[TapeEntry], end: TapeEntry, number: int) -> list[
         return [*entries, end]
     [said] = entries
     told = {key: value for key, value in end.data.items() if key in _IN_END}
-    unsaid = ("calls",) if end.data.get("cache_told", True) else ("calls", "cached_tokens")
-    told["usage"] = {
-        key: value
-        for key, value in end.data["usage"].items()
-        if value is not None and key not in unsaid
-    }
+    usage = {**end.data["usage"]}
+    if not end.data.get("cache_told", True):
+        usage.pop("cached_tokens", None)
+    amounts = [usage.get(name) for name in _USAGE]
+    while amounts and amounts[-1] is None:
+        amounts.pop()
+    told["usage"] = amounts
     if told.get("at") == number - 1:
         del told["at"]
-    folded = said.with_meta(**{END_META: told})
+    plain = told.keys() == set(_PLAIN_END)
+    mark = [told[name] for name in _PLAIN_END] if plain else told
+    folded = said.with_meta(**{END_META: mark})
     same = _end_in(replace(folded, id=number))
     return [folded] if same is not None and same.data == end.data else [said, end]
 
 
 def _start_in(message: TapeEntry) -> TapeEntry | None:
     told = message.meta.get(START_META)
+    if isinstance(told, list) and told:
+        told = {"turn": told[0], "bounds": told[1:]}
     if not isinstance(told, dict) or message.payload.get("role") == "assistant":
         return None
     return _mark(message, TURN_START, {**told, "inbound": [message.meta.get("inbound")]})
@@ -95,9 +105,11 @@ def _start_in(message: TapeEntry) -> TapeEntry | None:
 
 def _end_in(answer: TapeEntry) -> TapeEntry | None:
     told = answer.meta.get(END_META)
+    if isinstance(told, list):
+        told = dict(zip(_PLAIN_END, told, strict=False))
     if not isinstance(told, dict) or answer.payload.get("role") != "assistant":
         return None
-    usage, inbound = told.get("usage"), told.get("inbound")
+    usage, inbound = _usage(told.get("usage")), told.get("inbound")
     if not isinstance(usage, dict) or not isinstance(inbound, list) or not inbound:
         return None
     data: dict[str, Any] = {"at": answer.id - 1, **told, **_FOLLOWS}
@@ -107,6 +119,13 @@ def _end_in(answer: TapeEntry) -> TapeEntry | None:
     if "cached_tokens" not in usage:
         data["cache_told"] = False
     return _mark(answer, TURN_END, data)
+
+
+def _usage(told: object) -> object:
+    """Return the usage that an end tells, as an object."""
+    if not isinstance(told, list):
+        return told
+    return {name: amount for name, amount in zip(_USAGE, told, strict=False) if amount is not None}
 
 
 def _mark(message: TapeEntry, name: str, data: dict[str, Any]) -> TapeEntry:

@@ -30,8 +30,9 @@ in the background, where a turn may begin at any moment."""
 _QUIET = 0.2
 """Seconds that the background waits before each portion while the store is being used."""
 
-_LINGER = 1.0
-"""Seconds that the background task waits for more changes; a search does not wait."""
+_LINGER, _LINGER_LONG, _MANY = 1.0, 600.0, 30
+"""Seconds that the background task waits for more changes; a search does not wait. It waits long while few
+entries are new: to index one or thirty writes about the same pages, and a search at hand scans what is new."""
 
 _RECOVERY = 30.0
 """Seconds until the background task retries after a disk error."""
@@ -92,17 +93,22 @@ class IndexKeeper:
         self.generation = 0  # Grows when indexed entries are dropped.
         self._lock = anyio.Lock()
         self._wake = anyio.Event()
+        self._due = anyio.Event()
+        self._new = 0
         self._doubted = False
         self.kept_up = False
         self._used = monotonic()
         self._statistics = {"entries": 0, "rebuilt": 0}
 
-    def mark_changed(self, tape: str) -> None:
-        """Note that a tape has changed; does no I/O."""
+    def mark_changed(self, tape: str, entries: int = 1) -> None:
+        """Note that a tape has changed, by so many entries; does no I/O."""
         self._used = monotonic()
         self._known.add(tape)
         self._changed.add(tape)
         self._wake.set()
+        self._new += entries
+        if self._new >= _MANY or tape not in self._checked:
+            self._due.set()
 
     def mark_used(self) -> None:
         """Note that the store is being used, to which the background gives way."""
@@ -116,8 +122,8 @@ class IndexKeeper:
     async def run(self) -> None:
         """Index changed tapes until cancelled; searches work without it.
 
-        A kill at any point costs at most the portion at hand: the next start goes on behind the
-        last one that was written.
+        A kill at any point costs no more than what it has not indexed yet: the next start goes on
+        behind what was written last.
         """
         with self._keeping_up():
             await self._run()
@@ -132,7 +138,7 @@ class IndexKeeper:
 
     async def _run(self) -> None:
         while True:
-            self._wake = anyio.Event()
+            self._wake, self._due, self._new = anyio.Event(), anyio.Event(), 0
             try:
                 await self.catch_up(None, behind=True)
                 await self._tidy()
@@ -143,6 +149,8 @@ class IndexKeeper:
             else:
                 await self._wake.wait()
                 await anyio.sleep(_LINGER)
+                with anyio.move_on_after(_LINGER_LONG - _LINGER):
+                    await self._due.wait()
 
     async def mark_untrusted(self) -> None:
         """Prepare for erasing or dropping entries: after a crash from here on the index is rebuilt.

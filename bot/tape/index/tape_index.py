@@ -50,15 +50,15 @@ class TapeIndex:
         self._keeper = IndexKeeper(path, source, read_only=read_only)
         self._mended = 0
 
-    def mark_changed(self, tape: str) -> None:
-        """Note that a tape has changed; does no I/O."""
-        self._keeper.mark_changed(tape)
+    def mark_changed(self, tape: str, entries: int = 1) -> None:
+        """Note that a tape has changed, by so many entries; does no I/O."""
+        self._keeper.mark_changed(tape, entries)
 
     async def run(self) -> None:
         """Index changed tapes until cancelled; searches work without it.
 
-        A kill at any point costs at most the portion at hand: the next start goes on behind the
-        last one that was written.
+        A kill at any point costs no more than what it has not indexed yet: the next start goes on
+        behind what was written last.
         """
         await self._keeper.run()
 

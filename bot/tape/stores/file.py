@@ -218,7 +218,7 @@ class FileTapeStore(TapeStore):
             data = live.encode(stamped)
             with map_os_errors(f"tape {tape} could not be written", TapeWriteError):
                 await file.append(data, stamped[-1].id)
-            self._grown(tape)
+            self._grown(tape, len(stamped))
             return stamped
 
     async def archive(
@@ -435,6 +435,6 @@ class FileTapeStore(TapeStore):
         async with self._tapes.use(tape) as live:
             return live.file.durable_seq
 
-    def _grown(self, tape: str) -> None:
+    def _grown(self, tape: str, entries: int = 1) -> None:
         self._growth.notify(tape)
-        self._index.mark_changed(tape)
+        self._index.mark_changed(tape, entries)

@@ -175,6 +175,27 @@ async def test_what_is_erased_while_the_index_is_made_is_not_in_it(tmp_path):
     assert not traces(tmp_path)
 
 
+async def test_a_few_new_entries_are_found_at_once_and_indexed_with_those_that_follow(
+    tmp_path, monkeypatch
+):
+    """To index each of them alone would write the same pages again and again."""
+    monkeypatch.setattr("bot.tape.index.keeper._LINGER", 0.0)
+    await write_old_tape(tmp_path)
+    async with indexing(tmp_path) as store:
+        store.open.set()
+        await until(lambda: indexed(store) > ENTRIES)
+        for number in range(5):
+            await store.append("a", said(f"{SECRET} {number}", ENTRIES + number))
+            await anyio.wait_all_tasks_blocked()
+        assert found_in(await store.search(asked(quick=True))) >= set("01234")
+        assert indexed(store) == ENTRIES + 1
+        await store.append_many("a", [said("walnut", 2 * ENTRIES) for _ in range(25)])
+        await until(lambda: indexed(store) == ENTRIES + 31)
+        # Who asks for a search does not wait for more to come.
+        await store.append("a", said(f"{SECRET} 5", 2 * ENTRIES))
+        assert "5" in found_in(await store.search(asked(quick=False)))
+
+
 async def test_a_kill_while_the_index_is_made_costs_the_portion_at_hand(tmp_path):
     await write_old_tape(tmp_path)
     host = Path(__file__).with_name("index_behind_host.py")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +11,7 @@ from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.parser import parse_command
 from bot.memory.session.state.context_window import WindowFold
 from bot.memory.session.state.session_fold import SessionFold
+from bot.tape.codec import decode_line
 from bot.tape.entries import event
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, memory_save_call, text_reply, tool_call_reply
@@ -145,10 +144,10 @@ def _append_with(folder, name: str) -> list[str]:
     group: list[str] = []
     for path in sorted((folder / "tapes").glob("*.jsonl")):
         for raw in path.read_bytes().splitlines():
-            line = json.loads(raw)
-            named = line["payload"].get("name") if line["kind"] in ("anchor", "event") else None
-            group.append(named or line["kind"])
-            if not line.get("more"):
+            line = decode_line(raw)
+            assert line is not None
+            group.append(line.entry.name or line.entry.kind)
+            if not line.more:
                 if name in group:
                     return group
                 group = []

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from bot.bus.messages import Sender
+from bot.tape.codec import decode_line
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
@@ -130,10 +130,9 @@ async def test_a_handoff_and_its_result_are_one_append(chat, tmp_path):
     [made] = [e for e in tape if e.name == "phase"]
     assert tape[made.id].kind == "tool_result"
     assert made.meta["turn"] == tape[made.id].meta["turn"]
-    files = [file.read_text() for file in (tmp_path / "tapes").glob("*.jsonl")]
-    lines = [json.loads(line) for file in files for line in file.splitlines()]
-    named = [one for one in lines if one["payload"].get("name") == "phase"]
-    assert [one["more"] for one in named] == [1]
+    files = [file.read_bytes() for file in (tmp_path / "tapes").glob("*.jsonl")]
+    lines = [decode_line(line) for file in files for line in file.splitlines()]
+    assert [line.more for line in lines if line and line.entry.name == "phase"] == [1]
 
 
 @pytest.mark.parametrize(
