@@ -45,9 +45,11 @@ class MatchingRows:
             ranges: Rowid ranges; by default those of the filters.
         """
         searched = self._scope.ranges if ranges is None else ranges
-        if len(searched) == 2 and searched[1][1] - searched[1][0] < _NARROW:
-            yield from self._rows_of_both(expression, most, *searched)
-            return
+        if len(searched) == 2:
+            first, second = searched
+            if first[1] < second[0] and second[1] - second[0] < _NARROW:
+                yield from self._rows_of_both(expression, most, first, second)
+                return
         for low, high in searched:
             cursor = self._ask(
                 f"{self._matching} {_NEWEST_FIRST} LIMIT :most", expression, low, high, most
@@ -60,7 +62,7 @@ class MatchingRows:
     def _rows_of_both(
         self, expression: str, most: int, first: tuple[int, int], second: tuple[int, int]
     ) -> Iterator[int]:
-        """Yield the rows of two ranges, the second of which is narrow, from one search."""
+        """Yield the rows of two ranges from one search, those of the second, which is narrow, first."""
         cursor = self._ask(
             f"{self._matching}{_BUT_BETWEEN} {_NEWEST_FIRST} LIMIT :most",
             expression,
@@ -70,10 +72,12 @@ class MatchingRows:
             below=first[1],
             above=second[0],
         )
-        rows = [row for (row,) in cursor]
-        later = sum(row >= second[0] for row in rows)
-        for some in (rows[later:], rows[:later]):
-            yield from some if most < 0 else some[:most]
+        given = {False: 0, True: 0}
+        for (row,) in cursor:
+            in_second = row >= second[0]
+            given[in_second] += 1
+            if most < 0 or given[in_second] <= most:
+                yield row
 
     def count(self, expression: str, most: int) -> int:
         """Count the rows that match; if they are more than ``most`` in a range, estimate their number."""
