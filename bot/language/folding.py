@@ -32,11 +32,15 @@ CASELESS = LazyPattern(
 
 def normalize_typography(text: str) -> str:
     """Return the text in NFKC form with plain quotes and dashes."""
+    if text.isascii():
+        return text.replace("`", "'")
     return normalize_unicode("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
 
 
 def fold_text(text: str) -> str:
     """Return the text in lower case, without accents, with plain quotes and dashes."""
+    if text.isascii():
+        return text.replace("`", "'").lower()
     bare = _MARK.sub("", normalize_unicode("NFD", normalize_typography(text).casefold()))
     return normalize_unicode("NFC", bare).translate(_PLAIN)
 

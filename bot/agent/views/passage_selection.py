@@ -122,15 +122,20 @@ class _Message:
         questions = [one for one in chat_sentences(text) if _asks(one)]
         self._questions = [(_words(one) - {_DENIED}, _spelled(one)) for one in questions]
 
-    def is_answered_by(self, sentence: str) -> bool:
-        """Return whether a sentence has another word, or all words of a question and is not the question."""
-        if not _words(self.unnumbered(sentence)) <= self.words:
+    def is_answered_by(self, sentence: str, words: frozenset[str]) -> bool:
+        """Return whether a sentence has another word, or all words of a question and is not the question.
+
+        Args:
+            sentence: The sentence.
+            words: Its words without its number.
+        """
+        if not words <= self.words:
             return True
-        words, spelled = _words(sentence), _spelled(sentence)
+        every = _words(sentence)
         # Without a question mark, too, a question may have been asked before.
         ends = sentence.endswith((".", "!", "。", "！"))
         return any(
-            wanted and wanted <= words and (ends or spelled != question)
+            wanted and wanted <= every and (ends or _spelled(sentence) != question)
             for wanted, question in self._questions
         )
 
@@ -192,18 +197,22 @@ def select_passages(
         if passage.score < max(MIN_SCORE, _OF_BEST[len(chosen)] * best):
             continue
         sentences = chat_sentences(passage.text)
-        new = [
-            at
-            for at, one in enumerate(sentences)
-            if (message.asks_questions or _states(one))
-            and message.is_answered_by(one)
-            and not told.has(_words(message.unnumbered(one)))
-        ]
+        new = [at for at, one in enumerate(sentences) if _adds(one, message, told)]
         if new:
             excerpt = _excerpt(passage.text, sentences, new, message.words)
             chosen.append(replace(passage, text=excerpt))
             told.add(excerpt)
     return chosen
+
+
+def _adds(sentence: str, message: _Message, told: _Told) -> bool:
+    """Return whether a sentence of a passage adds something."""
+    words = _words(message.unnumbered(sentence))
+    return (
+        message.is_answered_by(sentence, words)
+        and (message.asks_questions or _states(sentence))
+        and not told.has(words)
+    )
 
 
 def _asks(sentence: str) -> bool:

@@ -167,6 +167,12 @@ class IndexDatabase:
         except OSError:
             return 0
 
+    def size(self) -> int:
+        """Return how many bytes the database takes."""
+        assert self.writer is not None
+        [pages] = self.writer.execute("PRAGMA page_count").fetchone()
+        return 4096 * int(pages)
+
     def checkpoint(self) -> None:
         """Move the write-ahead log into the file and write the file's digest."""
         if self.path is None or self.writer is None:

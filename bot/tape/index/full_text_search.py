@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from bot.tape.index.database import ROWS_PER_LANE
 from bot.tape.index.documents import date_terms
@@ -50,6 +51,11 @@ _GATHERED = 60_000
 """Most rows to gather; rare terms come first."""
 
 _PORTION = 500
+
+_AT_ONCE = 48
+"""Rows that one statement reads."""
+
+_BY_IDS = f"SELECT {ROW_COLUMNS} FROM docs WHERE id IN ({','.join('?' * _AT_ONCE)})"  # noqa: S608 (words of ours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,10 +312,16 @@ class FullTextSearch:
 
     def _read(self, rows: Iterable[int], *, every: bool = False) -> dict[int, IndexRow]:
         """Return rows by their ids: those that pass the filters, or every one."""
-        listed = ",".join(map(str, rows))
-        cursor = self._connection.execute(f"SELECT {ROW_COLUMNS} FROM docs WHERE id IN ({listed})")  # noqa: S608 (numbers)
-        read = read_rows(cursor, self._weights)
+        read = read_rows(self._columns(list(rows)), self._weights)
         return {row.id: row for row in read if every or self._scope.admits(row)}
+
+    def _columns(self, rows: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+        """Yield the columns of rows by their ids."""
+        for start in range(0, len(rows), _AT_ONCE):
+            some = rows[start : start + _AT_ONCE]
+            # The statement is always the same, so SQLite compiles it once.
+            padded = [*some, *[0] * (_AT_ONCE - len(some))]
+            yield from self._connection.execute(_BY_IDS, padded)
 
     # Answers.
 

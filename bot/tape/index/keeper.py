@@ -18,6 +18,7 @@ from bot.tape.entries import TapeEntry
 from bot.tape.index import erasure as erasing
 from bot.tape.index import tables as writing
 from bot.tape.index.database import CHECKPOINT_PAGES, IndexDatabase
+from bot.tape.index.merging import SegmentMerger
 from bot.tape.index.tables import TapeRows
 from bot.tape.store import HEADER_EVENT, Segment
 
@@ -98,6 +99,7 @@ class IndexKeeper:
         self._doubted = False
         self.kept_up = False
         self._used = monotonic()
+        self._merger = SegmentMerger()
         self._statistics = {"entries": 0, "rebuilt": 0}
 
     def mark_changed(self, tape: str, entries: int = 1) -> None:
@@ -142,6 +144,7 @@ class IndexKeeper:
             try:
                 await self.catch_up(None, behind=True)
                 await self._tidy()
+                await self._merge()
             except (sqlite3.Error, OSError, ValueError, TapeError) as error:
                 if not await self.mend(error, self.database):
                     logger.warning("the index of the tapes is behind (%s); retrying", error)
@@ -380,6 +383,7 @@ class IndexKeeper:
                 writing.add_entries, database, rows, entries, segments, cuts
             )
             self._statistics["entries"] += len(entries)
+            self._merger.note_indexed(len(entries))
         self._checked.add(tape)
         if place < version:
             self._changed.add(tape)
@@ -409,8 +413,17 @@ class IndexKeeper:
             if database is not None and database.wal_pages() > CHECKPOINT_PAGES:
                 await anyio.to_thread.run_sync(database.checkpoint)
 
+    async def _merge(self) -> None:
+        """Merge segments of the index until none is left, or a tape changes."""
+        while self._merger.is_due and not self._wake.is_set():
+            await self._give_way()
+            async with self._lock:
+                database = await self._opened()
+                await anyio.to_thread.run_sync(self._merger.step, database)
+
     def _begin_anew(self) -> None:
         self.generation += 1
+        self._merger = SegmentMerger()
         self.database = None
         self.tapes = {}
         self._checked = set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -39,18 +39,33 @@ class LabelFilter:
         return int(found)
 
 
-def find_labels(
-    connection: sqlite3.Connection, tapes: Collection[int], wanted: Callable[[Labels], bool]
-) -> LabelFilter | None:
-    """Return the labels on these tapes that a predicate accepts; None if it accepts all."""
-    found = {tape: [0] if wanted(Labels()) else [] for tape in tapes}
+def read_labels(
+    connection: sqlite3.Connection, tapes: Collection[int]
+) -> list[tuple[int, int, Labels]]:
+    """Return the number, the tape and the content of all labels on these tapes."""
     rows = connection.execute(
         "SELECT id, tape, told FROM labels WHERE tape IN (SELECT value FROM json_each(?))",
         (json.dumps(list(tapes)),),
     )
+    return [(number, tape, parse_labels(blob_to_text(told))) for number, tape, told in rows]
+
+
+def filter_labels(
+    known: Iterable[tuple[int, int, Labels]],
+    tapes: Collection[int],
+    wanted: Callable[[Labels], bool],
+) -> LabelFilter | None:
+    """Return the labels that a predicate accepts; None if it accepts all.
+
+    Args:
+        known: What ``read_labels`` returned.
+        tapes: The tapes.
+        wanted: The predicate.
+    """
     every = wanted(Labels())
-    for number, tape, told in rows:
-        if wanted(parse_labels(blob_to_text(told))):
+    found = {tape: [0] if every else [] for tape in tapes}
+    for number, tape, labels in known:
+        if wanted(labels):
             found[tape].append(number)
         else:
             every = False

@@ -11,6 +11,11 @@ from bot.tape.index.search_filter import IndexFilter
 _MATCHING = "SELECT rowid FROM words WHERE words MATCH :terms AND rowid BETWEEN :low AND :high"
 _NEWEST_FIRST = "ORDER BY rowid DESC"
 
+# The signs keep SQLite from searching each side alone.
+_BUT_BETWEEN = " AND (+rowid <= :below OR +rowid >= :above)"
+_NARROW = 64
+"""A range of so few rows is searched together with the one before: most of the cost is finding the terms."""
+
 
 class MatchingRows:
     """The rows that pass a query's filters by rowid and labels.
@@ -39,7 +44,13 @@ class MatchingRows:
             most: Most rows of each range; negative for all.
             ranges: Rowid ranges; by default those of the filters.
         """
-        for low, high in self._scope.ranges if ranges is None else ranges:
+        searched = self._scope.ranges if ranges is None else ranges
+        if len(searched) == 2:
+            first, second = searched
+            if first[1] < second[0] and second[1] - second[0] < _NARROW:
+                yield from self._rows_of_both(expression, most, first, second)
+                return
+        for low, high in searched:
             cursor = self._ask(
                 f"{self._matching} {_NEWEST_FIRST} LIMIT :most", expression, low, high, most
             )
@@ -47,6 +58,26 @@ class MatchingRows:
                 yield from (row for (row,) in cursor)
             else:
                 yield from (row for (row,) in cursor if row // (2 * ROWS_PER_LANE) in self._tapes)
+
+    def _rows_of_both(
+        self, expression: str, most: int, first: tuple[int, int], second: tuple[int, int]
+    ) -> Iterator[int]:
+        """Yield the rows of two ranges from one search, those of the second, which is narrow, first."""
+        cursor = self._ask(
+            f"{self._matching}{_BUT_BETWEEN} {_NEWEST_FIRST} LIMIT :most",
+            expression,
+            first[0],
+            second[1],
+            most if most < 0 else most + second[1] - second[0] + 1,
+            below=first[1],
+            above=second[0],
+        )
+        given = {False: 0, True: 0}
+        for (row,) in cursor:
+            in_second = row >= second[0]
+            given[in_second] += 1
+            if most < 0 or given[in_second] <= most:
+                yield row
 
     def count(self, expression: str, most: int) -> int:
         """Count the rows that match; if they are more than ``most`` in a range, estimate their number."""
@@ -81,7 +112,7 @@ class MatchingRows:
         return narrowed
 
     def _ask(
-        self, statement: str, expression: str, low: int, high: int, most: int
+        self, statement: str, expression: str, low: int, high: int, most: int, **more: int
     ) -> sqlite3.Cursor:
         return self._connection.execute(
             statement,
@@ -91,6 +122,7 @@ class MatchingRows:
                 "high": high,
                 "labels": self._scope.labels,
                 "most": most,
+                **more,
             },
         )
 

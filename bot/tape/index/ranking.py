@@ -321,7 +321,10 @@ class _TermShares:
 
     def set_of(self, index_row: IndexRow) -> int:
         """Return the set of the terms that a row has, as bits."""
-        return sum(self._bits.get(term, 0) for term in index_row.counts)
+        terms = 0
+        for term in index_row.counts:
+            terms |= self._bits.get(term, 0)
+        return terms
 
     def share(self, terms: int) -> float:
         """Return the share that a set of terms has."""
@@ -360,13 +363,13 @@ class _Matches:
         for row in near:
             around |= self.terms.get(row, 0)
         sender = index_row.sender
-        by_assistant = (
-            (index_row.tape, sender) in question.assistants if question.assistants else False
-        )
+        by_assistant = bool(question.assistants) and (index_row.tape, sender) in question.assistants
         speaks = float(sender in question.speakers)
         has_number = float(question.number and index_row.number)
         replies = before and self.read[number - 1].sender != sender
-        meaning, meaning_beside = _meanings(index_row, self.read, question.near)
+        meaning, meaning_beside = (
+            _meanings(index_row, self.read, question.near) if question.near else (0.0, 0.0)
+        )
         return (
             words,
             self.shares.share(own),
@@ -392,10 +395,10 @@ class _Matches:
 
 
 def _meanings(
-    index_row: IndexRow, read: Mapping[int, IndexRow], meant: Mapping[int, float] | None
+    index_row: IndexRow, read: Mapping[int, IndexRow], meant: Mapping[int, float]
 ) -> tuple[float, float]:
     """Return how similar in meaning a row is, and the most similar of the two turns beside it."""
-    if not meant or not is_turn(index_row.id):
+    if not is_turn(index_row.id):
         return 0.0, 0.0
     beside = (read.get(index_row.id + step) for step in (-1, 1))
     return meant.get(index_row.entry, 0.0), max(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from bot.tape.index.database import ROWS_PER_LANE
 from bot.tape.index.documents import ASSISTANT_SENDER, kind_numbers, sender_matches
-from bot.tape.index.label_filter import find_labels, label_conditions
+from bot.tape.index.label_filter import filter_labels, label_conditions, read_labels
 from bot.tape.index.labels import has_label_filter, labels_match, labels_turn
 from bot.tape.index.ranking import ROW_COLUMNS, IndexRow, read_row
 from bot.tape.index.tables import TapeRows, first_row, last_row
@@ -57,9 +57,10 @@ class IndexFilter:
         self._senders = self._sent_by(query.senders)
         self._labels = self._beside = None
         if has_label_filter(query):
-            self._labels = find_labels(connection, tapes, partial(labels_match, query=query))
-        if (problem := query.problem) is not None:
-            self._beside = find_labels(connection, tapes, partial(labels_turn, problem=problem))
+            known = read_labels(connection, tapes)
+            self._labels = filter_labels(known, tapes, partial(labels_match, query=query))
+            if (problem := query.problem) is not None:
+                self._beside = filter_labels(known, tapes, partial(labels_turn, problem=problem))
         self.and_labelled = "" if self._labels is None else _LABELLED
         self.labels = "[]" if self._labels is None else self._labels.listed
         self.ranges = self._ranges()
@@ -99,14 +100,16 @@ class IndexFilter:
 
     def people(self) -> list[tuple[int, str]]:
         """Return the number and display name of all senders on the tapes."""
-        return [(number, name) for number, _, name in self._people()]
+        return [(number, name) for number, _, name in self._people]
 
     def assistants(self) -> set[tuple[int, int]]:
         """Return the numbers of tapes, each with the assistant's sender number there."""
-        where, values = "uid = ?", [ASSISTANT_SENDER]
         if len(self._tapes) == 1:
-            where, values = "uid = ? AND tape = ?", [ASSISTANT_SENDER, *map(str, self._tapes)]
-        rows = self._connection.execute(f"SELECT tape, id FROM senders WHERE {where}", values)  # noqa: S608 (words of ours)
+            [tape] = self._tapes
+            return {(tape, number) for number, uid, _ in self._people if uid == ASSISTANT_SENDER}
+        rows = self._connection.execute(
+            "SELECT tape, id FROM senders WHERE uid = ?", (ASSISTANT_SENDER,)
+        )
         return {(int(tape), int(number)) for tape, number in rows}
 
     def newest(self, limit: int) -> Iterator[IndexRow]:
@@ -189,16 +192,31 @@ class IndexFilter:
             ]
         found = []
         for rows in self._tapes.values():
-            for lane in range(2):
+            for lane, top in enumerate(self._tops(rows)):
                 low = rows.first_row + lane * ROWS_PER_LANE
-                high = low + ROWS_PER_LANE - 1
-                top = last_row(self._connection, low, high)
-                if self._last is not None and top is not None:
-                    top = first_row(self._connection, low, high, self._last + 1, back=True) - 1
                 if self._first is not None:
-                    low = first_row(self._connection, low, high, self._first)
-                if top is not None and low <= top:
+                    low = first_row(self._connection, low, low + ROWS_PER_LANE - 1, self._first)
+                if low <= top:
                     found.append((low, top))
+        return found
+
+    def _tops(self, rows: TapeRows) -> list[int]:
+        """Return the last row of each lane whose entry is not too new."""
+        last, known = rows.through
+        if self._last is not None and self._last == last:
+            return known
+        found, later = [], False
+        for lane in range(2):
+            low = rows.first_row + lane * ROWS_PER_LANE
+            high = low + ROWS_PER_LANE - 1
+            top = newest = last_row(self._connection, low, high)
+            if top is not None and self._last is not None:
+                top = first_row(self._connection, low, high, self._last + 1, back=True) - 1
+            later |= top != newest
+            found.append(low - 1 if top is None else top)
+        if later and self._last is not None:
+            # Entries are indexed in order, so nothing up to that id is missing.
+            rows.through = self._last, found
         return found
 
     def _total(self, most: int) -> int:
@@ -212,10 +230,12 @@ class IndexFilter:
         if wanted is None:
             return None
         return frozenset(
-            number for number, uid, name in self._people() if sender_matches(uid, name, wanted)
+            number for number, uid, name in self._people if sender_matches(uid, name, wanted)
         )
 
+    @cached_property
     def _people(self) -> list[tuple[int, str, str]]:
+        """The number, platform id and display name of all senders on the tapes."""
         if not self.every_tape:
             rows = self._connection.execute("SELECT id, uid, name, tape FROM senders")
             return [row[:3] for row in rows if row[3] in self._tapes]

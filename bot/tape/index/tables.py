@@ -41,6 +41,8 @@ class TapeRows:
         others: Number of the last document that is no turn.
         rows: How many rows the tape has.
         common: How many rows had a common term when it was last counted, with ``rows`` of then.
+        through: An entry's id with the last rows of both lanes up to it; later rows do not change
+            them.
     """
 
     id: int
@@ -51,6 +53,7 @@ class TapeRows:
     others: int = 0
     rows: int = 0
     common: dict[str, tuple[int, int]] = field(default_factory=dict)
+    through: tuple[int, list[int]] = (0, [])
 
     @property
     def first_row(self) -> int:

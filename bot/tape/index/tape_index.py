@@ -20,16 +20,14 @@ from bot.core.errors import TapeError, TapeNotFound
 from bot.tape.entries import TapeEntry
 from bot.tape.index.database import IndexDatabase
 from bot.tape.index.full_text_search import FullTextSearch, IndexMatch
-from bot.tape.index.hits import scan, verified_hits
+from bot.tape.index.hits import verified_hits
 from bot.tape.index.keeper import IndexKeeper, IndexSource
 from bot.tape.index.tables import TapeRows, read_anchors, read_indexed
+from bot.tape.index.unindexed import SCANNED, UnindexedEntries
 from bot.tape.search import Hit, SearchQuery, resolve_query_anchors
 from bot.tape.store import Anchor, find_last_anchor
 
 logger = logging.getLogger(__name__)
-
-_SCANNED = 200
-"""Newest entries that a quick search scans while the index lacks them."""
 
 _TRIES = 5
 """Attempts to answer while the index is being replaced."""
@@ -48,6 +46,7 @@ class TapeIndex:
 
     def __init__(self, path: Path | None, source: IndexSource, *, read_only: bool = False) -> None:
         self._keeper = IndexKeeper(path, source, read_only=read_only)
+        self._unindexed = UnindexedEntries(source)
         self._mended = 0
 
     def mark_changed(self, tape: str, entries: int = 1) -> None:
@@ -116,6 +115,7 @@ class TapeIndex:
         Raises:
             TapeError: The index's file can be neither opened nor invalidated.
         """
+        self._unindexed.forget()
         await self._keeper.mark_untrusted()
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> None:
@@ -128,6 +128,7 @@ class TapeIndex:
         Raises:
             TapeError: The file can be neither written nor removed.
         """
+        self._unindexed.forget(tape)
         await self._keeper.erase(tape, tombstones)
 
     async def drop(self, tape: str) -> None:
@@ -138,6 +139,7 @@ class TapeIndex:
         Raises:
             TapeError: The file can be neither written nor removed.
         """
+        self._unindexed.forget(tape)
         await self._keeper.drop(tape)
 
     def statistics(self) -> dict[str, Any]:
@@ -146,6 +148,7 @@ class TapeIndex:
 
     async def close(self) -> None:
         """Close the database with a checkpoint, so that it is trusted at the next start."""
+        self._unindexed.forget()
         await self._keeper.close()
 
     async def _resolve(self, tape: str, name: str) -> int:
@@ -170,12 +173,22 @@ class TapeIndex:
             return []
         last = version if query.last is None else min(version, query.last)
         hits, through = await self._look_at_hand(query, tape)
-        first = max(through + 1, last - _SCANNED + 1, query.first or 1)
+        self._unindexed.release(tape, through)
+        first = max(through + 1, last - SCANNED + 1, query.first or 1)
         if first > last:
             return hits
-        entries = await self._keeper.source.read(tape, first, last)
-        scanned = await anyio.to_thread.run_sync(scan, query, tape, entries)
+        scanned = await self._scan(query, tape, first, last)
         return sorted([*scanned, *hits], key=lambda hit: -hit.score)[: query.limit]
+
+    async def _scan(self, query: SearchQuery, tape: str, first: int, last: int) -> list[Hit]:
+        """Return the best matches among some of the newest entries."""
+        matches = await self._unindexed.search(query, tape, first, last)
+        hits, outdated = await self._hits(query, matches)
+        if outdated:
+            self._unindexed.forget(tape)
+            matches = await self._unindexed.search(query, tape, first, last)
+            hits, _ = await self._hits(query, matches)
+        return hits
 
     async def _look_at_hand(self, query: SearchQuery, tape: str) -> tuple[list[Hit], int]:
         """Return hits of the index as it is, and the last id that it covers; 0 for no index."""

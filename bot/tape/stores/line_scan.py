@@ -254,6 +254,7 @@ def _lines_through(
         if end and passed + 1 < end and raw.startswith(b'{"id":%d,' % (passed + 1)):
             passed += 1
             if marks.is_complete(end, offset):
+                marks.add_complete(end, behind, offset)
                 return [*lines, TapeLine(TapeEntry(end, "event", {}), 0)], damaged
             continue
         if end:

@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,17 @@ async def test_of_common_words_those_that_have_both_come_first():
     for _ in range(2):  # What is common is counted once.
         found = words_of(await store.search(asked("which plan for the boat")))
         assert found[0] == "the boat and its plan"
+
+
+async def test_what_few_attachments_say_leaves_room_for_the_newest_messages():
+    files = [{"name": "plan.txt", "text": f"the boat and its plan {hour}"} for hour in range(15)]
+    talk = [said(f"the boat and its plan {hour}", hour) for hour in range(10)]
+    talk[3] = talk[3].with_meta(attachments=files)
+    talk += [said(f"the {'boat' if hour % 2 else 'plan'} again", hour) for hour in range(10, 60)]
+    store = await stored(a=talk)
+    last = await store.version("a") - 5
+    found = words_of(await store.search(replace(asked("which plan for the boat"), last=last)))
+    assert sum("and its plan" in text for text in found) == 8
 
 
 async def test_entries_are_read_by_id_as_they_are_read_in_order(tmp_path: Path):
