@@ -107,6 +107,7 @@ class Turn:
         self._handed_off = False
         self._began: float | None = None
         self._grown = anyio.Event()
+        self._has_run = False
         self._asking: anyio.CancelScope | None = None
         self._reconsidered = 0
 
@@ -212,6 +213,8 @@ class Turn:
             save_traceparent(session, self.id, current_traceparent())
             await self._run()
             here.set(steps=self._steps)
+        self._has_run = True
+        self._grown.set()
 
     async def _run(self) -> None:
         try:
@@ -337,11 +340,14 @@ class Turn:
                 break
         raise TransientModelError(Reason("empty_answer"))
 
-    async def next_partial(self) -> str:
-        """Wait until the streamed answer has grown; return its text so far."""
-        await self._grown.wait()
-        self._grown = anyio.Event()
-        return self.partial
+    async def next_partial(self) -> str | None:
+        """Wait until the streamed answer has grown; return its text so far, None once the turn has run."""
+        while not self._has_run:
+            await self._grown.wait()
+            self._grown = anyio.Event()
+            if self.partial:
+                return self.partial
+        return None
 
     def _stream(self, text: str) -> None:
         self.partial = text
