@@ -125,8 +125,10 @@ class RequestBuilder:
         prompt = await self._prompt(skills)
         if changed := self.prompt_entry(prompt):
             await self.tape.append_many(changed)
-        offered = await self._offered(bool(skills)) if self.agent.model.profile.tools else []
         fold = self.fold.without_hidden_messages()
+        attached = [entry for entry in fold.window.conversation() if "attachments" in entry.meta]
+        tools = self.agent.model.profile.tools
+        offered = await self._offered(bool(skills), attached) if tools else []
         packet, passages = await self._problem_records(), await self._passages(prompt, fold)
         taken_back = [] if self.task else self._taken_back()
         opened = self.fold.turns.open_turn
@@ -136,7 +138,6 @@ class RequestBuilder:
         extra = (*packet, *passages, *taken_back, *told)
         builder = self.agent.builder
         anchors = await self.anchors.read() if builder.anchors else ()
-        attached = [entry for entry in fold.window.conversation() if "attachments" in entry.meta]
         history = await self._add_images(
             builder.render(fold.window, self.rendered, anchors), attached
         )
@@ -148,7 +149,7 @@ class RequestBuilder:
             tool_choice="none" if closing else "auto",
             tail_length=context.tail_length,
         )
-        request = with_client(request, client, tools=self.agent.model.profile.tools)
+        request = with_client(request, client, tools=tools)
         from_files = bool(passages) and self.recalled.from_files
         return BuiltRequest(
             request,
@@ -158,11 +159,12 @@ class RequestBuilder:
             from_outside=from_files,
         )
 
-    async def _offered(self, skills: bool) -> list[ToolSpec]:
+    async def _offered(self, skills: bool, attached: Sequence[TapeEntry]) -> list[ToolSpec]:
         """Return the specs of the tools that are usable now.
 
         Args:
             skills: Whether there are skills to read.
+            attached: The messages in view that came with files.
         """
         problems = self.memory.bus.problems
         known = [] if self.task else await problems.list_by_state()
@@ -177,22 +179,17 @@ class RequestBuilder:
             skills=skills,
             scheduled=self.task == "schedule",
             private=private,
-            files=await self._has_files(),
+            files=await self._has_files(attached),
         )
         always = tools.available_specs(available)
         return always if private else [*always, *await tools.source_specs(self.audience())]
 
-    async def _has_files(self) -> bool:
+    async def _has_files(self, attached: Sequence[TapeEntry]) -> bool:
         """Return whether files are kept here, were sent in view, or are spoken of."""
         files = self.agent.files
         if files is None or not files.is_on:
             return False
-        if any(
-            file.blob
-            for entry in self.fold.window.conversation()
-            if "attachments" in entry.meta
-            for file in attachments_in(entry.meta)
-        ):
+        if any(file.blob for entry in attached for file in attachments_in(entry.meta)):
             return True
         if any(map(speaks_of_files, self.answered_messages())):
             return True

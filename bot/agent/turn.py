@@ -146,7 +146,8 @@ class Turn:
         """
         self._began = self._agent.clock.monotonic()
         self.inbound = list(inbound)
-        known = self._fold.window.messages_by_platform_id(self.inbound)
+        new = set(inbound_ids(arrived))
+        known = self._fold.window.messages_by_platform_id(one for one in inbound if one not in new)
         prompt = await self._requests.system_prompt([*known, *arrived])
         data = self._start_data(prompt, joined=joined, retries=retries, task=task)
         # The results are entries of their own, and so are the instructions.
@@ -454,13 +455,14 @@ class Turn:
         if said := notice_text([use for use in warned if not use.is_reached]):
             text = f"{text}\n\n_{said}_"
         self.partial = ""
-        asked, buttons = pending_question(self._fold.window.entries, self.id)
+        results = self._own_entries()
+        asked, buttons = pending_question(results, self.id)
         entry = message("assistant", text, turn=self.id)
         if buttons:
             # Apart from the answer: people see it, and the model does not read it again each turn.
             asking = {QUESTION: asked, "buttons": buttons}
             entry = replace(entry, payload={**entry.payload, **asking})
-        if files := files_to_send(self._fold.window.entries, self.id):
+        if files := files_to_send(results, self.id):
             entry = replace(entry, payload={**entry.payload, "files": files})
         try:
             told = self._seen_by_only_call(reply)
@@ -475,6 +477,11 @@ class Turn:
             # After the answer: a kill in between repeats the notice, and never loses it.
             self._agent.spending.mark_warned(warned, current_spender())
         return True
+
+    def _own_entries(self) -> list[TapeEntry]:
+        """Return the entries in view since the turn's start; its results of tools are among them."""
+        opened = self._fold.turns.open_turn
+        return [] if opened is None else self._fold.window.entries_since(opened.start)
 
     def _near_limits(self) -> list[LimitUse]:
         """Return the limits on spending of which the person must be told with this answer."""

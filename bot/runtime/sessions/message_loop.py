@@ -180,6 +180,7 @@ class MessageLoop:
         else:
             await self._apply_problem_switch()
             await self._start_next_job()
+            self._start_background_work()
 
     async def _delay_suspect_work(self) -> None:
         """Retry background work that may have broken a worker with back-off."""
@@ -446,7 +447,6 @@ class MessageLoop:
         while (deferred := self._state.next_deferred(self._kind)) is not None:
             with use_language(await self._session.language_of(deferred[0].inbound)):
                 await self._carry_out(*deferred)
-        self._start_background_work()
 
     async def _start_waiting_turn(self) -> bool:
         """Start a turn for messages on the tape that no turn has taken in, if there are any."""
