@@ -153,13 +153,14 @@ def default_context(
     """
     rendered_messages = {} if rendered is None else rendered
     spoken = window.conversation()
-    calls = [entry for entry in spoken if entry.kind != "message"]
+    fresh = [entry for entry in spoken if entry.id not in rendered_messages]
+    calls = [entry for entry in fresh if entry.kind != "message"]
     results = _paired(calls)
     looked_up = any(map(_is_lookup, (call for entry in calls for call in entry.calls)))
     answered = _answered_lookups(spoken) if looked_up and not whole else set()
-    for entry in spoken:
-        if entry.id not in rendered_messages and entry.kind == "message":
-            rendered_messages[entry.id] = _render_message(entry)
+    rendered_messages |= {
+        entry.id: _render_message(entry) for entry in fresh if entry.kind == "message"
+    }
     if not calls:
         messages = [rendered_messages[entry.id] for entry in spoken]
     else:

@@ -91,6 +91,7 @@ class RequestBuilder:
         recalled: Automatic recall for the newest message.
         anchors: Reads the anchors in view.
         summaries: Reads summaries of what lies before the view.
+        prompted: The newest system prompt, with what it was built from.
     """
 
     agent: Agent
@@ -104,6 +105,7 @@ class RequestBuilder:
     recalled: AutomaticRecall = field(default_factory=AutomaticRecall)
     anchors: AnchorReader = field(init=False)
     summaries: SummaryReader = field(init=False)
+    prompted: tuple[PromptInputs, str] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Create the readers of anchors and summaries."""
@@ -166,16 +168,10 @@ class RequestBuilder:
             skills: Whether there are skills to read.
             attached: The messages in view that came with files.
         """
-        problems = self.memory.bus.problems
-        known = [] if self.task else await problems.list_by_state()
-        open_ones = any(
-            problem.problem_id != GENERAL_PROBLEM and problem.state != "completed"
-            for problem in known
-        )
         tools = self.agent.tools
         private = self.agent.private
         available = Availability(
-            problems=open_ones,
+            problems=not self.task and self.memory.bus.problems.has_open(),
             skills=skills,
             scheduled=self.task == "schedule",
             private=private,
@@ -233,20 +229,21 @@ class RequestBuilder:
         builder = agent.builder
         name = self.fold.schedules.zone_name
         zone = (find_zone(name) if name else None) or agent.timezone
-        return system_prompt(
-            PromptInputs(
-                today=agent.clock.now().astimezone(zone).date(),
-                timezone=zone,
-                timezone_name=name or agent.timezone_name,
-                memory=self.fold.prompt_snapshot,
-                boundary=None if builder.anchors else self.fold.boundary,
-                workspace=await agent.workspace.read(),
-                skills=skills,
-                profile=agent.model.profile,
-                summaries=await self.summaries.read() if builder.summaries else (),
-                task=self.task,
-            )
+        inputs = PromptInputs(
+            today=agent.clock.now().astimezone(zone).date(),
+            timezone=zone,
+            timezone_name=name or agent.timezone_name,
+            memory=self.fold.prompt_snapshot,
+            boundary=None if builder.anchors else self.fold.boundary,
+            workspace=await agent.workspace.read(),
+            skills=skills,
+            profile=agent.model.profile,
+            summaries=await self.summaries.read() if builder.summaries else (),
+            task=self.task,
         )
+        if self.prompted is None or self.prompted[0] != inputs:
+            self.prompted = (inputs, system_prompt(inputs))
+        return self.prompted[1]
 
     def _taken_back(self) -> list[str]:
         """Return a record of facts saved here that a judge refuted since the answer before last."""
