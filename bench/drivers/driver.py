@@ -17,6 +17,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 from time import perf_counter, process_time
@@ -78,14 +79,22 @@ class Arguments(NamedTuple):
     wide: bool
 
 
-def main(make: Callable[[Arguments], Driver]) -> None:
-    """Run a driver until its input ends."""
+def main(
+    make: Callable[[Arguments], Driver],
+    run: Callable[..., None] = lambda serve: asyncio.run(serve()),
+) -> None:
+    """Run a driver until its input ends.
+
+    Args:
+        make: Makes it.
+        run: Runs a function in an event loop, as the assistant itself begins one.
+    """
     home, address, bounds = sys.argv[1:4]
     driver = make(Arguments(Path(home), address, bounds == "wide"))
     # What the assistant prints must not come between the lines.
     lines = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)
-    asyncio.run(_serve(driver, lines.write))
+    run(partial(_serve, driver, lines.write))
 
 
 async def _serve(driver: Driver, write: Callable[[str], Any]) -> None:

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
+
 from bench.drivers.driver import Arguments, Chat, main
 from bench.program import Program, program
 from bench.seed import Seeder
@@ -61,4 +63,4 @@ class TapebotDriver:
 
 
 if __name__ == "__main__":
-    main(TapebotDriver)
+    main(TapebotDriver, anyio.run)

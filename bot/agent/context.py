@@ -19,7 +19,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from functools import partial
 from typing import Any
 
 from bot.core.patterns import LazyPattern
@@ -154,20 +153,23 @@ def default_context(
     """
     rendered_messages = {} if rendered is None else rendered
     spoken = window.conversation()
-    calls = [entry for entry in spoken if entry.kind != "message"]
+    fresh = [entry for entry in spoken if entry.id not in rendered_messages]
+    calls = [entry for entry in fresh if entry.kind != "message"]
     results = _paired(calls)
     looked_up = any(map(_is_lookup, (call for entry in calls for call in entry.calls)))
     answered = _answered_lookups(spoken) if looked_up and not whole else set()
-    messages: list[ChatMessage] = []
-    # Only behind the result of a call a message may need another one before it.
-    add = partial(add_message, messages) if calls else messages.append
-    for entry in spoken:
-        if entry.kind == "message":
-            if (message := rendered_messages.get(entry.id)) is None:
-                message = rendered_messages[entry.id] = render_message(entry)
-            add(message)
-        elif entry.kind == "tool_call":
-            messages += render_call(entry, results, answered=entry.id in answered)
+    rendered_messages |= {
+        entry.id: render_message(entry) for entry in fresh if entry.kind == "message"
+    }
+    if not calls:
+        messages = [rendered_messages[entry.id] for entry in spoken]
+    else:
+        messages = []
+        for entry in spoken:
+            if entry.kind == "message":
+                add_message(messages, rendered_messages[entry.id])
+            elif entry.kind == "tool_call":
+                messages += render_call(entry, results, answered=entry.id in answered)
     evict_rendered(rendered_messages, spoken)
     return messages
 

@@ -94,6 +94,7 @@ class RequestBuilder:
         summaries: Reads summaries of what lies before the view.
         last_call: The last call that a model answered; None since the program started or the view
             changed, and for a client that has its own instructions.
+        prompted: The newest system prompt, with what it was built from.
     """
 
     agent: Agent
@@ -108,6 +109,7 @@ class RequestBuilder:
     anchors: AnchorReader = field(init=False)
     summaries: SummaryReader = field(init=False)
     last_call: LastCall | None = None
+    prompted: tuple[PromptInputs, str] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Create the readers of anchors and summaries."""
@@ -129,8 +131,10 @@ class RequestBuilder:
         prompt = await self._prompt(skills)
         if changed := self.prompt_entry(prompt):
             await self.tape.append_many(changed)
-        offered = await self._offered(bool(skills)) if self.agent.model.profile.tools else []
         fold = self.fold.without_hidden_messages()
+        attached = [entry for entry in fold.window.conversation() if "attachments" in entry.meta]
+        tools = self.agent.model.profile.tools
+        offered = await self._offered(bool(skills), attached) if tools else []
         packet, passages = await self._problem_records(), await self._passages(prompt, fold)
         taken_back = [] if self.task else self._taken_back()
         opened = self.fold.turns.open_turn
@@ -140,7 +144,6 @@ class RequestBuilder:
         extra = (*packet, *passages, *taken_back, *told)
         builder = self.agent.builder
         anchors = await self.anchors.read() if builder.anchors else ()
-        attached = [entry for entry in fold.window.conversation() if "attachments" in entry.meta]
         history = await self._add_images(
             builder.render(fold.window, self.rendered, anchors), attached
         )
@@ -152,7 +155,7 @@ class RequestBuilder:
             tool_choice="none" if closing else "auto",
             tail_length=context.tail_length,
         )
-        request = with_client(request, client, tools=self.agent.model.profile.tools)
+        request = with_client(request, client, tools=tools)
         from_files = bool(passages) and self.recalled.from_files
         return BuiltRequest(
             request,
@@ -182,7 +185,8 @@ class RequestBuilder:
             # Something in it was erased since.
             return None
         anchors = await self.anchors.read() if agent.builder.anchors else ()
-        history = agent.builder.render(self.fold.window, self.rendered, anchors)
+        with model_language():
+            history = agent.builder.render(self.fold.window, self.rendered, anchors)
         context = ModelContext(prompt, tuple(history))
         return CachedPrompt(
             called.model,
@@ -192,41 +196,31 @@ class RequestBuilder:
             called.usage.prompt_tokens,
         )
 
-    async def _offered(self, skills: bool) -> list[ToolSpec]:
+    async def _offered(self, skills: bool, attached: Sequence[TapeEntry]) -> list[ToolSpec]:
         """Return the specs of the tools that are usable now.
 
         Args:
             skills: Whether there are skills to read.
+            attached: The messages in view that came with files.
         """
-        problems = self.memory.bus.problems
-        known = [] if self.task else await problems.list_by_state()
-        open_ones = any(
-            problem.problem_id != GENERAL_PROBLEM and problem.state != "completed"
-            for problem in known
-        )
         tools = self.agent.tools
         private = self.agent.private
         available = Availability(
-            problems=open_ones,
+            problems=not self.task and self.memory.bus.problems.has_open(),
             skills=skills,
             scheduled=self.task == "schedule",
             private=private,
-            files=await self._has_files(),
+            files=await self._has_files(attached),
         )
         always = tools.available_specs(available)
         return always if private else [*always, *await tools.source_specs(self.audience())]
 
-    async def _has_files(self) -> bool:
+    async def _has_files(self, attached: Sequence[TapeEntry]) -> bool:
         """Return whether files are kept here, were sent in view, or are spoken of."""
         files = self.agent.files
         if files is None or not files.is_on:
             return False
-        if any(
-            file.blob
-            for entry in self.fold.window.conversation()
-            if "attachments" in entry.meta
-            for file in attachments_in(entry.meta)
-        ):
+        if any(file.blob for entry in attached for file in attachments_in(entry.meta)):
             return True
         if any(map(speaks_of_files, self.answered_messages())):
             return True
@@ -270,20 +264,21 @@ class RequestBuilder:
         builder = agent.builder
         name = self.fold.schedules.zone_name
         zone = (find_zone(name) if name else None) or agent.timezone
-        return system_prompt(
-            PromptInputs(
-                today=agent.clock.now().astimezone(zone).date(),
-                timezone=zone,
-                timezone_name=name or agent.timezone_name,
-                memory=self.fold.prompt_snapshot,
-                boundary=None if builder.anchors else self.fold.boundary,
-                workspace=await agent.workspace.read(),
-                skills=skills,
-                profile=agent.model.profile,
-                summaries=await self.summaries.read() if builder.summaries else (),
-                task=self.task,
-            )
+        inputs = PromptInputs(
+            today=agent.clock.now().astimezone(zone).date(),
+            timezone=zone,
+            timezone_name=name or agent.timezone_name,
+            memory=self.fold.prompt_snapshot,
+            boundary=None if builder.anchors else self.fold.boundary,
+            workspace=await agent.workspace.read(),
+            skills=skills,
+            profile=agent.model.profile,
+            summaries=await self.summaries.read() if builder.summaries else (),
+            task=self.task,
         )
+        if self.prompted is None or self.prompted[0] != inputs:
+            self.prompted = (inputs, system_prompt(inputs))
+        return self.prompted[1]
 
     def _taken_back(self) -> list[str]:
         """Return a record of facts saved here that a judge refuted since the answer before last."""

@@ -107,6 +107,7 @@ class Turn:
         self._handed_off = False
         self._began: float | None = None
         self._grown = anyio.Event()
+        self._has_run = False
         self._asking: anyio.CancelScope | None = None
         self._reconsidered = 0
 
@@ -145,7 +146,8 @@ class Turn:
         """
         self._began = self._agent.clock.monotonic()
         self.inbound = list(inbound)
-        known = self._fold.window.messages_by_platform_id(self.inbound)
+        new = set(inbound_ids(arrived))
+        known = self._fold.window.messages_by_platform_id(one for one in inbound if one not in new)
         prompt = await self._requests.system_prompt([*known, *arrived])
         data = self._start_data(prompt, joined=joined, retries=retries, task=task)
         # The results are entries of their own, and so are the instructions.
@@ -212,6 +214,8 @@ class Turn:
             save_traceparent(session, self.id, current_traceparent())
             await self._run()
             here.set(steps=self._steps)
+        self._has_run = True
+        self._grown.set()
 
     async def _run(self) -> None:
         try:
@@ -338,11 +342,14 @@ class Turn:
                 break
         raise TransientModelError(Reason("empty_answer"))
 
-    async def next_partial(self) -> str:
-        """Wait until the streamed answer has grown; return its text so far."""
-        await self._grown.wait()
-        self._grown = anyio.Event()
-        return self.partial
+    async def next_partial(self) -> str | None:
+        """Wait until the streamed answer has grown; return its text so far, None once the turn has run."""
+        while not self._has_run:
+            await self._grown.wait()
+            self._grown = anyio.Event()
+            if self.partial:
+                return self.partial
+        return None
 
     def _stream(self, text: str) -> None:
         self.partial = text
@@ -449,13 +456,14 @@ class Turn:
         if said := notice_text([use for use in warned if not use.is_reached]):
             text = f"{text}\n\n_{said}_"
         self.partial = ""
-        asked, buttons = pending_question(self._fold.window.entries, self.id)
+        results = self._own_entries()
+        asked, buttons = pending_question(results, self.id)
         entry = message("assistant", text, turn=self.id)
         if buttons:
             # Apart from the answer: people see it, and the model does not read it again each turn.
             asking = {QUESTION: asked, "buttons": buttons}
             entry = replace(entry, payload={**entry.payload, **asking})
-        if files := files_to_send(self._fold.window.entries, self.id):
+        if files := files_to_send(results, self.id):
             entry = replace(entry, payload={**entry.payload, "files": files})
         try:
             told = self._seen_by_only_call(reply)
@@ -470,6 +478,11 @@ class Turn:
             # After the answer: a kill in between repeats the notice, and never loses it.
             self._agent.spending.mark_warned(warned, current_spender())
         return True
+
+    def _own_entries(self) -> list[TapeEntry]:
+        """Return the entries in view since the turn's start; its results of tools are among them."""
+        opened = self._fold.turns.open_turn
+        return [] if opened is None else self._fold.window.entries_since(opened.start)
 
     def _near_limits(self) -> list[LimitUse]:
         """Return the limits on spending of which the person must be told with this answer."""

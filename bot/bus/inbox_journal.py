@@ -68,6 +68,8 @@ class InboxJournal:
     async def accept(self, record: AcceptedMessage) -> None:
         """Make a message durable; it counts as pending and known from the call on.
 
+        Cancellation takes effect only after the write.
+
         Raises:
             BusError: The storage refused; the message is forgotten again.
         """
@@ -78,8 +80,7 @@ class InboxJournal:
         self._writing[key] = anyio.Event()
         done, self._done = self._done, []
         try:
-            with anyio.CancelScope(shield=True):
-                await self._file.append(encode_accepted(record, done), record.seq)
+            await self._file.append(encode_accepted(record, done), record.seq)
         except OSError as error:
             self._done = done + self._done
             del state.pending[record.seq], state.seen[key]

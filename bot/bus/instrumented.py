@@ -106,9 +106,14 @@ class InstrumentedInbox:
         """The session's key."""
         return self._inbox.session
 
-    async def receive(self) -> ReceivedMessage | DeliveryReport | ReleaseRequest:
-        """Return the next item, waiting for it."""
-        return _seen(await self._inbox.receive())
+    async def receive(self) -> ReceivedMessage | DeliveryReport | ReleaseRequest | None:
+        """Return the next item, waiting for it; None if ``wake`` is called first."""
+        item = await self._inbox.receive()
+        return None if item is None else _seen(item)
+
+    def wake(self) -> None:
+        """End the waiting of ``receive``."""
+        self._inbox.wake()
 
     def receive_nowait(self) -> ReceivedMessage | DeliveryReport | ReleaseRequest | None:
         """Return the next item; None if there is none."""

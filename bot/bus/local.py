@@ -73,13 +73,20 @@ class LocalInbox:
         self.session = session
         self._bus = bus
         self._queue = queue
+        self._woken = False
 
-    async def receive(self) -> LocalDelivery | DeliveryReport:
-        """Return the next message or report, waiting for it."""
-        while (item := self.receive_nowait()) is None:
+    async def receive(self) -> LocalDelivery | DeliveryReport | None:
+        """Return the next message or report, waiting for it; None if ``wake`` is called first."""
+        while (item := self.receive_nowait()) is None and not self._woken:
             self._queue.arrived = anyio.Event()
             await self._queue.arrived.wait()
+        self._woken = False
         return item
+
+    def wake(self) -> None:
+        """End the waiting of ``receive``."""
+        self._woken = True
+        self._queue.arrived.set()
 
     def receive_nowait(self) -> LocalDelivery | DeliveryReport | None:
         """Return the next item; None if there is none."""

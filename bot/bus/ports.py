@@ -65,12 +65,16 @@ class SessionInbox(Protocol):
         """The session's key."""
         ...
 
-    async def receive(self) -> ReceivedMessage | DeliveryReport | ReleaseRequest:
-        """Return the next item, waiting for it.
+    async def receive(self) -> ReceivedMessage | DeliveryReport | ReleaseRequest | None:
+        """Return the next item, waiting for it; None if ``wake`` is called first.
 
         Raises:
             SessionLost: This holder has lost the session.
         """
+        ...
+
+    def wake(self) -> None:
+        """End the waiting of ``receive``, or of its next call."""
         ...
 
     def receive_nowait(self) -> ReceivedMessage | DeliveryReport | ReleaseRequest | None:

@@ -25,6 +25,9 @@ logger = logging.getLogger(__name__)
 LONGEST_WAIT = 60.0
 """Seconds; a provider that asks for a longer wait is not retried."""
 
+_LEAST_TIMEOUT = 0.001
+"""Seconds; none at all would be no limit."""
+
 UNAVAILABLE_SECONDS = 60.0
 """Seconds for which a model that could not be reached is tried last."""
 
@@ -83,6 +86,25 @@ class RetryingModel(Model):
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
         """Run one call, with retries; see ``Model.complete``."""
         deadline = anyio.current_time() + self._timeout_total
+        try:
+            return await self._once(request, on_text)
+        except TransientModelError as error:
+            return await self._retry(error, deadline, request, on_text)
+
+    async def _retry(
+        self,
+        failure: TransientModelError,
+        deadline: float,
+        request: ModelRequest,
+        on_text: OnText | None,
+    ) -> ModelReply:
+        """Go on after the first attempt has failed; few calls need what retries take to set up."""
+        failed = [failure]
+
+        async def attempt() -> ModelReply:
+            if failed:
+                raise failed.pop()
+            return await self._once(request, on_text)
 
         def backoff(exc: Exception) -> bool | float:
             if not isinstance(exc, TransientModelError):
@@ -94,9 +116,12 @@ class RetryingModel(Model):
             return exc.retry_after if exc.retry_after <= LONGEST_WAIT and in_time else False
 
         call = stamina.AsyncRetryingCaller(
-            attempts=self._attempts, timeout=self._timeout_total, wait_initial=0.5, wait_max=20.0
+            attempts=self._attempts,
+            timeout=max(deadline - anyio.current_time(), _LEAST_TIMEOUT),
+            wait_initial=0.5,
+            wait_max=20.0,
         )
-        return await call(backoff, self._once, request, on_text)
+        return await call(backoff, attempt)
 
     async def warm(self) -> None:
         """Load the model, if it can be loaded ahead of time."""

@@ -45,6 +45,8 @@ _CHAIN = b',"chain":"'
 _LENGTHS = (48, 64)
 """Characters of a link, and of a tombstone's link."""
 
+_to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
 _SEAM = re.compile(rb'"\}.\{"id":[1-9]', re.DOTALL)
 _MOST_SEAMS = 16
 _BEGINNING = b'{"id":'
@@ -197,7 +199,7 @@ def _encode_line(entry: TapeEntry, more: int) -> bytes:
 
 def _spellings(record: dict[str, Any]) -> Iterator[bytes]:
     """Yield encodings of the record, the most readable first."""
-    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = _to_json(record)
     try:
         yield text.encode()
     except UnicodeEncodeError:

@@ -10,7 +10,7 @@ Rule 4: payload and meta hold JSON values only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 EntryKind = Literal["message", "tool_call", "tool_result", "anchor", "event", "system"]
@@ -91,7 +91,7 @@ class TapeEntry:
 
     def with_meta(self, **values: Any) -> TapeEntry:
         """Return a copy with these meta values added."""
-        return replace(self, meta={**self.meta, **values})
+        return TapeEntry(self.id, self.kind, self.payload, {**self.meta, **values})
 
 
 def message(role: str, content: str, **meta: Any) -> TapeEntry:

@@ -96,7 +96,7 @@ class ContractBus:
             item = await inbox.receive()
             if isinstance(item, DeliveryReport):
                 self.reports.append(item)
-            elif not isinstance(item, ReleaseRequest):
+            elif not isinstance(item, ReleaseRequest | None):
                 self.heard.append(item.inbound)
                 await item.ack()
 

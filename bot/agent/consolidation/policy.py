@@ -93,13 +93,15 @@ def _left_behind(fold: SessionFold) -> int | None:
     if window.first_id > first_kept:
         return None
     overheard = {entry.id for entry in window.overheard_messages()}
+    waiting = [
+        entry
+        for entry in window.queued.values()
+        if entry.id >= first_kept and entry.id not in overheard
+    ]
     in_view = [
         entry
-        for entry in (*window.entries, *window.queued.values())
-        if entry.kind == "message"
-        and "cause" not in entry.meta
-        and entry.id >= first_kept
-        and entry.id not in overheard
+        for entry in (*window.entries_since(first_kept), *waiting)
+        if entry.kind == "message" and "cause" not in entry.meta
     ]
     left = window.unconsolidated - len(in_view)
     # Switching back and forth must not cost a call each time: the messages come back into view.

@@ -182,9 +182,10 @@ class PostgresInbox:
         self.session = hold.session
         self._hold = hold
         self._leave = leave
+        self._woken = False
 
-    async def receive(self) -> PostgresDelivery | DeliveryReport | ReleaseRequest:
-        """Return the next item, waiting for it.
+    async def receive(self) -> PostgresDelivery | DeliveryReport | ReleaseRequest | None:
+        """Return the next item, waiting for it; None if ``wake`` is called first.
 
         Raises:
             SessionLost: This holder has lost the session.
@@ -192,11 +193,17 @@ class PostgresInbox:
         hold = self._hold
         while True:
             hold.check()
-            if (item := hold.next()) is not None:
+            if (item := hold.next()) is not None or self._woken:
+                self._woken = False
                 return item
             hold.arrived = anyio.Event()
             with anyio.move_on_at(hold.ends):
                 await hold.arrived.wait()
+
+    def wake(self) -> None:
+        """End the waiting of ``receive``."""
+        self._woken = True
+        self._hold.arrived.set()
 
     def receive_nowait(self) -> PostgresDelivery | DeliveryReport | ReleaseRequest | None:
         """Return the next item; None if there is none or the session is lost."""

@@ -51,10 +51,11 @@ def reported_changes(messages: Sequence[ChatMessage]) -> Iterator[tuple[int, str
     """
     calls: set[str] = set()
     for message in messages:
-        for call in message.get("tool_calls") or ():
-            if call["function"]["name"] == _SAVE_TOOL:
-                calls.add(str(call["id"]))
-        if calls and message["role"] == "tool" and str(message.get("tool_call_id")) in calls:
+        if "tool_calls" in message:
+            for call in message["tool_calls"] or ():
+                if call["function"]["name"] == _SAVE_TOOL:
+                    calls.add(str(call["id"]))
+        elif calls and message["role"] == "tool" and str(message.get("tool_call_id")) in calls:
             content = message.get("content")
             if isinstance(content, str):
                 yield from _read(content.partition("\n")[0])

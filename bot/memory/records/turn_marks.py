@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from bot.memory.records.conversation_entries import TURN_END, TURN_START
-from bot.tape.entries import TapeEntry, event
+from bot.tape.entries import TapeEntry
 
 START_META = "start"
 """Key of the turn that a message starts, in the message's ``meta``."""
@@ -130,4 +130,4 @@ def _usage(told: object) -> object:
 
 def _mark(message: TapeEntry, name: str, data: dict[str, Any]) -> TapeEntry:
     moment = {"ts": message.meta["ts"]} if "ts" in message.meta else {}
-    return replace(event(name, data, **moment), id=message.id)
+    return TapeEntry(message.id, "event", {"name": name, "data": data}, moment)

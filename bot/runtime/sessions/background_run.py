@@ -28,7 +28,7 @@ IMPORT_READING = "(imported conversations)"  # for the log
 Outcome = Callable[[], Awaitable[None]]
 """Writes what a run found."""
 
-Post = Callable[[Outcome], Awaitable[None]]
+Post = Callable[[Outcome], None]
 """Has the worker call a function between two messages, in its own task."""
 
 WorkingOn = Callable[[Callable[[], Sequence[str]]], AbstractContextManager[None]]
@@ -98,7 +98,7 @@ class BackgroundRun:
         with scope, self._record():
             outcome = await work()
         if outcome is not None:
-            await self._post(partial(self._end, scope, outcome))
+            self._post(partial(self._end, scope, outcome))
         elif scope is self._scope:
             self._scope = None
 
@@ -110,7 +110,7 @@ class BackgroundRun:
 
     async def _wait(self, seconds: float) -> None:
         await self._clock.sleep(seconds)
-        await self._post(self._end_wait)
+        self._post(self._end_wait)
 
     async def _end_wait(self) -> None:
         self._waiting = False

@@ -8,13 +8,12 @@ undelivered.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
 import anyio
 from anyio.abc import TaskGroup
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from bot.agent.commands.approvals import APPROVE
 from bot.agent.commands.parser import ParsedCommand
@@ -28,7 +27,6 @@ from bot.bus import (
     Inbound,
     ReceivedMessage,
     ReleaseRequest,
-    SessionInbox,
 )
 from bot.core.i18n import _, use_language
 from bot.core.reasons import Reason
@@ -43,6 +41,7 @@ from bot.runtime.sessions.command_runner import find_call_to_approve, refusal, r
 from bot.runtime.sessions.edits import find_edit_target
 from bot.runtime.sessions.entries import parsed_command
 from bot.runtime.sessions.fact_scope import update_fact_scope
+from bot.runtime.sessions.loop_queue import Callback, LoopItem, LoopQueue
 from bot.runtime.sessions.new_session import NewSession
 from bot.runtime.sessions.occurrences import Occurrences, is_occurrence
 from bot.runtime.sessions.plain_confirmations import confirmation_command
@@ -51,9 +50,6 @@ from bot.runtime.sessions.turn_runner import TurnRunner
 from bot.runtime.sessions.worker_state import Action, Job, MessageKind, WorkerState
 from bot.runtime.sessions.writer import SessionWriter
 from bot.tape.state_reads import begin_session_reads, shared_state_reads
-
-Callback = Callable[[], Awaitable[None]]
-LoopItem = ReceivedMessage | DeliveryReport | ReleaseRequest | Callback
 
 _KINDS_BY_COMMAND = {
     "stop": MessageKind.STOP,
@@ -72,10 +68,8 @@ class MessageLoop:
 
     Args:
         session: The session.
-        inbox: The session's inbox.
+        items: What it handles.
         tasks: Owns jobs and background work.
-        send: The sending end of the loop's queue.
-        receive: Its receiving end.
         working_on: Records which messages are being handled.
         on_idle: Called when the loop begins to wait with nothing to do or to try again, and when it
             stops.
@@ -87,19 +81,15 @@ class MessageLoop:
     def __init__(
         self,
         session: Session,
-        inbox: SessionInbox,
+        items: LoopQueue,
         tasks: TaskGroup,
-        send: MemoryObjectSendStream[LoopItem],
-        receive: MemoryObjectReceiveStream[LoopItem],
         *,
         working_on: WorkingOn,
         on_idle: Callable[[bool], None],
     ) -> None:
         self._session = session
-        self._inbox = inbox
+        self._items = items
         self._tasks = tasks
-        self._send = send
-        self._receive = receive
         self._working_on = working_on
         self._on_idle = on_idle
         self._poison = session.services.poison_messages
@@ -125,31 +115,41 @@ class MessageLoop:
             # What failed, perhaps while it was idle, takes no new task.
             self._leaving = True
             self._on_idle(False)
+            with anyio.CancelScope(shield=True):
+                await self._record_reports()
 
     async def _run(self) -> None:
         begin_session_reads()
-        self._tasks.start_soon(self._pump)
         with use_language(await self._session.last_language()):
             await self._writer.send_damage()
             await self._recover()
         self._recovered = True
         while not (self._leaving and self._is_quiet):
-            item: LoopItem | None = None
-            self._on_idle(self._is_quiet and not self._session.waits_in_background)
-            with anyio.move_on_after(self._session.services.idle_seconds):
-                item = await self._receive.receive()
-            self._on_idle(False)
+            item = self._items.next_nowait() or await self._wait()
             if item is not None:
                 await self._handle(item)
             elif self._is_quiet:
                 break
         await self._session.memory.bus.working_sets.expire_stale()
 
+    async def _wait(self) -> LoopItem | None:
+        """Return the next item, waiting for it; None if the session has been idle for long."""
+        self._on_idle(self._is_quiet and not self._session.waits_in_background)
+        item = await self._items.next(self._session.services.idle_seconds)
+        self._on_idle(False)
+        return item
+
+    async def _record_reports(self) -> None:
+        """Record the delivery reports that have arrived, so that no delivered answer is sent again."""
+        while (item := self._items.next_nowait()) is not None:
+            if isinstance(item, DeliveryReport):
+                await self._writer.record_report(item)
+
     def leave(self) -> None:
         """End as soon as nothing runs and no answer is undelivered."""
         if not self._leaving:
             self._leaving = True
-            self._tasks.start_soon(self._send.send, ReleaseRequest())
+            self._items.post(ReleaseRequest())
 
     @property
     def busy(self) -> bool:
@@ -164,25 +164,6 @@ class MessageLoop:
             and not self._state.deferred
             and not self._session.fold.turns.undelivered
         )
-
-    async def _pump(self) -> None:
-        """Move items from the bus to the loop's queue.
-
-        When it is stopped, delivery reports that have arrived are still recorded, so that no
-        delivered answer is sent again.
-        """
-        item: ReceivedMessage | DeliveryReport | ReleaseRequest | None = None
-        try:
-            while True:
-                item = await self._inbox.receive()
-                await self._send.send(item)
-                item = None
-        finally:
-            with anyio.CancelScope(shield=True):
-                while item is not None:
-                    if isinstance(item, DeliveryReport):
-                        await self._writer.record_report(item)
-                    item = self._inbox.receive_nowait()
 
     async def _recover(self) -> None:
         """Go on with what a kill left: undelivered answers, an open turn, waiting messages."""
@@ -199,6 +180,7 @@ class MessageLoop:
         else:
             await self._apply_problem_switch()
             await self._start_next_job()
+            self._start_background_work()
 
     async def _delay_suspect_work(self) -> None:
         """Retry background work that may have broken a worker with back-off."""
@@ -429,7 +411,7 @@ class MessageLoop:
         await self._answer_stop()
         await self._writer.send_answers()
         await bus.send(Activity(address, "idle"))
-        await self._send.send(self._end_job)
+        self._items.post(self._end_job)
 
     async def _show_waiting(self, waits: bool) -> None:
         """Show in the chat that the job waits for a free model call, or goes on."""
@@ -465,7 +447,6 @@ class MessageLoop:
         while (deferred := self._state.next_deferred(self._kind)) is not None:
             with use_language(await self._session.language_of(deferred[0].inbound)):
                 await self._carry_out(*deferred)
-        self._start_background_work()
 
     async def _start_waiting_turn(self) -> bool:
         """Start a turn for messages on the tape that no turn has taken in, if there are any."""

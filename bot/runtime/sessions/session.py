@@ -151,6 +151,7 @@ class Session:
             self.tape.fence(self.fold.version)
         requests = self.requests
         requests.rendered.clear()
+        requests.prompted = None
         requests.recalled = AutomaticRecall()
         requests.last_call = None
         requests.anchors = AnchorReader(self.tape, self.fold)

@@ -213,7 +213,6 @@ class TurnRunner:
             streaming.start_soon(self._stream, turn)
             with spends(self._spender(turn)):
                 await turn.run()
-            streaming.cancel_scope.cancel()
 
     def _spender(self, turn: Turn) -> Spender:
         """Return for whom a turn calls models: who set the task, or wrote the newest message."""
@@ -354,8 +353,7 @@ class TurnRunner:
 
     async def _stream(self, turn: Turn) -> None:
         session = self._session
-        while True:
-            text = await turn.next_partial()
+        while (text := await turn.next_partial()) is not None:
             shown = self._fold.turns.delivered_parts.get(turn.id, ())
             await session.services.bus.send(
                 PartialAnswer(session.address, turn.id, text, turn.reply_to, shown)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import anyio
 
 from bot.bus import SessionInbox
 from bot.core.telemetry.active_work import track_work
-from bot.runtime.sessions.message_loop import LoopItem, MessageLoop
+from bot.runtime.sessions.background_run import Post
+from bot.runtime.sessions.loop_queue import LoopQueue
+from bot.runtime.sessions.message_loop import MessageLoop
 from bot.runtime.sessions.services import SessionServices
 from bot.runtime.sessions.session import Session, open_session
 
@@ -55,17 +57,15 @@ class SessionWorker:
             on_idle: Called when the session begins to wait with nothing to do, and when it stops.
         """
         key = self._inbox.session
-        send, receive = anyio.create_memory_object_stream[LoopItem](0)
-        with send, receive, track_work(key, tuple, waits=True):
-            session = await self._open(send.send)
+        items = LoopQueue(self._inbox)
+        with track_work(key, tuple, waits=True):
+            session = await self._open(items.post)
             try:
                 async with anyio.create_task_group() as tasks:
                     self._loop = MessageLoop(
                         session,
-                        self._inbox,
+                        items,
                         tasks,
-                        send,
-                        receive,
                         working_on=self._working_on,
                         on_idle=on_idle,
                     )
@@ -76,7 +76,7 @@ class SessionWorker:
             finally:
                 self._services.scopes.active_sessions.pop(key, None)
 
-    async def _open(self, post: Callable[[LoopItem], Awaitable[None]]) -> Session:
+    async def _open(self, post: Post) -> Session:
         """Open the session; no erasure may happen while its state is read from the tape."""
         key, scopes = self._inbox.session, self._services.scopes
         async with scopes.session_locks.read_lock(key):

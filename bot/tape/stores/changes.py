@@ -18,7 +18,7 @@ def stamp(entries: Sequence[TapeEntry], clock: Clock, version: int = 0) -> list[
     """Return entries with the ids after a version, and with the present time if they have none."""
     now = format_time(clock.now())
     return [
-        replace(entry, id=version + place, meta={"ts": now, **entry.meta})
+        TapeEntry(version + place, entry.kind, entry.payload, {"ts": now, **entry.meta})
         for place, entry in enumerate(entries, start=1)
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from threading import Event
+from threading import Barrier, Event, get_ident
 
 import anyio
 import anyio.lowlevel
@@ -42,6 +42,17 @@ async def test_as_many_wait_for_the_disk_at_once_as_allowed_and_the_others_in_tu
         assert set(begun) == {b"1", b"2"}
         release.set()
     assert set(begun) == {b"1", b"2", b"3"}
+
+
+async def test_of_the_threads_that_are_idle_the_one_that_worked_last_works_next():
+    threads, both = StorageThreads(2), Barrier(2)
+    async with anyio.create_task_group() as tasks:
+        for _number in range(2):
+            tasks.start_soon(threads.run, lambda _: both.wait(), b"")
+    worked: list[int] = []
+    for _number in range(8):
+        await threads.run(lambda _: worked.append(get_ident()), b"")
+    assert len(set(worked)) == 1
 
 
 async def test_work_whose_caller_is_cancelled_is_finished_and_harms_none_after_it():

@@ -104,7 +104,8 @@ async def test_notes_on_files_and_boundaries_are_codes_which_each_reader_reads_i
         await host.channel.ask("go on", sender=reader)
         entries = await host.tape()
     assert "konnte nicht geholt werden: sie ist nicht mehr auf Telegram" in told
-    first, last = str(model.requests[0].messages), str(model.requests[-1].messages)
+    asked = model.requests_for("turn")
+    first, last = str(asked[0].messages), str(asked[-1].messages)
     assert "could not be fetched: it is no longer on Telegram" in first
     heading = Reason("own_words")
     assert "summary: The conversation had text from outside in it, so only the user" in last

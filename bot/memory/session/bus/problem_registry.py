@@ -191,6 +191,11 @@ class ProblemRegistry:
             problems, key=lambda problem: (-problem.priority, -problem.last_active.timestamp())
         )
 
+    def has_open(self) -> bool:
+        """Return whether there is a problem beside the general one that is not completed."""
+        named = self._own.compartments.problems
+        return any(self._known(one).state != "completed" for one in named if one != GENERAL_PROBLEM)
+
     async def get_working_set(self, problem_id: str) -> WorkingSet:
         """Return a problem's working set, creating an empty one if needed.
 

@@ -18,8 +18,10 @@ Rule 9: all other entries are bookkeeping and not in the window.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 from bot.memory.records.conversation_entries import (
@@ -46,6 +48,8 @@ _GAP = 32
 _SHARE = 4
 """Divisor of a window's limits, which gives those of the entries that return with a problem."""
 _NEAR = 512
+
+_entry_id = attrgetter("id")
 
 
 def visible_entries(
@@ -178,7 +182,8 @@ class WindowFold:
     problem: str = GENERAL_PROBLEM
     resume_plan: ResumedEntries = field(default_factory=lambda: NO_RESUMED_ENTRIES)
     resumed: list[TapeEntry] = field(default_factory=list)
-    # A turn asks for the conversation, and for what it answers, a dozen times between two entries.
+    # A turn asks for the conversation, and for what it answers, a dozen times between two entries. The
+    # conversation grows with each message; whatever else changes it has it put together anew.
     _conversation: list[TapeEntry] | None = field(
         default=None, init=False, repr=False, compare=False
     )
@@ -188,15 +193,7 @@ class WindowFold:
 
     def apply(self, entry: TapeEntry) -> None:
         """Apply one entry."""
-        self._apply(entry)
-        self._forget_order()
-
-    def _forget_order(self) -> None:
-        self._conversation = None
         self._by_platform_id.clear()
-
-    def _apply(self, entry: TapeEntry) -> None:
-        self._forget_order()
         if entry.is_reset:
             # Nothing before a reset returns, and nothing of it gets consolidated.
             fresh = WindowFold(
@@ -224,6 +221,10 @@ class WindowFold:
         if self.overheard_discarded_at or self.parent_discarded_at:
             self._forget_marks()
 
+    def _forget_order(self) -> None:
+        self._conversation = None
+        self._by_platform_id.clear()
+
     def conversation(self, entries: Sequence[TapeEntry] | None = None) -> list[TapeEntry]:
         """Return the conversation in view order, with queued messages where they joined.
 
@@ -232,9 +233,12 @@ class WindowFold:
         """
         if entries is not None:
             return self._in_view_order([], entries)
+        return list(self._in_view())
+
+    def _in_view(self) -> list[TapeEntry]:
         if self._conversation is None:
             self._conversation = self._in_view_order(self.resumed, self.entries)
-        return list(self._conversation)
+        return self._conversation
 
     def _in_view_order(
         self, before: Sequence[TapeEntry], entries: Sequence[TapeEntry]
@@ -291,19 +295,23 @@ class WindowFold:
     def messages_by_platform_id(self, inbound: Iterable[str]) -> list[TapeEntry]:
         """Return the newest messages in view with these platform ids, and edits of them."""
         wanted = frozenset(inbound)
+        if not wanted:
+            return []
         if wanted not in self._by_platform_id:
             self._by_platform_id[wanted] = [
                 entry
-                for entry in self.conversation(self.entries[-_NEAR:])
+                for entry in self._in_view()[len(self.resumed) :][-_NEAR:]
                 if entry.meta.get("inbound") in wanted or entry.meta.get("edits") in wanted
             ]
         return list(self._by_platform_id[wanted])
 
     def joined_since(self, first: int) -> list[TapeEntry]:
         """Return the queued messages that joined at or after an entry."""
-        return [
-            other for entry in self.entries if entry.id >= first for other in self._joined(entry)
-        ]
+        return [other for entry in self.entries_since(first) for other in self._joined(entry)]
+
+    def entries_since(self, first: int) -> list[TapeEntry]:
+        """Return the entries in view from an id on."""
+        return self.entries[bisect_left(self.entries, first, key=_entry_id) :]
 
     def spans(self) -> list[list[int]]:
         """Return a few id ranges that cover all entries in view or waiting."""
@@ -379,6 +387,7 @@ class WindowFold:
             return
         if (old := replaced_entry_id(entry)) is not None:
             self.edits[old] = entry
+            self._forget_order()
             return
         if is_overheard(entry):
             self.queued[entry.id] = entry
@@ -393,10 +402,13 @@ class WindowFold:
             self.queued[entry.id] = entry
         else:
             self.entries.append(entry)
+            if self._conversation is not None:
+                self._conversation.append(entry)
 
     def _join(self, event: TapeEntry) -> None:
         """Take queued messages into view; overheard ones are counted from here on."""
         self.entries.append(event)
+        self._forget_order()
         for entry in self._joined(event):
             if is_overheard(entry):
                 cost = entry_tokens(entry)
@@ -494,6 +506,7 @@ class WindowFold:
         self.edits = {
             old: entry for old, entry in self.edits.items() if old >= first or old in self.queued
         }
+        self._forget_order()
         self._count()
 
     def _forget(self, event: TapeEntry) -> None:

@@ -39,7 +39,7 @@ async def reference(host: Host, form: str = "", **more) -> str:
 
 
 def prompt(host: Host) -> str:
-    request = host.services.agent.model.requests[-1]
+    request = host.services.agent.model.requests_for("turn")[-1]
     return "\n".join(str(one["content"]) for one in request.messages)
 
 
