@@ -75,18 +75,29 @@ def private_directory(path: Path) -> Path:
     return path
 
 
-def list_files(folder: Path, pattern: str) -> list[Path]:
+def list_files(folder: Path, pattern: str, *, prefix: str = "") -> list[Path]:
     """Return what in a folder has a name that matches; nothing if there is no such folder.
 
     ``Path.glob`` takes a folder that cannot be read for an empty one, from Python 3.13 on.
+
+    Args:
+        folder: The folder.
+        pattern: As for ``fnmatch``, which keeps each pattern compiled: what varies belongs into the prefix.
+        prefix: What names begin with, before what matches the pattern.
 
     Raises:
         OSError: The folder cannot be read.
     """
     try:
-        return [path for path in folder.iterdir() if fnmatchcase(path.name, pattern)]
+        names = os.listdir(folder)  # noqa: PTH208 (a path for each of many names costs time)
     except (FileNotFoundError, NotADirectoryError):
         return []
+    rest = len(prefix)
+    return [
+        folder / name
+        for name in names
+        if name.startswith(prefix) and fnmatchcase(name[rest:], pattern)
+    ]
 
 
 def list_files_below(folder: Path, pattern: str) -> list[Path]:

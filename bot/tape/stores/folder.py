@@ -111,7 +111,7 @@ class TapeFolder:
 
     def segments_of(self, stem: str) -> list[Segment]:
         """Return the sealed segments of the tape with this file name stem, oldest first."""
-        return _listed(list_files(self.root, f"{stem}.*.*-*.jsonl*"))
+        return _listed(list_files(self.root, ".*.*-*.jsonl*", prefix=stem))
 
     def drop_segments(self, tape: str, last: int) -> None:
         """Remove the files of a tape's segments up to an id.
