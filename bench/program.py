@@ -67,11 +67,14 @@ class Crowd:
         """Take what the program sends, and report each answer as delivered."""
         while True:
             outbound = await self._port.receive()
-            chat = self._chats[outbound.address.session]
+            chat = self._chats.get(outbound.address.session)
             if isinstance(outbound, Answer):
-                chat.answered = perf_counter()
+                if chat is not None:
+                    chat.answered = perf_counter()
                 await self._port.report(DeliveryReport(outbound.address.session, outbound.id))
-            elif isinstance(outbound, Activity) and outbound.state == "idle":
+            elif chat is not None and isinstance(outbound, Activity) and outbound.state == "idle":
+                # What the channel holds for each chat must not count as the program's memory.
+                del self._chats[outbound.address.session]
                 chat.idle.set()
 
     async def say(

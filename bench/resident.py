@@ -1,21 +1,17 @@
-"""Memory that open sessions hold."""
+"""Memory that the program holds: with one session, and with a thousand of which some talk at once."""
 
 from __future__ import annotations
 
 import gc
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
+from statistics import median
 
-import anyio
-
-from bench.models import InstantModel
-from bench.program import program
+from bench.processes import environment
 from bench.report import Cell, Scale, Table
 
 _READ = "print(open('/proc/self/status').read())"
-_TURNS = 2
 
 
 def _kilobytes(status: str) -> int:
@@ -30,39 +26,27 @@ def resident(process: int | str = "self") -> int:
 
 
 async def measure(scale: Scale) -> list[Table]:
-    """Open sessions, and read the kernel's word on it."""
+    """Run each crowd in processes of its own: what one leaves behind must not count for the next."""
     if not Path("/proc/self/status").exists():
         return [Table("Resident memory", ("", "MB"), [("not measured: no /proc", None)])]
-    bare = _kilobytes(subprocess.check_output([sys.executable, "-c", _READ], text=True))
-    steps = (100, 1_000) if not scale.quick else (20, 100)
-    loaded = resident()
-    rows: list[tuple[Cell, ...]] = [
-        ("a bare interpreter", bare / 1000, None, None),
-        ("the program's modules", loaded / 1000, None, None),
-    ]
-    async with program(scale.work, InstantModel()) as running:
-        await running.turn("first")
-        before, opened = resident(), 1
-        rows.append(("1 session", before / 1000, None, 1))
-        for wanted in steps:
-            async with anyio.create_task_group() as tasks:
-                for number in range(opened, wanted):
-                    tasks.start_soon(_talk, running.crowd.say, str(number))
-            await running.app.bus.drain()
-            now = resident()
-            tapes = running.app.store.statistics()["open_tapes"]
-            each = (now - before) / (wanted - opened)
-            rows.append((f"{wanted:,} sessions", now / 1000, each, tapes))
-            before, opened = now, wanted
+    sessions, runs = scale.pick(1_000, 50), scale.pick(3, 1)
+    bare = subprocess.check_output([sys.executable, "-c", _READ], text=True)
+    rows: list[tuple[Cell, ...]] = [("a bare interpreter", _kilobytes(bare) / 1_000)]
+    for at_once in (8, 40) if scale.quick else (8, 100, 900):
+        held = [
+            _run(scale.work / f"{at_once}-{number}", sessions, at_once) for number in range(runs)
+        ]
+        loaded, one, many = (median(values) for values in zip(*held, strict=True))
+        if len(rows) == 1:
+            rows += [("the program's modules", loaded), ("1 session", one)]
+        rows.append((f"{sessions:,} sessions, {at_once} at once", many))
     return [
-        Table(
-            f"Resident memory, {_TURNS} turns a session",
-            ("", "MB", "kB a session more", "open tapes"),
-            rows,
-        )
+        Table("Resident memory, two turns a session", ("", "MB"), rows, [f"median of {runs} runs"])
     ]
 
 
-async def _talk(say: Callable[[str], Awaitable[float]], chat_id: str) -> None:
-    for _ in range(_TURNS):
-        await say(chat_id)
+def _run(home: Path, sessions: int, at_once: int) -> list[float]:
+    """Return what one process held with its modules, with one session and with all of them, in MB."""
+    command = [sys.executable, "-m", "bench.resident_crowd", home, str(sessions), str(at_once)]
+    printed = subprocess.check_output(command, env=environment(), text=True)
+    return [int(held) / 1_000 for held in printed.split()]

@@ -32,7 +32,7 @@ class _Session:
     """One session's queue."""
 
     waiting: deque[LocalDelivery | DeliveryReport] = field(default_factory=deque)
-    taken: OrderedDict[int, LocalDelivery] = field(default_factory=OrderedDict)
+    taken: dict[int, LocalDelivery] = field(default_factory=dict)
     reports: deque[DeliveryReport] = field(default_factory=lambda: deque(maxlen=HELD_REPORTS))
     held: bool = False
     arrived: anyio.Event = field(default_factory=anyio.Event)

@@ -12,7 +12,6 @@ import fcntl
 import logging
 import mmap
 import os
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -75,18 +74,29 @@ def private_directory(path: Path) -> Path:
     return path
 
 
-def list_files(folder: Path, pattern: str) -> list[Path]:
+def list_files(folder: Path, pattern: str, *, prefix: str = "") -> list[Path]:
     """Return what in a folder has a name that matches; nothing if there is no such folder.
 
     ``Path.glob`` takes a folder that cannot be read for an empty one, from Python 3.13 on.
+
+    Args:
+        folder: The folder.
+        pattern: As for ``fnmatch``, which keeps each pattern compiled: what varies belongs into the prefix.
+        prefix: What names begin with, before what matches the pattern.
 
     Raises:
         OSError: The folder cannot be read.
     """
     try:
-        return [path for path in folder.iterdir() if fnmatchcase(path.name, pattern)]
+        names = os.listdir(folder)  # noqa: PTH208 (a path for each of many names costs time)
     except (FileNotFoundError, NotADirectoryError):
         return []
+    rest = len(prefix)
+    return [
+        folder / name
+        for name in names
+        if name.startswith(prefix) and fnmatchcase(name[rest:], pattern)
+    ]
 
 
 def list_files_below(folder: Path, pattern: str) -> list[Path]:
@@ -200,9 +210,6 @@ class AppendFile:
         self.fd = os.open(path, flags | os.O_CLOEXEC, PRIVATE_FILE)
         try:
             self.size = os.fstat(self.fd).st_size
-            # A read-only file needs no tail, since no write can fail.
-            start = max(0, self.size - _PAGE) if writable else self.size
-            self._tail = os.pread(self.fd, self.size - start, start)
         except OSError as error:
             os.close(self.fd)
             _name(error, path)
@@ -211,10 +218,12 @@ class AppendFile:
         self.queued_seq = 0
         self._sync = sync
         self._after_write = after_write
-        self._queue: deque[_Waiter] = deque()
+        self._queue: list[_Waiter] = []
         self._flushing = False
         # True while bytes may lie behind ``size``: during a write, and after one that failed.
         self._has_unacknowledged_tail = False
+        # The bytes before it, from the start of the page that they share, until the write is acknowledged.
+        self._before = b""
         # A writing thread may outlive its cancelled waiter.
         self._writing = Lock()
 
@@ -278,8 +287,7 @@ class AppendFile:
     async def _flush_as_leader(self) -> None:
         """Write the queued data, then let the next waiter lead."""
         self._flushing = True
-        batch = list(self._queue)
-        self._queue.clear()
+        batch, self._queue = self._queue, []
         data = b"".join(waiter.data for waiter in batch)
         try:
             await _THREADS.run(self._commit, data)
@@ -312,8 +320,8 @@ class AppendFile:
 
     def _acknowledge(self, data: bytes) -> None:
         self.size += len(data)
-        self._tail = (self._tail + data[-_PAGE:])[-_PAGE:]
         self._has_unacknowledged_tail = False
+        self._before = b""
 
     def _commit(self, data: bytes) -> None:
         """Write and sync; the bytes count only once they are acknowledged."""
@@ -329,6 +337,8 @@ class AppendFile:
             self._after_write(data)
 
     def _write(self, data: bytes) -> None:
+        shared = self.size % _PAGE
+        self._before = os.pread(self.fd, shared, self.size - shared)
         self._has_unacknowledged_tail = True
         try:
             _write_all(self.fd, data)
@@ -360,14 +370,14 @@ class AppendFile:
             found = os.fstat(fresh)
             if not os.path.samestat(found, os.fstat(self.fd)):
                 raise OSError(errno.ESTALE, "another file replaced it", str(self.path))
-            start = self.size - len(self._tail)
+            start = self.size - len(self._before)
             if found.st_size < start:
                 raise OSError(errno.EIO, "it contains less than was recorded", str(self.path))
-            if os.pread(fresh, len(self._tail), start) != self._tail:
+            if os.pread(fresh, len(self._before), start) != self._before:
                 logger.warning("%s lost its newest bytes; writing them again", self.path)
             os.ftruncate(fresh, self.size)
             os.lseek(fresh, start, os.SEEK_SET)
-            _write_all(fresh, self._tail)
+            _write_all(fresh, self._before)
             if self._sync:
                 os.fsync(fresh)
             fcntl.fcntl(fresh, fcntl.F_SETFL, os.O_APPEND)
@@ -376,6 +386,7 @@ class AppendFile:
         finally:
             os.close(fresh)
         self._has_unacknowledged_tail = False
+        self._before = b""
 
 
 def _datasync(descriptor: int) -> None:

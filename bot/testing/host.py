@@ -51,7 +51,7 @@ from bot.offline.model import OfflineModel
 from bot.runtime.app.file_services import make_file_services
 from bot.runtime.app.residual_files import ResidualFiles
 from bot.runtime.app.scheduler import Scheduler
-from bot.runtime.sessions.erasure import EraseResidualFiles, erase_no_files
+from bot.runtime.sessions.derived_files import EraseResidualFiles, erase_no_files
 from bot.runtime.sessions.services import SessionServices
 from bot.runtime.sessions.supervisor import Supervisor
 from bot.tape.entries import TapeEntry

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from bot.agent.commands.parser import ParsedCommand, closest_name
 from bot.agent.consolidation.imported_tapes import ImportedTape
@@ -21,9 +21,6 @@ from bot.bus import Button, OutgoingFile, Role
 from bot.core.i18n import _
 from bot.llm.presets import ModelPresets
 from bot.llm.spender import Spender
-from bot.memory.erasure.erasure_candidates import ErasurePreview
-from bot.memory.erasure.erasure_messages import ErasureResult
-from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.archive_summary import ArchiveSummary
 from bot.memory.session.file_folder import FileFolders
@@ -33,6 +30,11 @@ from bot.memory.session.state.zone import MemoryZone, ZoneEdit
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
+
+if TYPE_CHECKING:
+    from bot.memory.erasure.erasure_candidates import ErasurePreview
+    from bot.memory.erasure.erasure_messages import ErasureResult
+    from bot.memory.erasure.erasure_query import ErasureQuery
 
 
 @dataclass(frozen=True, slots=True)

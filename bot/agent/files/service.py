@@ -24,8 +24,6 @@ from bot.bus.media.blobs import Blobs
 from bot.core.errors import FileRefused, TapebotError
 from bot.core.files import disk_error_text
 from bot.core.i18n import _, format_number
-from bot.memory.erasure.erasure_candidates import visit_entries
-from bot.memory.erasure.persons_entries import blobs_in
 from bot.memory.records.event_names import FILE_DELETED, FILE_RESTORED
 from bot.memory.records.file_names import clean_name, name_key
 from bot.memory.records.files import FolderFold, KeptFile, change_entry, kept_entries
@@ -302,6 +300,9 @@ class FileService:
         self, blobs: set[str], folder: FolderTape, tombstones: list[TapeEntry]
     ) -> list[str]:
         """Return the blobs that no entry names but those that become tombstones."""
+        from bot.memory.erasure.erasure_candidates import visit_entries
+        from bot.memory.erasure.persons_entries import blobs_in
+
         left, going = blobs - {""}, {entry.id for entry in tombstones}
 
         def look(tape: str, entry: TapeEntry) -> None:

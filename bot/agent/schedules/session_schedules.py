@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from bot.agent.schedules.due_tape import write_due
@@ -18,7 +19,6 @@ from bot.core.errors import ScheduleRefused
 from bot.core.i18n import N_, _, ngettext
 from bot.core.patterns import LazyPattern
 from bot.core.recurrence import Cron, Once, Rule, moment_of, next_occurrence
-from bot.language.spoken_times import SpokenTime, find_reminder, find_time
 from bot.memory.gate.secret_detection import detect_secret
 from bot.memory.records.schedules import (
     MOST_SCHEDULES,
@@ -33,6 +33,9 @@ from bot.memory.records.schedules import (
 from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry, event
 from bot.tape.service import TapeService
+
+if TYPE_CHECKING:
+    from bot.language.spoken_times import SpokenTime
 
 LONGEST_TEXT = 2_000
 """The most characters of a schedule's text."""
@@ -242,6 +245,8 @@ class SessionSchedules:
             return Once(moment)
         if _CRON.fullmatch(when):
             return Cron(when)
+        from bot.language.spoken_times import find_reminder
+
         found = find_reminder(when, asked_at, self.zone) or self._find_time(when, asked_at)
         if found is None:
             raise ScheduleRefused(
@@ -254,6 +259,9 @@ class SessionSchedules:
         return found.rule
 
     def _find_time(self, text: str, asked_at: datetime) -> SpokenTime | None:
+        # Times in words need many tables, and few conversations set a schedule.
+        from bot.language.spoken_times import find_time
+
         return find_time(text, asked_at, self.zone)
 
     def _upcoming(self, schedule: Schedule) -> datetime:

@@ -97,6 +97,10 @@ class LongTermMemory:
         self._home = scopes.home(tape, fold.facts, fold.home_scope)
         self.bus = MemoryBus(self, scopes.home(tape, fold.facts, ""), working_set_hours=hours)
 
+    def close(self) -> None:
+        """Let go of the bus, which refers back; the session has ended."""
+        del self.bus
+
     @property
     def home(self) -> ScopeMemory:
         """The scope that holds the session's facts."""

@@ -26,7 +26,7 @@ from bot.core.i18n import _
 from bot.core.patterns import LazyPattern
 from bot.memory.records.files import FILES_PREFIX, KeptFile
 from bot.memory.session.file_folder import FileFolders, listing
-from bot.runtime.sessions.erasure import DerivedFiles
+from bot.runtime.sessions.derived_files import DerivedFiles
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 
@@ -49,7 +49,7 @@ def mirror_folder(tape: str) -> str:
 class FolderMirror:
     """Keeps the readable files, and passes on what other derived files need to know.
 
-    Implements ``bot.agent.files.service.FileMirror`` and ``bot.runtime.sessions.erasure.DerivedFiles``.
+    Implements ``bot.agent.files.service.FileMirror`` and ``bot.runtime.sessions.derived_files.DerivedFiles``.
 
     Args:
         folder: The folder; created with the first file.

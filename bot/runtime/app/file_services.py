@@ -9,7 +9,7 @@ from bot.agent.files.service import EraseBlobs, FileService
 from bot.bus.media.blobs import Blobs, FolderBlobs
 from bot.memory.session.file_folder import FileFolders
 from bot.runtime.app.file_mirror import FolderMirror
-from bot.runtime.sessions.erasure import DerivedFiles
+from bot.runtime.sessions.derived_files import DerivedFiles
 from bot.runtime.sessions.sent_files import SentFiles
 from bot.tape.store import TapeStore
 

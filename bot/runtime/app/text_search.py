@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import IO
 
 from bot.core.text import normalize_unicode
-from bot.memory.erasure.text_matcher import MAX_ESCAPE_DEPTH, unescape_json
 
 _MOST_PACKED = 4
 """How deep archives may be nested."""
@@ -54,6 +53,8 @@ class WordMatcher:
 
     def matches(self, text: str) -> bool:
         """Return whether a text contains any of the words."""
+        from bot.memory.erasure.text_matcher import MAX_ESCAPE_DEPTH, unescape_json
+
         for _ in range(MAX_ESCAPE_DEPTH + 1):
             plain = normalize_text(text)
             if any(word in plain for word in self.words):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bot.agent.commands.approvals import decider
 from bot.agent.commands.parser import ParsedCommand
@@ -16,10 +17,6 @@ from bot.core.i18n import N_, _
 from bot.core.reasons import reason_of, reason_text
 from bot.llm.presets import ModelPresets, RefusingModel
 from bot.llm.spender import Spender, spends
-from bot.memory.erasure.entry_matcher import ErasureRights
-from bot.memory.erasure.erasure_candidates import CandidateCollector, ErasurePreview
-from bot.memory.erasure.erasure_messages import ErasureResult
-from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.records.pending_calls import PendingCall
 from bot.memory.records.transcript import recorded_at, shown_entry_time
 from bot.memory.session.archive_summary import ArchiveSummary
@@ -29,11 +26,16 @@ from bot.memory.session.scope.identities import identity_at
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone
 from bot.runtime.sessions.entries import command_author
-from bot.runtime.sessions.erasure import Eraser
 from bot.runtime.sessions.session import Session
 from bot.runtime.sessions.writer import SessionWriter
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
+
+if TYPE_CHECKING:
+    from bot.memory.erasure.erasure_candidates import ErasurePreview
+    from bot.memory.erasure.erasure_messages import ErasureResult
+    from bot.memory.erasure.erasure_query import ErasureQuery
+    from bot.runtime.sessions.erasure import Eraser
 
 _THEIR_OWN = N_(
     "`/{name}` concerns a personal account. Only the person of this chat can use it, in the chat "
@@ -182,6 +184,11 @@ class SessionContext:
         await self._eraser().drop_request(self.command_entry, query)
 
     def _eraser(self) -> Eraser:
+        # Few conversations erase anything, and what that needs takes more than a megabyte.
+        from bot.memory.erasure.entry_matcher import ErasureRights
+        from bot.memory.erasure.erasure_candidates import CandidateCollector
+        from bot.runtime.sessions.erasure import Eraser
+
         asker, services = self.author, self._services
         owner = asker.role == "owner"
         identity = identity_at(self.tape.name, asker.id)

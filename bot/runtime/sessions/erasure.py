@@ -7,11 +7,10 @@ still there, and the redelivered confirmation finds and erases the rest.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
 
 from bot.core.errors import (
     BusError,
@@ -33,15 +32,16 @@ from bot.memory.erasure.erasure_requests import find_erasure_result, result_even
 from bot.memory.erasure.persons_entries import blobs_in
 from bot.memory.session.linking.scope_registry import ScopeRegistry, is_shared_scope
 from bot.memory.session.vector_index import VectorIndex
+from bot.runtime.sessions.derived_files import (
+    BUSY,
+    DerivedFiles,
+    EraseResidualFiles,
+    suspend_files,
+)
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 
 logger = logging.getLogger(__name__)
-
-EraseResidualFiles = Callable[[Collection[str], Collection[str]], Awaitable[int]]
-"""Erases words, and blobs by name, from all places other than tapes; returns how many."""
-
-BUSY = Reason("still_running")
 
 _MOST_AT_ONCE = 2_000_000
 """Characters of tombstones to collect before they are written."""
@@ -49,39 +49,6 @@ _MOST_AT_ONCE = 2_000_000
 
 LockSession = Callable[[str], AbstractAsyncContextManager[None]]
 """Keeps a session from having a holder in another process: ``Bus.lock_session``."""
-
-
-class DerivedFiles(Protocol):
-    """Files that are derived from tapes."""
-
-    def add_entry(self, tape: str, entry: TapeEntry) -> None:
-        """Record that an entry was appended to a tape."""
-        ...
-
-    def mark_stale(self, tape: str) -> None:
-        """Record that the files derived from a tape may be out of date."""
-        ...
-
-    def suspend(self, tapes: Collection[str]) -> AbstractAsyncContextManager[None]:
-        """Remove the files derived from these tapes, and write none until the end.
-
-        Raises:
-            TapeWriteError: They could not be removed; nothing must be erased then.
-        """
-        ...
-
-
-async def erase_no_files(words: Collection[str], blobs: Collection[str]) -> int:
-    """Erase nothing, for programs that keep words only on tapes."""
-    del words, blobs
-    return 0
-
-
-def suspend_files(
-    files: DerivedFiles | None, tapes: Collection[str]
-) -> AbstractAsyncContextManager[None]:
-    """Suspend derived files while entries are erased from these tapes; do nothing without files."""
-    return nullcontext() if files is None else files.suspend(tapes)
 
 
 @dataclass(slots=True)

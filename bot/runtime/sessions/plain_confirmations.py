@@ -16,7 +16,6 @@ from bot.bus import PERSON, Inbound
 from bot.core.patterns import LazyPattern
 from bot.language.forget_requests import asks_to_forget
 from bot.language.plain_answers import plain_answer
-from bot.memory.erasure.erasure_messages import confirmed_request
 from bot.memory.erasure.persons_entries import is_persons_entry
 from bot.memory.records.event_names import REPLY
 from bot.memory.records.transcript import recorded_at, sender_id
@@ -53,6 +52,8 @@ async def confirmation_command(session: Session, inbound: Inbound) -> ParsedComm
     command = await _asked_command(session, inbound)
     if command is None:
         return None
+    from bot.memory.erasure.erasure_messages import confirmed_request
+
     return parse_command(command if answer else f"/memory forget no {confirmed_request(command)}")
 
 
@@ -86,6 +87,8 @@ def _command_of(entry: TapeEntry, inbound: Inbound) -> str | None:
     buttons = entry.data.get("buttons") or entry.payload.get("buttons") or []
     commands = [str(button[1]) for button in buttons if isinstance(button, list) and button[1:]]
     text = str(entry.payload.get("content") or "")
-    if not all(map(asks_to_forget, _ASKED.findall(text))):
+    if not commands or not all(map(asks_to_forget, _ASKED.findall(text))):
         return None
+    from bot.memory.erasure.erasure_messages import confirmed_request
+
     return next((one for one in commands if confirmed_request(one) is not None), None)

@@ -16,7 +16,7 @@ from bot.agent.languages import Languages
 from bot.bus import Address, Bus
 from bot.memory.session.archive_summary import ArchiveSummary
 from bot.memory.session.linking.scope_registry import ScopeRegistry
-from bot.runtime.sessions.erasure import DerivedFiles, EraseResidualFiles, erase_no_files
+from bot.runtime.sessions.derived_files import DerivedFiles, EraseResidualFiles, erase_no_files
 from bot.runtime.sessions.poison_messages import PoisonMessages
 from bot.runtime.sessions.sent_files import SentFiles
 from bot.tape.store import TapeStore

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import partial
 
 from anyio.abc import TaskGroup
 
@@ -228,7 +229,7 @@ async def _load(tape: TapeService, services: SessionServices) -> SessionFold:
     if (files := services.memory_files) is not None:
         # Another process may have held the session before.
         files.mark_stale(tape.name)
-        tape.observe(lambda entry: files.add_entry(tape.name, entry))
+        tape.observe(partial(files.add_entry, tape.name))
     tape.fence(max(version, fold.version))
     tape.stamp = lambda entry: stamp_problem(entry, fold.compartments)
     return fold

@@ -8,7 +8,7 @@ from bot.memory.session.linking.scope_registry import ScopeRegistry, is_shared_s
 from bot.memory.session.state.fold_loader import load_state
 from bot.memory.session.state.zone import MemoryZone
 from bot.memory.session.vector_index import VectorIndex
-from bot.runtime.sessions.erasure import BUSY, DerivedFiles, suspend_files
+from bot.runtime.sessions.derived_files import BUSY, DerivedFiles, suspend_files
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 

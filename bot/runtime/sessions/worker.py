@@ -31,18 +31,21 @@ class SessionWorker:
         self._inbox = inbox
         self._services = services
         self._loop: MessageLoop | None = None
+        # What holds while there is no loop: before the session is open, and once it has ended.
+        self._busy = True
+        self._progressed = False
         self._leaving = False
         self.failed_on: tuple[str, ...] = ()
 
     @property
     def busy(self) -> bool:
         """True while the session is opened, a job runs or an answer is undelivered."""
-        return self._loop is None or self._loop.busy
+        return self._busy if self._loop is None else self._loop.busy
 
     @property
     def progressed(self) -> bool:
         """Whether a turn or ``/new`` has ended."""
-        return self._loop is not None and self._loop.progressed
+        return self._progressed if self._loop is None else self._loop.progressed
 
     def leave(self) -> None:
         """End as soon as nothing runs and no answer is undelivered."""
@@ -75,6 +78,13 @@ class SessionWorker:
                     tasks.cancel_scope.cancel()
             finally:
                 self._services.scopes.active_sessions.pop(key, None)
+                self._let_go(session)
+
+    def _let_go(self, session: Session) -> None:
+        """Cut what refers back, so that an ended session is freed at once and not by the garbage collector."""
+        self._busy, self._progressed = self.busy, self.progressed
+        self._loop = None
+        session.memory.close()
 
     async def _open(self, post: Post) -> Session:
         """Open the session; no erasure may happen while its state is read from the tape."""

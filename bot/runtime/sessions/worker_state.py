@@ -8,7 +8,6 @@ Rule 4: no message is dropped: each gets one action, now or when the running job
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Generic, TypeVar
@@ -95,7 +94,7 @@ class WorkerState(Generic[ItemT]):
     def __init__(self) -> None:
         self.job: Job | None = None
         self.stop: ItemT | None = None
-        self.deferred: deque[ItemT] = deque()
+        self.deferred: list[ItemT] = []
 
     def action(self, kind: MessageKind) -> Action:
         """Return what to do with a message that no other waits before."""
@@ -115,7 +114,7 @@ class WorkerState(Generic[ItemT]):
         if not self.deferred:
             return None
         action = self.action(kind_of(self.deferred[0]))
-        return None if action is Action.DEFER else (self.deferred.popleft(), action)
+        return None if action is Action.DEFER else (self.deferred.pop(0), action)
 
     def start(self, job: Job) -> None:
         """Start a job.

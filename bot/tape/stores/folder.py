@@ -21,9 +21,8 @@ from datetime import datetime
 from hashlib import md5
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from bot.core.errors import TapeLocked
+from bot.core.file_lock import FileLock, FileLocked
 from bot.core.files import PRIVATE_FILE, list_files, private_directory, sync_directory, write_synced
 from bot.core.i18n import _
 from bot.tape.store import HEADER_EVENT, Segment
@@ -44,7 +43,7 @@ class TapeFolder:
     def __init__(self, root: Path, workspace: str) -> None:
         self.root = root
         self._workspace = _digest(workspace)
-        self._lock = FileLock(root / ".lock", timeout=0, mode=PRIVATE_FILE, thread_local=False)
+        self._lock = FileLock(root / ".lock")
 
     def lock(self) -> None:
         """Create the folder if it does not exist, lock it, and remove unfinished files.
@@ -56,7 +55,7 @@ class TapeFolder:
         owner = self.root / ".owner"
         try:
             self._lock.acquire()
-        except Timeout as error:
+        except FileLocked as error:
             held = owner.read_text(encoding="utf-8").strip() if owner.exists() else ""
             raise TapeLocked(
                 _(
@@ -111,7 +110,7 @@ class TapeFolder:
 
     def segments_of(self, stem: str) -> list[Segment]:
         """Return the sealed segments of the tape with this file name stem, oldest first."""
-        return _listed(list_files(self.root, f"{stem}.*.*-*.jsonl*"))
+        return _listed(list_files(self.root, ".*.*-*.jsonl*", prefix=stem))
 
     def drop_segments(self, tape: str, last: int) -> None:
         """Remove the files of a tape's segments up to an id.

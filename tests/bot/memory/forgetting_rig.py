@@ -45,7 +45,8 @@ from bot.memory.session.state.context_window import WindowFold
 from bot.memory.session.state.fold_loader import load_fold
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone
-from bot.runtime.sessions.erasure import Eraser, erase_no_files
+from bot.runtime.sessions.derived_files import erase_no_files
+from bot.runtime.sessions.erasure import Eraser
 from bot.runtime.sessions.session import replace_state
 from bot.tape.entries import (
     MEMORY_CONSOLIDATED,

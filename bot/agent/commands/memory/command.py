@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from bot.agent.commands.export import export
-from bot.agent.commands.forget import forget
 from bot.agent.commands.memory.beliefs import accept, beliefs, drop, why
 from bot.agent.commands.memory.fact_edits import add, edit, share, unshare
 from bot.agent.commands.memory.imports import imports
@@ -18,13 +17,21 @@ from bot.agent.commands.parser import split_form
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.core.i18n import N_
 
+
+async def _forget(arguments: str, context: CommandContext) -> CommandReply:
+    # Few conversations erase anything, and what that needs takes more than a megabyte.
+    from bot.agent.commands.forget import forget
+
+    return await forget(arguments, context)
+
+
 _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
     "why": why,
     "add": add,
     "edit": edit,
     "undo": undo,
     "clear": clear,
-    "forget": forget,
+    "forget": _forget,
     "pending": pending,
     "accept": accept,
     "drop": drop,

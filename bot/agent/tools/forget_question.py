@@ -1,0 +1,99 @@
+"""The work of ``memory.forget``: find what the user wants forgotten, and ask for confirmation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bot.agent.texts import readers_language
+from bot.agent.tools.registry import ToolContext, ToolOutcome, question_results
+from bot.core.errors import MemoryRefused
+from bot.memory.erasure.entry_matcher import ErasureRights
+from bot.memory.erasure.erasure_candidates import CandidateCollector
+from bot.memory.erasure.erasure_messages import (
+    confirmation_buttons,
+    confirmation_instructions,
+    confirmation_text,
+    question_summary,
+)
+from bot.memory.erasure.erasure_query import ONLY_SENTENCES, parse_query
+from bot.memory.erasure.erasure_requests import FORGET_TOOL_NAME, request_event
+from bot.memory.records.conversation_entries import inbound_ids
+from bot.memory.records.transcript import is_owner, sender_id
+from bot.memory.session.scope.identities import identity_at
+from bot.tape.entries import TapeEntry
+from bot.tape.search import problem_of
+
+_NOTHING = "Nothing that may be erased holds all of these words; fewer words may find it."
+
+
+async def ask_to_forget(what: str, context: ToolContext) -> ToolOutcome:
+    """Find what holds the words, and ask the user whether it may go."""
+    parsed = parse_query(what, numbers=False)
+    request = _call(context)
+    if parsed is None or request is None:
+        raise MemoryRefused("name a few words that what is to be forgotten holds")
+    if _asked_already(request, context):
+        raise MemoryRefused(
+            "the user is asked of one thing at a time: tell them to answer first, and to ask for the rest then"
+        )
+    senders = {sender_id(entry) for entry in context.answered_messages}
+    identities = {identity_at(context.tape.name, sender) for sender in senders if sender}
+    # A request of several people together counts as nobody's own.
+    who = frozenset(identities if len(senders) == 1 else ())
+    owner = bool(context.answered_messages) and all(map(is_owner, context.answered_messages))
+    collector = CandidateCollector(
+        context.memory, ErasureRights(context.may_change_memory, who), owner=owner
+    )
+    query = replace(parsed, kept=ONLY_SENTENCES)
+    survey = await collector.collect(query, request, inbound_ids(context.answered_messages))
+    if survey.is_empty:
+        return ToolOutcome(_NOTHING)
+    # Messages of other problems are erased and counted too, but the model must not see their words.
+    listed = zip(survey.listed_messages, survey.message_locations, strict=True)
+    here = [(entry, place) for entry, place in listed if problem_of(entry) == context.problem]
+    entries, places = tuple(entry for entry, _ in here), tuple(place for _, place in here)
+    redacted = {
+        place: entry
+        for place, entry in survey.redacted_messages.items()
+        if problem_of(entry) == context.problem
+    }
+    survey = replace(
+        survey,
+        listed_messages=entries,
+        message_locations=places,
+        redacted_messages=redacted,
+    )
+    with readers_language():
+        told = confirmation_text(survey, context.zone.timezone)
+        question = f"{told}\n\n{confirmation_instructions(request.id, survey)}"
+        buttons = tuple(confirmation_buttons(request.id, survey))
+    return ToolOutcome(
+        question_summary(survey),
+        extra_entries=[request_event(survey, request.id, senders)],
+        buttons=buttons,
+        question=question,
+    )
+
+
+def _call(context: ToolContext) -> TapeEntry | None:
+    """Return the entry that holds the call."""
+    call = _id(context)
+    for entry in reversed(context.memory.fold.window.entries):
+        if any(str(tool_call.get("id")) == call for tool_call in entry.calls):
+            return entry
+    return None
+
+
+def _asked_already(request: TapeEntry, context: ToolContext) -> bool:
+    """Return whether the turn asks something else already: an entry holds one request."""
+    named = [
+        call
+        for call in request.calls
+        if str(call.get("name")).replace(".", "_") == FORGET_TOOL_NAME
+    ]
+    entries = question_results(context.memory.fold.window.entries, context.turn)
+    return bool(entries) or str(named[0].get("id")) != _id(context)
+
+
+def _id(context: ToolContext) -> str:
+    return context.call_key.removeprefix(f"{context.tape.name}:{context.turn}:")
