@@ -1,7 +1,8 @@
-"""psycopg's pool, with the connection used last first, and without its locks where nothing waits."""
+"""psycopg's pool with few connections that are used much, and without its locks where nothing waits."""
 
 from __future__ import annotations
 
+from asyncio import TimerHandle, get_running_loop
 from collections import deque
 from time import monotonic
 from typing import Any
@@ -12,6 +13,11 @@ from psycopg_pool import AsyncConnectionPool
 
 Row = tuple[Any, ...]
 Connection = AsyncConnection[Row]
+
+_FEW = 2
+"""Connections that are opened as soon as somebody waits for one."""
+_PATIENCE = 0.05
+"""Seconds for which others wait for a connection in use before one more is opened."""
 
 
 class _Stack(deque[Connection]):
@@ -29,6 +35,7 @@ class ConnectionPool(AsyncConnectionPool[Connection]):
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self._pool = _Stack()
+        self._growth: TimerHandle | None = None
 
     def take(self) -> Connection | None:
         """Return a connection that is ready; None if there is none.
@@ -57,6 +64,18 @@ class ConnectionPool(AsyncConnectionPool[Connection]):
         connection._pool = None  # noqa: SLF001
         self._pool.append(connection)
         return True
+
+    def _maybe_grow_pool(self) -> None:
+        # One in use is mostly free within milliseconds; a new one costs both sides many for its first plans.
+        if self._nconns < _FEW:
+            super()._maybe_grow_pool()
+        elif self._growth is None:
+            self._growth = get_running_loop().call_later(_PATIENCE, self._grow)
+
+    def _grow(self) -> None:
+        self._growth = None
+        if self._waiting and not self._closed:
+            super()._maybe_grow_pool()
 
     async def _shrink_pool(self) -> None:
         if self._nconns > self._min_size and self._nconns_min > 0:

@@ -9,8 +9,11 @@ import anyio
 import anyio.abc
 import psycopg
 import pytest
-from postgres_fleet import Fleet, inbound
+from postgres_fleet import QUEUES, Fleet, inbound
 from waiting import until
+
+from bot.bus.messages import DeliveryReport
+from bot.core.database.wakeups import Wakeups, line_of
 
 pytestmark = pytest.mark.slow
 
@@ -21,13 +24,15 @@ select headers ->> 'x-pgmq-group' from tapebot.look(
 
 
 @asynccontextmanager
-async def wakeups_of(fleet: Fleet) -> AsyncIterator[list[str]]:
-    """Give the topics that anybody is woken for meanwhile."""
+async def wakeups_of(fleet: Fleet, *topics: str) -> AsyncIterator[list[str]]:
+    """Give the topics that are told meanwhile to all, and to who waits for some topics."""
     told: list[str] = []
+    lines = {"tapebot", *map(line_of, topics)}
 
     async def listen(task_status: anyio.abc.TaskStatus[None]) -> None:
         async with await psycopg.AsyncConnection.connect(fleet.url, autocommit=True) as connection:
-            await connection.execute("listen tapebot")
+            for line in lines:
+                await connection.execute(f'listen "{line}"'.encode())
             task_status.started()
             async for one in connection.notifies():
                 told.append(one.payload)  # noqa: PERF401 (as it comes)
@@ -41,16 +46,66 @@ async def wakeups_of(fleet: Fleet) -> AsyncIterator[list[str]]:
 async def test_a_message_to_a_held_session_wakes_its_holder_alone(fleet):
     gateway, holder = await fleet.process("gateway"), await fleet.process("holder")
     port = gateway.bus.channel("fake")
-    async with wakeups_of(fleet) as told:
+    held = [f"inbound:{queue}@holder" for queue in range(QUEUES)]
+    async with wakeups_of(fleet) as told_all, wakeups_of(fleet, *held) as told:
         await port.publish(inbound("m1"))
         await until(lambda: told)
         assert "@" not in told[0], "nobody holds it yet: all that have time for it look"
         inbox = await holder.bus.claim()
+        await until(lambda: told_all)
         told.clear()
+        told_all.clear()
         await port.publish(inbound("m2"))
         await until(lambda: told)
     assert [one.partition("@")[2] for one in told] == ["holder"]
+    assert told_all == [], "other processes sleep on"
     assert [(await inbox.receive()).inbound.id for _ in range(2)] == ["m1", "m2"]
+
+
+async def test_a_report_wakes_nobody_and_reaches_the_holder_with_its_next_look(fleet):
+    gateway, holder = await fleet.process("gateway"), await fleet.process("holder")
+    port = gateway.bus.channel("fake")
+    await port.publish(inbound("m1"))
+    inbox = await holder.bus.claim()
+    await inbox.receive()
+    held = [f"inbound:{queue}@holder" for queue in range(QUEUES)]
+    async with wakeups_of(fleet, *held) as told:
+        # A topic is told of at most every 20 ms.
+        await anyio.sleep(0.05)
+        await port.report(DeliveryReport("fake:1", "turn-1", ("7",), final=True))
+        assert (await inbox.receive()).answer == "turn-1"
+    assert told == []
+
+
+async def test_who_waits_for_one_more_topic_is_woken_for_it_while_listening(fleet):
+    holder = await fleet.process("holder")
+    wakeups = Wakeups(holder.bus._queries.database)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wakeups.run)
+        await until(lambda: wakeups.listening)
+        for topic in ("outbound:fake", "lease:fake"):
+            # The first may end because it began to listen only now.
+            for _ in range(2):
+                event = wakeups.event(topic)
+                await anyio.sleep(0.05)
+                fleet.rows(f"select tapebot.tell('{topic}', '0')")
+                with anyio.fail_after(10):
+                    await event.wait()
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_topic_has_the_same_line_here_and_in_the_database(fleet):
+    topics = [
+        "inbound:3",
+        "inbound:3@häuser:7",
+        "outbound:telegram",
+        "outbound:%_",
+        "lease:channel/x",
+    ]
+    with psycopg.connect(fleet.url) as connection:
+        for topic in topics:
+            [(line,)] = connection.execute("select tapebot.line_of(%s)", [topic]).fetchall()
+            assert line == line_of(topic)
 
 
 async def test_a_holder_of_the_version_before_is_woken_as_it_listens(fleet):
