@@ -6,6 +6,7 @@ __all__ = [
     "database",
     "errors",
     "fetch",
+    "file_lock",
     "files",
     "garbage",
     "http",

@@ -1,8 +1,8 @@
 """Session workers: one for each active session, the only writer of its tape."""
 
 __all__ = [
+    "derived_files",
     "entries",
-    "erasure",
     "services",
     "session_reset",
     "supervisor",

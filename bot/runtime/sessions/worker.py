@@ -81,7 +81,7 @@ class SessionWorker:
                 self._let_go(session)
 
     def _let_go(self, session: Session) -> None:
-        """Cut what refers back, so that an ended session is freed at once and not by the garbage collector."""
+        """Cut what refers back, so that an ended session is freed without a search through all that is old."""
         self._busy, self._progressed = self.busy, self.progressed
         self._loop = None
         session.memory.close()

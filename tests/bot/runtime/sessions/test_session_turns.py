@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from collections import Counter
 from dataclasses import replace
 
@@ -290,6 +292,20 @@ async def test_of_many_idle_sessions_only_those_used_last_stay_loaded(tmp_path):
         await host.wait_until(lambda: set(loaded) == {"fake:4", "fake:1"})
     assert "aleph-1" in str(model.requests[-1].messages)
     assert "aleph-2" not in str(model.requests[-1].messages)
+
+
+async def test_an_ended_session_leaves_memory_without_a_search_through_all_that_is_old(tmp_path):
+    """Thousands of sessions come and go in a day; what they held must not wait for such a search."""
+    model = ScriptedModel(lambda _: text_reply("ok"))
+    async with session_host(tmp_path, model, bounds=HostLimits(most_loaded=1)) as host:
+        await host.channel.ask("hello", chat="1")
+        loaded = host.services.scopes.active_sessions
+        ended = weakref.ref(loaded["fake:1"].tape)
+        gc.collect()  # what the session holds is old now
+        await host.channel.ask("hello", chat="2")
+        await host.wait_until(lambda: "fake:1" not in loaded)
+        # An exception that ended a task holds its frames, and is young.
+        await host.wait_until(lambda: gc.collect(1) >= 0 and ended() is None)
 
 
 async def test_a_session_that_waits_to_ask_the_judge_again_stays_loaded(tmp_path):
