@@ -6,7 +6,6 @@ __all__ = [
     "database",
     "errors",
     "fetch",
-    "file_lock",
     "files",
     "garbage",
     "http",

@@ -22,13 +22,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from pyrage import x25519
 
 from bot.core.clock import format_time
 from bot.core.errors import BackupFailed
-from bot.core.file_lock import FileLock, FileLocked
 from bot.core.files import (
     PRIVATE_DIRECTORY,
+    PRIVATE_FILE,
     private_directory,
     sync_directory,
     write_synced,
@@ -229,9 +230,9 @@ def _locked(to: Path) -> Iterator[None]:
     """
     private_directory(to)
     try:
-        with FileLock(to / ".lock"):
+        with FileLock(to / ".lock", timeout=0, mode=PRIVATE_FILE, thread_local=False):
             yield
-    except FileLocked as error:
+    except Timeout as error:
         raise BackupFailed(_("another backup to {to} is being made", to=to)) from error
 
 

@@ -22,11 +22,12 @@ from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
+from filelock import FileLock, Timeout
 
 from bot.core.clock import Clock
 from bot.core.errors import TapebotError, TapeNotFound, TapeWriteError
-from bot.core.file_lock import FileLock, FileLocked
 from bot.core.files import (
+    PRIVATE_FILE,
     disk_error_text,
     list_files,
     private_directory,
@@ -136,7 +137,7 @@ class MemoryFolder:
         self._scopes = scopes
         self._timezone = timezone
         self._clock = clock
-        self._lock = FileLock(folder / _LOCK)
+        self._lock = FileLock(folder / _LOCK, mode=PRIVATE_FILE, thread_local=False)
         self._alone_here = anyio.Lock()
         self._passing = anyio.Lock()
         self._wake = anyio.Event()
@@ -271,7 +272,7 @@ class MemoryFolder:
             while True:
                 try:
                     await anyio.to_thread.run_sync(self._acquire)
-                except FileLocked:
+                except Timeout:
                     await anyio.sleep(_LOCK_PAUSE)
                 else:
                     break
@@ -282,7 +283,7 @@ class MemoryFolder:
 
     def _acquire(self) -> None:
         private_directory(self._folder)
-        self._lock.acquire()
+        self._lock.acquire(timeout=0)
 
     # One conversation.
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import anyio.to_thread
+from filelock import FileLock, Timeout
 
 from bot.bus.access.access_list import AccessList
 from bot.bus.access.codes import CLAIM_CODE_LENGTH, new_code
 from bot.bus.access.store import AccessSnapshot, AccessStore, decode, encode
 from bot.core.errors import BusError, SettingsError, TapeLocked
-from bot.core.file_lock import FileLock, FileLocked
-from bot.core.files import disk_error_text, private_directory, replace_file
+from bot.core.files import PRIVATE_FILE, disk_error_text, private_directory, replace_file
 from bot.core.i18n import _
 from bot.core.ids import new_id
 
@@ -35,7 +35,9 @@ class FileAccessStore(AccessStore):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lock = FileLock(path.with_suffix(".lock"), seconds=_LOCK_SECONDS)
+        self._lock = FileLock(
+            path.with_suffix(".lock"), timeout=_LOCK_SECONDS, mode=PRIVATE_FILE, thread_local=False
+        )
         self._snapshot = AccessSnapshot("", AccessList(), new_code(CLAIM_CODE_LENGTH))
 
     async def peek(self) -> AccessList:
@@ -79,7 +81,7 @@ class FileAccessStore(AccessStore):
         try:
             private_directory(self._path.parent)
             self._lock.acquire()
-        except FileLocked as error:
+        except Timeout as error:
             raise TapeLocked(
                 _(
                     "{path} is in use by another tapebot; stop it, or use /pair in a chat with it",

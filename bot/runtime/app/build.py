@@ -17,6 +17,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import anyio
+from filelock import FileLock, Timeout
 
 from bot.agent.agent import Agent
 from bot.agent.approvals import Approvals
@@ -43,8 +44,7 @@ from bot.bus.media.blobs import Blobs, FolderBlobs
 from bot.bus.media.documents import MAX_CHARACTERS
 from bot.core.clock import Clock, SystemClock
 from bot.core.errors import SettingsError
-from bot.core.file_lock import FileLock, FileLocked
-from bot.core.files import private_directory
+from bot.core.files import PRIVATE_FILE, private_directory
 from bot.core.i18n import _
 from bot.core.ids import new_id
 from bot.llm.base import Model
@@ -247,10 +247,10 @@ def _lock_home(home: Path) -> Iterator[None]:
     Raises:
         SettingsError: Another process runs in it.
     """
-    lock = FileLock(home / "process.lock")
+    lock = FileLock(home / "process.lock", mode=PRIVATE_FILE)
     try:
-        lock.acquire()
-    except FileLocked as error:
+        lock.acquire(timeout=0)
+    except Timeout as error:
         raise SettingsError(
             _(
                 "TAPEBOT_HOME: another tapebot runs in {home}; give each process its own folder",

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from dotenv import dotenv_values
+from filelock import FileLock
 
 from bot.core.errors import SettingsError
-from bot.core.file_lock import FileLock
-from bot.core.files import create_or_replace_file, private_directory
+from bot.core.files import PRIVATE_FILE, create_or_replace_file, private_directory
 from bot.core.i18n import _
 from bot.runtime.settings import ENV_FILE, PREFIX, TOML_FILE, Settings, exported_variables
 from bot.runtime.setup import env_text, toml_text
@@ -73,7 +73,7 @@ class ConfigFiles:
             OSError: A file cannot be written.
         """
         private_directory(self._home)
-        with FileLock(self._home / ".setup.lock", seconds=None):
+        with FileLock(self._home / ".setup.lock", mode=PRIVATE_FILE):
             path = self._env_for(values, secret=secret)
             if path is None:
                 path = self.toml

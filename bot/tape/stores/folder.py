@@ -21,8 +21,9 @@ from datetime import datetime
 from hashlib import md5
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from bot.core.errors import TapeLocked
-from bot.core.file_lock import FileLock, FileLocked
 from bot.core.files import PRIVATE_FILE, list_files, private_directory, sync_directory, write_synced
 from bot.core.i18n import _
 from bot.tape.store import HEADER_EVENT, Segment
@@ -43,7 +44,7 @@ class TapeFolder:
     def __init__(self, root: Path, workspace: str) -> None:
         self.root = root
         self._workspace = _digest(workspace)
-        self._lock = FileLock(root / ".lock")
+        self._lock = FileLock(root / ".lock", timeout=0, mode=PRIVATE_FILE, thread_local=False)
 
     def lock(self) -> None:
         """Create the folder if it does not exist, lock it, and remove unfinished files.
@@ -55,7 +56,7 @@ class TapeFolder:
         owner = self.root / ".owner"
         try:
             self._lock.acquire()
-        except FileLocked as error:
+        except Timeout as error:
             held = owner.read_text(encoding="utf-8").strip() if owner.exists() else ""
             raise TapeLocked(
                 _(
