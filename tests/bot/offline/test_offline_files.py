@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from offline_harness import consolidation
 
-from bot.agent.context import _render_message
+from bot.agent.context import render_message
 from bot.llm.base import ModelRequest
 from bot.memory.records.transcript import render_transcript
 from bot.offline.consolidation import consolidate
@@ -33,14 +33,14 @@ def entry(text: str, *files: dict, quote: str | None = None):
 async def reply(*messages) -> str:
     history = [{"role": "system", "content": "x"}]
     for one in messages:
-        history += [_render_message(one), {"role": "assistant", "content": "ok"}]
+        history += [render_message(one), {"role": "assistant", "content": "ok"}]
     return (await OfflineModel().complete(ModelRequest(history[:-1]))).content
 
 
 @pytest.mark.parametrize("quote", [None, "somebody else's words"])
 @pytest.mark.parametrize("files", [[PHOTO], [LEASE], [LEASE, PHOTO, LEASE]], ids=len)
 def test_a_persons_words_are_read_without_the_files_that_came_with_them(files, quote):
-    content = _render_message(entry("My sister lives in Oslo.", *files, quote=quote))["content"]
+    content = render_message(entry("My sister lives in Oslo.", *files, quote=quote))["content"]
     read = parse_user_message(content)
     assert read.words == "My sister lives in Oslo."
     assert [one.name for one in read.files] == [str(one["name"]) for one in files]
@@ -50,7 +50,7 @@ def test_a_persons_words_are_read_without_the_files_that_came_with_them(files, q
 @given(st.text(), st.text())
 def test_no_text_of_a_file_is_taken_for_a_persons_words(text, name):
     file = {"kind": "document", "name": name, "text": text}
-    assert parse_user_message(_render_message(entry("Here.", file))["content"]).words == "Here."
+    assert parse_user_message(render_message(entry("Here.", file))["content"]).words == "Here."
 
 
 async def test_what_a_document_says_is_quoted_as_the_documents():
@@ -82,7 +82,7 @@ def test_nothing_is_learned_from_a_document_at_a_consolidation():
 
 
 async def test_a_question_with_a_picture_beside_it_is_answered_as_a_fallback_for_a_model_that_sees():
-    text = _render_message(entry("What time is it?", PHOTO))["content"]
+    text = render_message(entry("What time is it?", PHOTO))["content"]
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     parts = [{"type": "text", "text": text}, image]
     request = ModelRequest([{"role": "user", "content": parts}])

@@ -41,9 +41,10 @@ async def test_a_claim_may_name_the_user_after_the_introduction_is_out_of_view(t
     model = saving(NAME, {"op": "add", "text": CLAIM}, asked=asked)
     async with session_host(tmp_path, model) as host:
         await host.channel.ask(HELLO)
+        await until_judged(host)
         await host.channel.ask("/new now")
         await host.channel.ask(SAID)
-        await until_judged(host)
+        await until_judged(host, 2)
         why = str(await host.channel.ask("/memory why 2"))
     assert CLAIM in why
     assert SAID in why
@@ -56,8 +57,9 @@ async def test_a_claim_that_names_the_user_does_not_rest_on_the_introduction_in_
     model = saving(NAME, {"op": "add", "text": CLAIM}, asked=[])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask(HELLO)
-        await host.channel.ask(SAID)
         await until_judged(host)
+        await host.channel.ask(SAID)
+        await until_judged(host, 2)
         why = str(await host.channel.ask("/memory why 2"))
         forget = str(await host.channel.ask("/memory forget 2"))
     assert HELLO not in why
