@@ -99,7 +99,7 @@ def answer(body: bytes, number: int, served: int = 0) -> bytes:
     told = {"prompt_tokens": len(body) // 4, "completion_tokens": 40}
     usage: dict[str, Any] = {**told, "total_tokens": sum(told.values())}
     if served:
-        usage["prompt_tokens_details"] = {"cached_tokens": served // 4}
+        usage["prompt_tokens_details"] = {"cached_tokens": min(served // 4, told["prompt_tokens"])}
     message: dict[str, Any] = {"role": "assistant", "content": reply(number)}
     ending = "stop"
     # Most requests of tapebot have the tool; a consolidation has it alone.
@@ -125,7 +125,8 @@ def answer(body: bytes, number: int, served: int = 0) -> bytes:
 def _prompt(body: bytes) -> str:
     """Return what a model reads of a request, in that order."""
     request = json.loads(body)
-    return json.dumps([request.get("tools"), request["messages"]])
+    whole = [request.get("tools"), request["messages"]]
+    return json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
 
 
 def _in_common(one: str, other: str) -> int:
