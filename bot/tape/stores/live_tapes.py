@@ -103,6 +103,9 @@ class LiveTapes:
             if live.free is not None:
                 live.free.set()
                 live.free = None
+            elif len(self._open) > self._limit and not self._opening.locked():
+                # While all were in use, none could be closed. Who holds the lock may be about to replace one.
+                self._evict()
 
     @asynccontextmanager
     async def snapshot(self, tape: str) -> AsyncIterator[TapeSnapshot]:
