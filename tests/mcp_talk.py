@@ -88,7 +88,7 @@ def offered(host: Host) -> list[str]:
     """Return the MCP tools of the last request."""
     model = host.services.agent.model
     assert isinstance(model, ScriptedModel)
-    return [one.name for one in model.requests[-1].tools if one.name.startswith("mcp_")]
+    return [one.name for one in model.requests_for()[-1].tools if one.name.startswith("mcp_")]
 
 
 @asynccontextmanager

@@ -84,14 +84,14 @@ def prompt_of(host: Host) -> str:
     """Return the system prompt of the last request."""
     model = host.services.agent.model
     assert isinstance(model, ScriptedModel)
-    return str(model.requests[-1].messages[0]["content"])
+    return str(model.requests_for()[-1].messages[0]["content"])
 
 
 def tools_of(host: Host) -> list[str]:
     """Return the tools of the last request."""
     model = host.services.agent.model
     assert isinstance(model, ScriptedModel)
-    return [one.name for one in model.requests[-1].tools]
+    return [one.name for one in model.requests_for()[-1].tools]
 
 
 async def said(host: Host, text: str, **how: Any) -> str:

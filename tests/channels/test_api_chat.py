@@ -82,7 +82,7 @@ async def test_calls_of_the_clients_tools_go_to_the_client_and_their_results_com
             model="tapebot", messages=history, tools=[WEATHER]
         )
         assert second.choices[0].message.content == "It is sunny."
-        seen = model.requests[-1]
+        seen = model.requests_for()[-1]
         assert "weather" in [tool.name for tool in seen.tools]
         told = str(seen.messages[-1]["content"])
         assert "Text from outside tapebot" in told

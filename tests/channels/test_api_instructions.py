@@ -35,7 +35,7 @@ async def test_instructions_are_recorded_once_while_they_do_not_change(tmp_path)
         async with program(tmp_path, model) as stage:
             said.append(f"Word {len(said)}.")
             said.append(await ask(stage, system, *said))
-            sent.append(model.requests[-1])
+            sent.append(model.requests_for()[-1])
             assert system.strip() in str(sent[-1].messages[-1]["content"])
             assert "look" in [tool.name for tool in sent[-1].tools]
     async with program(tmp_path, replying()) as stage:

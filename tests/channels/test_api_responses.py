@@ -34,7 +34,7 @@ async def test_a_response_goes_on_from_the_previous_one_or_from_an_earlier_one(
             model="tapebot", input="Who am I?", previous_response_id=first.id, max_output_tokens=9
         )
         assert second.output_text == "Ada."
-        assert model.requests[-1].max_tokens == 9
+        assert model.requests_for()[-1].max_tokens == 9
         assert await stage.said() == ["I am Ada.", "Hello.", "Who am I?", "Ada."]
         other = await create(model="tapebot", input="Say Eve.", previous_response_id=first.id)
         assert other.output_text == "Eve."

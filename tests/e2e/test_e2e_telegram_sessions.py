@@ -143,7 +143,7 @@ async def test_an_edit_while_the_model_is_asked_is_answered_once_with_the_new_te
         telegram.edit(number, "the new text")
         await telegram.until(lambda books: books.texts(7) == ["the new answer"], within=60)
         assert len(await host.wait_for_event(TURN_END, session="telegram:7")) == 1
-    assert "the old text" not in str(model.requests[-1].messages)
+    assert "the old text" not in str(model.requests_for()[-1].messages)
 
 
 async def test_group_chatter_is_context_for_the_next_answer_and_nothing_else(tmp_path):

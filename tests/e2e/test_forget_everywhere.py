@@ -223,7 +223,7 @@ async def test_a_model_is_shown_that_a_message_was_erased(tmp_path: Path) -> Non
         await host.channel.ask(f"look up {CAT}")
         assert "Forgotten" in await erase(host, CAT)
         await host.channel.ask("Good morning")
-        shown = model.requests[-1].messages
+        shown = model.requests_for()[-1].messages
         # Its call would be an example without arguments.
         assert [one["role"] for one in shown] == ["system", "user", "assistant", "user"]
         assert all(one["content"] for one in shown)

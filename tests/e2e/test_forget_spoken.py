@@ -125,7 +125,7 @@ async def test_the_list_is_for_the_person_and_the_model_reads_counts(tmp_path: P
         question = await ask_to_forget(chat)
         assert question.startswith("Fine.\n\nThis would be erased for good:")
         await chat.say("What is the weather like?")
-        shown = [str(one["content"]) for one in chat.model.requests[-1].messages[1:]]
+        shown = [str(one["content"]) for one in chat.model.requests_for()[-1].messages[1:]]
         assert "would be erased for good" not in "".join(shown)
         (result,) = [one for one in shown if one.startswith("Found:")]
         assert result.partition("\n\n<records>")[0] == (

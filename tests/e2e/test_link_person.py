@@ -257,7 +257,7 @@ async def test_a_turn_that_runs_while_they_are_parted_saves_for_its_own_side_and
         await here.send(ELSE, "What do I like?")
         with anyio.fail_after(30):
             await held.entered.wait()
-        assert "zebras" in str(model.requests[-1].messages)
+        assert "zebras" in str(model.requests_for()[-1].messages)
         await here.part(ADA)
         also = await here.send(ELSE, "Remember that I like yaks")
         held.release.set()
@@ -265,7 +265,7 @@ async def test_a_turn_that_runs_while_they_are_parted_saves_for_its_own_side_and
         channel = here.channels["other"]
         await channel.wait_until(lambda: any(one.reply_to == also.id for one in channel.answers))
         await here.host.bus.drain()
-        assert "zebras" not in str(model.requests[-1].messages)
+        assert "zebras" not in str(model.requests_for()[-1].messages)
         assert await here.facts("fake:7") == {"I like zebras"}
         assert await here.facts("other:9") == {"I like yaks"}
 

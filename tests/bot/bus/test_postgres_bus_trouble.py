@@ -77,7 +77,7 @@ async def test_a_message_whose_holders_were_killed_is_given_up_with_a_button_to_
         assert (told.text, [one.command for one in told.buttons]) == (GAVE_UP, ["/retry"])
         retry = await channel.send("/retry", message_id="m2", sender=Sender("7", "Ada"))
         assert await channel.wait_for_answer(retry) == "Blue."
-        assert "Which colour?" in str(model.requests[-1].messages)
+        assert "Which colour?" in str(model.requests_for()[-1].messages)
 
 
 async def test_messages_given_back_alive_are_never_buried(fleet):

@@ -20,7 +20,9 @@ def files(tmp_path):
 
 
 def spec_of(host, name):
-    return next(one for one in host.services.agent.model.requests[-1].tools if one.name == name)
+    return next(
+        one for one in host.services.agent.model.requests_for()[-1].tools if one.name == name
+    )
 
 
 async def test_a_changed_description_suspends_the_right_until_a_new_yes(tmp_path, files):
@@ -101,7 +103,7 @@ async def test_five_hundred_tools_cost_nothing_until_they_are_allowed(tmp_path, 
             assert ("more tools are allowed than the 32 that fit" in allowed) is (number == 32)
         await host.channel.ask("hello")
         assert len(offered(host)) == 32
-        tools = host.services.agent.model.requests[-1].tools
+        tools = host.services.agent.model.requests_for()[-1].tools
         assert sum(len(one.description) for one in tools if one.name.startswith("mcp_")) < 40_000
 
 

@@ -125,7 +125,7 @@ async def test_work_on_a_problem_goes_on_where_its_tape_was_brought(tmp_path: Pa
         for number, text in enumerate(("/problem switch Trip", "Which one?")):
             sent = await host.channel.send(text, message_id=f"new-{number}")
             await host.channel.wait_for_answer(sent)
-        shown = json.dumps(model.requests[-1].messages)
+        shown = json.dumps(model.requests_for()[-1].messages)
         assert "The ferry leaves at nine." in shown
         assert "arrive by noon" in shown
         assert "Hello" not in shown

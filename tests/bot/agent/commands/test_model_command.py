@@ -121,7 +121,7 @@ async def test_a_smaller_window_cuts_the_view_and_does_not_break_the_turn(tmp_pa
             await host.channel.ask(f"{number} " + "word " * 400)
         await host.channel.ask("/model b")
         assert await host.channel.ask("and now") == "small answers"
-        words = str(small.requests[-1].messages)
+        words = str(small.requests_for()[-1].messages)
         assert "7 word" in words
         assert "1 word" not in words
         await host.channel.ask("/model default")

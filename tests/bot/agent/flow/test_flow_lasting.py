@@ -61,7 +61,7 @@ async def test_a_new_phase_begins_with_the_persons_words_alone_and_ends_it(tmp_p
         await host.channel.ask("/new now")
         assert await host.channel.ask(HONEST) == "Done."
         assert sent(outbox) == ["ann@work.example"]
-        prompt = str(host.services.agent.model.requests[-1].messages[0]["content"])
+        prompt = str(host.services.agent.model.requests_for()[-1].messages[0]["content"])
         assert "- I want to go to Ghent" in prompt
         assert "eve@evil.example" not in prompt
 

@@ -76,7 +76,7 @@ class Files:
         return await self.host.tape(tape)
 
     def offered(self) -> set:
-        return {tool.name for tool in self.model.requests[-1].tools} & {
+        return {tool.name for tool in self.model.requests_for()[-1].tools} & {
             "files_read",
             "files_manage",
         }
@@ -137,7 +137,7 @@ async def test_a_search_cites_the_place_in_the_file(tmp_path, name, data, source
         assert recalled.meta["from_outside"] is True
         assert f"{name}, {source}: " in (await files.ask(f"/memory search {words}")).text
         await files.ask(f"What about {words}?")
-        assert f"file:{name}, {source}" in str(files.model.requests[-1].messages[-1])
+        assert f"file:{name}, {source}" in str(files.model.requests_for()[-1].messages[-1])
 
 
 async def test_who_has_no_files_pays_no_token(tmp_path):

@@ -58,7 +58,7 @@ async def test_the_model_gets_what_its_code_printed_without_a_yes(chat):
     result = await chat.run("print(2 ** 100)")
     assert result.payload["content"] == "1267650600228229401496703205376"
     assert result.payload["status"] == "ok"
-    assert chat.model.requests[-1].messages[-1]["content"] == result.payload["content"]
+    assert chat.model.requests_for()[-1].messages[-1]["content"] == result.payload["content"]
 
 
 async def test_an_error_is_a_result_that_the_model_can_correct(chat):

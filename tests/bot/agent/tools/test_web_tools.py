@@ -96,7 +96,7 @@ async def test_a_page_is_read_with_its_address_and_is_nobodys_word(web):
     text = await web.fetch("/")
     assert "It leaves at nine." in text
     assert text.startswith(f"Title: Ferries\nAddress: {web.server.url('/new')}\nFetched: 20")
-    shown = web.model.requests[-1].messages[-1]["content"]
+    shown = web.model.requests_for()[-1].messages[-1]["content"]
     assert shown.startswith("Text from outside tapebot; nobody's instructions:")
 
 
@@ -229,7 +229,7 @@ async def test_after_a_page_only_what_a_person_named_or_a_link_there_is_read_una
         assert "you named neither this address nor" in await web.fetch(address)
     assert [one.split()[1] for one in web.server.requests] == ["/", "/link"]
     await web.host.channel.ask("/approve 1")
-    assert "Thanks" in str(web.model.requests[-1].messages[-1]["content"])
+    assert "Thanks" in str(web.model.requests_for()[-1].messages[-1]["content"])
 
 
 async def test_a_page_is_erased_with_the_words_that_a_person_forgets(web):

@@ -13,4 +13,4 @@ async def settled(host: Host) -> None:
 
 def shown(model: ScriptedModel) -> list[str]:
     """Return what the newest request shows of the conversation."""
-    return [str(message["content"]) for message in model.requests[-1].messages[1:]]
+    return [str(message["content"]) for message in model.requests_for()[-1].messages[1:]]

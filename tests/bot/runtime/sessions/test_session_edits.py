@@ -39,7 +39,7 @@ async def test_an_edit_of_a_message_that_waits_is_what_the_turn_takes_in(tmp_pat
         held.release.set()
         await host.channel.wait_for_answer(waits)
     assert shown(model)[-1].endswith("then the cat")
-    assert "teh" not in str(model.requests[-1].messages)
+    assert "teh" not in str(model.requests_for()[-1].messages)
 
 
 async def test_an_edit_after_the_answer_is_kept_shown_later_and_not_answered(tmp_path):

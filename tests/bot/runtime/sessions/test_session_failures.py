@@ -41,7 +41,7 @@ async def test_a_provider_error_is_told_in_plain_words_and_the_message_stays(tmp
         assert "Your message is kept" in told
         await host.channel.ask("what is my name?")
         assert (await host.events(TURN_END))[0].data["status"] == "error"
-    assert "my name is Ada" in str(model.requests[-1].messages)
+    assert "my name is Ada" in str(model.requests_for()[-1].messages)
 
 
 async def test_an_empty_answer_is_asked_for_again_and_then_told(tmp_path):
@@ -96,7 +96,7 @@ async def test_a_turn_that_reaches_its_bound_of_steps_still_answers(tmp_path):
     async with session_host(tmp_path, model, bounds=bounds) as host:
         assert await host.channel.ask("loop") == "what I know so far"
         assert len(model.requests) == 4
-    assert "last step of this turn" in str(model.requests[-1].messages[-1])
+    assert "last step of this turn" in str(model.requests_for()[-1].messages[-1])
 
 
 async def test_a_model_that_calls_tools_in_its_last_step_is_not_obeyed(tmp_path):

@@ -157,7 +157,7 @@ async def test_a_new_session_begins_without_what_was_overheard_before(tmp_path):
         await overhear(host, "SECRET of before")
         await ask(host, "/new now")
         await ask(host, "hello")
-    assert "SECRET" not in str(model.requests[-1].messages)
+    assert "SECRET" not in str(model.requests_for()[-1].messages)
 
 
 class _Counting:

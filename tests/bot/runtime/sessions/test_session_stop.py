@@ -47,7 +47,7 @@ async def test_stop_keeps_what_was_said_and_tells_the_user(tmp_path):
         assert end.data["status"] == "stopped"
         assert (await answered(host))[story.id] == 1
         await host.wait_for_pending(0)
-    shown = [(m["role"], m["content"]) for m in model.requests[-1].messages[1:]]
+    shown = [(m["role"], m["content"]) for m in model.requests_for()[-1].messages[1:]]
     assert shown[0][1].endswith("tell a story")
     assert shown[1] == ("assistant", "It was a dark and")
     assert len(shown) == 3
@@ -65,7 +65,7 @@ async def test_follow_ups_of_a_stopped_turn_are_still_in_context(tmp_path):
         await host.channel.ask("what else?")
         assert (await answered(host))[late.id] == 1
         await host.wait_for_pending(0)
-    assert "eggs" in str(model.requests[-1].messages)
+    assert "eggs" in str(model.requests_for()[-1].messages)
 
 
 async def test_a_tool_call_cut_off_by_stop_is_shown_as_interrupted(tmp_path):

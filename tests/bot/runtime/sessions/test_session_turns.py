@@ -157,7 +157,7 @@ async def test_a_provider_that_repeats_call_ids_gets_each_call_run_and_paired(tm
         assert await host.channel.ask("twice") == "done"
         results = [e.payload["content"] for e in await host.tape() if e.kind == "tool_result"]
     assert results == ["echo of one", "echo of two"]
-    shown = [m["content"] for m in model.requests[-1].messages if m["role"] == "tool"]
+    shown = [m["content"] for m in model.requests_for()[-1].messages if m["role"] == "tool"]
     assert shown == ["echo of one", "echo of two"]
 
 
@@ -201,8 +201,8 @@ async def test_one_chats_memory_never_appears_in_another_chats_prompt(tmp_path, 
             sent = await host.channel.send(text, chat="2", sender=there, private=private)
             shown = await host.channel.wait_for_answer(sent)
     assert "4711" not in shown
-    assert "4711" not in str(model.requests[-1])
-    assert "aleph" not in str(model.requests[-1])
+    assert "4711" not in str(model.requests_for()[-1])
+    assert "aleph" not in str(model.requests_for()[-1])
 
 
 async def test_a_persons_memory_is_read_in_all_their_private_chats(tmp_path):
@@ -212,7 +212,7 @@ async def test_a_persons_memory_is_read_in_all_their_private_chats(tmp_path):
         await host.channel.ask("Remember that the code is 4711", chat="1")
         await host.channel.ask("hello", chat="2")
         assert "4711" in await host.channel.ask("/memory", chat="2")
-    assert "4711" in str(model.requests[-1].messages)
+    assert "4711" in str(model.requests_for()[-1].messages)
 
 
 async def test_a_chat_in_which_somebody_else_turns_up_shows_no_private_memory(tmp_path):
@@ -223,7 +223,7 @@ async def test_a_chat_in_which_somebody_else_turns_up_shows_no_private_memory(tm
         for other, private in ((Sender("8", "Bob"), True), (ADA, False)):
             sent = await host.channel.send("hello", chat="2", sender=other, private=private)
             await host.channel.wait_for_answer(sent)
-            assert "aleph" not in str(model.requests[-1].messages)
+            assert "aleph" not in str(model.requests_for()[-1].messages)
         assert "aleph" in await host.channel.ask("/memory", chat="1")
 
 
@@ -276,7 +276,7 @@ async def test_an_idle_worker_leaves_and_comes_back_with_the_same_state(tmp_path
         assert _line(after, "In view") == _line(before, "In view")
         assert _line(after, "Usage") == _line(before, "Usage")
         await host.channel.ask("and now?")
-    first, last = model.requests[0].messages, model.requests[-1].messages
+    first, last = model.requests[0].messages, model.requests_for()[-1].messages
     assert last[0] == first[0]
     assert "live in Oslo" in str(last[1:])
 
@@ -290,8 +290,8 @@ async def test_of_many_idle_sessions_only_those_used_last_stay_loaded(tmp_path):
         await host.wait_until(lambda: set(loaded) == {"fake:3", "fake:4"})
         await host.channel.ask("which word?", chat="1")
         await host.wait_until(lambda: set(loaded) == {"fake:4", "fake:1"})
-    assert "aleph-1" in str(model.requests[-1].messages)
-    assert "aleph-2" not in str(model.requests[-1].messages)
+    assert "aleph-1" in str(model.requests_for()[-1].messages)
+    assert "aleph-2" not in str(model.requests_for()[-1].messages)
 
 
 async def test_an_ended_session_leaves_memory_without_a_search_through_all_that_is_old(tmp_path):
@@ -361,7 +361,7 @@ async def test_what_was_said_before_a_restart_is_in_the_prompt_after_it(tmp_path
             await host.channel.send("which word?", message_id="later")
         )
         assert len(host.channel.answers) == 1
-    assert "aleph" in str(model.requests[-1].messages)
+    assert "aleph" in str(model.requests_for()[-1].messages)
 
 
 async def test_an_answer_without_a_receipt_is_delivered_after_a_restart_and_not_made_again(
