@@ -74,13 +74,14 @@ class InboxJournal:
             BusError: The storage refused; the message is forgotten again.
         """
         state, key = self.state, record.key
+        line = encode_accepted(record, self._done)
         state.seq = record.seq
         state.pending[record.seq] = record
         state.seen[key] = None
         self._writing[key] = anyio.Event()
         done, self._done = self._done, []
         try:
-            await self._file.append(encode_accepted(record, done), record.seq)
+            await self._file.append(line, record.seq)
         except OSError as error:
             self._done = done + self._done
             del state.pending[record.seq], state.seen[key]

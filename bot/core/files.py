@@ -339,6 +339,8 @@ class AppendFile:
     def _write(self, data: bytes) -> None:
         shared = self.size % _PAGE
         self._before = os.pread(self.fd, shared, self.size - shared)
+        if len(self._before) < shared:
+            raise OSError(errno.EIO, "it contains less than was recorded", f"{self.path}")
         self._has_unacknowledged_tail = True
         try:
             _write_all(self.fd, data)

@@ -102,14 +102,18 @@ class IndexKeeper:
         self._merger = SegmentMerger()
         self._statistics = {"entries": 0, "rebuilt": 0}
 
-    def mark_changed(self, tape: str, entries: int = 1) -> None:
-        """Note that a tape has changed, by so many entries; does no I/O."""
+    def mark_changed(self, tape: str, new: Sequence[TapeEntry] = ()) -> None:
+        """Note that a tape has changed, perhaps by new entries; does no I/O.
+
+        What an anchor moves out of view is searched from now on, so it is not left waiting.
+        """
         self._used = monotonic()
         self._known.add(tape)
         self._changed.add(tape)
         self._wake.set()
-        self._new += entries
-        if self._new >= _MANY or tape not in self._checked:
+        self._new += len(new) or 1
+        moved = any(entry.kind == "anchor" for entry in new)
+        if moved or self._new >= _MANY or tape not in self._checked:
             self._due.set()
 
     def mark_used(self) -> None:
@@ -420,6 +424,8 @@ class IndexKeeper:
             async with self._lock:
                 database = await self._opened()
                 await anyio.to_thread.run_sync(self._merger.step, database)
+            # A merge writes much of the index anew, first to the write-ahead log.
+            await self._tidy()
 
     def _begin_anew(self) -> None:
         self.generation += 1

@@ -49,9 +49,9 @@ class TapeIndex:
         self._unindexed = UnindexedEntries(source)
         self._mended = 0
 
-    def mark_changed(self, tape: str, entries: int = 1) -> None:
-        """Note that a tape has changed, by so many entries; does no I/O."""
-        self._keeper.mark_changed(tape, entries)
+    def mark_changed(self, tape: str, new: Sequence[TapeEntry] = ()) -> None:
+        """Note that a tape has changed, perhaps by new entries; does no I/O."""
+        self._keeper.mark_changed(tape, new)
 
     async def run(self) -> None:
         """Index changed tapes until cancelled; searches work without it.

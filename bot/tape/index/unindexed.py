@@ -112,13 +112,13 @@ class _Newest:
 
     def search(self, query: SearchQuery, first: int, last: int) -> list[IndexMatch]:
         """Return the best matches among the entries of an id range."""
-        within = replace(
-            query,
-            first=first if first > self.first else None,
-            last=last if last < self.last else None,
-        )
         with self._lock:
             if self._database is None:
                 return []
+            within = replace(
+                query,
+                first=first if first > self.first else None,
+                last=last if last < self.last else None,
+            )
             with self._database.reader() as connection:
                 return FullTextSearch(connection, {self._rows.id: self._rows}, within).run()

@@ -218,7 +218,7 @@ class FileTapeStore(TapeStore):
             data = live.encode(stamped)
             with map_os_errors(f"tape {tape} could not be written", TapeWriteError):
                 await file.append(data, stamped[-1].id)
-            self._grown(tape, len(stamped))
+            self._grown(tape, stamped)
             return stamped
 
     async def archive(
@@ -229,7 +229,7 @@ class FileTapeStore(TapeStore):
         segment = await self._tapes.turn_over(tape, carry, seal_at=now, expect=expect)
         assert segment is not None
         self._packing.wake()
-        self._grown(tape)
+        self._grown(tape, carry)
         return segment
 
     async def reset(
@@ -435,6 +435,6 @@ class FileTapeStore(TapeStore):
         async with self._tapes.use(tape) as live:
             return live.file.durable_seq
 
-    def _grown(self, tape: str, entries: int = 1) -> None:
+    def _grown(self, tape: str, new: Sequence[TapeEntry] = ()) -> None:
         self._growth.notify(tape)
-        self._index.mark_changed(tape, entries)
+        self._index.mark_changed(tape, new)

@@ -158,6 +158,7 @@ class InMemoryTapeStore(TapeStore):
         held = self._get(tape)
         held.dropped = held.version
         self._turn_over(tape, [header_entry(tape, held.title, dropped=held.dropped), *carry], None)
+        await self._index.drop(tape)
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
         """Replace entries by tombstones."""
@@ -266,7 +267,7 @@ class InMemoryTapeStore(TapeStore):
         held.entries += stamped
         held.chain(stamped)
         held.version += len(stamped)
-        self._grown(tape)
+        self._grown(tape, stamped)
         return stamped
 
     def _turn_over(self, tape: str, first: Sequence[TapeEntry], segment: Segment | None) -> None:
@@ -280,11 +281,11 @@ class InMemoryTapeStore(TapeStore):
         held.entries = stamped
         held.chain(stamped)
         held.version += len(stamped)
-        self._grown(tape)
+        self._grown(tape, stamped)
 
-    def _grown(self, tape: str) -> None:
+    def _grown(self, tape: str, new: Sequence[TapeEntry] = ()) -> None:
         self.grown.notify(tape)
-        self._index.mark_changed(tape)
+        self._index.mark_changed(tape, new)
 
 
 def _read_back(*entries: TapeEntry) -> list[TapeEntry]:

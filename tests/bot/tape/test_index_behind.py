@@ -21,7 +21,7 @@ from waiting import until
 from bot.memory.session.hybrid_search import search_tape
 from bot.memory.session.vector_files import VectorMatch
 from bot.memory.session.vector_index import VectorIndex
-from bot.tape.entries import TapeEntry
+from bot.tape.entries import TapeEntry, anchor
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
@@ -194,6 +194,33 @@ async def test_a_few_new_entries_are_found_at_once_and_indexed_with_those_that_f
         # Who asks for a search does not wait for more to come.
         await store.append("a", said(f"{SECRET} 5", 2 * ENTRIES))
         assert "5" in found_in(await store.search(asked(quick=False)))
+
+
+async def test_what_an_anchor_moves_out_of_view_is_indexed_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("bot.tape.index.keeper._LINGER", 0.0)
+    await write_old_tape(tmp_path)
+    async with indexing(tmp_path) as store:
+        store.open.set()
+        await until(lambda: indexed(store) > ENTRIES)
+        await store.append("a", said(SECRET, ENTRIES))
+        await anyio.wait_all_tasks_blocked()
+        assert indexed(store) == ENTRIES + 1
+        await store.append("a", anchor("topic"))
+        await until(lambda: indexed(store) == ENTRIES + 3)
+        await store.append("a", said(SECRET, ENTRIES))
+        await store.archive("a", [anchor("session")])
+        await until(lambda: indexed(store) > ENTRIES + 4)
+
+
+async def test_a_single_new_entry_is_indexed_in_the_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("bot.tape.index.keeper._LINGER", 0.0)
+    monkeypatch.setattr("bot.tape.index.keeper._LINGER_LONG", 0.1)
+    await write_old_tape(tmp_path)
+    async with indexing(tmp_path) as store:
+        store.open.set()
+        await until(lambda: indexed(store) > ENTRIES)
+        await store.append("a", said(SECRET, ENTRIES))
+        await until(lambda: indexed(store) == ENTRIES + 2)
 
 
 async def test_a_kill_while_the_index_is_made_costs_the_portion_at_hand(tmp_path):

@@ -59,6 +59,19 @@ async def test_portions_are_merged_behind_and_what_is_said_meanwhile_is_found(tm
         tasks.cancel_scope.cancel()
 
 
+async def test_a_merge_leaves_no_long_write_ahead_log(tmp_path, monkeypatch):
+    monkeypatch.setattr("bot.tape.index.merging._PAGES", 2)
+    monkeypatch.setattr("bot.tape.index.keeper.CHECKPOINT_PAGES", 8)
+    await index_in_portions(tmp_path)
+    async with opened(tmp_path) as store, anyio.create_task_group() as tasks:
+        tasks.start_soon(store.run)
+        await store.append("a", said("hazel"))
+        await until(lambda: segments(tmp_path) < 3)
+        database = store._index._keeper.database
+        await until(lambda: database is not None and database.wal_pages() <= 8)
+        tasks.cancel_scope.cancel()
+
+
 async def test_a_merge_that_ends_after_any_step_loses_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr("bot.tape.index.merging._PAGES", 2)
     before = await index_in_portions(tmp_path)
