@@ -3,7 +3,8 @@
 Rule 1: the last turn's usage shows whether the provider's cache serves this conversation; nothing is
     assumed of a model.
 Rule 2: what the last turn was offered is offered again, since tools stand at a prompt's beginning.
-Rule 3: nothing continues a prompt that shows results of tools with text from outside, or files, or
+Rule 3: the prompt has shown the same memory, and the same beginning of the conversation.
+Rule 4: nothing continues a prompt that shows results of tools with text from outside, or files, or
     that has a client's own instructions. Quoted and pasted text is checked as what it is in any prompt.
 """
 
@@ -13,9 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from bot.agent.context import add_message
 from bot.llm.base import ChatMessage, ModelRequest, ToolSpec, Usage
 from bot.memory.records.outside_text import outside_texts
 from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.tape.entries import TapeEntry
 
 _KEPT_FOR = timedelta(minutes=4)
@@ -31,12 +34,16 @@ class LastCall:
         tools: The tools that it was offered.
         usage: Usage of the call.
         at: When it was answered.
+        memory: What its prompt showed of memory.
+        begins: Id of the first entry that was in view.
     """
 
     model: str
     tools: Sequence[ToolSpec]
     usage: Usage
     at: datetime
+    memory: MemorySnapshot
+    begins: int
 
     def is_cached(self, now: datetime) -> bool:
         """Return whether the provider's cache served most of it, and likely still holds it."""
@@ -64,8 +71,10 @@ class CachedPrompt:
 
     def continued_with(self, text: str) -> ModelRequest:
         """Return the request of a consolidation that shows a text after the conversation."""
+        messages = list(self.messages)
+        add_message(messages, {"role": "user", "content": text})
         return ModelRequest(
-            messages=[*self.messages, {"role": "user", "content": text}],
+            messages=messages,
             tools=self.tools,
             purpose="consolidation",
             tail_length=len(text),

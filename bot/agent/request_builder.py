@@ -92,8 +92,8 @@ class RequestBuilder:
         recalled: Automatic recall for the newest message.
         anchors: Reads the anchors in view.
         summaries: Reads summaries of what lies before the view.
-        last_call: The last call that a model answered; None since the program started or the view
-            changed, and for a client that has its own instructions.
+        last_call: The last call that a model answered; None before the first, and for a client that has
+            its own instructions.
         prompted: The newest system prompt, with what it was built from.
     """
 
@@ -167,32 +167,42 @@ class RequestBuilder:
 
     def mark_answered(self, request: ModelRequest, usage: Usage) -> None:
         """Keep what shows whether the provider's cache serves this conversation."""
-        opened = self.fold.turns.open_turn
-        called = LastCall(self.agent.model.name, request.tools, usage, self.agent.clock.now())
+        fold = self.fold
+        called = LastCall(
+            self.agent.model.name,
+            request.tools,
+            usage,
+            self.agent.clock.now(),
+            fold.prompt_snapshot,
+            fold.window.first_id,
+        )
+        opened = fold.turns.open_turn
         self.last_call = None if opened is None or opened.client else called
 
     async def cached_prompt(self) -> CachedPrompt | None:
         """Return the conversation's prompt up to now; None if no cache is known to serve it."""
-        agent, called = self.agent, self.last_call
-        if called is None or agent.private or called.model != agent.model.name:
+        agent, called, fold = self.agent, self.last_call, self.fold.without_hidden_messages()
+        # A builder that shows anchors shows neither who spoke nor when.
+        if called is None or agent.private or agent.builder.anchors:
             return None
-        if not called.is_cached(agent.clock.now()) or not shows_only_the_conversation(self.fold):
+        if called.model != agent.model.name or not called.is_cached(agent.clock.now()):
             return None
-        digest, at = self.fold.turns.last_prompt
+        same = (fold.prompt_snapshot, fold.window.first_id) == (called.memory, called.begins)
+        if not same or not shows_only_the_conversation(fold):
+            return None
+        digest, at = fold.turns.last_prompt
         read = await self.tape.read_entries(at, at)
         prompt = str(read[0].payload.get("content")) if read else ""
         if prompt_digest(prompt) != digest:
             # Something in it was erased since.
             return None
-        anchors = await self.anchors.read() if agent.builder.anchors else ()
         with model_language():
-            history = agent.builder.render(self.fold.window, self.rendered, anchors)
-        context = ModelContext(prompt, tuple(history))
+            history = agent.builder.render(fold.window, self.rendered, ())
         return CachedPrompt(
             called.model,
-            context.messages(),
+            ModelContext(prompt, tuple(history)).messages(),
             called.tools,
-            self.fold.window.conversation(),
+            fold.window.conversation(),
             called.usage.prompt_tokens,
         )
 

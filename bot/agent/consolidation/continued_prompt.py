@@ -23,10 +23,14 @@ from bot.agent.consolidation.prompts import (
     continuing_text,
 )
 from bot.agent.context import render_message
-from bot.core.errors import ContextOverflow
+from bot.core.errors import ContextOverflow, ModelRejected
 from bot.llm.base import Model, ModelReply, Usage
 from bot.memory.gate.cited_sentences import cite_quote
-from bot.memory.records.conversation_entries import CONVERSATION_KINDS, entry_tokens
+from bot.memory.records.conversation_entries import (
+    CONVERSATION_KINDS,
+    entry_tokens,
+    replaced_entry_id,
+)
 from bot.memory.records.fact import Fact
 from bot.tape.entries import TapeEntry
 
@@ -35,12 +39,13 @@ logger = logging.getLogger(__name__)
 _CACHED_PRICE = 4
 """So many tokens that a cache serves cost no more than one that it does not."""
 _BEGINNING = 80
+_MOST_CITED = 12
 
 
 class QuotedOperation(Operation):
     """An operation on facts whose evidence is quotes alone."""
 
-    evidence: list[str] = Field(default_factory=list, max_length=12)
+    evidence: list[str] = Field(default_factory=list, max_length=_MOST_CITED)
 
 
 class QuotedAnswer(BaseModel):
@@ -102,7 +107,7 @@ class ContinuedPrompt:
         )
         try:
             reply = await model.complete(self.cached.continued_with(text))
-        except ContextOverflow:
+        except (ContextOverflow, ModelRejected):
             return None, Usage()
         answer = _read(reply)
         if answer is None:
@@ -126,44 +131,45 @@ class ContinuedPrompt:
         return [
             entry
             for entry in self.cached.entries
-            if entry.id > self.covered.last and entry.kind in CONVERSATION_KINDS
+            if entry.kind in CONVERSATION_KINDS
+            # An edit stands in the place of what it replaces.
+            and (replaced_entry_id(entry) or entry.id) > self.covered.last
         ]
 
     def _with_messages(
         self, operation: QuotedOperation, messages: Sequence[TapeEntry], tape: str
     ) -> FactOperation | None:
         """Return an operation that cites messages; None if it rests on what is consolidated later."""
-        citations = []
+        citations: list[Citation] = []
         for quote in operation.evidence:
-            number = _number_of(quote, messages, tape)
-            if number is None and _number_of(quote, self._later(), tape) is not None:
+            numbers = _numbers_of(quote, messages, tape)
+            if not numbers and _numbers_of(quote, self._later(), tape):
                 return None
             # Where nobody said it, the check of evidence tells so.
-            citations.append(Citation(message=number or len(messages), quote=quote))
+            citations += [
+                Citation(message=number, quote=quote) for number in numbers or [len(messages)]
+            ]
         told = operation.model_dump(exclude={"evidence"})
-        return FactOperation(**told, evidence=citations)
+        return FactOperation(**told, evidence=citations[-_MOST_CITED:])
 
 
-def _number_of(quote: str, messages: Sequence[TapeEntry], tape: str) -> int | None:
-    """Return the number of the newest message with a quote, a person's before the assistant's."""
-    found = None
-    for number, entry in reversed(list(enumerate(messages, start=1))):
-        if entry.kind != "message" or cite_quote(tape, entry, quote) is None:
-            continue
-        if entry.payload.get("role") == "user":
-            return number
-        found = found or number
-    return found
+def _numbers_of(quote: str, messages: Sequence[TapeEntry], tape: str) -> list[int]:
+    """Return the numbers of the messages with a quote: where people say it in their own words, of these alone."""
+    found: list[int] = []
+    own: list[int] = []
+    for number, entry in enumerate(messages, start=1):
+        if entry.kind == "message" and (cited := cite_quote(tape, entry, quote)) is not None:
+            (own if cited.evidence.is_own_words else found).append(number)
+    return own or found
 
 
 def _read(reply: ModelReply) -> QuotedAnswer | None:
     """Return the JSON object of a reply; None if it is none, or was cut off."""
-    text = reply.content
-    begins, ends = text.find("{"), text.rfind("}")
-    if reply.tool_calls or reply.finish_reason == "length" or begins < 0 > ends:
+    if reply.tool_calls or reply.finish_reason == "length":
         return None
+    text = reply.content
     try:
-        answer = QuotedAnswer.model_validate_json(text[begins : ends + 1])
+        answer = QuotedAnswer.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
     except ValidationError:
         return None
     return answer if answer.history_entry.strip() else None

@@ -117,7 +117,9 @@ class EvidenceChecker:
         for operation in operations:
             given = names_given(operation.text or "", operation.slot or "")
             cited, _ = self._cite(operation.evidence)
-            if given and any(
+            ruled = self._rule(operation, cited, "") if given else None
+            believed = ruled is not None and not ruled.objection and not ruled.fallback_text
+            if believed and any(
                 one.evidence.origin == "person" and given[0] in one.sentence for one in cited
             ):
                 names += given

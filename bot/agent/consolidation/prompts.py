@@ -54,6 +54,7 @@ search. Start with [YYYY-MM-DD HH:MM] of the first message.
 {rules}
 
 ## Current facts
+(not as <memory> has them)
 {facts}\
 """
 

@@ -238,7 +238,11 @@ async def _learn(
         answer, usage = await continued.ask(model, facts, newer, lines, memory.tape.name)
         continues = answer is not None
     if answer is None:
-        answer, more = await _ask(model, facts, newer, [line for _, line in lines], failure)
+        try:
+            answer, more = await _ask(model, facts, newer, [line for _, line in lines], failure)
+        except ConsolidationFailed as error:
+            error.usage = (usage + Usage(**error.usage)).as_json() if error.usage else None
+            raise
         usage += more
     history = _without_orders(answer.history_entry)
     if learn.history_only:

@@ -2,47 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
+from continued_talk import CACHED, cached_model, is_continued, kept, operation
 from counting_talk import LEARNED, SMALL, talk
 from hostile import ATTACK, reading_tool
 
 from bot.core.errors import ContextOverflow
-from bot.llm.base import CapabilityProfile, ModelReply, ModelRequest, Usage
+from bot.llm.base import CapabilityProfile, ModelReply, ModelRequest
 from bot.tape.entries import MEMORY_CONSOLIDATED
 from bot.testing.host import session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
     USAGE,
     ScriptedModel,
-    ScriptStep,
     consolidation_reply,
     text_reply,
     tool_call_reply,
 )
-
-CACHED = replace(USAGE, prompt_tokens=40, cached_tokens=30)
-"""What a provider reports whose cache serves a conversation."""
-
-
-def operation(text: str, *quotes: str, **more: object) -> dict[str, object]:
-    return {"op": "add", "fact": None, "text": text, "evidence": quotes, **more}
-
-
-def kept(
-    *operations: dict[str, object], history: str = "[2026-02-10 10:00] Ada counted."
-) -> ModelReply:
-    return text_reply(json.dumps({"history_entry": history, "operations": operations}))
-
-
-def cached_model(*consolidation: ScriptStep, usage: Usage = CACHED) -> ScriptedModel:
-    return ScriptedModel(lambda _: text_reply("ok", usage=usage), consolidation=consolidation)
-
-
-def is_continued(request: ModelRequest) -> bool:
-    return "memory_recall" in {tool.name for tool in request.tools}
 
 
 async def consolidated(tmp_path, model: ScriptedModel, turns: int = 5) -> str:

@@ -124,8 +124,10 @@ async def test_what_was_merged_is_believed_again_as_it_was_where_the_judge_refut
     async with session_host(tmp_path, model) as host:
         await host.channel.ask(said)
         await host.channel.ask("Tidy up what you know about me.")
-        await until_judged(host)
-        memory = str(await host.channel.ask("/memory"))
+        with anyio.fail_after(20):
+            # What was saved apart may be judged, too.
+            while made in (memory := str(await host.channel.ask("/memory"))):
+                await until_judged(host)
         await host.channel.ask("Thanks!")
     for text in apart:
         assert text in memory

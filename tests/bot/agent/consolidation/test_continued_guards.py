@@ -1,0 +1,108 @@
+"""When a consolidation does not continue the conversation's prompt, though a cache serves it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from continued_talk import CACHED, cached_model, is_continued, kept, operation
+from counting_talk import LEARNED, SMALL, talk
+
+from bot.agent.views.registry import context_builder
+from bot.bus import Attachment, Sender
+from bot.core.errors import ModelRejected
+from bot.llm.base import ModelReply, ModelRequest
+from bot.tape.entries import MEMORY_CONSOLIDATED
+from bot.testing.host import session_host
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
+
+BOB = Sender("8", "Bob")
+LETTER = Attachment("document", "letter.txt", "text/plain", 9, text="I am rich.")
+
+
+async def test_with_a_file_in_view(tmp_path):
+    model = cached_model(LEARNED)
+    async with session_host(tmp_path, model) as host:
+        await talk(host, 2)
+        sent = await host.channel.send("See this.", attachments=(LETTER,))
+        await host.channel.wait_for_answer(sent)
+        await host.channel.ask("/new")
+    assert not is_continued(model.requests_for("consolidation")[0])
+
+
+async def test_with_a_builder_that_shows_neither_who_spoke_nor_when(tmp_path):
+    model = cached_model(LEARNED)
+    exact = context_builder("exact")
+    async with session_host(tmp_path, model, bounds=SMALL, builder=exact) as host:
+        await talk(host, 5)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
+    assert not is_continued(model.requests_for("consolidation")[0])
+
+
+async def test_after_a_chat_has_become_a_group_whose_prompt_lacks_a_persons_facts(tmp_path):
+    model = cached_model(*[kept()] * 2, LEARNED)
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("/memory add I prefer trains to planes.", chat="2")
+        await talk(host, 1)
+        await host.channel.ask("/new")
+        await talk(host, 2)
+        assert "trains" in str(model.requests_for("turn")[-1].messages[0])
+        await host.channel.send("hi all", private=False, sender=BOB, asks=False)
+        await host.channel.ask("/new", private=False, sender=BOB)
+    assert "trains" not in str(model.requests_for("consolidation")[-1].messages)
+
+
+async def test_of_the_later_portions_of_a_long_conversation(tmp_path):
+    model = ScriptedModel(
+        lambda _: text_reply("ok", usage=CACHED),
+        consolidation=lambda request: kept() if is_continued(request) else LEARNED,
+    )
+    async with session_host(tmp_path, model) as host:
+        await talk(host, 8)
+        host.services.scopes.active_sessions["fake:1"].consolidator._portion = 70
+        assert await host.channel.ask("/new") == "New session started."
+    ways = list(map(is_continued, model.requests_for("consolidation")))
+    assert len(ways) > 1
+    assert not any(ways[1:])
+
+
+async def test_a_provider_that_rejects_it_is_asked_in_the_usual_way(tmp_path):
+    model = ScriptedModel(
+        lambda _: text_reply("ok", usage=CACHED),
+        consolidation=lambda request: ModelRejected("no") if is_continued(request) else LEARNED,
+    )
+    async with session_host(tmp_path, model) as host:
+        await talk(host, 3)
+        assert await host.channel.ask("/new") == "New session started."
+
+
+async def test_no_message_of_the_user_follows_a_tools_result(tmp_path):
+    """Some providers reject that."""
+
+    def turn(request: ModelRequest) -> ModelReply:
+        last = request.messages[-1]
+        if last["role"] == "tool":
+            raise ModelRejected("no")
+        if str(last["content"]).endswith("look"):
+            return replace(tool_call_reply(("memory_recall", {"query": "x"})), usage=CACHED)
+        return text_reply("ok", usage=CACHED)
+
+    model = ScriptedModel(turn, consolidation=[kept()])
+    async with session_host(tmp_path, model) as host:
+        await talk(host, 3)
+        await host.channel.ask("look")
+        await host.channel.ask("/new")
+    [request] = model.requests_for("consolidation")
+    assert is_continued(request)
+    assert [message["role"] for message in request.messages[-3:]] == ["tool", "assistant", "user"]
+
+
+async def test_facts_that_changed_since_the_prompt_began_are_told_as_they_are(tmp_path):
+    model = cached_model(kept(), kept(operation("x", "y")))
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("/memory add I live in Rome.")
+        await host.channel.ask("/new now")
+        await talk(host, 2)
+        await host.channel.ask("/memory edit 1 I live in Oslo.")
+        await host.channel.ask("/new")
+    told = str(model.requests_for("consolidation")[-1].messages[-1]["content"])
+    assert "Oslo" in told.partition("## Current facts")[2]
