@@ -134,7 +134,7 @@ def test_the_lines_of_a_plain_turn_are_short_and_plain_json():
 def test_a_line_that_is_edited_by_hand_is_written_in_full_and_needs_no_digest():
     """A short line without its link may be one whose link was damaged."""
     entry = replace(message("user", "I live in Rome.", ts=NOW), id=3)
-    read = decode_line(encode_line(entry).replace(b"Rome", b"Oslo"))
+    read = decode_line(encode_entries([entry]).replace(b"Rome", b"Oslo"))
     assert read == TapeLine(replace(message("user", "I live in Oslo.", ts=NOW), id=3), 0)
     lines, _ = encode_chained([entry], CHAIN_START)
     assert decode_line(lines.partition(b',"chain"')[0] + b"}\n") is None
