@@ -20,6 +20,9 @@ _FIRST = re.compile(r"Message \d+: [^.]*\.")
 class InstantModel:
     """Answers at once, and consolidates when asked.
 
+    Args:
+        learns: Whether its consolidations add a fact.
+
     Attributes:
         last: The newest request of a turn.
         consolidations: How many it was asked for.
@@ -28,9 +31,10 @@ class InstantModel:
     name = "instant"
     profile = CapabilityProfile(context_tokens=100_000_000)
 
-    def __init__(self) -> None:
+    def __init__(self, *, learns: bool = True) -> None:
         self.last: ModelRequest | None = None
         self.consolidations = 0
+        self._learns = learns
         self._numbers = count(1)
 
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
@@ -53,7 +57,7 @@ class InstantModel:
             answer = json.dumps({"history_entry": _HISTORY, "operations": []})
             return ModelReply(answer, usage=Usage(100, 0, 40, calls=1), model=self.name)
         found = _SAID.search(str(request.messages[-1]["content"]))
-        operations = [] if found is None else [_added(int(found[1]), found[2])]
+        operations = [_added(int(found[1]), found[2])] if found and self._learns else []
         return self._call("save_memory", {"history_entry": _HISTORY, "operations": operations})
 
     def _call(self, name: str, arguments: dict[str, object]) -> ModelReply:
