@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -224,8 +225,9 @@ class AppendFile:
         self._has_unacknowledged_tail = False
         # The bytes before it, from the start of the page that they share, until the write is acknowledged.
         self._before = b""
-        # A writing thread may outlive its cancelled waiter.
+        # A writing thread may outlive its cancelled waiter, or even begin after that: then it does nothing.
         self._writing = Lock()
+        self._due: object = None
 
     def set_sequence(self, seq: int) -> None:
         """Set both numbers after the owner has read the file."""
@@ -289,8 +291,9 @@ class AppendFile:
         self._flushing = True
         batch, self._queue = self._queue, []
         data = b"".join(waiter.data for waiter in batch)
+        due = self._due = object()
         try:
-            await _THREADS.run(self._commit, data)
+            await _THREADS.run(partial(self._commit, due=due), data)
         except OSError as error:
             self._wake_batch(batch, error)
         except BaseException:
@@ -303,6 +306,7 @@ class AppendFile:
 
     def _wake_batch(self, batch: list[_Waiter], error: OSError | None) -> None:
         """Wake the batch with the outcome of its write, and let the next waiter lead."""
+        self._due = None
         if error is None:
             self.durable_seq = batch[-1].seq
         else:
@@ -323,9 +327,14 @@ class AppendFile:
         self._has_unacknowledged_tail = False
         self._before = b""
 
-    def _commit(self, data: bytes) -> None:
-        """Write and sync; the bytes count only once they are acknowledged."""
+    def _commit(self, data: bytes, due: object = None) -> None:
+        """Write and sync, unless a later write is due: nobody waits for these bytes any more.
+
+        They count only once they are acknowledged.
+        """
         with self._writing:
+            if self._due is not due:
+                return
             try:
                 if self._has_unacknowledged_tail:
                     self._cut()
