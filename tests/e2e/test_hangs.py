@@ -126,7 +126,7 @@ async def test_a_message_that_hangs_the_process_is_given_up_after_two_hangs(
         [[button]] = given_up.buttons
         world.telegram.press(given_up, button["callback_data"])
         await world.telegram.until(lambda books: len(books.texts(ADA)) == 3, within=SOON)
-        assert deadly in str(world.model.requests_for()[-1]["messages"])
+        assert deadly in str(world.model.requests[-1]["messages"])
     assert world.log.count("the event loop has been blocked") == 2
 
 

@@ -219,6 +219,7 @@ def _check(todo: list[str], builder: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 @settings(max_examples=6, phases=PHASES, deadline=None)
 @given(st.lists(st.sampled_from(ACTIONS), min_size=8, max_size=20), st.sampled_from(BUILDERS))
 def test_nothing_of_a_private_problem_is_shown_to_another_model(todo, builder):
