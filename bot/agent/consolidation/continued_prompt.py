@@ -11,6 +11,7 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+import anyio.to_thread
 from pydantic import BaseModel, Field, ValidationError
 
 from bot.agent.cached_prompt import CachedPrompt
@@ -40,6 +41,8 @@ _CACHED_PRICE = 4
 """So many tokens that a cache serves cost no more than one that it does not."""
 _BEGINNING = 80
 _MOST_CITED = 12
+_MOST_QUOTES = 200
+"""Of an answer: each is looked for in each message."""
 
 
 class QuotedOperation(Operation):
@@ -114,8 +117,9 @@ class ContinuedPrompt:
             logger.info("The model wrote no consolidation after the conversation of %s", tape)
             return None, reply.usage
         messages = [entry for entry, _ in lines]
-        found = [self._with_messages(one, messages, tape) for one in answer.operations]
-        operations = [one for one in found if one is not None]
+        operations = await anyio.to_thread.run_sync(
+            self._cited, answer.operations, messages, tape, abandon_on_cancel=True
+        )
         return SaveMemory(history_entry=answer.history_entry, operations=operations), reply.usage
 
     def _beginning_after(self) -> str:
@@ -135,6 +139,12 @@ class ContinuedPrompt:
             # An edit stands in the place of what it replaces.
             and (replaced_entry_id(entry) or entry.id) > self.covered.last
         ]
+
+    def _cited(
+        self, operations: Sequence[QuotedOperation], messages: Sequence[TapeEntry], tape: str
+    ) -> list[FactOperation]:
+        found = (self._with_messages(one, messages, tape) for one in operations)
+        return [one for one in found if one is not None]
 
     def _with_messages(
         self, operation: QuotedOperation, messages: Sequence[TapeEntry], tape: str
@@ -172,4 +182,5 @@ def _read(reply: ModelReply) -> QuotedAnswer | None:
         answer = QuotedAnswer.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
     except ValidationError:
         return None
-    return answer if answer.history_entry.strip() else None
+    quotes = sum(len(one.evidence) for one in answer.operations)
+    return answer if answer.history_entry.strip() and quotes <= _MOST_QUOTES else None

@@ -86,11 +86,21 @@ async def test_what_nobody_said_is_not_learned(tmp_path):
         text_reply("{}"),
         text_reply('{"history_entry": " ", "operations": []}'),
         text_reply("} or {"),
+        kept(*[operation("The user counts.", *["I count number 1."] * 12)] * 17),
         replace(kept(), finish_reason="length"),
         tool_call_reply(("memory_recall", {"query": "numbers"})),
         ContextOverflow("too long"),
     ],
-    ids=["prose", "empty", "no history", "no object", "cut off", "a call", "too long"],
+    ids=[
+        "prose",
+        "empty",
+        "no history",
+        "no object",
+        "quotes without end",
+        "cut off",
+        "a call",
+        "too long",
+    ],
 )
 async def test_a_model_that_writes_something_else_is_asked_in_the_usual_way_from_then_on(
     tmp_path, useless
