@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import anyio
@@ -37,7 +38,7 @@ async def index_in_portions(folder: Path) -> list[str]:
 
 
 def segments(folder: Path) -> int:
-    with sqlite3.connect(database_file(folder)) as connection:
+    with closing(sqlite3.connect(database_file(folder))) as connection:
         return int(connection.execute("SELECT count(DISTINCT segid) FROM words_idx").fetchone()[0])
 
 
