@@ -52,7 +52,9 @@ def test_what_is_old_and_unused_is_freed_while_a_few_sessions_are_loaded():
     freed: list[weakref.ref[Part]] = []
     _watched = weakref.ref(part, freed.append)
     del part
+    young, middle, _ = gc.get_threshold()
     made: list[list[int]] = []
-    while not freed and len(made) < 200_000:
+    # By the usual rules it would be looked at after ten collections of the middle generation.
+    while not freed and len(made) < 11 * young * middle:
         made.append([])
-    assert len(made) < 50_000
+    assert len(made) < 6 * young * middle
