@@ -17,7 +17,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from bot.bus.messages import PERSON, Address, Attachment, Cause, ClientRequest, Inbound, Sender
@@ -265,7 +265,8 @@ def _decode(told: dict[str, Any]) -> AcceptedMessage:
             str(line["sender"].get("language", "")),
         ),
         text=str(line["text"]),
-        sent_at=datetime.fromisoformat(line["sent"]),
+        # Earlier versions took times without a zone from plug-ins, as the machine's.
+        sent_at=datetime.fromisoformat(line["sent"]).astimezone(UTC),
         private=bool(line["private"]),
         quote=_text(line["quote"]),
         role="owner" if line["role"] == "owner" else "member",

@@ -212,7 +212,7 @@ class Inbound:
             recognised by it.
         sender: The author.
         text: The person's own words.
-        sent_at: The time by the platform's clock, aware.
+        sent_at: The time by the platform's clock, aware; ``InvalidInbound`` refuses a naive one.
         private: True if only this person and the bot are present.
         quote: Text of somebody else that the message quotes or forwards; never the person's own.
         role: The sender's role.
@@ -244,6 +244,13 @@ class Inbound:
     cause: Cause = PERSON
     client: ClientRequest | None = None
     trace: str | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        """Refuse a time without a zone, which would be another one on another machine."""
+        if self.sent_at.utcoffset() is None:
+            raise InvalidInbound(
+                f"sent_at {self.sent_at} has no time zone: give it one, such as datetime.now(UTC) has"
+            )
 
     @property
     def session(self) -> str:

@@ -17,7 +17,7 @@ TapebotError
 │   ├── DatabaseUnavailable  the database cannot be reached, or refuses the login
 │   └── DatabaseOutdated     the schema is of another version of tapebot
 ├── BusError
-│   ├── InvalidInbound       the message names no usable session
+│   ├── InvalidInbound       the message names no usable session, or no usable time
 │   ├── SessionFull          too many messages wait in this session
 │   ├── SessionLost          another holder has the session
 │   ├── SessionBusy          the session's holder is not idle
@@ -138,7 +138,7 @@ class BusError(TapebotError):
 
 
 class InvalidInbound(BusError):
-    """The message names no usable session."""
+    """The message names no usable session, or its time has no zone."""
 
 
 class SessionFull(BusError):

@@ -8,7 +8,7 @@ import anyio
 import bus_talk
 import pytest
 from bus_backends import LIMIT
-from bus_talk import DESK, HERE, ids, inbound, publish, take
+from bus_talk import DESK, HERE, SENT, ids, inbound, publish, take
 
 from bot.bus import PERSON, Address, Answer, BusClosed, Cause, InvalidInbound, SessionFull
 
@@ -278,6 +278,11 @@ async def test_statistics_say_what_waits(bus):
 def test_an_address_that_could_share_anothers_session_is_refused(parts):
     with pytest.raises(InvalidInbound):
         Address(*parts)
+
+
+def test_a_message_whose_time_has_no_zone_is_refused_where_the_channel_makes_it():
+    with pytest.raises(InvalidInbound, match="sent_at 2026-02-10 10:00:00 has no time zone"):
+        replace(inbound("m1"), sent_at=SENT.replace(tzinfo=None))
 
 
 @pytest.mark.parametrize("address", [HERE, Address("telegram", "-100200"), Address("d", "1", "2")])

@@ -92,3 +92,13 @@ def test_a_usual_message_has_a_short_line():
         '{"seq":3,"at":1795709212119,"to":"telegram:42","id":"7","from":["9","Ada"],"text":"Grüße",'
         '"ago":1000,"role":"member","done":[2]}\n'
     )
+
+
+def test_a_message_of_an_earlier_version_whose_time_has_no_zone_is_not_lost():
+    line = (
+        b'{"op":"in","seq":21,"at":"2026-11-26T16:06:52.119+00:00","channel":"pigeon","chat":"a",'
+        b'"id":"x-21","sender":{"id":"1","name":"Ada"},"text":"ho","sent":"2026-11-26T16:06:51"}\n'
+    )
+    [record] = read(line).pending.values()
+    naive = datetime(2026, 11, 26, 16, 6, 51)  # noqa: DTZ001
+    assert record.inbound.sent_at == naive.astimezone(UTC)
