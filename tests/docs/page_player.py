@@ -52,7 +52,7 @@ _ANY = "…"
 _NOTE = "_I am tapebot's offline responder"
 _FORMS = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(\+00:00|Z)?|\d{8}T\d{6}Z"), "TIME"),
-    (re.compile(r"\d{4}-\d\d-\d\d|\b\d{8}\b"), "DATE"),
+    (re.compile(r"\d{4}-\d\d-\d\d"), "DATE"),
     (
         re.compile(
             r"(?i:tomorrow, |today, )?(Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day,? \d+ [A-Z][a-z]+ \d{4}"
@@ -62,7 +62,8 @@ _FORMS = (
     (re.compile(r"\b\d\d:\d\d(:\d\d)?\b"), "CLOCK"),
     (re.compile(r"\b[A-Z0-9]{4}(-[A-Z0-9]{4}){1,2}\b"), "CODE"),
     (re.compile(r"\btapebot_[\w.…-]+"), "TOKEN"),
-    (re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{8,}\b"), "DIGEST"),
+    # An id may happen to have digits alone, or letters alone. A date without dashes counts as one.
+    (re.compile(r"\b[0-9a-f]{8,}\b"), "ID"),
     (re.compile(r"\b[\d,.]+ (bytes|KB|MB)|\bbyte [\d,]+"), "SIZE"),
     (re.compile(r"#\d+"), "#N"),
     (re.compile(r"(?<=/memory forget )(yes|no|only) \d+"), r"\1 N"),

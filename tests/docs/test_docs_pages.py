@@ -114,5 +114,11 @@ def test_what_a_page_shows_must_be_what_comes_out(shown, is_same):
     assert same(shown, said) is is_same
 
 
+@pytest.mark.parametrize("chance", ["db8bf3cc", "68181021", "20261126", "abcdefab", "1e100000"])
+def test_an_id_is_compared_by_its_form_whatever_chance_made_it(chance):
+    shown = ["memory-local-20261126-6818102b.zip"]
+    assert same(shown, [f"memory-local-20261201-{chance}.zip"])
+
+
 def _text(lines: list[str]) -> str:
     return "\n".join(lines)
