@@ -117,7 +117,7 @@ def encode_chained(entries: Sequence[TapeEntry], previous: bytes) -> tuple[bytes
     for place, entry in enumerate(entries):
         content = digest_content(entry)
         link = make_link(previous, entry.id, len(entries) - 1 - place, content)
-        lines.append(_linked(link, shorten(content)))
+        lines.append(_linked(link, shorten(entry, content)))
         previous = link.value
     return b"".join(lines), previous
 

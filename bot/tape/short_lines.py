@@ -5,6 +5,7 @@ Rule 2: a name, ``user``, ``assistant`` or ``delivery``, stands for the kind, an
     ``meta`` has follows on the same level: first ``ts``, in milliseconds since 1970; ``sent`` is in milliseconds after
     ``ts``.
 Rule 3: a line that would not read back to the same bytes is written in full. A full line begins with its kind.
+Rule 4: a short line says the same to any reader of JSON: each key of it is the format's or of ``meta``, never both.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from bot.core.clock import from_milliseconds, to_milliseconds
+from bot.tape.entries import TapeEntry
 
 _OPENINGS = {
     b'"user":': b'"kind":"message","payload":{"role":"user","content":',
@@ -21,6 +23,10 @@ _OPENINGS = {
     b'"delivery":': b'"kind":"event","payload":{"name":"delivery","data":',
 }
 """What stands before the text or the data in a full line, by the name in a short one."""
+_FORMAT_KEYS = frozenset(
+    ("id", "kind", "payload", "meta", "more", "chain", "user", "assistant", "delivery")
+)
+"""Keys of lines that stand for something else than a key of ``meta``."""
 _META = b'},"meta":{"ts":"'
 _TS, _SENT, _MORE = b',"ts":', b',"sent":', b',"more":'
 _TIME_SIZE = len("2026-02-10T10:00:00.000+00:00")
@@ -29,9 +35,23 @@ _NUMBER = re.compile(rb"(?:0|-?[1-9][0-9]{0,14})(?![0-9])")
 _START = re.compile(rb'\{"id":[0-9]+,(?!"kind":)')
 
 
-def shorten(content: bytes) -> bytes:
-    """Return a line's content, from its kind to its meta, as it is written; unchanged if no short form fits."""
-    short = _shorten(content)
+def shorten(entry: TapeEntry, content: bytes) -> bytes:
+    """Return a line's content as it is written; unchanged if no short form fits.
+
+    Args:
+        entry: The entry.
+        content: Its full line from the kind to the meta.
+    """
+    meta = entry.meta
+    if (
+        # More in the payload would be taken for a part of the meta, and a number for a time.
+        len(entry.payload) != 2
+        or next(iter(meta), "") != "ts"
+        or not isinstance(meta.get("sent", ""), str)
+        or not _FORMAT_KEYS.isdisjoint(meta)
+    ):
+        return content
+    short = _shorten(content, has_sent="sent" in meta)
     return content if short is None or _expand(short) != content else short
 
 
@@ -50,13 +70,13 @@ def expand_line(line: bytes) -> bytes | None:
     return None if content is None else b"%b%b%b" % (start[0], content, line[end:])
 
 
-def _shorten(content: bytes) -> bytes | None:
+def _shorten(content: bytes, *, has_sent: bool) -> bytes | None:
     for name, opening in _OPENINGS.items():
         if content.startswith(opening):
-            text, found, meta = content[len(opening) :].partition(_META)
+            text, _found, meta = content[len(opening) :].partition(_META)
             moment = _milliseconds(meta[:_TIME_SIZE])
-            # Behind the content a line may have ``more`` of its own.
-            if not found or moment is None or _MORE in meta:
+            # What is nested in payload or meta may look like the meta, or have ``sent`` of its own.
+            if moment is None or _META in meta or meta.count(_SENT + b'"') != has_sent:
                 return None
             told = meta[_TIME_SIZE + 1 : -1]
             before, _sent, rest = told.partition(_SENT + b'"')

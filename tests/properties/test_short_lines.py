@@ -6,11 +6,12 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.core.clock import format_time
+from bot.core.clock import format_time, from_milliseconds
 from bot.tape.chain import CHAIN_START
 from bot.tape.codec import (
     TapeLine,
@@ -47,7 +48,8 @@ TIMES = (
     )
     | TEXTS
 )
-KEYS = st.sampled_from(["ts", "sent", "more", "id", "meta", "user", "chain", "payload", "turn"])
+FORMAT_KEYS = "ts sent more id kind meta payload chain user assistant delivery".split()
+KEYS = st.sampled_from([*FORMAT_KEYS, "turn"])
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 10**16) | TIMES,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS | KEYS, inner, max_size=3),
@@ -89,6 +91,43 @@ def test_what_is_appended_to_a_file_reads_back_with_the_digests_of_full_lines(ba
     assert lines[-1].link.value == value
 
 
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    assert len(found) == len(pairs), f"a key twice: {pairs}"
+    return found
+
+
+def as_the_docs_say(raw: bytes) -> TapeEntry:
+    """Read a line with nothing but a JSON parser and docs/tape.md."""
+    line = json.loads(raw, object_pairs_hook=unique)
+    number, _chain, _more = line.pop("id"), line.pop("chain"), line.pop("more", 0)
+    if "kind" in line:
+        assert line.keys() == {"kind", "payload", "meta"}
+        return TapeEntry(number, line["kind"], line["payload"], line["meta"])
+    [name] = line.keys() & {"user", "assistant", "delivery"}
+    said = line.pop(name)
+    entry = event(name, said) if name == "delivery" else message(name, said)
+    if type(line.get("sent")) is int:
+        line["sent"] = format_time(from_milliseconds(line["ts"] + line["sent"]))
+    line["ts"] = format_time(from_milliseconds(line["ts"]))
+    return replace(entry, id=number, meta=line)
+
+
+@proved
+@given(entries())
+def test_any_reader_of_json_reads_what_a_line_says(entry):
+    """No key stands twice, and none of the meta is taken for the format's own."""
+    assert repr(as_the_docs_say(encode_chained([entry], CHAIN_START)[0])) == repr(entry)
+
+
+@pytest.mark.parametrize("key", sorted({*FORMAT_KEYS} - {"ts", "sent"}))
+def test_a_message_whose_meta_has_a_key_of_the_format_is_written_in_full(key):
+    entry = replace(message("user", "Hi", ts=NOW, **{key: "mine"}), id=3)
+    raw, _ = encode_chained([entry], CHAIN_START)
+    assert raw.startswith(b'{"id":3,"kind":"message",')
+    assert decode_line(raw).entry == entry
+
+
 @proved
 @given(entries())
 def test_a_full_line_is_left_as_it_is(entry):
@@ -114,7 +153,8 @@ def test_no_bytes_break_the_reader(rest):
     for name in (b'"user":', b'"delivery":', b'"ts":', b"{"):
         for middle in (b"", b'"x","ts":12', b'{},"ts":999999999999999,"sent":-1'):
             expand_line(b'{"id":7,' + name + middle + rest)
-    shorten(b'"kind":"message","payload":{"role":"user","content":' + rest)
+    said = message("user", "x", ts=NOW)
+    shorten(said, b'"kind":"message","payload":{"role":"user","content":' + rest)
 
 
 def test_the_lines_of_a_plain_turn_are_short_and_plain_json():
