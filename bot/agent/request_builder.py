@@ -185,7 +185,7 @@ class RequestBuilder:
         # A builder that shows anchors shows neither who spoke nor when.
         if called is None or agent.private or agent.builder.anchors:
             return None
-        if called.model != agent.model.name or not called.is_cached(agent.clock.now()):
+        if not called.is_cached(agent.clock.now()):
             return None
         same = (fold.prompt_snapshot, fold.window.first_id) == (called.memory, called.begins)
         if not same or not shows_only_the_conversation(fold):
