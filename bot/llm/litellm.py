@@ -10,6 +10,7 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from types import ModuleType
 from typing import Any
 
@@ -161,7 +162,7 @@ class LiteLLMModel(Model):
     def _arguments(self, request: ModelRequest) -> dict[str, Any]:
         arguments: dict[str, Any] = {
             "model": self._name,
-            # Copies: litellm changes messages for some providers, and these are used again.
+            # Copies, here and of the tools: litellm changes them for some providers, and they are used again.
             "messages": self._messages(request),
             "timeout": self._timeout,
             "num_retries": 0,
@@ -173,7 +174,7 @@ class LiteLLMModel(Model):
             "api_key": self._api_key or (_NO_KEY if self._missing_keys else None),
         }
         if request.tools:
-            arguments["tools"] = tools_json(request.tools)
+            arguments["tools"] = deepcopy(tools_json(request.tools))
             arguments["tool_choice"] = tool_choice(request.tool_choice, FORCINGS[self._forcing])
             if self._unlisted:
                 arguments["allowed_openai_params"] = self._unlisted

@@ -7,7 +7,6 @@ tool's result in one append, so that neither a crash nor a retry applies a chang
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -314,7 +313,7 @@ class Tool(Generic[ArgumentsT]):
     def spec(self) -> ToolSpec:
         """Return the tool as the model sees it."""
         schema = _schema(self.arguments) if self.schema is None else self.schema
-        return ToolSpec(self.wire_name, self.description, deepcopy(schema))
+        return ToolSpec(self.wire_name, self.description, schema)
 
 
 @cache

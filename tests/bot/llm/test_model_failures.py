@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import resource
+from copy import deepcopy
 
 import anyio
 import pytest
@@ -19,6 +20,7 @@ from bot.core.errors import (
     ModelRejected,
     TransientModelError,
 )
+from bot.llm.base import ModelRequest, ToolSpec
 from bot.llm.bounds import MOST_TEXT
 from bot.llm.call_slots import CallSlots
 from bot.llm.retry import FallbackModel, RetryingModel
@@ -31,6 +33,7 @@ from testkit.openai_server import (
     NoChoices,
     Raw,
     Reply,
+    ScriptedOpenAI,
     Step,
 )
 
@@ -116,6 +119,18 @@ async def test_a_name_without_a_provider_is_explained():
     with pytest.raises(ModelRejected, match="write provider/model"):
         await ask(model, streamed=False)
     await model.aclose()
+
+
+async def test_a_provider_that_wants_other_schemas_leaves_the_tools_as_they_are():
+    """Every request shares them, also that to the next model."""
+    schema = {"type": "object", "properties": {"fact": {"type": "string"}}, "strict": True}
+    tools = (ToolSpec("memory_save", "Save.", deepcopy(schema)),)
+    async with ScriptedOpenAI([]) as server:
+        model = make_model("litellm", "gemini/gemini-2.0-flash", server.base_url)
+        with pytest.raises(ModelError):  # the server speaks another protocol
+            await ask(model, streamed=False, request=ModelRequest(ASK.messages, tools))
+        await model.aclose()
+    assert tools[0].parameters == schema
 
 
 def retrying(model, slots: CallSlots | None = None) -> RetryingModel:
