@@ -11,9 +11,10 @@ from bot.agent.views.registry import context_builder
 from bot.bus import Attachment, Sender
 from bot.core.errors import ModelRejected
 from bot.llm.base import ModelReply, ModelRequest
-from bot.tape.entries import MEMORY_CONSOLIDATED
-from bot.testing.host import session_host
-from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
+from bot.runtime.sessions.new_session import FAILED
+from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_NEW
+from bot.testing.host import HostLimits, session_host
+from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
 
 BOB = Sender("8", "Bob")
 LETTER = Attachment("document", "letter.txt", "text/plain", 9, text="I am rich.")
@@ -73,6 +74,23 @@ async def test_a_provider_that_rejects_it_is_asked_in_the_usual_way(tmp_path):
     async with session_host(tmp_path, model) as host:
         await talk(host, 3)
         assert await host.channel.ask("/new") == "New session started."
+
+
+async def test_a_new_session_has_one_limit_for_both_ways_and_loses_nothing_at_it(tmp_path):
+    """After an answer that cannot be used the model is asked once more, and that takes too long."""
+    late = PausedStep(LEARNED)
+    model = cached_model(text_reply("You counted to three."), late, LEARNED)
+    async with session_host(tmp_path, model, bounds=HostLimits(archive_timeout=0.3)) as host:
+        await talk(host, 3)
+        told = await host.channel.ask("/new")
+        assert told.startswith(FAILED)
+        assert "took over 0.3 s" in told
+        assert await host.events(SESSION_NEW) == await host.events(MEMORY_CONSOLIDATED) == []
+        assert await host.channel.ask("/new") == "New session started."
+        assert "The user counts number 1." in await host.channel.ask("/memory")
+    asked = model.requests_for("consolidation")
+    assert list(map(is_continued, asked)) == [True, False, False]
+    assert "number 3" in str(asked[-1].messages)
 
 
 async def test_no_message_of_the_user_follows_a_tools_result(tmp_path):
