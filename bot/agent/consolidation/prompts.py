@@ -171,7 +171,7 @@ def continuing_text(
     """
     until = (
         f", up to and without the message that begins with {json.dumps(before, ensure_ascii=False)}"
-        " (leave out what that and later messages change)"
+        "; nothing of that or a later message belongs in history_entry or operations"
         if before
         else ""
     )

@@ -61,7 +61,10 @@ async def test_what_stays_in_view_is_left_to_the_next_consolidation(tmp_path):
     assert "number 4" in shown
     assert "number 5" not in shown
     asked = model.requests_for("consolidation")[0].messages[-1]["content"]
-    assert 'begins with "[2026-02-10 10:00, Ada] I count number 5."' in asked
+    assert (
+        'without the message that begins with "[2026-02-10 10:00, Ada] I count number 5."; '
+        "nothing of that or a later message belongs in history_entry or operations."
+    ) in asked
 
 
 async def test_a_new_session_keeps_all_that_was_said_that_way(tmp_path):
