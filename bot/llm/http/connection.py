@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
+
+import anyio
 
 from bot.core.reasons import Reason
 from bot.llm.bounds import MOST_BYTES, MOST_LINE
@@ -26,6 +28,8 @@ _JSON = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
 _LONGEST_ERROR = 100_000
 _CONNECT_SECONDS = 20.0
 _IDLE_SECONDS = 60.0
+_REST_SECONDS = 1.0
+"""How long the end of a stream may come behind its last event."""
 
 
 class TooLarge(Exception):
@@ -162,33 +166,45 @@ async def read_events(response: aiohttp.ClientResponse) -> AsyncGenerator[Any]:
         TooLarge: A line or the answer is too large.
     """
     kept: list[str] = []
-    async for line in read_lines(response):
-        if not line:
-            if kept:
-                yield json.loads("\n".join(kept))
-                kept.clear()
-            continue
-        name, _, data = line.partition(":")
-        if name != "data":
-            continue
-        data = data.removeprefix(" ")
-        if data.lstrip().startswith(":"):
-            continue  # a gateway's comment within a comment
-        if data.strip() == "[DONE]":
-            yield None
-            return
-        if not kept:
-            try:
-                yield json.loads(data)
-            except ValueError:
+    async with aclosing(read_lines(response)) as lines:
+        async for line in lines:
+            if not line:
+                if kept:
+                    yield json.loads("\n".join(kept))
+                    kept.clear()
+                continue
+            name, _, data = line.partition(":")
+            if name != "data":
+                continue
+            data = data.removeprefix(" ")
+            if data.lstrip().startswith(":"):
+                continue  # a gateway's comment within a comment
+            if data.strip() == "[DONE]":
+                yield None
+                await _read_rest(response)
+                return
+            if not kept:
+                try:
+                    yield json.loads(data)
+                except ValueError:
+                    kept.append(data)
+            else:
                 kept.append(data)
-        else:
-            kept.append(data)
     if kept:
         yield json.loads("\n".join(kept))
 
 
-async def read_lines(response: aiohttp.ClientResponse) -> AsyncIterator[str]:
+async def _read_rest(response: aiohttp.ClientResponse) -> None:
+    """Read on to the end of a stream whose events are complete, so that its connection is kept for the next call."""
+    import aiohttp
+
+    # The answer is complete: whatever happens now costs no more than the connection.
+    with anyio.move_on_after(_REST_SECONDS), suppress(aiohttp.ClientError, OSError):
+        async for _ in response.content.iter_any():
+            pass
+
+
+async def read_lines(response: aiohttp.ClientResponse) -> AsyncGenerator[str]:
     """Yield the lines of an answer without their ends.
 
     Raises:

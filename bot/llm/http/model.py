@@ -286,9 +286,10 @@ def _without_images(request: ModelRequest) -> ModelRequest:
 
 
 async def _objects(response: aiohttp.ClientResponse) -> AsyncGenerator[Any]:
-    async for line in read_lines(response):
-        if line.strip():
-            yield json.loads(line)
+    async with aclosing(read_lines(response)) as lines:
+        async for line in lines:
+            if line.strip():
+                yield json.loads(line)
 
 
 def _all_calls_are_whole(answer: ModelAnswer) -> bool:
