@@ -13,10 +13,16 @@ from time import perf_counter
 from typing import Any
 
 from bench.figures import FIGURES, run
-from bench.peers_table import write_table
+from bench.processes import ROOT
+from bench.report import markdown, write_section
 
-_RESULTS = Path(__file__).parent / "results"
-_README = Path(__file__).parent.parent / "README.md"
+_RESULTS = ROOT / "bench" / "results"
+_PAGES = {
+    "peers": ROOT / "README.md",
+    "recall": ROOT / "docs" / "performance.md",
+    "traffic": ROOT / "docs" / "performance.md",
+}
+"""Pages that show the tables of a figure."""
 
 
 def main() -> int:
@@ -26,8 +32,8 @@ def main() -> int:
         1 where a figure could not be measured; how good the figures are does not matter.
     """
     chosen = _parser().parse_args()
-    if chosen.write and (chosen.quick or "peers" not in chosen.names):
-        _parser().error("--write is for the whole of peers")
+    if chosen.write and (chosen.quick or not _PAGES.keys() & chosen.names):
+        _parser().error(f"--write is for the whole of {', '.join(_PAGES)}")
     chosen.results.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {}
     failed = []
@@ -46,8 +52,8 @@ def main() -> int:
             print(f"{table.render()}\n")
         print(f"({name}: {perf_counter() - began:.0f} s)\n", flush=True)
     _store(chosen.results, results, quick=chosen.quick)
-    if chosen.write and "peers" in results:
-        write_table(_README, results["peers"][0])
+    for name in results.keys() & _PAGES if chosen.write else ():
+        write_section(_PAGES[name], name, "\n\n".join(map(markdown, results[name])))
     return 1 if failed else 0
 
 
@@ -66,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--quick", action="store_true", help="seconds; the figures are rough")
     parser.add_argument(
-        "--write", action="store_true", help=f"put the table of peers into {_README.name}"
+        "--write", action="store_true", help="put the tables into the pages that show them"
     )
     return parser
 

@@ -25,7 +25,6 @@ from bench.report import Scale, Table, markdown, ms, write_section
 
 _PAGE = ROOT / "docs" / "performance.md"
 _PICTURE = ROOT / "docs" / "performance" / "turn.svg"
-_BEGIN, _END = "<!-- flame: begin -->", "<!-- flame: end -->"
 _EVERY = 0.001
 """Seconds of CPU time between two samples; the kernel may round them up."""
 _CHAT_TURNS = 20
@@ -125,7 +124,7 @@ def main() -> None:
     title = f"CPU of a turn: {ms(cpu):.1f} ms; wider is more"
     _PICTURE.write_text(picture(samples, title), encoding="utf-8")
     shown = tables(samples, cpu)
-    write_section(_PAGE, _BEGIN, _END, "\n\n".join(markdown(one.as_json()) for one in shown))
+    write_section(_PAGE, "flame", "\n\n".join(markdown(one.as_json()) for one in shown))
     for one in shown:
         print(f"{one.render()}\n")
     print(f"written to {_PICTURE.relative_to(ROOT)} and {_PAGE.relative_to(ROOT)}")

@@ -1,17 +1,14 @@
-"""The table of the compared assistants: its rows, what is to be reached, and where it is written."""
+"""The table of the compared assistants: its rows, and what is to be reached."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import mean
-from typing import Any
 
-from bench.report import Cell, Table, markdown, p50, write_section
+from bench.report import Cell, Table, p50
 
 OURS, OTHERS = "tapebot", ("nanobot", "bub")
-BEGIN, END = "<!-- peers: begin -->", "<!-- peers: end -->"
 
 Medians = Mapping[str, float]
 """Of one assistant, by row."""
@@ -139,12 +136,3 @@ def _cells(row: Row, medians: Mapping[str, Medians], turns: int) -> list[Cell]:
     elif wanted and row.key in ours:
         reached = "yes" if row.reached(ours, others) else "no"
     return [row.label.format(turns=turns), *cells, ratio, wanted, reached]
-
-
-def write_table(page: Path, table: Mapping[str, Any]) -> None:
-    """Write the table, given as JSON, between the marks of a page.
-
-    Raises:
-        ValueError: The page has no marks.
-    """
-    write_section(page, BEGIN, END, markdown(table))

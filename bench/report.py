@@ -84,16 +84,17 @@ def markdown(table: Mapping[str, Any]) -> str:
     return f"{rows}\n\n{notes}" if notes else rows
 
 
-def write_section(page: Path, begin: str, end: str, text: str) -> None:
-    """Replace what stands between two marks of a page.
+def write_section(page: Path, name: str, text: str) -> None:
+    """Replace a section of a page: what stands between the comments ``NAME: begin`` and ``NAME: end``.
 
     Raises:
-        ValueError: The page has no marks.
+        ValueError: The page has no such marks.
     """
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     before, first, rest = page.read_text(encoding="utf-8").partition(begin)
     _, last, after = rest.partition(end)
     if not (first and last):
-        raise ValueError(f"{page} has no marks")
+        raise ValueError(f"{page} has no marks of {name}")
     page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 

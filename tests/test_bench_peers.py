@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import re
 
-import pytest
-
 from bench.instant_server import INSTANT
 from bench.peers_processes import Peer, instant_server
-from bench.peers_table import BEGIN, END, ROWS, TURNS, Samples, peers_table, write_table
+from bench.peers_table import ROWS, TURNS, Samples, peers_table
 from bench.prompt_cache import count_tokens
 
 SYSTEM = {"role": "system", "content": "be kind"}
@@ -77,20 +75,6 @@ def test_the_table_says_what_is_reached_and_why_a_peer_is_missing():
 
     shorter = {row[0]: row[1:] for row in peers_table(samples, 30, [], {}).rows}
     assert shorter["tokens of 30 turns"][-2:] == ["", ""], "what is wanted is wanted of 200"
-
-
-def test_the_table_is_written_between_its_marks(tmp_path):
-    table = {"head": ["", "us"], "rows": [["start", 1234.5]], "notes": ["quiet"]}
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    write_table(page, table)
-    write_table(page, table)
-    shown = "|  | us |\n| --- | --- |\n| start | 1,234 |\n\n- quiet"
-    assert page.read_text() == f"before\n{BEGIN}\n\n{shown}\n\n{END}\nafter\n"
-
-    page.write_text("no marks")
-    with pytest.raises(ValueError, match="no marks"):
-        write_table(page, table)
 
 
 def test_the_least_code_talks_is_killed_and_knows_what_was_said(tmp_path):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.report import write_section
 from evals.agentdojo.installation import Tasks, describe, install
-from evals.agentdojo.report import BEGIN, CONDITIONS, END, carried_out, report
+from evals.agentdojo.report import CONDITIONS, carried_out, report
 from evals.agentdojo.runs import Batch, Condition, Outcome, run_batch
 
 SUITES = ("banking", "slack", "travel", "workspace")
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = report(outcomes)
     print(text)
     if chosen.write:
-        write_section(_PAGE, BEGIN, END, text)
+        write_section(_PAGE, "agentdojo", text)
     unasked = [one for one in carried_out(outcomes) if one.condition.person != "yes"]
     unasked += [one for one in outcomes if one.acted_for_attack and one.condition.person != "yes"]
     for one in unasked:

@@ -6,9 +6,6 @@ from collections.abc import Callable, Sequence
 
 from evals.agentdojo.runs import Condition, Outcome
 
-BEGIN = "<!-- agentdojo: begin -->"
-END = "<!-- agentdojo: end -->"
-
 OWN = Condition()
 """The rights that an owner would give, and a person who says yes to the calls of their own task alone."""
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bench.report import write_section
 from evals.agentdojo.__main__ import SUITES, run_suites
-from evals.agentdojo.report import BEGIN, END, OWN, carried_out, report
+from evals.agentdojo.report import OWN, carried_out, report
 from evals.agentdojo.runs import Condition, Outcome
 
 RUN = Outcome(
@@ -61,13 +60,3 @@ def test_the_report_counts_what_was_done_apart_from_what_was_only_said():
     assert lines[2] == "| banking | 1 of 2 | 1 of 1 | 2 of 3 | 1 of 1 | 1.0 | 0.0 |"
     assert lines[3] == lines[2].replace("banking", "all")
     assert lines[7].endswith("| 1 of 2 | 2 of 3 | 1.0 | 2.0 |")
-
-
-def test_the_report_replaces_what_stands_between_the_marks(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    write_section(page, BEGIN, END, "new")
-    assert page.read_text() == f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"
-    page.write_text("no marks")
-    with pytest.raises(ValueError, match="no marks"):
-        write_section(page, BEGIN, END, "new")
