@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
-from itertools import product
+from itertools import pairwise, product
 
 from bot.agent.consolidation.claim_judge import ClaimQuestion
 from bot.agent.consolidation.prompts import Citation, FactOperation
@@ -45,7 +45,7 @@ from bot.memory.records.transcript import sender_id, sent_date, speaker_label
 from bot.tape.entries import TapeEntry
 
 _SHORT = 8
-"""Maximum words of a short answer, which may omit its subject."""
+"""Maximum words of a short answer or question, which may omit its subject."""
 _ANSWER = 25
 """Maximum words of a message that may answer a question."""
 _LOOKED_BACK = 2
@@ -350,20 +350,25 @@ class EvidenceChecker:
         return " ".join(said[-_LOOKED_BACK:])
 
     def _asked(self, entry: TapeEntry) -> str:
-        """Return the assistant's questions right before a short message, which give its subject."""
+        """Return the assistant's questions right before a short message, which give its subject.
+
+        A short question ("Do you?") gets its own from the sentence before it.
+        """
         if len(sender_text(entry).split()) > _ANSWER:
             return ""
         before = [
             other for other in self.entries if other.id < entry.id and other.kind == "message"
         ][-1:]
-        said = [sender_text(other) for other in before if other.payload.get("role") == "assistant"]
-        asked = [
-            sentence
-            for text in said
-            for sentence in split_sentences(text)
-            if sentence.endswith(("?", "？", "؟"))
-        ]
-        return " ".join(asked)
+        asked: list[str] = []
+        for other in before:
+            if other.payload.get("role") != "assistant":
+                continue
+            sentences = split_sentences(sender_text(other))
+            for previous, sentence in pairwise(["", *sentences]):
+                if sentence.endswith(("?", "？", "؟")):
+                    is_short = len(sentence.split()) <= _SHORT
+                    asked += [previous, sentence] if is_short else [sentence]
+        return " ".join(dict.fromkeys(filter(None, asked)))
 
 
 def _of_one(cited_sentences: Sequence[CitedSentence], claim: str) -> list[CitedSentence]:

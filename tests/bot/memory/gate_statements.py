@@ -69,6 +69,7 @@ NOT_CARRIED = [
     ("date", "Мой день рождения 9 июня.", "The user's birthday is on July 9."),
     ("date", "誕生日は3月14日です。", "ユーザーの誕生日は4月14日です。"),
     ("date", "我的生日是5月12日。", "用户的生日是5月13日。"),
+    ("date", "I may move to Rome with Ada.", "The user moves to Rome with Ada in May."),
     ("date", "I live in Oslo.", "The user lives in Oslo since 2024."),
     ("date", "I live in Oslo.", "The user lives in Oslo (said on 2025-01-01)."),
     ("negation", "I am not allergic to nuts.", "The user is allergic to nuts."),

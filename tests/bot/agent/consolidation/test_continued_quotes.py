@@ -61,23 +61,36 @@ async def test_at_the_time_that_the_claim_names(tmp_path):
 
 
 async def test_with_the_question_that_each_of_two_equal_answers_had(tmp_path):
-    questions = iter(["Do you have a dog?", "Do you like tea?", "Noted."])
-    asked: list[str] = []
+    answers = ("Do you have a dog?", "Do you like tea?", "Noted.")
+    said = ("Hi.", "Yes.", "Yes.")
+    assert "Do you have a dog?" in await judged(tmp_path, said, answers, "The user has a dog.")
+
+
+async def test_with_the_sentence_that_gives_a_short_question_its_subject(tmp_path):
+    answers = ("It rains. You only write if you want to give your plot up. Do you?", "Noted.")
+    claim = "The user does not want to give the plot up."
+    asked = await judged(tmp_path, ("Hi.", "No way."), answers, claim)
+    assert '"asked": "You only write if you want to give your plot up. Do you?"' in asked
+
+
+async def judged(tmp_path, said, answers, claim: str) -> str:
+    """Hold a talk; return what the judge was asked about a claim that rests on its last message."""
+    replies, asked = iter(answers), []
 
     def rule(request):
         asked.append(str(request.messages[-1]["content"]))
         return judgement_reply(request, lambda _: "supported")
 
     model = ScriptedModel(
-        lambda _: text_reply(next(questions), usage=CACHED),
-        consolidation=[kept(operation("The user has a dog.", "Yes."))],
+        lambda _: text_reply(next(replies), usage=CACHED),
+        consolidation=[kept(operation(claim, said[-1]))],
         judgement=rule,
     )
     async with session_host(tmp_path, model) as host:
-        for said in ("Hi.", "Yes.", "Yes."):
-            await host.channel.ask(said)
-        assert "The user has a dog." in await memory_of_new(host)
-    assert "Do you have a dog?" in asked[0]
+        for one in said:
+            await host.channel.ask(one)
+        assert claim in await memory_of_new(host)
+    return asked[0]
 
 
 async def test_a_name_that_is_refused_is_nobodys(tmp_path):
