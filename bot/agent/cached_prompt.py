@@ -3,7 +3,7 @@
 Rule 1: the last turn's usage shows whether the provider's cache serves this conversation; nothing is
     assumed of a model.
 Rule 2: what the last turn was offered is offered again, since tools stand at a prompt's beginning.
-Rule 3: the prompt has shown the same memory, and the same beginning of the conversation.
+Rule 3: that turn's prompt showed the same memory, and began with the same message.
 Rule 4: nothing continues a prompt that shows results of tools with text from outside, or files, or
     that has a client's own instructions. Quoted and pasted text is checked as what it is in any prompt.
 """
@@ -26,7 +26,7 @@ _KEPT_FOR = timedelta(minutes=4)
 
 
 @dataclass(frozen=True, slots=True)
-class LastCall:
+class LastModelCall:
     """The last call of a turn that a model answered.
 
     Attributes:
@@ -35,7 +35,7 @@ class LastCall:
         usage: Usage of the call.
         at: When it was answered.
         memory: What its prompt showed of memory.
-        begins: Id of the first entry that was in view.
+        first_in_view: Id of the first entry that was in view.
     """
 
     model: str
@@ -43,7 +43,7 @@ class LastCall:
     usage: Usage
     at: datetime
     memory: MemorySnapshot
-    begins: int
+    first_in_view: int
 
     def is_cached(self, now: datetime) -> bool:
         """Return whether the provider's cache served most of it, and likely still holds it."""

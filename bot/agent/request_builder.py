@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.agent.agent import Agent
-from bot.agent.cached_prompt import CachedPrompt, LastCall, shows_only_the_conversation
+from bot.agent.cached_prompt import CachedPrompt, LastModelCall, shows_only_the_conversation
 from bot.agent.client_requests import INSTRUCTIONS, client_notes, with_client
 from bot.agent.context import ModelContext, RenderedMessages, records_tail
 from bot.agent.prompt import PromptInputs, TaskKind, system_prompt
@@ -34,6 +34,7 @@ from bot.memory.session.recall import RecalledPassage, recallable_facts
 from bot.memory.session.scope.identities import identity_at
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone
+from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.tape.entries import TapeEntry, system
 from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService
@@ -64,6 +65,8 @@ class BuiltRequest:
         tail_records: Records in its tail that do not come from the session's state; ``INSTRUCTIONS``
             stands for a client's.
         last_seen_entry: Id of the last entry that it takes into account.
+        memory: The memory that it shows.
+        first_in_view: Id of the first entry in view.
         images: Whether the model supports images, and the names of the images it was shown; None if
             no image is in view.
         from_outside: Whether the tail may hold text from outside.
@@ -72,6 +75,8 @@ class BuiltRequest:
     request: ModelRequest
     tail_records: tuple[str, ...]
     last_seen_entry: int
+    memory: MemorySnapshot
+    first_in_view: int
     images: dict[str, Any] | None = None
     from_outside: bool = False
 
@@ -92,8 +97,8 @@ class RequestBuilder:
         recalled: Automatic recall for the newest message.
         anchors: Reads the anchors in view.
         summaries: Reads summaries of what lies before the view.
-        last_call: The last call that a model answered; None before the first, and for a client that has
-            its own instructions.
+        last_model_call: The last call that a model answered; None before the first, and for a client that
+            has its own instructions.
         prompted: The newest system prompt, with what it was built from.
     """
 
@@ -108,7 +113,7 @@ class RequestBuilder:
     recalled: AutomaticRecall = field(default_factory=AutomaticRecall)
     anchors: AnchorReader = field(init=False)
     summaries: SummaryReader = field(init=False)
-    last_call: LastCall | None = None
+    last_model_call: LastModelCall | None = None
     prompted: tuple[PromptInputs, str] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -128,7 +133,7 @@ class RequestBuilder:
 
     async def _build(self, *, closing: bool, notes: Sequence[str]) -> BuiltRequest:
         skills = await self.agent.skills.offered(self.audience())
-        prompt = await self._prompt(skills)
+        inputs, prompt = await self._prompt(skills)
         if changed := self.prompt_entry(prompt):
             await self.tape.append_many(changed)
         fold = self.fold.without_hidden_messages()
@@ -144,6 +149,7 @@ class RequestBuilder:
         extra = (*packet, *passages, *taken_back, *told)
         builder = self.agent.builder
         anchors = await self.anchors.read() if builder.anchors else ()
+        first_in_view = fold.window.first_id
         history = await self._add_images(
             builder.render(fold.window, self.rendered, anchors), attached
         )
@@ -161,40 +167,37 @@ class RequestBuilder:
             request,
             tuple(INSTRUCTIONS if one in instructed else one for one in extra),
             self.fold.version,
+            inputs.memory,
+            first_in_view,
             self._pictures(attached),
             from_outside=from_files,
         )
 
-    def mark_answered(self, request: ModelRequest, usage: Usage) -> None:
-        """Keep what shows whether the provider's cache serves this conversation."""
-        fold = self.fold
-        called = LastCall(
+    def record_model_call(self, built: BuiltRequest, usage: Usage) -> None:
+        """Record an answered call, which shows whether the provider's cache serves this conversation."""
+        called = LastModelCall(
             self.agent.model.name,
-            request.tools,
+            built.request.tools,
             usage,
             self.agent.clock.now(),
-            fold.prompt_snapshot,
-            fold.window.first_id,
+            built.memory,
+            built.first_in_view,
         )
-        opened = fold.turns.open_turn
-        self.last_call = None if opened is None or opened.client else called
+        opened = self.fold.turns.open_turn
+        self.last_model_call = None if opened is None or opened.client else called
 
     async def cached_prompt(self) -> CachedPrompt | None:
         """Return the conversation's prompt up to now; None if no cache is known to serve it."""
-        agent, called, fold = self.agent, self.last_call, self.fold.without_hidden_messages()
+        prompt = await self._unerased_prompt()
+        # Nothing waits from here on: a message that arrives meanwhile may make the chat a group.
+        agent, called, fold = self.agent, self.last_model_call, self.fold.without_hidden_messages()
         # A builder that shows anchors shows neither who spoke nor when.
-        if called is None or agent.private or agent.builder.anchors:
+        if not prompt or called is None or agent.private or agent.builder.anchors:
             return None
         if not called.is_cached(agent.clock.now()):
             return None
-        same = (fold.prompt_snapshot, fold.window.first_id) == (called.memory, called.begins)
+        same = (fold.prompt_snapshot, fold.window.first_id) == (called.memory, called.first_in_view)
         if not same or not shows_only_the_conversation(fold):
-            return None
-        digest, at = fold.turns.last_prompt
-        read = await self.tape.read_entries(at, at)
-        prompt = str(read[0].payload.get("content")) if read else ""
-        if prompt_digest(prompt) != digest:
-            # Something in it was erased since.
             return None
         with model_language():
             history = agent.builder.render(fold.window, self.rendered, ())
@@ -205,6 +208,13 @@ class RequestBuilder:
             fold.window.conversation(),
             called.usage.prompt_tokens,
         )
+
+    async def _unerased_prompt(self) -> str:
+        """Return the newest system prompt on the tape; empty if something in it was erased since."""
+        digest, at = self.fold.turns.last_prompt
+        read = await self.tape.read_entries(at, at) if at else []
+        prompt = str(read[0].payload.get("content")) if read else ""
+        return prompt if prompt_digest(prompt) == digest else ""
 
     async def _offered(self, skills: bool, attached: Sequence[TapeEntry]) -> list[ToolSpec]:
         """Return the specs of the tools that are usable now.
@@ -267,9 +277,12 @@ class RequestBuilder:
             messages: The messages that it answers; those of a turn that begins are not on the tape yet.
         """
         with model_language(), shared_state_reads():
-            return await self._prompt(await self.agent.skills.offered(self._audience_of(messages)))
+            skills = await self.agent.skills.offered(self._audience_of(messages))
+            _, prompt = await self._prompt(skills)
+        return prompt
 
-    async def _prompt(self, skills: Sequence[OfferedSkill]) -> str:
+    async def _prompt(self, skills: Sequence[OfferedSkill]) -> tuple[PromptInputs, str]:
+        """Return the current system prompt, and what it was built from."""
         agent = self.agent
         builder = agent.builder
         name = self.fold.schedules.zone_name
@@ -288,7 +301,7 @@ class RequestBuilder:
         )
         if self.prompted is None or self.prompted[0] != inputs:
             self.prompted = (inputs, system_prompt(inputs))
-        return self.prompted[1]
+        return self.prompted
 
     def _taken_back(self) -> list[str]:
         """Return a record of facts saved here that a judge refuted since the answer before last."""

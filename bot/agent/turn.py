@@ -335,7 +335,7 @@ class Turn:
             self._model = reply.model or self._model
             self._prompt_tokens = reply.usage.prompt_tokens
             self._requests.images.mark_accepted()
-            self._requests.mark_answered(built.request, reply.usage)
+            self._requests.record_model_call(built, reply.usage)
             if reply.content.strip() or reply.tool_calls:
                 return reply
             if last:

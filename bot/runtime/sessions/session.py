@@ -154,7 +154,7 @@ class Session:
         requests.rendered.clear()
         requests.prompted = None
         requests.recalled = AutomaticRecall()
-        requests.last_call = None
+        requests.last_model_call = None
         requests.anchors = AnchorReader(self.tape, self.fold)
         requests.summaries = SummaryReader(self.tape, self.fold)
 
