@@ -252,12 +252,23 @@ class AppendFile:
         self.queued_seq = seq
         with anyio.CancelScope(shield=True):
             if self._flushing:
-                waiter.woken = anyio.Event()
-                await waiter.woken.wait()
+                await self._wait_for_turn(waiter)
             if not waiter.finished:
                 await self._flush_as_leader()
         if waiter.error is not None:
             raise waiter.error
+
+    async def _wait_for_turn(self, waiter: _Waiter) -> None:
+        """Wait until the data is written, or the waiter is the one to write it."""
+        waiter.woken = woken = anyio.Event()
+        try:
+            await woken.wait()
+        except BaseException:
+            # Only asyncio itself cancels here. The next append writes the data, before its own.
+            waiter.woken = None
+            if woken.is_set() and not waiter.finished:
+                self._choose_leader()
+            raise
 
     def append_now(self, data: bytes, seq: int) -> None:
         """Write at once, blocking; for repairs while nothing else uses the file.
@@ -313,13 +324,18 @@ class AppendFile:
             batch.extend(self._queue)
             self._queue.clear()
             self.queued_seq = self.durable_seq
-        self._flushing = bool(self._queue)
         for waiter in batch:
             waiter.error = error
             waiter.finished = True
             if waiter.woken is not None:
                 waiter.woken.set()
-        if self._queue and (leader := self._queue[0].woken) is not None:
+        self._choose_leader()
+
+    def _choose_leader(self) -> None:
+        """Let the first that still waits write what is queued."""
+        leader = next((one.woken for one in self._queue if one.woken is not None), None)
+        self._flushing = leader is not None
+        if leader is not None:
             leader.set()
 
     def _acknowledge(self, data: bytes) -> None:

@@ -279,6 +279,35 @@ async def test_a_write_whose_end_was_not_seen_costs_those_who_waited_and_none_af
     assert (log.durable_seq, log.queued_seq, log.size) == (1, 1, 5)
 
 
+async def test_one_taken_away_while_it_waited_leaves_nobody_waiting(log):
+    """The event loop itself takes it away, past any shield: its outcome is unknown to it alone."""
+    writer = asyncio.ensure_future(log.append(b"first ", 1))
+    while not log.queued_seq:
+        await anyio.lowlevel.checkpoint()
+    taken_away = asyncio.ensure_future(log.append(b"second ", 2))
+    follower = asyncio.ensure_future(log.append(b"third ", 3))
+    await anyio.lowlevel.checkpoint()
+    taken_away.cancel()
+    with anyio.fail_after(30):
+        await writer
+        await follower
+        await log.append(b"fourth", 4)
+    assert log.path.read_bytes() == b"first second third fourth"
+
+
+async def test_one_taken_away_with_nobody_behind_it_leaves_the_file_free(log):
+    writer = asyncio.ensure_future(log.append(b"first ", 1))
+    while not log.queued_seq:
+        await anyio.lowlevel.checkpoint()
+    taken_away = asyncio.ensure_future(log.append(b"second ", 2))
+    await anyio.lowlevel.checkpoint()
+    taken_away.cancel()
+    with anyio.fail_after(30):
+        await writer
+        await log.append(b"third", 3)
+    assert log.path.read_bytes() == b"first second third"
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EIO, errno.EACCES])
 def test_what_is_wrong_is_said_without_the_path(number):
     said = disk_error_text(OSError(number, os.strerror(number), "/home/ada/secret"))
