@@ -19,7 +19,7 @@ import anyio
 
 from bench.resident import resident
 from bench.words import Talk
-from bot.core.files import AppendFile
+from bot.core.append_file import AppendFile
 from bot.tape.codec import encode_entries
 from bot.tape.entries import TapeEntry
 from bot.tape.search import SearchQuery

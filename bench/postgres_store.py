@@ -17,10 +17,10 @@ from bench.postgres_server import SETTINGS, Meter, Spent
 from bench.report import Cell, Scale, Table, ms, p50, p95, us
 from bench.words import Talk
 from bench.workload import question
+from bot.core.append_file import AppendFile
 from bot.core.clock import SystemClock
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
-from bot.core.files import AppendFile
 from bot.tape.codec import encode_entries
 from bot.tape.entries import TapeEntry, anchor, message
 from bot.tape.search import SearchQuery

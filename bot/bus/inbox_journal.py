@@ -16,9 +16,9 @@ from bot.bus.journal import (
     encode_done,
     encode_state,
 )
+from bot.core.append_file import AppendFile
 from bot.core.errors import BusError
 from bot.core.files import (
-    AppendFile,
     disk_error_text,
     private_directory,
     replace_file,

@@ -2,6 +2,7 @@
 
 __all__ = [
     "addresses",
+    "append_file",
     "clock",
     "database",
     "errors",

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 
-import bot.core.files
+import bot.core.append_file
 import bot.tape.server.server
 from bot.cli.tape_server import run_tape_server
 from bot.runtime.settings import load_settings
@@ -39,7 +39,7 @@ def live(port: int, calls: int, *, before: bool) -> None:
         if last:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    bot.core.files._datasync = guarded
+    bot.core.append_file._datasync = guarded
     os._exit(run_tape_server(load_settings(tape_server_listen=f"127.0.0.1:{port}")))
 
 

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import anyio
 
+from bot.core.append_file import AppendFile
 from bot.core.clock import Clock
 from bot.core.errors import TapeError, TapeNotFound, TapeWriteError
-from bot.core.files import AppendFile, disk_error_text
+from bot.core.files import disk_error_text
 from bot.core.i18n import _
 from bot.tape.chain import CHAIN_START
 from bot.tape.codec import CANCEL, check_depth, encode_chained, encode_entries, last_link

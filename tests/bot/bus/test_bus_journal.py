@@ -165,7 +165,7 @@ async def test_a_message_that_no_thread_can_write_is_refused_and_may_come_again(
     def refuse(_: Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("bot.core.files._THREADS", StorageThreads(1))
+    monkeypatch.setattr("bot.core.append_file._THREADS", StorageThreads(1))
     bus = open_bus(tmp_path)
     with monkeypatch.context() as without_threads:
         without_threads.setattr(Thread, "start", refuse)

@@ -14,13 +14,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from bot.core.files import (
-    AppendFile,
-    disk_error_text,
-    private_directory,
-    replace_file,
-    write_synced,
-)
+from bot.core.append_file import AppendFile
+from bot.core.files import disk_error_text, private_directory, replace_file, write_synced
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from tape_files import opened, pack_all, says
 from waiting import until
 
-import bot.core.files
+import bot.core.append_file
 from bot.core.errors import TapeError, TapeExists, TapeNotFound, TapeWriteError
 from bot.tape.entries import TapeEntry
 from bot.tape.store import HEADER_EVENT
@@ -233,7 +233,7 @@ async def test_followers_hear_each_entry_once_through_archives(tmp_path):
 async def test_a_follower_hears_nothing_before_it_is_durable(tmp_path, monkeypatch):
     """The disk is held up in the middle of an append."""
     held, go_on = threading.Event(), threading.Event()
-    sync = bot.core.files._datasync
+    sync = bot.core.append_file._datasync
 
     def slow(descriptor: int) -> None:
         held.set()
@@ -247,7 +247,7 @@ async def test_a_follower_hears_nothing_before_it_is_durable(tmp_path, monkeypat
         async def listen() -> None:
             got.extend(await heard(store, 1, 1))
 
-        monkeypatch.setattr(bot.core.files, "_datasync", slow)
+        monkeypatch.setattr(bot.core.append_file, "_datasync", slow)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listen)
             tasks.start_soon(store.append, TAPE, says("a"))

@@ -13,7 +13,7 @@ import pytest
 from tape_files import opened, says
 from waiting import until
 
-import bot.core.files
+import bot.core.append_file
 from bot.core.errors import TapeError, TapeLocked, TapeNotFound
 from bot.tape.stores.file import FileTapeStore
 
@@ -184,7 +184,7 @@ async def test_no_other_process_gets_the_folder_before_the_last_append_is_in_its
 ):
     """The disk is held up in the middle of an append while the store is being closed."""
     held, go_on = threading.Event(), threading.Event()
-    sync = bot.core.files._datasync
+    sync = bot.core.append_file._datasync
 
     def slow(descriptor: int) -> None:
         held.set()
@@ -193,7 +193,7 @@ async def test_no_other_process_gets_the_folder_before_the_last_append_is_in_its
 
     store = FileTapeStore(tmp_path, sync=True)
     await store.create_tape(TAPE)
-    monkeypatch.setattr(bot.core.files, "_datasync", slow)
+    monkeypatch.setattr(bot.core.append_file, "_datasync", slow)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(store.append, TAPE, says("the last"))
         await until(held.is_set)
