@@ -129,7 +129,7 @@ class AppendFile:
         try:
             await woken.wait()
         except BaseException:
-            # Only asyncio itself cancels here. The next append writes the data, before its own.
+            # Only asyncio itself cancels here. Whoever still waits behind it writes its data, too.
             waiter.woken = None
             if woken.is_set() and not waiter.finished:
                 self._choose_leader()
@@ -197,11 +197,14 @@ class AppendFile:
         self._choose_leader()
 
     def _choose_leader(self) -> None:
-        """Let the first that still waits write what is queued."""
+        """Let the first that still waits write what is queued; drop that if nobody waits for it any more."""
         leader = next((one.woken for one in self._queue if one.woken is not None), None)
         self._flushing = leader is not None
         if leader is not None:
             leader.set()
+        else:
+            self._queue.clear()
+            self.queued_seq = self.durable_seq
 
     def _acknowledge(self, data: bytes) -> None:
         self.size += len(data)
