@@ -107,8 +107,8 @@ class EvidenceChecker:
     timezone: tzinfo
     user_names: tuple[str, ...] = ()
 
-    def knowing_introductions(self, operations: Sequence[FactOperation]) -> EvidenceChecker:
-        """Return a checker that also knows the name by which the user introduces themselves.
+    def with_introduced_names(self, operations: Sequence[FactOperation]) -> EvidenceChecker:
+        """Return a checker that also takes for the user's the name by which they introduce themselves.
 
         Args:
             operations: Operations of the same answer; one of them may give the name.

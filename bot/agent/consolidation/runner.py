@@ -15,7 +15,7 @@ from datetime import datetime, tzinfo
 from bot.agent.cached_prompt import CachedPrompt
 from bot.agent.consolidation.answer_tool import UnusableAnswer, answers_by_grammar
 from bot.agent.consolidation.claim_judge import judge_claims
-from bot.agent.consolidation.continued_prompt import ContinuedPrompt
+from bot.agent.consolidation.continued_consolidation import ContinuedConsolidation
 from bot.agent.consolidation.evidence_checker import CheckedOperation, EvidenceChecker
 from bot.agent.consolidation.policy import EntryRange
 from bot.agent.consolidation.prompts import (
@@ -186,10 +186,10 @@ async def _consolidate_portion(
         in_view = list(learn.cached.entries)
         # Else the conversation shows what nothing may be learned from.
         if _to_learn_from(in_view, cleared, before) == in_view and learned == entries:
-            continued = ContinuedPrompt(learn.cached, covered)
+            continued = ContinuedConsolidation(learn.cached, covered)
     spoken = [entry for entry in entries if entry.kind in CONVERSATION_KINDS]
     since = format_entry_time(spoken[0], timezone) if spoken else "?"
-    found = _Learned("Nothing that was to be kept.")
+    found = _CheckedAnswer("Nothing that was to be kept.")
     if lines and model is not None:
         found = await _learn(learn, model, lines, continued)
     history = found.history
@@ -212,8 +212,8 @@ async def _consolidate_portion(
 
 
 @dataclass(frozen=True, slots=True)
-class _Learned:
-    """What a model made of messages: see ``ConsolidationResult``."""
+class _CheckedAnswer:
+    """A model's answer, with checked proposals; see ``ConsolidationResult``."""
 
     history: str
     proposals: tuple[Proposal, ...] = ()
@@ -225,8 +225,8 @@ async def _learn(
     learn: _Learner,
     model: Model,
     lines: Sequence[tuple[TapeEntry, str]],
-    continued: ContinuedPrompt | None,
-) -> _Learned:
+    continued: ContinuedConsolidation | None,
+) -> _CheckedAnswer:
     """Ask the model about messages; return the history entry and checked proposals."""
     memory, timezone = learn.memory, learn.timezone
     facts = [] if learn.history_only else memory.facts()
@@ -246,13 +246,13 @@ async def _learn(
         usage += more
     history = _without_orders(answer.history_entry)
     if learn.history_only:
-        return _Learned(history, usage=usage)
+        return _CheckedAnswer(history, usage=usage)
     checker = EvidenceChecker(
         memory.tape.name, entries, {fact.id: fact for fact in facts}, timezone, user_names(facts)
     )
-    checker = checker.knowing_introductions(answer.operations)
+    checker = checker.with_introduced_names(answer.operations)
     proposals, cost = await make_proposals(checker, answer.operations, learn.judging)
-    return _Learned(history, proposals, usage + cost, continues)
+    return _CheckedAnswer(history, proposals, usage + cost, continues)
 
 
 async def make_proposals(

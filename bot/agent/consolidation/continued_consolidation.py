@@ -38,9 +38,11 @@ from bot.tape.entries import TapeEntry
 logger = logging.getLogger(__name__)
 
 _CACHED_PRICE = 4
-"""So many tokens that a cache serves cost no more than one that it does not."""
+"""How many tokens that a cache serves cost no more than one that it does not."""
 _BEGINNING = 80
+"""Characters of a message by which the model is told where to stop."""
 _MOST_CITED = 12
+"""Of an operation."""
 _MOST_QUOTES = 200
 """Of an answer: each is looked for in each message."""
 
@@ -59,8 +61,8 @@ class QuotedAnswer(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class ContinuedPrompt:
-    """A conversation's prompt, and the part of the conversation to consolidate.
+class ContinuedConsolidation:
+    """A consolidation that continues the conversation's prompt.
 
     Attributes:
         cached: The prompt.
@@ -110,7 +112,8 @@ class ContinuedPrompt:
         )
         try:
             reply = await model.complete(self.cached.continued_with(text))
-        except (ContextOverflow, ModelRejected):
+        except (ContextOverflow, ModelRejected) as error:
+            logger.info("The conversation of %s could not be continued: %s", tape, error)
             return None, Usage()
         answer = _read(reply)
         if answer is None:
