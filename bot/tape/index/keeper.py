@@ -24,7 +24,7 @@ from bot.tape.store import HEADER_EVENT, Segment
 
 logger = logging.getLogger(__name__)
 
-_PORTION, _PORTION_BEHIND = 500, 100
+_PORTION, _BACKGROUND_PORTION = 500, 100
 """Ids that one transaction indexes, before other tasks get their turn: for a search that waits, and
 in the background, where a turn may begin at any moment."""
 
@@ -32,8 +32,8 @@ _QUIET = 0.2
 """Seconds that the background waits before each portion while the store is being used."""
 
 _LINGER, _LINGER_LONG, _MANY = 1.0, 600.0, 30
-"""Seconds that the background task waits for more changes; a search does not wait. It waits long while few
-entries are new: to index one or thirty writes about the same pages, and a search at hand scans what is new."""
+"""Seconds that the background task waits for more changes, and for how long while fewer entries than the third
+number are new. To index one or thirty writes about the same pages, and a search does not wait: it scans what is new."""
 
 _RECOVERY = 30.0
 """Seconds until the background task retries after a disk error."""
@@ -146,7 +146,7 @@ class IndexKeeper:
         while True:
             self._wake, self._due, self._new = anyio.Event(), anyio.Event(), 0
             try:
-                await self.catch_up(None, behind=True)
+                await self.catch_up(None, in_background=True)
                 await self._tidy()
                 await self._merge()
             except (sqlite3.Error, OSError, ValueError, TapeError) as error:
@@ -258,14 +258,14 @@ class IndexKeeper:
         return True
 
     async def catch_up(
-        self, tapes: Iterable[str] | None, last: int | None = None, *, behind: bool = False
+        self, tapes: Iterable[str] | None, last: int | None = None, *, in_background: bool = False
     ) -> IndexDatabase:
         """Index what is new on the requested tapes; return the database.
 
         Args:
             tapes: The tapes; None for all.
-            last: Entries behind this id need not be indexed.
-            behind: Give way to whoever uses the store.
+            last: Entries after this id need not be indexed.
+            in_background: Give way to whoever uses the store.
         """
         while True:
             async with self._lock:
@@ -275,13 +275,13 @@ class IndexKeeper:
                     self._known = set(await self.source.list_tapes())
                     self._checked.clear()
                 generation = self.generation
-            await self._index_due(tapes, last, behind=behind)
+            await self._index_due(tapes, last, in_background=in_background)
             # Tapes indexed first may have been dropped again by now.
             if generation == self.generation:
                 return database
 
     async def _index_due(
-        self, tapes: Iterable[str] | None, last: int | None, *, behind: bool
+        self, tapes: Iterable[str] | None, last: int | None, *, in_background: bool
     ) -> None:
         wanted = set(self._known if tapes is None else self._known.intersection(tapes))
         due = wanted - self._checked | wanted & self._changed
@@ -291,19 +291,19 @@ class IndexKeeper:
                 # Later entries cannot match; they are indexed in the background.
                 continue
             try:
-                await self._catch_up_with(tape, behind=behind)
+                await self._catch_up_with(tape, in_background=in_background)
             except TapeError as error:
                 if tapes is not None:
                     raise
                 # An unreadable tape must not block searches in others.
                 logger.warning("tape %s cannot be indexed (%s)", tape, error)
 
-    async def _catch_up_with(self, tape: str, *, behind: bool) -> None:
+    async def _catch_up_with(self, tape: str, *, in_background: bool) -> None:
         """Index what a tape has now, batch by batch, so that other tasks get their turn."""
         target: int | None = None
-        portion = _PORTION_BEHIND if behind else _PORTION
+        portion = _BACKGROUND_PORTION if in_background else _PORTION
         while True:
-            if behind:
+            if in_background:
                 await self._tidy()
                 await self._give_way()
             async with self._lock:

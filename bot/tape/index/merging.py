@@ -1,4 +1,4 @@
-"""Merge the segments of the full-text index behind, so that a search looks in few of them. Blocking.
+"""Merge the segments of the full-text index in the background, so that a search looks in few of them. Blocking.
 
 FTS5 appends a segment with each transaction and merges some at once, so an index that was made in
 many portions has about 16. A search seeks each term in each.

@@ -37,20 +37,20 @@ class UnindexedEntries:
 
     def __init__(self, source: IndexSource) -> None:
         self._source = source
-        self._kept: OrderedDict[str, _Newest] = OrderedDict()
+        self._kept: OrderedDict[str, _RangeIndex] = OrderedDict()
         self._forgotten = 0
 
     async def search(
         self, query: SearchQuery, tape: str, first: int, last: int
     ) -> list[IndexMatch]:
         """Return the best matches among the entries of an id range, at most ``SCANNED`` long."""
-        newest = await self._covering(tape, first, last)
-        return await anyio.to_thread.run_sync(newest.search, query, first, last)
+        index = await self._index_of(tape, first, last)
+        return await anyio.to_thread.run_sync(index.search, query, first, last)
 
     def release(self, tape: str, through: int) -> None:
         """Keep nothing of a tape whose index has all of it, through an id."""
-        newest = self._kept.get(tape)
-        if newest is not None and newest.last <= through:
+        index = self._kept.get(tape)
+        if index is not None and index.last <= through:
             del self._kept[tape]
 
     def forget(self, tape: str | None = None) -> None:
@@ -61,27 +61,27 @@ class UnindexedEntries:
         else:
             self._kept.pop(tape, None)
 
-    async def _covering(self, tape: str, first: int, last: int) -> _Newest:
+    async def _index_of(self, tape: str, first: int, last: int) -> _RangeIndex:
         """Return an index of at least these entries."""
-        newest, forgotten = self._kept.get(tape), self._forgotten
-        if newest is None or not newest.first <= first <= newest.last < newest.first + 2 * SCANNED:
-            newest = _Newest(tape, first)
-        if newest.last < last:
-            entries = await self._source.read(tape, newest.last + 1, last)
-            await anyio.to_thread.run_sync(newest.add, entries, last)
+        index, forgotten = self._kept.get(tape), self._forgotten
+        if index is None or not index.first <= first <= index.last < index.first + 2 * SCANNED:
+            index = _RangeIndex(tape, first)
+        if index.last < last:
+            entries = await self._source.read(tape, index.last + 1, last)
+            await anyio.to_thread.run_sync(index.add, entries, last)
         # Something may have been erased after it was read.
         if forgotten == self._forgotten:
-            self._keep(tape, newest)
-        return newest
+            self._keep(tape, index)
+        return index
 
-    def _keep(self, tape: str, newest: _Newest) -> None:
-        self._kept[tape] = newest
+    def _keep(self, tape: str, index: _RangeIndex) -> None:
+        self._kept[tape] = index
         self._kept.move_to_end(tape)
         while len(self._kept) > _TAPES or sum(one.size for one in self._kept.values()) > _BYTES:
             self._kept.popitem(last=False)
 
 
-class _Newest:
+class _RangeIndex:
     """An index of some entries in a row. Its methods block.
 
     Args:
