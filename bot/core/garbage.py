@@ -16,7 +16,7 @@ Between two of them hundreds of such sessions would pile up. Without the modules
 
 @contextmanager
 def loading_modules() -> Iterator[None]:
-    """Load modules without collections meanwhile, and have later collections leave out what they made.
+    """Load modules without collections; later ones leave out what that made, and look at the rest more often.
 
     Hundreds of thousands of objects would be searched for garbage again and again: a tenth of a start's time, and
     pauses later.

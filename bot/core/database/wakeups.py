@@ -1,8 +1,8 @@
 """Wake-ups between processes, over PostgreSQL's LISTEN/NOTIFY.
 
 SQL sends one with ``tell(topic)``. A wake-up is a hint that arrives after the commit and may be
-lost, so waiters also poll. What one process or one channel waits for is sent on a line of its own,
-so that no other process wakes up for it.
+lost, so waiters also poll. What one process or one channel waits for has a line, that is a channel of NOTIFY, of
+its own, so that no other process wakes up for it.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class LongTermMemory:
         self.bus = MemoryBus(self, scopes.home(tape, fold.facts, ""), working_set_hours=hours)
 
     def close(self) -> None:
-        """Let go of the bus, which refers back; the session has ended."""
+        """Drop the memory bus, which refers to this object, once the session has ended; no use is possible after it."""
         del self.bus
 
     @property

@@ -1,4 +1,4 @@
-"""What a session's loop handles next: what the session's own tasks post, and what the bus delivers."""
+"""The queue of a session's loop: what the session's own tasks post, then what the bus delivers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ LoopItem = ReceivedMessage | DeliveryReport | ReleaseRequest | Callback
 
 
 class LoopQueue:
-    """Waits for both at once; what is posted comes first.
+    """A session loop's queue; what the session's own tasks post comes before what the bus delivers.
 
-    An item stays in the inbox until the loop takes it, so the bus sees what waits, and whoever holds the
-    session next gets it.
+    An item of the bus stays in the inbox until the loop takes it, so the bus sees what waits, and whoever holds the
+    session next gets what is left.
 
     Args:
         inbox: The session's inbox.

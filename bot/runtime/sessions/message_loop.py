@@ -68,7 +68,7 @@ class MessageLoop:
 
     Args:
         session: The session.
-        items: What it handles.
+        queue: What it handles next.
         tasks: Owns jobs and background work.
         working_on: Records which messages are being handled.
         on_idle: Called when the loop begins to wait with nothing to do or to try again, and when it
@@ -81,14 +81,14 @@ class MessageLoop:
     def __init__(
         self,
         session: Session,
-        items: LoopQueue,
+        queue: LoopQueue,
         tasks: TaskGroup,
         *,
         working_on: WorkingOn,
         on_idle: Callable[[bool], None],
     ) -> None:
         self._session = session
-        self._items = items
+        self._queue = queue
         self._tasks = tasks
         self._working_on = working_on
         self._on_idle = on_idle
@@ -125,7 +125,7 @@ class MessageLoop:
             await self._recover()
         self._recovered = True
         while not (self._leaving and self._is_quiet):
-            item = self._items.next_nowait() or await self._wait()
+            item = self._queue.next_nowait() or await self._wait()
             if item is not None:
                 await self._handle(item)
             elif self._is_quiet:
@@ -135,13 +135,13 @@ class MessageLoop:
     async def _wait(self) -> LoopItem | None:
         """Return the next item, waiting for it; None if the session has been idle for long."""
         self._on_idle(self._is_quiet and not self._session.waits_in_background)
-        item = await self._items.next(self._session.services.idle_seconds)
+        item = await self._queue.next(self._session.services.idle_seconds)
         self._on_idle(False)
         return item
 
     async def _record_reports(self) -> None:
         """Record the delivery reports that have arrived, so that no delivered answer is sent again."""
-        while (item := self._items.next_nowait()) is not None:
+        while (item := self._queue.next_nowait()) is not None:
             if isinstance(item, DeliveryReport):
                 await self._writer.record_report(item)
 
@@ -149,7 +149,7 @@ class MessageLoop:
         """End as soon as nothing runs and no answer is undelivered."""
         if not self._leaving:
             self._leaving = True
-            self._items.post(ReleaseRequest())
+            self._queue.post(ReleaseRequest())
 
     @property
     def busy(self) -> bool:
@@ -411,7 +411,7 @@ class MessageLoop:
         await self._answer_stop()
         await self._writer.send_answers()
         await bus.send(Activity(address, "idle"))
-        self._items.post(self._end_job)
+        self._queue.post(self._end_job)
 
     async def _show_waiting(self, waits: bool) -> None:
         """Show in the chat that the job waits for a free model call, or goes on."""

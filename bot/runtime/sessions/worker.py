@@ -60,14 +60,14 @@ class SessionWorker:
             on_idle: Called when the session begins to wait with nothing to do, and when it stops.
         """
         key = self._inbox.session
-        items = LoopQueue(self._inbox)
+        queue = LoopQueue(self._inbox)
         with track_work(key, tuple, waits=True):
-            session = await self._open(items.post)
+            session = await self._open(queue.post)
             try:
                 async with anyio.create_task_group() as tasks:
                     self._loop = MessageLoop(
                         session,
-                        items,
+                        queue,
                         tasks,
                         working_on=self._working_on,
                         on_idle=on_idle,
@@ -78,10 +78,10 @@ class SessionWorker:
                     tasks.cancel_scope.cancel()
             finally:
                 self._services.scopes.active_sessions.pop(key, None)
-                self._let_go(session)
+                self._break_cycles(session)
 
-    def _let_go(self, session: Session) -> None:
-        """Cut what refers back, so that an ended session is freed without a search through all that is old."""
+    def _break_cycles(self, session: Session) -> None:
+        """Break the reference cycles of an ended session, so that its memory is free at once, without the collector."""
         self._busy, self._progressed = self.busy, self.progressed
         self._loop = None
         session.memory.close()
