@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bot.agent.context import add_message
+from bot.agent.agent import Agent
+from bot.agent.context import ModelContext, RenderedMessages, add_message
+from bot.agent.texts import model_language
 from bot.llm.base import ChatMessage, ModelRequest, ToolSpec, Usage
 from bot.memory.records.outside_text import outside_texts
 from bot.memory.session.state.session_fold import SessionFold
@@ -81,7 +83,42 @@ class CachedPrompt:
         )
 
 
-def shows_only_the_conversation(fold: SessionFold) -> bool:
+def find_cached_prompt(
+    called: LastModelCall,
+    agent: Agent,
+    fold: SessionFold,
+    prompt: str,
+    rendered: RenderedMessages,
+) -> CachedPrompt | None:
+    """Return the conversation's prompt up to now; None if it must not be continued, or no cache serves it.
+
+    Args:
+        called: The last call that a model answered.
+        agent: The model, and what builds its view.
+        fold: The session's state, without hidden messages.
+        prompt: The newest system prompt.
+        rendered: Cache of rendered messages.
+    """
+    # A builder that shows anchors shows neither who spoke nor when.
+    if agent.private or agent.builder.anchors:
+        return None
+    if not called.is_cached(agent.clock.now()):
+        return None
+    same = (fold.prompt_snapshot, fold.window.first_id) == (called.memory, called.first_in_view)
+    if not same or not _shows_only_the_conversation(fold):
+        return None
+    with model_language():
+        history = agent.builder.render(fold.window, rendered, ())
+    return CachedPrompt(
+        called.model,
+        ModelContext(prompt, tuple(history)).messages(),
+        called.tools,
+        fold.window.conversation(),
+        called.usage.prompt_tokens,
+    )
+
+
+def _shows_only_the_conversation(fold: SessionFold) -> bool:
     """Return whether no files and no text that tools brought from outside are in view, and no turn is open."""
     if fold.turns.open_turn is not None:
         return False

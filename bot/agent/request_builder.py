@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.agent.agent import Agent
-from bot.agent.cached_prompt import CachedPrompt, LastModelCall, shows_only_the_conversation
+from bot.agent.cached_prompt import CachedPrompt, LastModelCall, find_cached_prompt
 from bot.agent.client_requests import INSTRUCTIONS, client_notes, with_client
 from bot.agent.context import ModelContext, RenderedMessages, records_tail
 from bot.agent.prompt import PromptInputs, TaskKind, system_prompt
@@ -162,7 +162,6 @@ class RequestBuilder:
             tail_length=context.tail_length,
         )
         request = with_client(request, client, tools=tools)
-        from_files = bool(passages) and self.recalled.from_files
         return BuiltRequest(
             request,
             tuple(INSTRUCTIONS if one in instructed else one for one in extra),
@@ -170,7 +169,7 @@ class RequestBuilder:
             inputs.memory,
             first_in_view,
             self._pictures(attached),
-            from_outside=from_files,
+            from_outside=bool(passages) and self.recalled.from_files,
         )
 
     def record_model_call(self, built: BuiltRequest, usage: Usage) -> None:
@@ -189,25 +188,11 @@ class RequestBuilder:
     async def cached_prompt(self) -> CachedPrompt | None:
         """Return the conversation's prompt up to now; None if no cache is known to serve it."""
         prompt = await self._unerased_prompt()
-        # Nothing waits from here on: a message that arrives meanwhile may make the chat a group.
-        agent, called, fold = self.agent, self.last_model_call, self.fold.without_hidden_messages()
-        # A builder that shows anchors shows neither who spoke nor when.
-        if not prompt or called is None or agent.private or agent.builder.anchors:
+        # Read before: while it waits, a message may arrive that makes the chat a group.
+        fold, called = self.fold.without_hidden_messages(), self.last_model_call
+        if not prompt or called is None:
             return None
-        if not called.is_cached(agent.clock.now()):
-            return None
-        same = (fold.prompt_snapshot, fold.window.first_id) == (called.memory, called.first_in_view)
-        if not same or not shows_only_the_conversation(fold):
-            return None
-        with model_language():
-            history = agent.builder.render(fold.window, self.rendered, ())
-        return CachedPrompt(
-            called.model,
-            ModelContext(prompt, tuple(history)).messages(),
-            called.tools,
-            fold.window.conversation(),
-            called.usage.prompt_tokens,
-        )
+        return find_cached_prompt(called, self.agent, fold, prompt, self.rendered)
 
     async def _unerased_prompt(self) -> str:
         """Return the newest system prompt on the tape; empty if something in it was erased since."""
