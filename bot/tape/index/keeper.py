@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from time import monotonic
 from typing import Any, Protocol
 
 import anyio
@@ -17,6 +16,7 @@ from bot.core.errors import TapeError, TapeNotFound
 from bot.tape.entries import TapeEntry
 from bot.tape.index import erasure as erasing
 from bot.tape.index import tables as writing
+from bot.tape.index.background_pace import BackgroundPace
 from bot.tape.index.database import CHECKPOINT_PAGES, IndexDatabase
 from bot.tape.index.merging import SegmentMerger
 from bot.tape.index.tables import TapeRows
@@ -27,13 +27,6 @@ logger = logging.getLogger(__name__)
 _PORTION, _BACKGROUND_PORTION = 500, 100
 """Ids that one transaction indexes, before other tasks get their turn: for a search that waits, and
 in the background, where a turn may begin at any moment."""
-
-_QUIET = 0.2
-"""Seconds that the background waits before each portion while the store is being used."""
-
-_LINGER, _LINGER_LONG, _MANY = 1.0, 600.0, 30
-"""Seconds that the background task waits for more changes, and for how long while fewer entries than the third
-number are new. To index one or thirty writes about the same pages, and a search does not wait: it scans what is new."""
 
 _RECOVERY = 30.0
 """Seconds until the background task retries after a disk error."""
@@ -93,12 +86,9 @@ class IndexKeeper:
         self._next = 0
         self.generation = 0  # Grows when indexed entries are dropped.
         self._lock = anyio.Lock()
-        self._wake = anyio.Event()
-        self._due = anyio.Event()
-        self._new = 0
+        self._pace = BackgroundPace()
         self._doubted = False
         self.kept_up = False
-        self._used = monotonic()
         self._merger = SegmentMerger()
         self._statistics = {"entries": 0, "rebuilt": 0}
 
@@ -107,18 +97,14 @@ class IndexKeeper:
 
         What an anchor moves out of view is searched from now on, so it is not left waiting.
         """
-        self._used = monotonic()
         self._known.add(tape)
         self._changed.add(tape)
-        self._wake.set()
-        self._new += len(new) or 1
         moved = any(entry.kind == "anchor" for entry in new)
-        if moved or self._new >= _MANY or tape not in self._checked:
-            self._due.set()
+        self._pace.note_changed(len(new) or 1, soon=moved or tape not in self._checked)
 
     def mark_used(self) -> None:
         """Note that the store is being used, to which the background gives way."""
-        self._used = monotonic()
+        self._pace.note_used()
 
     def doubt(self, tape: str) -> None:
         """Check a tape against its index before it is searched again."""
@@ -144,7 +130,7 @@ class IndexKeeper:
 
     async def _run(self) -> None:
         while True:
-            self._wake, self._due, self._new = anyio.Event(), anyio.Event(), 0
+            self._pace.begin_round()
             try:
                 await self.catch_up(None, in_background=True)
                 await self._tidy()
@@ -154,10 +140,7 @@ class IndexKeeper:
                     logger.warning("the index of the tapes is behind (%s); retrying", error)
                     await anyio.sleep(_RECOVERY)
             else:
-                await self._wake.wait()
-                await anyio.sleep(_LINGER)
-                with anyio.move_on_after(_LINGER_LONG - _LINGER):
-                    await self._due.wait()
+                await self._pace.wait_for_changes()
 
     async def mark_untrusted(self) -> None:
         """Prepare for erasing or dropping entries: after a crash from here on the index is rebuilt.
@@ -305,7 +288,7 @@ class IndexKeeper:
         while True:
             if in_background:
                 await self._tidy()
-                await self._give_way()
+                await self._pace.give_way()
             async with self._lock:
                 database = await self._opened()
                 place, version = await self._index(database, tape, portion)
@@ -313,11 +296,6 @@ class IndexKeeper:
             target = version if target is None else target
             if place >= target:
                 return
-
-    async def _give_way(self) -> None:
-        """Wait a moment if somebody has just used the store, and so may be about to do so again."""
-        if (left := self._used + _QUIET - monotonic()) > 0:
-            await anyio.sleep(left)
 
     async def _opened(self) -> IndexDatabase:
         if self.database is not None and self.database.is_gone:
@@ -419,8 +397,8 @@ class IndexKeeper:
 
     async def _merge(self) -> None:
         """Merge segments of the index until none is left, or a tape changes."""
-        while self._merger.is_due and not self._wake.is_set():
-            await self._give_way()
+        while self._merger.is_due and not self._pace.changed:
+            await self._pace.give_way()
             async with self._lock:
                 database = await self._opened()
                 await anyio.to_thread.run_sync(self._merger.step, database)

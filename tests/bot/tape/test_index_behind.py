@@ -179,7 +179,7 @@ async def test_a_few_new_entries_are_found_at_once_and_indexed_with_those_that_f
     tmp_path, monkeypatch
 ):
     """To index each of them alone would write the same pages again and again."""
-    monkeypatch.setattr("bot.tape.index.keeper._LINGER", 0.0)
+    monkeypatch.setattr("bot.tape.index.background_pace._LINGER", 0.0)
     await write_old_tape(tmp_path)
     async with indexing(tmp_path) as store:
         store.open.set()
@@ -197,7 +197,7 @@ async def test_a_few_new_entries_are_found_at_once_and_indexed_with_those_that_f
 
 
 async def test_what_an_anchor_moves_out_of_view_is_indexed_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("bot.tape.index.keeper._LINGER", 0.0)
+    monkeypatch.setattr("bot.tape.index.background_pace._LINGER", 0.0)
     await write_old_tape(tmp_path)
     async with indexing(tmp_path) as store:
         store.open.set()
@@ -213,8 +213,8 @@ async def test_what_an_anchor_moves_out_of_view_is_indexed_at_once(tmp_path, mon
 
 
 async def test_a_single_new_entry_is_indexed_in_the_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("bot.tape.index.keeper._LINGER", 0.0)
-    monkeypatch.setattr("bot.tape.index.keeper._LINGER_LONG", 0.1)
+    monkeypatch.setattr("bot.tape.index.background_pace._LINGER", 0.0)
+    monkeypatch.setattr("bot.tape.index.background_pace._LINGER_LONG", 0.1)
     await write_old_tape(tmp_path)
     async with indexing(tmp_path) as store:
         store.open.set()
