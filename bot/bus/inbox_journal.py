@@ -82,9 +82,13 @@ class InboxJournal:
         done, self._done = self._done, []
         try:
             await self._file.append(line, record.seq)
-        except OSError as error:
+        except BaseException as error:
             self._done = done + self._done
             del state.pending[record.seq], state.seen[key]
+            if not isinstance(error, OSError):
+                # asyncio itself took the writer away. The message comes again; if the file has it
+                # nevertheless, it is recognised on its tape after a restart.
+                raise
             logger.warning("a message was not accepted: %s", error)
             raise BusError(
                 _("the message could not be recorded: {why}", why=disk_error_text(error))

@@ -23,7 +23,7 @@ from bot.bus.messages import Answer, DeliveryReport, Inbound, Outbound, PublishR
 from bot.bus.outbox import Outbox
 from bot.bus.queue_limits import HELD_REPORTS, queue_limit, session_full_error
 from bot.core.clock import Clock, SystemClock
-from bot.core.errors import BusClosed, BusError
+from bot.core.errors import BusClosed
 from bot.core.i18n import _
 
 
@@ -155,7 +155,7 @@ class LocalBus:
         self._counts[inbound.session] += 1
         try:
             await self._journal.accept(record)
-        except BusError:
+        except BaseException:
             self._uncount(inbound.session)
             raise
         self._enqueue(inbound.session, LocalDelivery(record, False, self))

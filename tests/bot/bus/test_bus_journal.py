@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 from dataclasses import replace
@@ -9,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
 
+import anyio.lowlevel
 import pytest
 
 from bot.bus import Address, BusError, Inbound, Sender
@@ -174,6 +176,30 @@ async def test_a_message_that_no_thread_can_write_is_refused_and_may_come_again(
     assert not (await bus.channel("fake").publish(inbound(1))).duplicate
     assert b'"m1"' in (tmp_path / "bus" / "inbox.jsonl").read_bytes()
     assert await pending(bus) == ["m1"]
+    await bus.aclose()
+
+
+async def test_a_message_whose_writer_was_taken_away_may_come_again(tmp_path):
+    """The event loop itself takes it away, past any shield."""
+    bus = open_bus(tmp_path)
+    writer = asyncio.ensure_future(publish(bus, 1))
+    while not (await bus.statistics())["pending"]:
+        await anyio.lowlevel.checkpoint()
+    writer.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writer
+    assert not (await bus.channel("fake").publish(inbound(1))).duplicate
+    assert await pending(bus) == ["m1"]
+    await bus.aclose()
+
+
+async def test_messages_that_cannot_be_written_take_no_place_in_their_session(tmp_path):
+    bus = LocalBus(tmp_path / "bus", max_queued_messages=1, sync=False)
+    odd = replace(inbound(1), role=object())
+    with pytest.raises(TypeError):
+        await bus.channel("fake").publish(odd)
+    await publish(bus, 2)
+    assert await pending(bus) == ["m2"]
     await bus.aclose()
 
 
