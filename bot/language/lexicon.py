@@ -334,9 +334,9 @@ WEEKDAYS = {
     for number, forms in enumerate(
         (
             "monday mon mondays montag montags lundi lunes lunedì segunda segunda-feira понедельник понедельника poniedziałek poniedziałku poniedziałki maandag 周一 星期一 礼拜一 月曜 月曜日",
-            "tuesday tue tuesdays dienstag dienstags mardi martes martedì terça terça-feira вторник вторника wtorek wtorku wtorki dinsdag 周二 星期二 火曜 火曜日",
-            "wednesday wed wednesdays mittwoch mittwochs mercredi miércoles mercoledì quarta-feira среда среду среды środa środę środy woensdag 周三 星期三 水曜 水曜日",
-            "thursday thu thursdays donnerstag donnerstags jeudi jueves giovedì quinta-feira четверг четверга czwartek czwartku czwartki donderdag 周四 星期四 木曜 木曜日",
+            "tuesday tue tues tuesdays dienstag dienstags mardi martes martedì terça terça-feira вторник вторника wtorek wtorku wtorki dinsdag 周二 星期二 火曜 火曜日",
+            "wednesday wed weds wednesdays mittwoch mittwochs mercredi miércoles mercoledì quarta-feira среда среду среды środa środę środy woensdag 周三 星期三 水曜 水曜日",
+            "thursday thu thur thurs thursdays donnerstag donnerstags jeudi jueves giovedì quinta-feira четверг четверга czwartek czwartku czwartki donderdag 周四 星期四 木曜 木曜日",
             "friday fri fridays freitag freitags vendredi viernes venerdì sexta sexta-feira пятница пятницу пятницы piątek piątku piątki vrijdag 周五 星期五 金曜 金曜日",
             "saturday sat saturdays samstag samstags sonnabend samedi sábado sabato суббота субботу субботы sobota sobotę soboty zaterdag 周六 星期六 土曜 土曜日",
             "sunday sun sundays sonntag sonntags dimanche domingo domenica воскресенье воскресенья niedziela niedzielę niedziele niedzieli zondag 周日 星期日 星期天 日曜 日曜日",

@@ -29,9 +29,9 @@ _RULES = """\
 quoted. A question, a joke and an "if" are no facts; a wish or plan is one only as such ("plans to ...").
 - Every operation {cites} exactly, a whole sentence where \
 possible, and all that it needs. What they do not say is not learned; a short answer is read with its question.
-- A fact is one short sentence, in the third person, in the user's language, with names, numbers, dates \
-and negations exactly as the user said them, but "tomorrow" or "next year" as the date or year that it is; and what it \
-is about in one or two words (subject).
+- A fact is one short sentence in the third person and the user's language, with names, numbers, dates and negations \
+exactly as the user said them, but "tomorrow" or "next year" as the date or year that it is, and the user as "the user", \
+not by name; and what it is about in one or two words (subject).
 - slot: what of whom it gives the one current value, in English, as "user: home", "aspirin: dose" or "Mia: age"; an \
 older fact of the same slot ends by itself. null where several can hold (allergies, hobbies, children).
 - add: something new that will still matter in a month. supersede: a newer statement takes the place of \

@@ -125,13 +125,17 @@ def names_given(text: str, slot: str) -> tuple[str, ...]:
     """Return the full and first name that a fact gives the user; empty if it gives none."""
     if not (same_slot(slot, _NAME_SLOT) or _NAME_GIVEN.match(text)):
         return ()
-    parts = extract_names(text)
-    full = " ".join(parts)
-    # Other words between the names would make them names of several people.
-    if not 0 < len(parts) <= _LONGEST_NAME or full not in text:
+    first, *more = extract_names(text) or ("",)
+    full = first
+    # Other words between names make them other names, or names of other people.
+    for part in more:
+        if f"{full} {part}" not in text:
+            break
+        full += f" {part}"
+    if not 0 < len(full.split()) <= _LONGEST_NAME:
         return ()
     # A last name alone may be that of a relative.
-    return full, parts[0]
+    return full, first
 
 
 def may_instruct(entry: TapeEntry) -> bool:

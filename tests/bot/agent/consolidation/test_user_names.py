@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from judged_claims import until_judged
 
 from bot.llm.base import ModelReply, ModelRequest
@@ -49,7 +50,7 @@ async def test_a_claim_may_name_the_user_after_the_introduction_is_out_of_view(t
     assert CLAIM in why
     assert SAID in why
     assert HELLO not in why
-    assert "called Nora" in asked[-1]
+    assert "Ada, called Nora" in asked[-1]
 
 
 async def test_a_claim_that_names_the_user_does_not_rest_on_the_introduction_in_view(tmp_path):
@@ -75,27 +76,38 @@ async def test_a_name_that_memory_does_not_give_the_user_is_still_refused(tmp_pa
     assert "Greta" not in memory
 
 
-def consolidating(claim: str, asked: list[str]) -> ScriptedModel:
+def consolidating(
+    claim: str, asked: list[str], name: str = "The user's name is Nora."
+) -> ScriptedModel:
     """A model that learns from two messages the user's name and a claim, with a judge that supports all."""
 
     def rule(request: ModelRequest) -> ModelReply:
         asked.append(str(request.messages[-1]["content"]))
         return judgement_reply(request, lambda _: "supported")
 
-    name = fact_operation("The user's name is Nora.", "I'm Nora")
-    learned = consolidation_reply("[2026-02-10] Hi.", name, fact_operation(claim, SAID, 3))
+    introduced = {**fact_operation(name, "I'm Nora"), "slot": "user: name"}
+    learned = consolidation_reply("[2026-02-10] Hi.", introduced, fact_operation(claim, SAID, 3))
     return ScriptedModel(lambda _: text_reply("ok"), consolidation=[learned], judgement=rule)
 
 
-async def test_a_consolidation_may_call_the_user_as_they_introduce_themselves_in_it(tmp_path):
+@pytest.mark.parametrize(
+    ("hello", "name"),
+    [
+        (HELLO, "The user's name is Nora."),
+        ("I'm Nora, not Eleonora.", "The user wants to be called Nora, not Eleonora."),
+    ],
+)
+async def test_a_consolidation_may_call_the_user_as_they_introduce_themselves_in_it(
+    tmp_path, hello, name
+):
     asked: list[str] = []
-    async with session_host(tmp_path, consolidating(CLAIM, asked)) as host:
-        await host.channel.ask(HELLO)
+    async with session_host(tmp_path, consolidating(CLAIM, asked, name)) as host:
+        await host.channel.ask(hello)
         await host.channel.ask(SAID)
         await host.channel.ask("/new")
         memory = str(await host.channel.ask("/memory"))
     assert CLAIM in memory
-    assert "called Nora" in asked[-1]
+    assert "Ada, called Nora" in asked[-1]
 
 
 async def test_a_consolidation_may_not_call_the_user_otherwise(tmp_path):
