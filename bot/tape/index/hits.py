@@ -1,29 +1,33 @@
-"""Turn matches of the index into hits, with the entries as their tapes hold them. Pure.
+"""Turn matches of the index into hits, with the entries as their tape holds them. Blocking.
 
 A match counts only if its entry still has the indexed words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from bot.tape.entries import TapeEntry
 from bot.tape.index.documents import documents_of, fingerprint
 from bot.tape.index.full_text_search import IndexMatch
+from bot.tape.index.keeper import ReadEntries
 from bot.tape.index.labels import labels_match, labels_of
 from bot.tape.search import Hit, SearchQuery, problem_of
 
 
 def verified_hits(
-    query: SearchQuery, read: Iterable[tuple[IndexMatch, Mapping[int, TapeEntry]]]
+    query: SearchQuery, matches: Sequence[IndexMatch], read: ReadEntries
 ) -> list[Hit | None]:
     """Return matches as hits; None where the tape holds something else.
 
     Args:
         query: The query.
-        read: Matches, each with the entries of its tape that it names, by id.
+        matches: Matches of one tape.
+        read: Reads entries of that tape.
     """
-    return [_hit(query, index_match, entries) for index_match, entries in read]
+    wanted = {entry for one in matches for entry in (*one.before, one.entry, *one.after)}
+    entries = {entry.id: entry for entry in read(wanted)} if wanted else {}
+    return [_hit(query, index_match, entries) for index_match in matches]
 
 
 def _hit(

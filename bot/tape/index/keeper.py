@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -31,6 +31,11 @@ in the background, where a turn may begin at any moment."""
 _RECOVERY = 30.0
 """Seconds until the background task retries after a disk error."""
 
+_T = TypeVar("_T")
+
+ReadEntries = Callable[[Collection[int]], list[TapeEntry]]
+"""Returns the existing entries of a tape among these ids, in order. Blocking."""
+
 
 class IndexSource(Protocol):
     """The reads of a store that an index needs."""
@@ -49,8 +54,8 @@ class IndexSource(Protocol):
         """Return the entries of an id range."""
         ...
 
-    async def read_each(self, tape: str, ids: Collection[int]) -> list[TapeEntry]:
-        """Return the existing entries among these ids, in order."""
+    async def run_reading(self, tape: str, work: Callable[[ReadEntries], _T]) -> _T:
+        """Run a function in a thread and return its result; it may read the tape's entries by id."""
         ...
 
     async def segments(self, tape: str) -> list[Segment]:

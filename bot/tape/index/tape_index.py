@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +23,7 @@ from bot.tape.entries import TapeEntry
 from bot.tape.index.database import IndexDatabase
 from bot.tape.index.full_text_search import FullTextSearch, IndexMatch
 from bot.tape.index.hits import verified_hits
-from bot.tape.index.keeper import IndexKeeper, IndexSource
+from bot.tape.index.keeper import IndexKeeper, IndexSource, ReadEntries
 from bot.tape.index.tables import TapeRows, read_anchors, read_indexed
 from bot.tape.index.unindexed import SCANNED, UnindexedEntries
 from bot.tape.search import Hit, SearchQuery, resolve_query_anchors
@@ -169,10 +171,10 @@ class TapeIndex:
         """Return the best matches that the index holds now, and those of the newest entries."""
         try:
             version = await self._keeper.source.version(tape)
+            hits, through = await self._look_at_hand(query, tape)
         except TapeNotFound:
             return []
         last = version if query.last is None else min(version, query.last)
-        hits, through = await self._look_at_hand(query, tape)
         self._unindexed.release(tape, through)
         first = max(through + 1, last - SCANNED + 1, query.first or 1)
         if first > last:
@@ -197,24 +199,29 @@ class TapeIndex:
         if database is None or rows is None:
             return [], 0
 
-        def look(held: IndexDatabase, _: Mapping[str, TapeRows]) -> tuple[list[IndexMatch], int]:
-            with held.reader() as connection:
-                # In one snapshot: what is indexed meanwhile is scanned.
-                through = read_indexed(connection, rows)
-                return FullTextSearch(connection, {rows.id: rows}, query).run(), through
+        def look(read: ReadEntries) -> tuple[list[Hit | None], int] | Exception:
+            # In one thread: to pass work to another costs as much as to read the hits.
+            try:
+                with database.reader() as connection:
+                    # In one snapshot: what is indexed meanwhile is scanned.
+                    through = read_indexed(connection, rows)
+                    matches = FullTextSearch(connection, {rows.id: rows}, query).run()
+                if database.is_gone:
+                    return [], 0
+            except (sqlite3.Error, OSError, ValueError) as error:
+                return error
+            return verified_hits(query, matches, read), through
 
-        try:
-            (matches, through), gone = await anyio.to_thread.run_sync(
-                _answered, look, database, self._keeper.tapes
-            )
-        except (sqlite3.Error, OSError, ValueError) as error:
-            if not await self._keeper.mend(error, database):
-                logger.warning("a search of the index failed (%s); the newest is searched", error)
+        found = await self._keeper.source.run_reading(tape, look)
+        if isinstance(found, Exception):
+            if not await self._keeper.mend(found, database):
+                logger.warning("a search of the index failed (%s); the newest is searched", found)
             return [], 0
-        if gone or generation != self._keeper.generation:
+        if generation != self._keeper.generation:
             return [], 0
-        hits, outdated = await self._hits(query, matches)
-        if outdated:
+        held, through = found
+        hits = [hit for hit in held if hit is not None]
+        if len(hits) < len(held):
             self._keeper.doubt(tape)
         return hits, through
 
@@ -222,33 +229,19 @@ class TapeIndex:
         self, query: SearchQuery, index_matches: Sequence[IndexMatch]
     ) -> tuple[list[Hit], set[str]]:
         """Return matches as hits, and the tapes that hold something else than the index."""
-        on_tapes = await self._read(index_matches)
-        read = [(index_match, on_tapes[index_match.tape]) for index_match in index_matches]
-        # Texts may be of any length.
-        held = await anyio.to_thread.run_sync(verified_hits, query, read)
-        hits = [hit for hit in held if hit is not None]
-        outdated = {
-            index_match.tape
-            for index_match, hit in zip(index_matches, held, strict=True)
-            if hit is None
-        }
-        return hits, outdated
-
-    async def _read(self, index_matches: Iterable[IndexMatch]) -> dict[str, dict[int, TapeEntry]]:
-        """Return the matching entries and their neighbours by tape and id, as far as they exist."""
-        wanted: defaultdict[str, set[int]] = defaultdict(set)
+        of_tape: defaultdict[str, list[IndexMatch]] = defaultdict(list)
         for index_match in index_matches:
-            wanted[index_match.tape].update(
-                (*index_match.before, index_match.entry, *index_match.after)
-            )
-        read: dict[str, dict[int, TapeEntry]] = {}
-        for tape, ids in wanted.items():
+            of_tape[index_match.tape].append(index_match)
+        held: dict[str, Iterator[Hit | None]] = {}
+        for tape, matches in of_tape.items():
+            verify = partial(verified_hits, query, matches)
             try:
-                entries = await self._keeper.source.read_each(tape, ids)
+                held[tape] = iter(await self._keeper.source.run_reading(tape, verify))
             except TapeNotFound:
-                entries = []
-            read[tape] = {entry.id: entry for entry in entries}
-        return read
+                held[tape] = repeat(None)
+        found = [(index_match.tape, next(held[index_match.tape])) for index_match in index_matches]
+        hits = [hit for _, hit in found if hit is not None]
+        return hits, {tape for tape, hit in found if hit is None}
 
     async def _ask(
         self,

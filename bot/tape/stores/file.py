@@ -27,6 +27,7 @@ from bot.core.i18n import _
 from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex
+from bot.tape.index.keeper import ReadEntries
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import Anchor, Segment, TapeStore
 from bot.tape.stores.changes import check_version, fork_header, forked_part, stamp, unreadable_text
@@ -148,22 +149,9 @@ class FileTapeStore(TapeStore):
         first = from_entry_id or 1
         return await self._look(tape, lambda live: self._read(live, first, to_entry_id))
 
-    async def read_each(self, tape: str, ids: Collection[int]) -> list[TapeEntry]:
-        """Return the existing entries among these ids, in order."""
-        ranges: list[range] = []
-        for other in sorted(ids):
-            if ranges and other - ranges[-1].stop < _APART:
-                ranges[-1] = range(ranges[-1].start, other + 1)
-            else:
-                ranges.append(range(other, other + 1))
-
-        def each(live: LiveTape) -> list[TapeEntry]:
-            read = (
-                entry for some in ranges for entry in self._read(live, some.start, some.stop - 1)
-            )
-            return [entry for entry in read if entry.id in ids]
-
-        return await self._look(tape, each)
+    async def run_reading(self, tape: str, work: Callable[[ReadEntries], _T]) -> _T:
+        """Run a function in a thread and return its result; it may read the tape's entries by id."""
+        return await self._look(tape, lambda live: work(partial(self._read_each, live)))
 
     async def chain_links(
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
@@ -429,6 +417,18 @@ class FileTapeStore(TapeStore):
 
     def _read(self, live: LiveTape, first: int, last: int | None) -> list[TapeEntry]:
         return self._parts.read(live.parts(self._folder), first, last)
+
+    def _read_each(self, live: LiveTape, ids: Collection[int]) -> list[TapeEntry]:
+        """Return the existing entries among these ids, in order."""
+        ranges: list[tuple[int, int]] = []
+        for other in sorted(ids):
+            if ranges and other - ranges[-1][1] <= _APART:
+                ranges[-1] = ranges[-1][0], other
+            else:
+                ranges.append((other, other))
+        parts = live.parts(self._folder)
+        read = (one for first, last in ranges for one in self._parts.read(parts, first, last))
+        return [entry for entry in read if entry.id in ids]
 
     async def _durable(self, tape: str) -> int:
         """Return the id of the last entry that is durable."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
+import anyio.to_thread
 
 from bot.core.clock import Clock, SystemClock
 from bot.core.errors import TapeExists, TapeNotFound
@@ -17,6 +18,7 @@ from bot.tape.chain import CHAIN_START, ChainLink, make_link, tombstone_link
 from bot.tape.codec import check_depth, decode_line, digest_content, encode_entries
 from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex
+from bot.tape.index.keeper import ReadEntries
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import (
     HEADER_EVENT,
@@ -36,6 +38,8 @@ from bot.tape.stores.changes import (
     stamp,
 )
 from bot.tape.stores.followers import TapeFollowers
+
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -112,9 +116,14 @@ class InMemoryTapeStore(TapeStore):
             and (to_entry_id is None or entry.id <= to_entry_id)
         ]
 
-    async def read_each(self, tape: str, ids: Collection[int]) -> list[TapeEntry]:
-        """Return the existing entries among these ids, in order."""
-        return [deepcopy(entry) for entry in self._all(tape) if entry.id in ids]
+    async def run_reading(self, tape: str, work: Callable[[ReadEntries], _T]) -> _T:
+        """Run a function in a thread and return its result; it may read the tape's entries by id."""
+        entries = self._all(tape)
+
+        def read(ids: Collection[int]) -> list[TapeEntry]:
+            return [deepcopy(entry) for entry in entries if entry.id in ids]
+
+        return await anyio.to_thread.run_sync(work, read)
 
     async def chain_links(
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None

@@ -80,7 +80,8 @@ async def test_entries_are_read_by_id_as_they_are_read_in_order(tmp_path: Path):
         entries = {entry.id: entry for entry in await store.read("a")}
         for _ in range(300):
             ids = set(chance.sample(sorted(entries), 3))
-            assert await store.read_each("a", ids) == [entries[one] for one in sorted(ids)]
+            read = await store.run_reading("a", lambda each, ids=ids: each(ids))
+            assert read == [entries[one] for one in sorted(ids)]
 
 
 def test_no_variable_of_the_environment_changes_a_search():
