@@ -62,7 +62,6 @@ async def search_tape(
         at_hand: Wait for no indexing; see ``SearchQuery``.
         quick: Answer at once; see ``SearchQuery``.
     """
-    parsed = parse_query(text)
     last = before - 1 if before is not None else None
     query = SearchQuery(
         text,
@@ -75,7 +74,7 @@ async def search_tape(
         at_hand=at_hand,
         quick=quick,
     )
-    if vectors is not None and "message" in kinds and parsed.terms:
+    if vectors is not None and "message" in kinds and (parsed := parse_query(text)).terms:
         # An exact phrase is searched by words first.
         if parsed.exact and (hits := await _search(tape, query, asking)):
             return hits[:limit]

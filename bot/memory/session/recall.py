@@ -180,7 +180,7 @@ async def recall_passages(
         ):
             break
     return [
-        replace(passage, outdated=passage.entry in outdated)
+        replace(passage, outdated=True) if passage.entry in outdated else passage
         for passage in recalled_passages[:limit]
     ]
 
@@ -329,14 +329,16 @@ def _from_entry(entry: TapeEntry, timezone: tzinfo | None) -> RecalledPassage | 
 
 def _from_others(entry: TapeEntry, timezone: tzinfo | None) -> list[RecalledPassage]:
     """Return what a message quotes and its files contain, in pieces that are shown whole."""
-    moment = sent_time(entry)
-    when = moment.astimezone(timezone).strftime("%Y-%m-%d %H:%M") if moment is not None else ""
     # A colon cannot occur in a person's name.
     texts = [(f"file:{file.name}", file.third_party_text) for file in attachments_in(entry.meta)]
     if entry.kind == "message" and entry.payload.get("role") == "user":
         content = str(entry.payload.get("content") or "")
         theirs = pasted_parts(content, sender_name(entry))
         texts += [(f"quoted:{speaker_label(entry)}", text) for text in theirs]
+    if not texts:
+        return []
+    moment = sent_time(entry)
+    when = moment.astimezone(timezone).strftime("%Y-%m-%d %H:%M") if moment is not None else ""
     return [
         RecalledPassage(when, who, piece, entry.id, 0.0)
         for who, text in texts
