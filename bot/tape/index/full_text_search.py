@@ -12,7 +12,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from bot.tape.index.database import ROWS_PER_LANE
@@ -294,8 +294,8 @@ class FullTextSearch:
 
     def _scored(
         self, rows: dict[int, IndexRow], question: RankingQuery
-    ) -> Iterator[tuple[float, float, IndexRow]]:
-        """Yield the scores of rows and of the turns beside them."""
+    ) -> list[tuple[float, float, IndexRow]]:
+        """Return the scores of rows and of the turns beside them."""
         turned = self._read(neighbour_ids(rows), every=True)
         read = rows | {
             row: index_row
@@ -316,12 +316,11 @@ class FullTextSearch:
         return {row.id: row for row in read if every or self._scope.admits(row)}
 
     def _columns(self, rows: Sequence[int]) -> Iterator[tuple[Any, ...]]:
-        """Yield the columns of rows by their ids."""
-        for start in range(0, len(rows), _AT_ONCE):
-            some = rows[start : start + _AT_ONCE]
-            # The statement is always the same, so SQLite compiles it once.
-            padded = [*some, *[0] * (_AT_ONCE - len(some))]
-            yield from self._connection.execute(_BY_IDS, padded)
+        """Return the columns of rows by their ids."""
+        portions = (rows[start : start + _AT_ONCE] for start in range(0, len(rows), _AT_ONCE))
+        # The statement is always the same, so SQLite compiles it once.
+        padded = ([*some, *[0] * (_AT_ONCE - len(some))] for some in portions)
+        return chain.from_iterable(self._connection.execute(_BY_IDS, ids) for ids in padded)
 
     # Answers.
 

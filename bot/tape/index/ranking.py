@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 from bot.core.patterns import LazyPattern
 from bot.tape.index.database import ROWS_PER_LANE
-from bot.tape.index.documents import EXTRAS
 from bot.tape.index.terms import tokenize
 from bot.tape.search import SearchQuery
 
@@ -83,10 +82,10 @@ _ASKS_NUMBER = LazyPattern(
     r"|когда)\b",
     re.IGNORECASE,
 )
-_NUMBER = LazyPattern(r"(?<!\S)\d+(?!\S)")
-_DIGITS = "0123456789"
-_STEPS = (-2, -1, 1, 2)
-_NOTHING = (0.0, 0.0, 0.0, 0.0)
+_NUMBER = LazyPattern(r" \d+ ")
+_Fit = tuple[float, int]
+_NO_FIT: _Fit = (0.0, 0)
+_NONE: Mapping[int, _Fit] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,12 +230,8 @@ class IndexRow(NamedTuple):
 
     @property
     def number(self) -> bool:
-        """Whether its own terms contain a number."""
-        own = self.terms.partition(EXTRAS)[0]
-        # Most texts have no digit, and finding that out is faster without the expression.
-        if own.isascii() and not any(digit in own for digit in _DIGITS):
-            return False
-        return bool(_NUMBER.search(own))
+        """Whether its own terms contain a number; those of its date are marked."""
+        return _NUMBER.search(f" {self.terms} ") is not None
 
 
 def read_row(columns: _Columns, asked: Mapping[str, float]) -> IndexRow:
@@ -251,14 +246,15 @@ def read_rows(rows: Iterable[_Columns], asked: Mapping[str, float]) -> Iterator[
         rows: The columns ``ROW_COLUMNS`` of each.
         asked: The queried terms and phrases.
     """
-    spaced = [(term, f" {term} ") for term in asked]
+    # With two spaces between terms, each occurrence has spaces of its own.
+    spaced = [(term, f" {term.replace(' ', '  ')} ") for term in asked]
     for columns in rows:
-        within = f" {columns[-1]} "
-        # Most rows are read for their neighbours and have no term: finding that out is all they
-        # cost.
-        present = [term for term, inside in spaced if inside in within]
-        held = columns[-1].split(" ") if present else []
-        counts = {term: 1 if " " in term else held.count(term) for term in present}
+        within = f" {columns[-1].replace(' ', '  ')} "
+        counts = {
+            term: 1 if " " in term else within.count(inside)
+            for term, inside in spaced
+            if inside in within
+        }
         yield IndexRow(*columns, counts)
 
 
@@ -266,22 +262,6 @@ def idf(found: int, total: int) -> float:
     """Return the weight of a term that ``found`` of ``total`` rows have; always above 0."""
     # The term may be counted over more tapes than are searched.
     return math.log(1 + (max(0, total - found) + 0.5) / (found + 0.5))
-
-
-def bm25(row: IndexRow, weights: Mapping[str, float], average: float) -> float:
-    """Return the BM25 score of a row.
-
-    Args:
-        row: The row.
-        weights: Weights of the queried terms.
-        average: Mean number of terms of a row.
-    """
-    damped = 1 - _B + _B * max(row.length, _SHORT) / max(average, _SHORT)
-    total = 0.0
-    for term, count in row.counts.items():
-        frequency = count / damped
-        total += weights.get(term, 0.0) * frequency * (_K1 + 1) / (frequency + _K1)
-    return total
 
 
 def row_features(
@@ -296,102 +276,104 @@ def row_features(
     """
     lengths = [read[row].length for row in rows]
     average = sum(lengths) / max(1, len(lengths))
-    # Most turns beside a match have no term of the query.
-    fits = {
-        row: bm25(index_row, question.weights, average)
-        for row, index_row in read.items()
-        if index_row.counts
-    }
-    best = max((fits[row] for row in rows if row in fits), default=0.0) or 1.0
-    words = {row: fit / best for row, fit in fits.items()}
+    found = _fits(read.values(), question.weights, average)
+    best = max((found[row][0] for row in rows if row in found), default=0.0) or 1.0
+    fits = {row: (score / best, terms) for row, (score, terms) in found.items()}
     shares = _TermShares(question.weights)
-    terms = {row: shares.set_of(read[row]) for row in fits}
-    matches = _Matches(question, read, words, terms, shares)
-    return {row: matches.features(read[row]) for row in rows}
+    return {row: _features(read[row], read, question, fits, shares) for row in rows}
 
 
-class _TermShares:
-    """Shares of a query's weight that sets of its terms have; each set is counted once."""
+def _fits(
+    rows: Iterable[IndexRow], weights: Mapping[str, float], average: float
+) -> dict[int, _Fit]:
+    """Return the BM25 scores of rows with terms of the query, by id, and these terms as bits.
+
+    The constant factor of BM25 is left out, since scores are compared with each other only.
+
+    Args:
+        rows: The rows.
+        weights: Weights of the queried terms.
+        average: Mean number of terms of a row.
+    """
+    worth = {term: (weight, 1 << place) for place, (term, weight) in enumerate(weights.items())}
+    usual = max(average, _SHORT)
+    found = {}
+    for row in rows:
+        damped = _K1 * (1 - _B + _B * max(row.length, _SHORT) / usual)
+        score, terms = 0.0, 0
+        for term, count in row.counts.items():
+            weight, bit = worth[term]
+            score += weight * count / (count + damped)
+            terms |= bit
+        if terms:
+            found[row.id] = score, terms
+    return found
+
+
+class _TermShares(dict[int, float]):
+    """Shares of a query's weight that sets of its terms, given as bits, have; each is counted once."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
+        super().__init__()
         self._weights = list(weights.values())
-        self._bits = {term: 1 << place for place, term in enumerate(weights)}
         self._asked = sum(self._weights) or 1.0
-        self._known: dict[int, float] = {0: 0.0}
 
-    def set_of(self, index_row: IndexRow) -> int:
-        """Return the set of the terms that a row has, as bits."""
-        terms = 0
-        for term in index_row.counts:
-            terms |= self._bits.get(term, 0)
-        return terms
-
-    def share(self, terms: int) -> float:
-        """Return the share that a set of terms has."""
-        known = self._known.get(terms)
-        if known is None:
-            held = (weight for at, weight in enumerate(self._weights) if terms >> at & 1)
-            known = self._known[terms] = sum(held) / self._asked
-        return known
+    def __missing__(self, terms: int) -> float:
+        held = (weight for at, weight in enumerate(self._weights) if terms >> at & 1)
+        share = self[terms] = sum(held) / self._asked
+        return share
 
 
-@dataclass(frozen=True, slots=True)
-class _Matches:
-    """How rows and the turns beside them match a query.
+def _features(
+    row: IndexRow,
+    read: Mapping[int, IndexRow],
+    question: RankingQuery,
+    fits: Mapping[int, _Fit],
+    shares: _TermShares,
+) -> tuple[float, ...]:
+    """Return the features of a row.
 
-    Attributes:
-        question: The analysed query.
+    Args:
+        row: The row.
         read: The rows by id.
-        words: How well the words of those that have any fit, relative to the best row to rank.
-        terms: The sets of terms of those that have any, as bits.
+        question: The analysed query.
+        fits: How well the words of rows that have any fit, relative to the best row to rank, and
+            the terms that they have, as bits.
         shares: Shares of the query's weight.
     """
-
-    question: RankingQuery
-    read: Mapping[int, IndexRow]
-    words: Mapping[int, float]
-    terms: Mapping[int, int]
-    shares: _TermShares
-
-    def features(self, index_row: IndexRow) -> tuple[float, ...]:
-        """Return the features of a row."""
-        number, question, fits = index_row.id, self.question, self.words.get
-        near = [number + step for step in _STEPS] if is_turn(number) else ()
-        before_2, before, after, after_2 = map(fits, near, _NOTHING) if near else _NOTHING
-        words = fits(number, 0.0)
-        own = around = self.terms.get(number, 0)
-        for row in near:
-            around |= self.terms.get(row, 0)
-        sender = index_row.sender
-        by_assistant = bool(question.assistants) and (index_row.tape, sender) in question.assistants
-        speaks = float(sender in question.speakers)
-        has_number = float(question.number and index_row.number)
-        replies = before and self.read[number - 1].sender != sender
-        meaning, meaning_beside = (
-            _meanings(index_row, self.read, question.near) if question.near else (0.0, 0.0)
-        )
-        return (
-            words,
-            self.shares.share(own),
-            before,
-            before_2,
-            after,
-            after_2,
-            before if replies else 0.0,
-            max(before_2, before, after, after_2),
-            self.shares.share(around),
-            float(by_assistant and not question.about_assistant),
-            words if by_assistant and question.about_assistant else 0.0,
-            0.0 if by_assistant else words,
-            has_number,
-            has_number * words,
-            speaks,
-            speaks * words,
-            math.log1p(index_row.length) / _LOG_OF_LONG * words,
-            float(index_row.length < _FEW),
-            meaning,
-            meaning_beside,
-        )
+    number, sender, near = row.id, row.sender, fits if is_turn(row.id) else _NONE
+    words, terms = fits.get(number, _NO_FIT)
+    before_2, terms_2 = near.get(number - 2, _NO_FIT)
+    before, terms_1 = near.get(number - 1, _NO_FIT)
+    after, terms_3 = near.get(number + 1, _NO_FIT)
+    after_2, terms_4 = near.get(number + 2, _NO_FIT)
+    by_assistant = bool(question.assistants) and (row.tape, sender) in question.assistants
+    speaks = float(sender in question.speakers)
+    has_number = float(question.number and row.number)
+    replies = before and read[number - 1].sender != sender
+    meaning, meaning_beside = _meanings(row, read, question.near) if question.near else (0.0, 0.0)
+    return (
+        words,
+        shares[terms],
+        before,
+        before_2,
+        after,
+        after_2,
+        before if replies else 0.0,
+        max(before_2, before, after, after_2),
+        shares[terms | terms_1 | terms_2 | terms_3 | terms_4],
+        float(by_assistant and not question.about_assistant),
+        words if by_assistant and question.about_assistant else 0.0,
+        0.0 if by_assistant else words,
+        has_number,
+        has_number * words,
+        speaks,
+        speaks * words,
+        math.log1p(row.length) / _LOG_OF_LONG * words,
+        float(row.length < _FEW),
+        meaning,
+        meaning_beside,
+    )
 
 
 def _meanings(
@@ -431,8 +413,8 @@ def score_rows(
     *,
     admits: Callable[[IndexRow], bool],
     spreads: bool,
-) -> Iterator[tuple[float, float, IndexRow]]:
-    """Yield rows and the turns beside them, each with its total and its own match.
+) -> list[tuple[float, float, IndexRow]]:
+    """Return rows and the turns beside them, each with its total and its own match.
 
     Args:
         rows: Ids of the gathered rows.
@@ -447,21 +429,23 @@ def score_rows(
     }.union(rows)
     told = row_features(ranked & read.keys(), read, question)
     weights = [of[question.near is not None] for of in FEATURES.values()]
+    left_out = question.assistants if question.without_assistant else ()
     scored: list[tuple[float, float, IndexRow]] = []
+    most = 0.0
     for number, values in told.items():
         row = read[number]
         fits = values[_WORDS] + values[_NEAR_COVERAGE] + values[_MEANING]
         found = fits > 0 or values[_MEANING_BESIDE] > 0
         if found and admits(row) and (spreads or number in rows):
-            total = sum(map(mul, weights, values))
-            scored.append((round(total / _ALIKE) * _ALIKE, fits, row))
-    scale = 1.0
-    if question.unfound is not None and scored:
-        covered = max(values[_COVERAGE] for values in told.values()) * question.found_share
-        scale = covered / (max(fits for _, fits, _ in scored) or 1.0)
-    for total, fits, row in scored:
-        if not (question.without_assistant and (row.tape, row.sender) in question.assistants):
-            yield total, fits * scale, row
+            most = max(most, fits)
+            if not left_out or (row.tape, row.sender) not in left_out:
+                total = sum(map(mul, weights, values))
+                scored.append((round(total / _ALIKE) * _ALIKE, fits, row))
+    if question.unfound is None or not scored:
+        return scored
+    covered = max(values[_COVERAGE] for values in told.values()) * question.found_share
+    scale = covered / (most or 1.0)
+    return [(total, fits * scale, row) for total, fits, row in scored]
 
 
 _WORDS, _COVERAGE, _NEAR_COVERAGE, _MEANING, _MEANING_BESIDE = map(
