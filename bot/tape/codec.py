@@ -42,6 +42,8 @@ CANCEL = b"\x18"
 
 _KEYS = frozenset({"id", "kind", "payload", "meta", "more"})
 _CHAIN = b',"chain":"'
+_MORE = b',"more":'
+_IDS = re.compile(rb'\{"id":([1-9]\d{0,18}),')
 _LENGTHS = (48, 64)
 """Characters of a link, and of a tombstone's link."""
 
@@ -256,6 +258,26 @@ def decode_line(raw: bytes) -> TapeLine | None:
         return None
     content = body[len(opening) : len(body) - len(closing)]
     return TapeLine(entry, more, link) if link.covers(content) else None
+
+
+def decode_ids(raw: bytes) -> TapeLine | None:
+    """Return a line like ``decode_line``, but perhaps with an empty entry, in less time.
+
+    What matches its digest is as it was written, so it need not be parsed.
+    """
+    body, chain = _cut_chain(raw)
+    full = None if chain is None else expand_line(body)
+    ids = None if full is None else _IDS.match(full)
+    if chain is None or full is None or ids is None:
+        return decode_line(raw)
+    number = int(ids[1])
+    content, marked, after = full[ids.end() :].rpartition(_MORE)
+    more = int(after) if marked and after.isdigit() else 0
+    content = content if more else full[ids.end() :]
+    link = link_from_base64(chain, number, more)
+    if link is None or not link.covers(content):
+        return None
+    return TapeLine(TapeEntry(number, "event", {}), more, link)
 
 
 def chain_value(raw: bytes) -> bytes | None:

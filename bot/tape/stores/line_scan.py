@@ -22,6 +22,7 @@ from bot.tape.codec import (
     chain_value,
     committed_lines,
     count_unfinished,
+    decode_ids,
     decode_line,
     split_joined,
 )
@@ -263,7 +264,7 @@ def _lines_through(
         if raw.endswith(CANCEL) or (not lines and 0 < _id_of(raw) < first):
             end = 0
             continue
-        line = decode_line(raw)
+        line = decode_ids(raw) if last is not None and _id_of(raw) > last else decode_line(raw)
         lines.append(line)
         if line is None:
             damaged.append(offset)
@@ -330,7 +331,9 @@ def _find(source: LineSource, target: int) -> int:
             below, above = (met, above) if met[1] < target else (below, met)
             if source.marks is not None:
                 source.marks.add(met[1], met[0])
-    return low
+    # Most lines between are complete and of lower ids; to look at each would take longer.
+    beginning = source.read_at(low, high - low).find(b'\n{"id":%d,' % target)
+    return low + beginning + 1
 
 
 def _guess(below: tuple[int, int], above: tuple[int, int], target: int) -> int:
@@ -342,7 +345,7 @@ def _guess(below: tuple[int, int], above: tuple[int, int], target: int) -> int:
 def _next_line(source: LineSource, position: int, end: int) -> tuple[int, TapeLine] | None:
     """Return the first readable line that starts after ``position``, with its offset."""
     for offset, raw in lines_from(source, position, end, _PROBE):
-        line = decode_line(raw) if offset > position else None
+        line = decode_ids(raw) if offset > position else None
         if line is not None:
             return offset, line
     return None
