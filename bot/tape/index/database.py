@@ -31,6 +31,9 @@ ROWS_PER_LANE = 1 << 32
 CHECKPOINT_PAGES = 16_384
 """Pages in the write-ahead log after which a checkpoint is due."""
 
+_FILES = ("", "-wal", "-shm")
+"""Endings of the names of a database's files."""
+
 _TABLES = """
 CREATE TABLE about (version INTEGER NOT NULL);
 CREATE TABLE tapes (
@@ -101,6 +104,7 @@ class IndexDatabase:
             TapeError: The database can be neither opened nor created.
         """
         self.path = path
+        self._paths = [self._beside(suffix) for suffix in _FILES] if path is not None else []
         self._readers: list[sqlite3.Connection] = []
         self._guard = Lock()
         self._doubted = False
@@ -217,15 +221,15 @@ class IndexDatabase:
         self.close()
         if self.path is not None:
             _remove(self._digest_path())
-            for suffix in ("", "-wal", "-shm"):
+            for suffix in _FILES:
                 _remove(self._beside(suffix))
 
     def _present(self) -> list[tuple[int, int] | None]:
         """Return the device and inode of each of its files."""
         found: list[tuple[int, int] | None] = []
-        for suffix in ("", "-wal", "-shm") if self.path is not None else ():
+        for path in self._paths:
             try:
-                status = self._beside(suffix).stat()
+                status = path.stat()
             except OSError:
                 found.append(None)
             else:
