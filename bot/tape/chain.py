@@ -89,8 +89,9 @@ def link_from_bytes(raw: bytes, number: int, more: int) -> ChainLink | None:
     """Return a link written by ``to_bytes``, or None if the bytes are malformed."""
     if len(raw) not in (3 * DIGEST_SIZE, 4 * DIGEST_SIZE):
         return None
-    cut = [raw[at : at + DIGEST_SIZE] for at in range(0, len(raw), DIGEST_SIZE)]
-    return ChainLink(number, more, *cut)
+    previous, salt = raw[:DIGEST_SIZE], raw[DIGEST_SIZE : 2 * DIGEST_SIZE]
+    digest, erased = raw[2 * DIGEST_SIZE : 3 * DIGEST_SIZE], raw[3 * DIGEST_SIZE :]
+    return ChainLink(number, more, previous, salt, digest, erased)
 
 
 def link_from_base64(text: bytes, number: int, more: int) -> ChainLink | None:

@@ -51,8 +51,10 @@ _to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 
 _SEAM = re.compile(rb'"\}.\{"id":[1-9]', re.DOTALL)
 _MOST_SEAMS = 16
-_BEGINNING = b'{"id":'
 """How many places of a line are tried as a damaged newline."""
+
+BEGINNING = b'{"id":'
+"""How a line begins; one that has this again may be two, joined by a damaged newline."""
 
 MAX_ENTRY_BYTES = 16_000_000
 """Bytes of the longest line that a store writes. Longer lines already on a tape are still read."""
@@ -300,7 +302,7 @@ def split_joined(raw: bytes) -> list[bytes]:
     The lines' digests find the place, so text inside a line cannot be taken for its end.
     """
     # Few lines have a second beginning, and finding that out is faster without the expression.
-    if raw.find(_BEGINNING, 1) < 0 or raw.endswith(CANCEL):
+    if raw.find(BEGINNING, 1) < 0 or raw.endswith(CANCEL):
         return [raw]
     for seam in islice(_SEAM.finditer(raw), _MOST_SEAMS):
         head, tail = raw[: seam.start() + 2], raw[seam.start() + 3 :]

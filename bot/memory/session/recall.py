@@ -308,12 +308,10 @@ def _same(text: str) -> str:
 
 
 def _from_entry(entry: TapeEntry, timezone: tzinfo | None) -> RecalledPassage | None:
-    moment = sent_time(entry)
-    when = moment.astimezone(timezone) if moment is not None else None
+    when = _sent_minute(entry, timezone)
     if entry.kind == "event" and entry.name == HISTORY_EVENT:
         text = str(entry.data.get("entry", ""))
-        day = when.strftime("%Y-%m-%d") if when else ""
-        return RecalledPassage(day, "history", text, entry.id, 0.0)
+        return RecalledPassage(when[: len("2026-01-31")], "history", text, entry.id, 0.0)
     if entry.kind != "message":
         return None
     text = sender_text(entry)
@@ -322,9 +320,16 @@ def _from_entry(entry: TapeEntry, timezone: tzinfo | None) -> RecalledPassage | 
     who = message_author(entry)
     if entry.payload.get("role") != "assistant" and who.lower() in _OWN_NAMES:
         who = f"user {who}"  # for the model
-    return RecalledPassage(
-        when.strftime("%Y-%m-%d %H:%M") if when else "", who, text, entry.id, 0.0
-    )
+    return RecalledPassage(when, who, text, entry.id, 0.0)
+
+
+def _sent_minute(entry: TapeEntry, timezone: tzinfo | None) -> str:
+    """Return date and time of an entry in a time zone, to the minute; empty if unknown."""
+    moment = sent_time(entry)
+    if moment is None:
+        return ""
+    # ``strftime`` takes longer.
+    return moment.astimezone(timezone).isoformat(" ")[: len("2026-01-31 12:00")]
 
 
 def _from_others(entry: TapeEntry, timezone: tzinfo | None) -> list[RecalledPassage]:
@@ -337,8 +342,7 @@ def _from_others(entry: TapeEntry, timezone: tzinfo | None) -> list[RecalledPass
         texts += [(f"quoted:{speaker_label(entry)}", text) for text in theirs]
     if not texts:
         return []
-    moment = sent_time(entry)
-    when = moment.astimezone(timezone).strftime("%Y-%m-%d %H:%M") if moment is not None else ""
+    when = _sent_minute(entry, timezone)
     return [
         RecalledPassage(when, who, piece, entry.id, 0.0)
         for who, text in texts

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bot.tape.codec import (
+    BEGINNING,
     CANCEL,
     TapeLine,
     chain_value,
@@ -359,8 +360,7 @@ def lines_from(
     Reads start at ``block_size`` bytes and grow, for callers that read much.
     """
     for offset, raw in raw_lines_from(source, position, end, block_size):
-        parts = split_joined(raw)
-        if len(parts) == 1:
+        if raw.find(BEGINNING, 1) < 0:
             yield offset, raw
         else:
             yield from _placed(offset, raw)
