@@ -15,6 +15,7 @@ from bot.core.clock import format_time, from_milliseconds
 from bot.tape.chain import CHAIN_START
 from bot.tape.codec import (
     TapeLine,
+    decode_ids,
     decode_line,
     digest_content,
     encode_chained,
@@ -178,3 +179,16 @@ def test_a_line_that_is_edited_by_hand_is_written_in_full_and_needs_no_digest():
     assert read == TapeLine(replace(message("user", "I live in Oslo.", ts=NOW), id=3), 0)
     lines, _ = encode_chained([entry], CHAIN_START)
     assert decode_line(lines.partition(b',"chain"')[0] + b"}\n") is None
+
+
+@proved
+@given(st.lists(entries(), min_size=1, max_size=3), st.data())
+def test_ids_are_read_from_the_same_lines_that_are_read_whole_and_from_no_damaged_one(batch, data):
+    for raw in (encode_chained(batch, CHAIN_START)[0] + encode_entries(batch)).split(b"\n")[:-1]:
+        place, byte = data.draw(st.integers(0, len(raw) - 1)), data.draw(st.integers(0, 255))
+        for line in (raw, raw[:place] + bytes([byte]) + raw[place + 1 :], raw[:place]):
+            read = decode_line(line)
+            ids = decode_ids(line)
+            assert (ids and (ids.entry.id, ids.more, ids.link)) == (
+                read and (read.entry.id, read.more, read.link)
+            )
