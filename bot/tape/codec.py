@@ -42,8 +42,9 @@ CANCEL = b"\x18"
 
 _KEYS = frozenset({"id", "kind", "payload", "meta", "more"})
 _CHAIN = b',"chain":"'
-_MORE = b',"more":'
 _IDS = re.compile(rb'\{"id":([1-9]\d{0,18}),')
+_LAST_MORE = re.compile(rb',"more":([1-9]\d{0,18})\Z')
+_LONGEST_MORE = 32
 _LENGTHS = (48, 64)
 """Characters of a link, and of a tombstone's link."""
 
@@ -272,12 +273,10 @@ def decode_ids(raw: bytes) -> TapeLine | None:
     ids = None if full is None else _IDS.match(full)
     if chain is None or full is None or ids is None:
         return decode_line(raw)
-    number = int(ids[1])
-    content, marked, after = full[ids.end() :].rpartition(_MORE)
-    more = int(after) if marked and after.isdigit() else 0
-    content = content if more else full[ids.end() :]
+    marked = _LAST_MORE.search(full, len(full) - _LONGEST_MORE)
+    number, more = int(ids[1]), int(marked[1]) if marked else 0
     link = link_from_base64(chain, number, more)
-    if link is None or not link.covers(content):
+    if link is None or not link.covers(full[ids.end() : marked.start() if marked else None]):
         return None
     return TapeLine(TapeEntry(number, "event", {}), more, link)
 

@@ -154,6 +154,9 @@ def test_no_bytes_break_the_reader(rest):
     for name in (b'"user":', b'"delivery":', b'"ts":', b"{"):
         for middle in (b"", b'"x","ts":12', b'{},"ts":999999999999999,"sent":-1'):
             expand_line(b'{"id":7,' + name + middle + rest)
+            for more in (b"", b',"more":' + b"9" * 5_000):
+                line = b'{"id":7,' + name + middle + rest + more + b',"chain":"%b"}' % (b"A" * 48)
+                assert decode_ids(line) is None
     said = message("user", "x", ts=NOW)
     shorten(said, b'"kind":"message","payload":{"role":"user","content":' + rest)
 

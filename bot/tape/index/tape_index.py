@@ -200,7 +200,7 @@ class TapeIndex:
             return [], 0
 
         def look(read: ReadEntries) -> tuple[list[Hit | None], int] | Exception:
-            # In one thread: to pass work to another costs as much as to read the hits.
+            # In one thread: to pass work on costs about as much as to read two hits.
             try:
                 with database.reader() as connection:
                     # In one snapshot: what is indexed meanwhile is scanned.
