@@ -172,7 +172,7 @@ def continuing_text(
     """
     until = (
         f", up to and without the message that begins with {json.dumps(before, ensure_ascii=False)}"
-        "; nothing of that or a later message belongs in history_entry or operations"
+        "; nothing of that or a later message belongs in history_entry or operations, nor what they change"
         if before
         else ""
     )

@@ -63,7 +63,7 @@ async def test_what_stays_in_view_is_left_to_the_next_consolidation(tmp_path):
     asked = model.requests_for("consolidation")[0].messages[-1]["content"]
     assert (
         'without the message that begins with "[2026-02-10 10:00, Ada] I count number 5."; '
-        "nothing of that or a later message belongs in history_entry or operations."
+        "nothing of that or a later message belongs in history_entry or operations, nor what they change."
     ) in asked
 
 
