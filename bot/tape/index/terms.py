@@ -27,6 +27,8 @@ _UNSPACED = (
 _MARKS = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0dff"
 )
+_LONGEST_KEPT = 40
+"""Characters of a word whose terms are kept for the next text that has it."""
 _EMOJI = "\u2600-\u27bf\U0001f000-\U0001faff"
 _PARTS = LazyPattern(rf"[{_UNSPACED}]+|[{_EMOJI}]|(?:(?![{_UNSPACED}])[\w{_MARKS}'’])+")
 _UNSPACED_RUN = LazyPattern(rf"[{_UNSPACED}]+")
@@ -163,11 +165,18 @@ def _pairs(run: str) -> list[str]:
     return [run[i : i + 2] for i in range(max(1, len(run) - 1))]
 
 
-@lru_cache(maxsize=50_000)
 def _words(part: str) -> tuple[str, ...]:
     """Return the terms of a word; those joined by an apostrophe or an underscore are several."""
+    # Of long words none comes again, so they would only fill the memory.
+    return _kept_terms(part) if len(part) <= _LONGEST_KEPT else _terms(part)
+
+
+def _terms(part: str) -> tuple[str, ...]:
     bare = (word.strip("'").removesuffix("'s") for word in part.replace("’", "'").split("_"))
     return tuple(_term(piece) for word in bare for piece in word.split("'") if piece)
+
+
+_kept_terms = lru_cache(maxsize=50_000)(_terms)
 
 
 def _term(word: str) -> str:
