@@ -5,12 +5,12 @@ from __future__ import annotations
 _PROGRAM = """
 import os, signal, sys
 from pathlib import Path
-from bot.core import files
+from bot.core import append_file, files
 from bot.runtime.settings import load_settings
 {imported}
 
 home, source, wanted, part = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-write, count = files._write_all, 0
+write, count = files.write_all, 0
 
 def dying(descriptor, data):
     global count
@@ -20,7 +20,7 @@ def dying(descriptor, data):
         os.kill(os.getpid(), signal.SIGKILL)
     write(descriptor, data)
 
-files._write_all = dying
+files.write_all = append_file.write_all = dying
 settings = load_settings(home=home, timezone="UTC", retention_days=30)
 {call}
 """

@@ -284,15 +284,15 @@ async def test_a_command_in_an_imported_conversation_learns_nothing_of_it(tmp_pa
 
 KILLED = """
 import os, signal, sys
-from bot.core import files
-write = files._write_all
+from bot.core import append_file, files
+write = files.write_all
 
 def dying(descriptor, data):
     if b'"memory/consolidated"' in bytes(data):
         os.kill(os.getpid(), signal.SIGKILL)
     write(descriptor, data)
 
-files._write_all = dying
+files.write_all = append_file.write_all = dying
 from bot.__main__ import main
 sys.argv = ["tapebot"]
 sys.exit(main())
