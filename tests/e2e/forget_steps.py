@@ -24,4 +24,5 @@ async def until_clean(host: Host, folder: Path, words: list[str]) -> None:
     """Wait until the bus has let go of the last message, and see that nothing else holds a word."""
     await host.bus.drain()
     await host.wait_until(lambda: not traces(folder / "bus", words))
-    assert traces(folder, words) == []
+    left = traces(folder, words)
+    assert left == [], left

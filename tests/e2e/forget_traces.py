@@ -11,6 +11,8 @@ from pathlib import Path
 
 def traces(folder: Path, words: Collection[str]) -> list[tuple[str, str]]:
     """Return each file with each word that it holds, in any case, as it stands or as JSON escapes."""
+    # Chance puts shorter words into digests.
+    assert all(len(word.encode()) >= 6 for word in words), words
     while True:
         try:
             return _traces(folder, words)

@@ -300,7 +300,7 @@ async def test_such_a_message_goes_if_what_came_with_it_tells_what_goes(
 async def test_what_only_shares_a_name_or_a_word_of_the_request_stays_in_answers(
     tmp_path: Path,
 ) -> None:
-    job = "Tom started at the city library this week, before that he was at BMW."
+    job = "Tom started at the city library this week, before that he was at Siemens."
     shed = "You thought of a shed with a workbench for Tom's birthday."
     both = f"Tom works at the city library. {shed} Rosa doesn't eat walnuts, and everything else she likes."
     async with family(tmp_path) as chat:
@@ -315,7 +315,7 @@ async def test_what_only_shares_a_name_or_a_word_of_the_request_stays_in_answers
         told = [one.payload["content"] for one in await chat.host.tape() if one.kind == "message"]
         assert shed in told
         assert f"[erased] {shed} Rosa doesn't eat walnuts, and everything else she likes." in told
-        await until_clean(chat.host, tmp_path, ["city library", "BMW"])
+        await until_clean(chat.host, tmp_path, ["city library", "Siemens"])
 
 
 @pytest.mark.parametrize(
