@@ -120,20 +120,36 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # What needs a PostgreSQL server is a slow proof: each test of it takes a database of its own.
         if "postgres" in item.nodeid or "/database/" in item.nodeid:
             item.add_marker(pytest.mark.slow)
-    if left := left_out(_families(items)):
-        config.hook.pytest_deselected(items=[one for one in items if one.nodeid in left])
-        items[:] = [one for one in items if one.nodeid not in left]
+    # First of the cases of each test, then of the tests of each file.
+    for families in (_cases_by_test, _tests_by_file):
+        if left := left_out(families(items)):
+            gone = {one.nodeid for one in items if {one.nodeid, _test_of(one)} & left}
+            config.hook.pytest_deselected(items=[one for one in items if one.nodeid in gone])
+            items[:] = [one for one in items if one.nodeid not in gone]
 
 
-def _families(items: list[pytest.Item]) -> dict[str, list[str]]:
+def _cases_by_test(items: list[pytest.Item]) -> dict[str, list[str]]:
     """Return the ids of slow cases by what they are sampled with: their marker's family, else their own test."""
     families: defaultdict[str, list[str]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("slow") is not None:
             marker = item.get_closest_marker("family")
-            name = item.nodeid.partition("[")[0] if marker is None else marker.args[0]
-            families[name].append(item.nodeid)
+            families[_test_of(item) if marker is None else marker.args[0]].append(item.nodeid)
     return families
+
+
+def _tests_by_file(items: list[pytest.Item]) -> dict[str, list[str]]:
+    """Return the ids of slow tests that belong to no marker's family, by their file."""
+    families: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("family"):
+            families[item.nodeid.partition("::")[0]][_test_of(item)] = None
+    return {file: list(tests) for file, tests in families.items()}
+
+
+def _test_of(item: pytest.Item) -> str:
+    """Return the id of a case's test."""
+    return item.nodeid.partition("[")[0]
 
 
 def pytest_collection_finish() -> None:

@@ -32,7 +32,7 @@ def examples(whole: int) -> int:
 
 
 def left_out(families: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return the ids of cases that the sample leaves out: about the square root of each family's stay."""
+    """Return the ids that the sample leaves out: about the square root of each family's stay."""
     left: set[str] = set()
     for family, ids in families.items() if is_sample() else ():
         chance = random.Random(f"{os.environ[SAMPLE]} {family}")
