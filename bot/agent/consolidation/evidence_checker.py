@@ -118,11 +118,10 @@ class EvidenceChecker:
             given = names_given(operation.text or "", operation.slot or "")
             cited, _ = self._cite(operation.evidence)
             ruled = self._rule(operation, cited, "") if given else None
-            believed = ruled is not None and not ruled.objection and not ruled.fallback_text
-            if believed and any(
-                one.evidence.origin == "person" and given[0] in one.sentence for one in cited
-            ):
-                names += given
+            if ruled is None or ruled.objection or ruled.fallback_text:
+                continue
+            said = [one.sentence for one in cited if one.evidence.origin == "person"]
+            names += [name for name in given if any(name in sentence for sentence in said)]
         return replace(self, user_names=tuple(dict.fromkeys(names)))
 
     def check_by_rules(self, operation: FactOperation) -> Proposal:

@@ -11,7 +11,7 @@ Rule 5: words that end a fact speak about it, and do not confirm it. Words that 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -43,6 +43,12 @@ from bot.tape.entries import TapeEntry
 
 _NAME_SLOT = "user: name"
 _NAME_GIVEN = LazyPattern(r"(?:the user's|my) name is ", re.IGNORECASE)
+_NAMING = LazyPattern(
+    r"\b(?:name is|names are|named|called|goes by|known as|hei(?:ß|ss)t|genannt|name ist|nombre es|llam\w{1,6}|appelle|appel[ée]e?|nom est"
+    r"|chiam\w{1,5}|nome è|cham\w{1,5}|nome é|зовут|звать|зва[лт]\w?)\s+",
+    re.IGNORECASE,
+)
+_DENIED = LazyPattern(r"\b(?:not|never|nicht|kein\w*|no|pas|non|não|не)\W+$", re.IGNORECASE)
 _LONGEST_NAME = 4
 """Maximum number of words of a user's name."""
 
@@ -122,20 +128,35 @@ def user_names(facts: Iterable[Fact]) -> tuple[str, ...]:
 
 
 def names_given(text: str, slot: str) -> tuple[str, ...]:
-    """Return the full and first name that a fact gives the user; empty if it gives none."""
+    """Return the full and first names that a fact gives the user; empty if it gives none."""
     if not (same_slot(slot, _NAME_SLOT) or _NAME_GIVEN.match(text)):
         return ()
-    first, *more = extract_names(text) or ("",)
-    full = first
-    # Other words between names make them other names, or names of other people.
-    for part in more:
-        if f"{full} {part}" not in text:
+    parts = extract_names(text)
+    called = [_names_at(text[hit.end() :], parts) for hit in _NAMING.finditer(text)]
+    full = " ".join(parts)
+    # Where nothing says which name it is, other words between names make them names of several people.
+    if not any(called) and parts and full in text and not _DENIED.search(text[: text.index(full)]):
+        called = [parts]
+    return tuple(
+        name
+        for names in called
+        if 0 < len(names) <= _LONGEST_NAME
+        # A last name alone may be that of a relative.
+        for name in dict.fromkeys((" ".join(names), names[0]))
+    )
+
+
+def _names_at(text: str, parts: Collection[str]) -> list[str]:
+    """Return the names that a text begins with."""
+    found = []
+    for word in text.split(" "):
+        bare = word.strip("\"'“”„«».,;:!?()")
+        if bare not in parts:
             break
-        full += f" {part}"
-    if not 0 < len(full.split()) <= _LONGEST_NAME:
-        return ()
-    # A last name alone may be that of a relative.
-    return full, first
+        found.append(bare)
+        if not word.endswith(bare):
+            break
+    return found
 
 
 def may_instruct(entry: TapeEntry) -> bool:

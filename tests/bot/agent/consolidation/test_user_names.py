@@ -76,9 +76,7 @@ async def test_a_name_that_memory_does_not_give_the_user_is_still_refused(tmp_pa
     assert "Greta" not in memory
 
 
-def consolidating(
-    claim: str, asked: list[str], name: str = "The user's name is Nora."
-) -> ScriptedModel:
+def consolidating(claim: str, asked: list[str], name: str, message: int = 3) -> ScriptedModel:
     """A model that learns from two messages the user's name and a claim, with a judge that supports all."""
 
     def rule(request: ModelRequest) -> ModelReply:
@@ -86,7 +84,9 @@ def consolidating(
         return judgement_reply(request, lambda _: "supported")
 
     introduced = {**fact_operation(name, "I'm Nora"), "slot": "user: name"}
-    learned = consolidation_reply("[2026-02-10] Hi.", introduced, fact_operation(claim, SAID, 3))
+    learned = consolidation_reply(
+        "[2026-02-10] Hi.", introduced, fact_operation(claim, SAID, message)
+    )
     return ScriptedModel(lambda _: text_reply("ok"), consolidation=[learned], judgement=rule)
 
 
@@ -110,11 +110,22 @@ async def test_a_consolidation_may_call_the_user_as_they_introduce_themselves_in
     assert "Ada, called Nora" in asked[-1]
 
 
-async def test_a_consolidation_may_not_call_the_user_otherwise(tmp_path):
+@pytest.mark.parametrize(
+    ("hello", "name"),
+    [
+        (HELLO, "The user's name is Nora."),
+        ("Since I married Greta, I'm Nora.", "Since marrying Greta, the user's name is Nora."),
+        ("I'm Nora, not Greta.", "The user's name is not Greta but Nora."),
+    ],
+)
+async def test_a_consolidation_may_not_call_the_user_otherwise(tmp_path, hello, name):
     claim = CLAIM.replace("Nora", "Greta")
-    async with session_host(tmp_path, consolidating(claim, [])) as host:
-        await host.channel.ask(HELLO)
+    async with session_host(tmp_path, consolidating(claim, [], name, message=9)) as host:
+        await host.channel.ask(hello)
+        # It gives no short answer its subject.
+        for number in range(3):
+            await host.channel.ask(f"I count number {number}.")
         await host.channel.ask(SAID)
         await host.channel.ask("/new")
         memory = str(await host.channel.ask("/memory"))
-    assert "Greta" not in memory
+    assert claim not in memory
