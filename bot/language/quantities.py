@@ -211,13 +211,12 @@ def _with_feasts(text: str) -> str:
     return _SHARED_MONTH.sub(r"\1 \2", text)
 
 
-def _month_names(original: str, text: str, *, demanded: bool) -> list[PartialDate]:
-    """Return months without a day, except ambiguous words ("mars") that a claim has out of context, and "may" in any text."""
+def _month_names(original: str, text: str) -> list[PartialDate]:
+    """Return months without a day, except ambiguous words ("may", "mars") out of context."""
     days = []
     for hit in _MONTH_ONLY.finditer(text):
         written = hit[1]
-        # In chat many write "july", but "may" is mostly a verb.
-        surely = _MONTH_CONTEXTS.get(written) if demanded or written == "may" else None
+        surely = _MONTH_CONTEXTS.get(written)
         if surely is not None and not (surely.search(original) or surely.search(text)):
             continue
         days.append(PartialDate(_year(hit[2]), MONTHS[written], source_text=hit.group()))
@@ -245,7 +244,7 @@ def extract_quantities(original: str, text: str, *, demanded: bool) -> Quantitie
     if _EVERY_OTHER.search(plain):
         plain += " 2"
     days, rest = _take_days(plain)
-    days += _month_names(original, rest if demanded else plain, demanded=demanded)
+    days += _month_names(original, rest if demanded else plain)
     numbers: list[tuple[str, frozenset[str]]] = _clock(rest)
     if demanded:
         rest = _CLOCK.sub(" ; ", rest)

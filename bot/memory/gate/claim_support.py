@@ -38,6 +38,7 @@ from bot.language.folding import (
     normalize_typography,
     words,
 )
+from bot.language.lexicon import MONTHS
 from bot.language.names import NameMatcher, mixed_script_word
 from bot.language.numerals import with_digits
 from bot.language.parsed_claim import USER_REFERENCE, ParsedClaim, parse_claim
@@ -281,10 +282,18 @@ def _missing_number(claim: ParsedClaim, said: str, when: date | None, *, loose: 
         if (
             not matches_any_date(day, partial_dates, when)
             and not (day.month is None and day.year and str(day.year) in readings)
+            and not _is_same_word(day, low)
             and not (loose and _is_put_together(day, partial_dates, readings, when))
         ):
             return Reason("date_missing", date=day.source_text.strip()[:60])
     return _missing_count(quantities, there, said, partial_dates, when, loose=loose)
+
+
+def _is_same_word(month: PartialDate, low: str) -> bool:
+    """Return whether folded words have a bare month as the same word, such as "july" or "mayo" without a capital."""
+    written = month.source_text.strip()
+    # "May" is mostly a verb.
+    return month.day is None and written in MONTHS and written != "may" and written in words(low)
 
 
 def _missing_count(
