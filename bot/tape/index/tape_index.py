@@ -48,6 +48,7 @@ class TapeIndex:
 
     def __init__(self, path: Path | None, source: IndexSource, *, read_only: bool = False) -> None:
         self._keeper = IndexKeeper(path, source, read_only=read_only)
+        self._erasures = 0
         self._unindexed = UnindexedEntries(source)
         self._mended = 0
 
@@ -78,6 +79,14 @@ class TapeIndex:
         if query.after_anchor is not None or query.before_anchor is not None:
             query = await resolve_query_anchors(query, self._resolve)
         self._keeper.mark_used()
+        while True:
+            erasures = self._erasures
+            hits = await self._search(query)
+            # What was read before an erasure may be what it erased.
+            if erasures == self._erasures:
+                return hits
+
+    async def _search(self, query: SearchQuery) -> list[Hit]:
         if (
             query.is_comparable
             and self._keeper.kept_up
@@ -117,6 +126,7 @@ class TapeIndex:
         Raises:
             TapeError: The index's file can be neither opened nor invalidated.
         """
+        self._erasures += 1
         self._unindexed.forget()
         await self._keeper.mark_untrusted()
 
@@ -130,6 +140,7 @@ class TapeIndex:
         Raises:
             TapeError: The file can be neither written nor removed.
         """
+        self._erasures += 1
         self._unindexed.forget(tape)
         await self._keeper.erase(tape, tombstones)
 
@@ -141,6 +152,7 @@ class TapeIndex:
         Raises:
             TapeError: The file can be neither written nor removed.
         """
+        self._erasures += 1
         self._unindexed.forget(tape)
         await self._keeper.drop(tape)
 

@@ -118,10 +118,11 @@ class InMemoryTapeStore(TapeStore):
 
     async def run_reading(self, tape: str, work: Callable[[ReadEntries], _T]) -> _T:
         """Run a function in a thread and return its result; it may read the tape's entries by id."""
-        entries = self._all(tape)
+        self._get(tape)
 
         def read(ids: Collection[int]) -> list[TapeEntry]:
-            return [deepcopy(entry) for entry in entries if entry.id in ids]
+            # Only now: something may have been erased since the work began.
+            return [deepcopy(entry) for entry in self._all(tape) if entry.id in ids]
 
         return await anyio.to_thread.run_sync(work, read)
 

@@ -175,6 +175,30 @@ async def test_what_is_erased_while_the_index_is_made_is_not_in_it(tmp_path):
     assert not traces(tmp_path)
 
 
+async def test_a_search_that_ends_after_an_erasure_returns_nothing_erased(tmp_path, monkeypatch):
+    monkeypatch.setattr("bot.tape.index.background_pace._LINGER", 0.0)
+    await write_old_tape(tmp_path)
+    async with indexing(tmp_path) as store, anyio.create_task_group() as tasks:
+        store.open.set()
+        await until(lambda: indexed(store) > ENTRIES)
+        newer = await store.append_many("a", [said("hazel", ENTRIES), said("hazel", ENTRIES)])
+        store.reached, store.open, store.held_from = anyio.Event(), anyio.Event(), newer[0].id
+        found: list[set[str]] = []
+
+        async def search() -> None:
+            found.append(found_in(await store.search(asked(quick=True))))
+
+        tasks.start_soon(search)
+        # It has searched the index, and reads what that lacks.
+        await store.reached.wait()
+        store.held_from = 0
+        entries = [entry for entry in await store.read("a") if SECRET in str(entry.payload)]
+        await store.erase("a", [tombstone(entry) for entry in entries])
+        store.open.set()
+        await until(lambda: bool(found))
+        assert found == [set()]
+
+
 async def test_a_few_new_entries_are_found_at_once_and_indexed_with_those_that_follow(
     tmp_path, monkeypatch
 ):
