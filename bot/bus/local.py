@@ -157,6 +157,7 @@ class LocalBus:
             await self._journal.accept(record)
         except BaseException:
             self._uncount(inbound.session)
+            self._tell_drained()
             raise
         self._enqueue(inbound.session, LocalDelivery(record, False, self))
         return PublishResult()
@@ -200,8 +201,7 @@ class LocalBus:
         queue = self._sessions.get(record.inbound.session)
         if queue is not None:
             queue.taken.pop(record.seq, None)
-        if not self._journal.state.pending:
-            self._drained.set()
+        self._tell_drained()
         await self._journal.compact_if_due()
 
     def give_back(self, session: str, *, failed: bool) -> None:
@@ -220,6 +220,10 @@ class LocalBus:
             self._make_ready(session)
         else:
             del self._sessions[session]
+
+    def _tell_drained(self) -> None:
+        if not self._journal.state.pending:
+            self._drained.set()
 
     async def drain(self) -> None:
         """Wait until no message is pending."""

@@ -226,8 +226,9 @@ class AppendFile:
             except OSError as error:
                 add_path(error, self.path)
                 raise
-        if self._after_write is not None:
-            self._after_write(data)
+            # Who was taken away meanwhile is not told that it is written, so nobody else is.
+            if self._after_write is not None and self._due is due:
+                self._after_write(data)
 
     def _write(self, data: bytes) -> None:
         shared = self.size % _PAGE

@@ -185,9 +185,13 @@ async def test_a_message_whose_writer_was_taken_away_may_come_again(tmp_path):
     writer = asyncio.ensure_future(publish(bus, 1))
     while not (await bus.statistics())["pending"]:
         await anyio.lowlevel.checkpoint()
+    drained = asyncio.ensure_future(bus.channel("fake").wait_drained())
+    await anyio.lowlevel.checkpoint()
     writer.cancel()
     with pytest.raises(asyncio.CancelledError):
         await writer
+    with anyio.fail_after(30):
+        await drained
     assert not (await bus.channel("fake").publish(inbound(1))).duplicate
     assert await pending(bus) == ["m1"]
     await bus.aclose()

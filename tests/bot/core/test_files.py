@@ -8,12 +8,14 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
+from bot.core import append_file
 from bot.core.append_file import AppendFile
 from bot.core.files import disk_error_text, private_directory, replace_file, write_synced
 
@@ -272,6 +274,29 @@ async def test_a_write_whose_end_was_not_seen_costs_those_who_waited_and_none_af
         await log.append(b"third", 1)
     assert log.path.read_bytes() == b"third"
     assert (log.durable_seq, log.queued_seq, log.size) == (1, 1, 5)
+
+
+async def test_nobody_is_told_of_a_write_whose_end_was_not_seen(tmp_path, monkeypatch):
+    told: list[bytes] = []
+    log = AppendFile(tmp_path / "log", sync=True, after_write=told.append)
+    begun, go_on = Event(), Event()
+    sync = append_file._datasync
+
+    def slow(descriptor: int) -> None:
+        begun.set()
+        assert go_on.wait(30)
+        sync(descriptor)
+
+    monkeypatch.setattr(append_file, "_datasync", slow)
+    writer = asyncio.ensure_future(log.append(b"first", 1))
+    await anyio.to_thread.run_sync(begun.wait)
+    writer.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writer
+    go_on.set()
+    await log.append(b"second", 1)
+    assert told == [b"second"]
+    log.close()
 
 
 async def test_one_taken_away_while_it_waited_leaves_nobody_waiting(log):
