@@ -28,7 +28,7 @@ _JSON = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
 _LONGEST_ERROR = 100_000
 _CONNECT_SECONDS = 20.0
 _IDLE_SECONDS = 60.0
-_REST_SECONDS = 1.0
+_REST_SECONDS = 0.2
 """How long the end of a stream may come behind its last event."""
 
 
