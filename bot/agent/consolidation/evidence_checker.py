@@ -358,15 +358,14 @@ class EvidenceChecker:
         before = [
             other for other in self.entries if other.id < entry.id and other.kind == "message"
         ][-1:]
+        said = [sender_text(other) for other in before if other.payload.get("role") == "assistant"]
         asked: list[str] = []
-        for other in before:
-            if other.payload.get("role") != "assistant":
-                continue
-            sentences = split_sentences(sender_text(other))
-            for previous, sentence in pairwise(["", *sentences]):
-                if sentence.endswith(("?", "？", "؟")):
-                    is_short = len(sentence.split()) <= _SHORT
-                    asked += [previous, sentence] if is_short else [sentence]
+        for previous, sentence in (
+            pair for text in said for pair in pairwise(["", *split_sentences(text)])
+        ):
+            if sentence.endswith(("?", "？", "؟")):
+                is_short = len(sentence.split()) <= _SHORT
+                asked += [previous, sentence] if is_short else [sentence]
         return " ".join(dict.fromkeys(filter(None, asked)))
 
 

@@ -51,6 +51,8 @@ _NAMING = LazyPattern(
 _DENIED = LazyPattern(r"\b(?:not|never|nicht|kein\w*|no|pas|non|não|не)\W+$", re.IGNORECASE)
 _LONGEST_NAME = 4
 """Maximum number of words of a user's name."""
+_LOOKED_AT = 400
+"""Characters behind words that name the user in which the name is."""
 
 INSTRUCTION_REFUSED = Reason("order")
 
@@ -132,7 +134,7 @@ def names_given(text: str, slot: str) -> tuple[str, ...]:
     if not (same_slot(slot, _NAME_SLOT) or _NAME_GIVEN.match(text)):
         return ()
     parts = extract_names(text)
-    called = [_names_at(text[hit.end() :], parts) for hit in _NAMING.finditer(text)]
+    called = [_names_at(text, hit.end(), parts) for hit in _NAMING.finditer(text)]
     full = " ".join(parts)
     # Where nothing says which name it is, other words between names make them names of several people.
     if not any(called) and parts and full in text and not _DENIED.search(text[: text.index(full)]):
@@ -146,10 +148,11 @@ def names_given(text: str, slot: str) -> tuple[str, ...]:
     )
 
 
-def _names_at(text: str, parts: Collection[str]) -> list[str]:
-    """Return the names that a text begins with."""
+def _names_at(text: str, place: int, parts: Collection[str]) -> list[str]:
+    """Return the names at a place of a text."""
     found = []
-    for word in text.split(" "):
+    # No further: a text without end may have as many places.
+    for word in text[place : place + _LOOKED_AT].split(" "):
         bare = word.strip("\"'“”„«».,;:!?()")
         if bare not in parts:
             break
