@@ -257,11 +257,17 @@ async def test_whoever_reads_by_the_descriptor_goes_on_after_a_failed_sync(log, 
     assert not os.get_inheritable(number)
 
 
-async def test_a_write_whose_end_was_not_seen_costs_those_who_waited_and_none_after(log):
-    """The event loop itself takes the writer away, past any shield; nobody is left waiting."""
-    writer = asyncio.ensure_future(log.append(b"first", 1))
+async def begun(log: AppendFile, data: bytes) -> asyncio.Future[None]:
+    """Begin to write; return once others have to wait behind it."""
+    writer = asyncio.ensure_future(log.append(data, 1))
     while not log.queued_seq:
         await anyio.lowlevel.checkpoint()
+    return writer
+
+
+async def test_a_write_whose_end_was_not_seen_costs_those_who_waited_and_none_after(log):
+    """The event loop itself takes the writer away, past any shield; nobody is left waiting."""
+    writer = await begun(log, b"first")
     follower = asyncio.ensure_future(log.append(b"second", 2))
     await anyio.lowlevel.checkpoint()
     writer.cancel()
@@ -301,9 +307,7 @@ async def test_nobody_is_told_of_a_write_whose_end_was_not_seen(tmp_path, monkey
 
 async def test_one_taken_away_while_it_waited_leaves_nobody_waiting(log):
     """The event loop itself takes it away, past any shield: its outcome is unknown to it alone."""
-    writer = asyncio.ensure_future(log.append(b"first ", 1))
-    while not log.queued_seq:
-        await anyio.lowlevel.checkpoint()
+    writer = await begun(log, b"first ")
     taken_away = asyncio.ensure_future(log.append(b"second ", 2))
     follower = asyncio.ensure_future(log.append(b"third ", 3))
     await anyio.lowlevel.checkpoint()
@@ -316,9 +320,7 @@ async def test_one_taken_away_while_it_waited_leaves_nobody_waiting(log):
 
 
 async def test_one_taken_away_with_nobody_behind_it_leaves_the_file_free(log):
-    writer = asyncio.ensure_future(log.append(b"first ", 1))
-    while not log.queued_seq:
-        await anyio.lowlevel.checkpoint()
+    writer = await begun(log, b"first ")
     taken_away = asyncio.ensure_future(log.append(b"second ", 2))
     await anyio.lowlevel.checkpoint()
     taken_away.cancel()
