@@ -20,7 +20,6 @@ _RESULTS = ROOT / "bench" / "results"
 _PAGES = {
     "peers": ROOT / "README.md",
     "recall": ROOT / "docs" / "performance.md",
-    "traffic": ROOT / "docs" / "performance.md",
 }
 """Pages that show the tables of a figure."""
 

@@ -15,8 +15,6 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
-import anyio
-
 from bench import postgres_server
 from bench.report import Cell, Scale, Table, ms, p50, p95
 from bot.core.database.connections import Database
@@ -26,7 +24,7 @@ from testkit.postgres import PostgresServer
 _TESTS = Path(__file__).parent.parent / "tests"
 sys.path[:0] = [str(_TESTS), str(_TESTS / "e2e")]
 
-from fleet_processes import Fleet, Member, Role  # noqa: E402
+from fleet_processes import Fleet  # noqa: E402
 from fleet_traffic import Traffic  # noqa: E402
 from fleet_world import open_world  # noqa: E402
 
@@ -64,20 +62,6 @@ class Stage:
             by_role[one.role] += one.spent + one.used()
         database = 0.0 if self.server is None else postgres_server.cpu(self.server)
         return {**by_role, "database": database, "people": process_time()}
-
-    async def calls(self) -> dict[str, tuple[int, float]]:
-        """Return what was asked of the database until now; see ``postgres_server.calls``."""
-        address = self.fleet.world.database
-        if address is None:
-            return {}
-        # A process tells of its calls when it has nothing to do, at most once a second.
-        await anyio.sleep(1.5)
-        database = Database(address)
-        await database.open()
-        try:
-            return await postgres_server.calls(database)
-        finally:
-            await database.close()
 
     async def turns(self, count: int) -> Turns:
         """Let people say so many things as fast as they are answered."""
@@ -129,22 +113,18 @@ async def _set_up(address: str) -> None:
 async def measure(scale: Scale) -> list[Table]:
     """Measure fleets of several sizes, and how soon one recovers."""
     with postgres_server.running() as server:
-        return [*await _sizes(scale, server), await _recoveries(scale, server)]
+        return [await _sizes(scale, server), await _recoveries(scale, server)]
 
 
-async def _sizes(scale: Scale, server: PostgresServer) -> list[Table]:
+async def _sizes(scale: Scale, server: PostgresServer) -> Table:
     rows: list[tuple[Cell, ...]] = []
     warm, count = scale.pick(60, 10), scale.pick(400, 30)
-    asked: list[tuple[Cell, ...]] = []
     fleets = (1,) if scale.quick else (1, 2, 4)
     for on, workers in [(None, 1), *((server, number) for number in fleets)]:
         folder = scale.work / f"fleet-{workers}-{on is not None}"
         async with staged(folder, on, workers=workers, people=48) as stage:
             await stage.turns(warm)
-            before = await stage.calls()
             done = await stage.turns(count)
-            if workers == 1:
-                asked += _asked(before, await stage.calls(), count)
         name = "one process, files" if on is None else f"{workers} workers, PostgreSQL"
         shares = [ms(done.cpu[who]) for who in ("run", "worker", "gateway", "database", "people")]
         rows.append((name, done.rate, p50(done.waits), p95(done.waits), *shares))
@@ -157,25 +137,7 @@ async def _sizes(scale: Scale, server: PostgresServer) -> list[Table]:
         "CPU of a turn by kind of process; people: they, Telegram and the model; all share this machine",
         postgres_server.SETTINGS,
     ]
-    calls = Table(
-        "What is asked of PostgreSQL by one gateway and one worker, for each turn",
-        ("", "calls", "ms"),
-        asked,
-        ["time in functions, and in those that they call; a look is not only for turns"],
-    )
-    return [Table("A fleet", head, rows, notes), calls]
-
-
-def _asked(
-    before: dict[str, tuple[int, float]], after: dict[str, tuple[int, float]], turns: int
-) -> list[tuple[Cell, ...]]:
-    """Return what one turn asked of the database, the costly first."""
-    each = {}
-    for name, (calls, seconds) in after.items():
-        calls_before, seconds_before = before.get(name, (0, 0.0))
-        each[name] = (calls - calls_before) / turns, ms(seconds - seconds_before) / turns
-    costly = sorted(each, key=lambda name: -each[name][1])
-    return [(name, *each[name]) for name in costly if each[name][1] >= 0.05]
+    return Table("A fleet", head, rows, notes)
 
 
 async def _recoveries(scale: Scale, server: PostgresServer) -> Table:
@@ -222,11 +184,5 @@ async def _killed(stage: Stage) -> dict[str, Any]:
     await fleet.until(lambda: not left & world.ledger.open.keys(), "not all were taken up", 90)
     last = perf_counter() - began
     await stage.traffic.settled(90)
-    await _gone(fleet, victim)
-    return {"held": len(left), "first": first, "last": last}
-
-
-async def _gone(fleet: Fleet, victim: Member) -> None:
-    role: Role = victim.role
-    assert role == "worker"
     await fleet.ended(victim)
+    return {"held": len(left), "first": first, "last": last}

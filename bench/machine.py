@@ -47,18 +47,6 @@ def clocked(action: Callable[[], object]) -> float:
     return perf_counter() - began
 
 
-async def durable_hop(disk: Disk) -> float:
-    """Return the seconds of one durable append in a worker thread, as the loop sees it."""
-    began = perf_counter()
-    await anyio.to_thread.run_sync(disk.durable)
-    return perf_counter() - began
-
-
-def bare_python() -> float:
-    """Start an interpreter that does nothing."""
-    return clocked(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True))
-
-
 async def _hops(count: int) -> list[float]:
     async def hop() -> float:
         began = perf_counter()
@@ -72,28 +60,6 @@ def _nothing() -> None:
     """Do nothing, in a thread."""
 
 
-async def _round_trips(count: int) -> list[float]:
-    there_send, there = anyio.create_memory_object_stream[int](1)
-    back_send, back = anyio.create_memory_object_stream[int](1)
-
-    async def echo() -> None:
-        async for item in there:
-            await back_send.send(item)
-
-    taken = []
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(echo)
-        for number in range(count):
-            began = perf_counter()
-            await there_send.send(number)
-            await back.receive()
-            taken.append(perf_counter() - began)
-        tasks.cancel_scope.cancel()
-    for stream in (there_send, there, back_send, back):
-        stream.close()
-    return taken
-
-
 async def measure(scale: Scale) -> list[Table]:
     """Measure the limits."""
     count = scale.pick(2_000, 200)
@@ -101,10 +67,11 @@ async def measure(scale: Scale) -> list[Table]:
     rows: dict[str, list[float]] = {
         "append a line (os.write)": [clocked(disk.write) for _ in range(count)],
         "append it and fdatasync": [clocked(disk.durable) for _ in range(count // 4)],
-        "the same from the loop, in a thread": [await durable_hop(disk) for _ in range(count // 4)],
         "hop to a thread and back": await _hops(count),
-        "stream round trip (anyio, buffered)": await _round_trips(count),
-        "start an interpreter": [bare_python() for _ in range(scale.pick(7, 3))],
+        "start an interpreter": [
+            clocked(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True))
+            for _ in range(scale.pick(7, 3))
+        ],
     }
     disk.close()
     return [

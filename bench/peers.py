@@ -15,12 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.encodings import o200k
 from bench.instant_server import INSTANT, SLOW
 from bench.peers_install import VERSIONS, NotInstalled, install
 from bench.peers_processes import DrivenProcess, Peer, Server, instant_server
 from bench.peers_table import OTHERS, OURS, TURNS, Samples, peers_table
-from bench.prompt_cache import count_tokens
+from bench.prompt_cache import count_tokens, o200k
 from bench.report import Scale, Table, ms
 from bench.resident import resident
 from bench.workload import question

@@ -11,10 +11,13 @@ A provider's smallest cached prompt and block size are not modelled: they differ
 from __future__ import annotations
 
 import json
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 Encode = Callable[[str], Sequence[int]]
@@ -88,3 +91,16 @@ def _fixed(request: dict[str, Any], tokens: Encode) -> tuple[int, int]:
     system = [one["content"] for one in request["messages"] if one["role"] == "system"]
     texts = [one if isinstance(one, str) else _compact(one) for one in system]
     return len(tokens(_compact(tools))) if tools else 0, sum(len(tokens(one)) for one in texts)
+
+
+def o200k() -> Encode | None:
+    """Return what cuts a text into tokens of ``o200k_base``; None where litellm, which has the vocabulary, is not."""
+    package = find_spec("litellm")
+    if package is None or not package.submodule_search_locations:
+        return None
+    folder = Path(package.submodule_search_locations[0]) / "litellm_core_utils" / "tokenizers"
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
+    import tiktoken
+
+    encoding = tiktoken.get_encoding("o200k_base")
+    return lambda text: encoding.encode(text, disallowed_special=())

@@ -7,7 +7,9 @@ message asks, with some rare words among common ones.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -15,9 +17,7 @@ from time import perf_counter, process_time
 
 import anyio
 
-from bench.library import write_tape
 from bench.report import Cell, Scale, Table, ms, p50, p95
-from bench.search import Plain
 from bench.words import Talk
 from bot.agent.views.automatic_recall import (
     CANDIDATES,
@@ -26,16 +26,22 @@ from bot.agent.views.automatic_recall import (
     has_no_search_words,
 )
 from bot.agent.views.passage_selection import asks_assistant
+from bot.core.append_file import AppendFile
 from bot.memory.session.recall import recall_passages
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
+from bot.tape.codec import encode_entries
+from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM, SearchQuery
 from bot.tape.service import TapeService
+from bot.tape.store import header_entry
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder import TapeFolder
 
 _CHATS = Path(__file__).parents[1] / "evals" / "chats" / "held-out"
 _TAPE = "bench:long"
 _IN_VIEW = 20
+_PORTION = 500
+_HITS = 10
 _SIZES = (1_000, 10_000, 100_000, 1_000_000)
 _QUICK_SIZES = (1_000, 10_000)
 
@@ -83,7 +89,7 @@ async def _measure_one(work: Path, entries: int, asked: int) -> tuple[Cell, ...]
     store = FileTapeStore(root, sync=False)
     await store.create_tape(_TAPE)
     await store.close()
-    write_tape(TapeFolder(root, "").live_path(_TAPE), _TAPE, Talk(1), entries)
+    _write_tape(TapeFolder(root, "").live_path(_TAPE), _TAPE, Talk(1), entries)
     store = FileTapeStore(root, sync=False)
     tape, before = TapeService(store, _TAPE), await store.version(_TAPE) - _IN_VIEW
     talk = Talk(2)
@@ -120,7 +126,7 @@ async def _measure_one(work: Path, entries: int, asked: int) -> tuple[Cell, ...]
 
 def _alone(path: Path, root: Path, texts: Sequence[str]) -> list[float]:
     """Return the CPU seconds that SQLite's own ranking takes for each."""
-    plain, taken = Plain(path, root), []
+    plain, taken = _SqliteAlone(path, root), []
     for text in texts:
         began = process_time()
         plain.search(text)
@@ -128,6 +134,54 @@ def _alone(path: Path, root: Path, texts: Sequence[str]) -> list[float]:
     plain.close()
     path.unlink()
     return taken
+
+
+def _write_tape(path: Path, tape: str, talk: Talk, entries: int) -> None:
+    """Write the file of a tape with so many entries, its header included."""
+    path.unlink(missing_ok=True)
+    begin = replace(header_entry(tape, None), id=1, meta={"ts": "2024-01-01T00:00:00.000+00:00"})
+    file = AppendFile(path, sync=False)
+    try:
+        file.append_now(encode_entries([begin]), 1)
+        for portion in _portions(talk.messages(entries - 1)):
+            file.append_now(encode_entries(portion), portion[-1].id)
+    finally:
+        file.close()
+
+
+def _portions(entries: Iterator[TapeEntry]) -> Iterator[list[TapeEntry]]:
+    while portion := list(islice(entries, _PORTION)):
+        yield portion
+
+
+class _SqliteAlone:
+    """The machine's limit: the same rows in a table of FTS5's own, with nothing around it."""
+
+    def __init__(self, path: Path, root: Path) -> None:
+        self._connection = sqlite3.connect(path)
+        self._connection.execute("CREATE VIRTUAL TABLE said USING fts5(text)")
+        for file in sorted(root.glob("*.jsonl")):
+            with file.open("rb") as lines:
+                self._connection.executemany(
+                    "INSERT INTO said VALUES (?)", (_content(line) for line in lines)
+                )
+        self._connection.commit()
+
+    def search(self, text: str) -> None:
+        """Ask for rows with any of the words, best first by its own bm25."""
+        words = " OR ".join(f'"{word}"' for word in text.split())
+        self._connection.execute(
+            "SELECT rowid, bm25(said) FROM said WHERE said MATCH ? ORDER BY rank LIMIT ?",
+            (words, _HITS),
+        ).fetchall()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _content(line: bytes) -> tuple[str]:
+    content: str = json.loads(line)["payload"].get("content", "")
+    return (content,)
 
 
 async def measure(scale: Scale) -> list[Table]:

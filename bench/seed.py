@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 from bench.program import CHANNEL
 from bench.workload import LONG_TERM, question, reply
@@ -31,8 +30,6 @@ from bot.tape.entries import (
 )
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
-
-ENTRIES_A_TURN = 6
 
 _BATCH = 50
 _UNBOUNDED = 10**9
@@ -92,11 +89,6 @@ class Seeder:
             ]
         )
 
-    @property
-    def entries(self) -> int:
-        """How many the tape has."""
-        return self._fold.version
-
     def _one_turn(self, pointers: dict[str, object]) -> list[TapeEntry]:
         self._turn += 1
         turn, inbound = f"turn-{self._turn:016x}", f"old-{self._turn}"
@@ -125,26 +117,3 @@ class Seeder:
             event(TURN_END, end),
             delivery_entry(DeliveryReport(self._address.session, turn)),
         ]
-
-
-async def seed_long(home: Path, chats: dict[str, int]) -> dict[str, int]:
-    """Write tapes of about so many entries, with nothing in view; return how many they have."""
-    store, made = FileTapeStore(home / "tapes", sync=False), {}
-    for chat_id, entries in chats.items():
-        seeder = Seeder(store, chat_id, view=200)
-        await seeder.begin()
-        await seeder.turns(max(0, entries - 8) // ENTRIES_A_TURN)
-        await seeder.hand_off()
-        made[chat_id] = seeder.entries
-    await store.close()
-    return made
-
-
-async def seed_in_view(home: Path, chats: dict[str, int]) -> None:
-    """Write tapes with so many messages in view."""
-    store = FileTapeStore(home / "tapes", sync=False)
-    for chat_id, messages in chats.items():
-        seeder = Seeder(store, chat_id)
-        await seeder.begin()
-        await seeder.turns(messages // 2)
-    await store.close()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bench.life import Keeper
-from bench.month import TURNS, simulate
 from bot.memory.session.state.fact_markdown import MAX_RENDERED_BYTES
 from bot.offline.model import OfflineModel
+from evals.life import Keeper
+from evals.month import TURNS, simulate
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Fits the weights of the search's ranking: ``python -m bench.ranking FIT... [--held-out FILE...]``.
+"""Fits the weights of the search's ranking: ``python -m evals.ranking FIT... [--held-out FILE...]``.
 
 Each file is a conversation with questions, as ``tapebot eval recall`` reads them. The messages that answer a question
 are told from all others by a logistic regression over ``bot.tape.index.ranking.FEATURES``; each question counts
@@ -66,7 +66,7 @@ class Example:
 
 def main() -> None:
     """Fit and print."""
-    parser = argparse.ArgumentParser(prog="python -m bench.ranking", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m evals.ranking", description=__doc__)
     parser.add_argument(
         "fit", nargs="+", type=Path, help="conversations that the weights are fitted to"
     )

@@ -1,14 +1,13 @@
-"""A month of daily use: what is remembered, beside what is true, and what it cost."""
+"""A month of daily use: what is remembered, beside what is true: ``python -m evals.month``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import anyio
 
-from bench.life import ATTRIBUTES, Keeper, Life
-from bench.report import Scale, Table
 from bot.llm.base import Model, Usage
 from bot.memory.records.event_names import (
     HISTORY_EVENT,
@@ -16,8 +15,8 @@ from bot.memory.records.event_names import (
 from bot.memory.records.fact import Fact
 from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
 from bot.memory.session.state.turn_fold import parse_usage
-from bot.offline.model import OfflineModel
 from bot.testing.host import Host, session_host
+from evals.life import ATTRIBUTES, Keeper, Life
 
 TURNS = 3_000
 _DAYS = 30
@@ -120,34 +119,19 @@ async def _rendered(host: Host) -> int:
     return max((len(str(one.data["content"]).encode()) for one in newest), default=0)
 
 
-async def measure(scale: Scale) -> list[Table]:
-    """Live it twice: with a model, and with the offline responder."""
-    turns = scale.pick(TURNS, 300)
-    rows = []
-    models: tuple[tuple[str, Model, int], ...] = (
-        ("a model that errs now and then", Keeper(), turns),
-        # It answers by rules, at length: a third of the month shows as much.
-        ("the offline responder", OfflineModel(), turns // 3),
-    )
-    for name, model, lived in models:
-        month = await simulate(scale.work / name.replace(" ", "-"), model, turns=lived)
-        known = len(month.life.current)
-        rows.append(
-            [
-                name,
-                lived,
-                f"{len(month.right())} of {known}",
-                len(month.stale()),
-                len(month.active),
-                len(month.ended),
-                month.rendered,
-                f"{month.consolidations} + {month.failures}",
-                month.usage.prompt_tokens,
-                round(month.usage.prompt_tokens / lived),
-            ]
-        )
-    head = ["consolidated by", "turns", "current and right", "believed, no longer true", "facts", "ended",
-            "bytes in the prompt, at most", "consolidations + failures", "tokens read by them",
-            "a turn"]  # fmt: skip
-    note = "Attributes change about every tenth turn; what was true before must be closed."
-    return [Table("A month of daily use", head, rows, [note])]
+async def main() -> None:
+    """Live it with a model that errs, and print what is remembered."""
+    with TemporaryDirectory() as folder:
+        month = await simulate(Path(folder), Keeper())
+    known = len(month.life.current)
+    print(f"turns                             {TURNS}")
+    print(f"facts that change, right at the end  {len(month.right())} of {known}")
+    print(f"believed, no longer true          {len(month.stale())}")
+    print(f"facts believed; ended             {len(month.active)}; {len(month.ended)}")
+    print(f"bytes in the prompt, at most      {month.rendered}")
+    print(f"consolidations; failed            {month.consolidations}; {month.failures}")
+    print(f"tokens that they read             {month.usage.prompt_tokens}")
+
+
+if __name__ == "__main__":
+    anyio.run(main)

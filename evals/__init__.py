@@ -1,0 +1,1 @@
+"""Evaluations that the program's own command does not run."""
