@@ -79,7 +79,6 @@ def _run_with(settings: Settings, chosen: argparse.Namespace) -> int:
         "backup",
         "restore",
         "service",
-        "upgrade",
     ):
         return _small(settings, chosen)
     if chosen.command == "tape":
@@ -139,10 +138,6 @@ def _small(settings: Settings, chosen: argparse.Namespace) -> int:
         from bot.cli.service import run_service
 
         return run_service(settings, chosen.service)
-    if chosen.command == "upgrade":
-        from bot.cli.upgrade import check_upgrade
-
-        return check_upgrade(settings)
     if chosen.command == "mcp":
         from bot.cli.mcp import mcp
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bot.core.i18n import _
 
-FORMATS = ("jsonl", "markdown", "trajectories")
+FORMATS = ("jsonl", "markdown")
 SCOPES = ("read", "append", "admin")
 PLACES = ("files", "postgres")
 
@@ -46,15 +46,6 @@ def make_parser() -> argparse.ArgumentParser:
     )
     _backup(commands)
     _service(commands.add_parser("service", help=_("run tapebot whenever this machine runs")))
-    upgrade = commands.add_parser(
-        "upgrade", help=_("show what a newer version changes, and how to get it")
-    )
-    upgrade.add_argument(
-        "--check",
-        action="store_true",
-        required=True,
-        help=_("ask the package index; change nothing"),
-    )
     _tape_server(
         commands.add_parser("tape-server", help=_("serve tapes to bots on other machines"))
     )

@@ -1,4 +1,4 @@
-"""``tapebot tape export``: write tapes as JSONL, Markdown or trajectories."""
+"""``tapebot tape export``: write tapes as JSONL or Markdown."""
 
 from __future__ import annotations
 

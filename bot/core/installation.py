@@ -1,4 +1,4 @@
-"""How this tapebot was installed, and the commands that add an extra to it or upgrade it."""
+"""How this tapebot was installed, and the command that adds an extra to it."""
 
 from __future__ import annotations
 
@@ -51,20 +51,6 @@ class Installation:
         if self.kind == "uvx":
             return f"uvx --from {what} {PACKAGE}"
         return f"{'uv ' if self.kind == 'uv' else ''}pip install '{PACKAGE}[{extra}]'"
-
-    def upgrade_command(self) -> str:
-        """Return the command that installs the newest version in place of this one."""
-        if self.kind == "uvx":
-            named = f"[{','.join(sorted(self.extras))}]" if self.extras else ""
-            return f"uvx --from '{PACKAGE}{named}@latest' {PACKAGE}"
-        return {
-            "checkout": "git pull && make run",
-            "container": "docker compose build --pull --no-cache && docker compose up --detach",
-            "pip": f"pip install --upgrade {PACKAGE}",
-            "pipx": f"pipx upgrade {PACKAGE}",
-            "uv": f"uv pip install --upgrade {PACKAGE}",
-            "uv tool": f"uv tool upgrade {PACKAGE}",
-        }[self.kind]
 
     def adapt(self, text: str) -> str:
         """Return a text for people in which pip's commands are those of what installed tapebot."""

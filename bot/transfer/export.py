@@ -1,4 +1,4 @@
-"""Export a tape to a file: lossless JSONL, a Markdown transcript or training data."""
+"""Export a tape to a file: lossless JSONL or a Markdown transcript."""
 
 from __future__ import annotations
 
@@ -16,15 +16,10 @@ from bot.tape.batches import read_batches, read_line_batches
 from bot.tape.codec import encode_line
 from bot.tape.store import TapeStore
 from bot.transfer.markdown import MarkdownTranscript
-from bot.transfer.trajectories import Trajectories
 
-ExportFormat = Literal["jsonl", "markdown", "trajectories"]
+ExportFormat = Literal["jsonl", "markdown"]
 
-SUFFIXES: dict[ExportFormat, str] = {
-    "jsonl": "jsonl",
-    "markdown": "md",
-    "trajectories": "trajectories.jsonl",
-}
+SUFFIXES: dict[ExportFormat, str] = {"jsonl": "jsonl", "markdown": "md"}
 """File name suffix of each format."""
 
 _LONGEST_NAME = 150
@@ -35,7 +30,7 @@ async def export_chunks(
 ) -> AsyncGenerator[bytes, None]:
     """Yield a tape with all its segments in chunks, as it is now.
 
-    Needs memory for one batch of entries, whatever the tape's length; trajectories for one phase.
+    Needs memory for one batch of entries, whatever the tape's length.
 
     Args:
         store: The tape store; another process may be writing to the tape.
@@ -52,16 +47,10 @@ async def export_chunks(
                 yield b"".join(map(encode_line, portion))
         return
     async with aclosing(read_batches(store, tape)) as parts:
-        if form == "markdown":
-            transcript = MarkdownTranscript(timezone)
-            yield transcript.head(await store.get_title(tape), tape).encode()
-            async for entries in parts:
-                yield "".join(map(transcript.block, entries)).encode()
-        else:
-            trajectories = Trajectories()
-            async for entries in parts:
-                yield b"".join(line for entry in entries for line in trajectories.take(entry))
-            yield b"".join(trajectories.finish())
+        transcript = MarkdownTranscript(timezone)
+        yield transcript.head(await store.get_title(tape), tape).encode()
+        async for entries in parts:
+            yield "".join(map(transcript.block, entries)).encode()
 
 
 def export_file_name(session: str, suffix: str) -> str:

@@ -106,12 +106,6 @@ STEPS = (
         ),
     ),
     Step(
-        "Look for a newer version",
-        "Only this command asks the package index, and it changes nothing.",
-        ((f"{_PASSPHRASE} TAPEBOT_BACKUP_TO=backups tapebot upgrade --check", NEXT_VERSION, 0),),
-        where="newer",
-    ),
-    Step(
         "Upgrade",
         "The same memory answers.",
         (

@@ -9,7 +9,7 @@ from hashlib import md5
 
 import anyio
 import pytest
-from exchange_files import BUB, export, read, settings, tapes, write_lines
+from exchange_files import BUB, read, settings, tapes, write_lines
 
 from bot.cli.imports import import_bub
 from bot.core.errors import TapeNotFound
@@ -153,20 +153,6 @@ def test_a_second_import_adds_nothing(tmp_path, capsys):
     assert import_bub(settings(tmp_path), BUB) == 0
     assert capsys.readouterr().out.count("known\t") == 2
     assert brought(tmp_path) == before
-
-
-def test_what_came_in_goes_out_as_training_examples(tmp_path):
-    import_bub(settings(tmp_path), BUB)
-
-    async def lines() -> bytes:
-        async with tapes(tmp_path, read_only=True) as store:
-            return await export(store, TELEGRAM, "trajectories")
-
-    examples = [json.loads(line)["messages"] for line in anyio.run(lines).splitlines()]
-    assert [[one["role"] for one in messages] for messages in examples] == [
-        ["user", "assistant"],
-        ["system", "user", "assistant", "tool", "tool", "assistant"],
-    ]
 
 
 def test_several_messages_that_came_at_once_are_several_messages(tmp_path):
