@@ -24,7 +24,6 @@ from bot.core.i18n import _, ngettext
 from bot.runtime.app.database_services import open_database_services
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
-from bot.transfer.bub import read_bub
 from bot.transfer.file_storage import FileHomeStorage
 from bot.transfer.import_writer import STATUS_WORDS, ImportWriter
 from bot.transfer.imported import ImportedData
@@ -82,29 +81,6 @@ def import_nanobot(
     zone = ZoneInfo(settings.timezone)
     return _import_foreign(
         settings, path, lambda: read_nanobot(path, zone), memory_to, dry_run=dry_run
-    )
-
-
-def import_bub(
-    settings: Settings, path: Path, *, sessions: Sequence[str] = (), dry_run: bool = False
-) -> int:
-    """Import bub's tapes; return 1 if anything was refused.
-
-    Args:
-        settings: The settings that locate the tapes and set the user's time zone.
-        path: bub's home, its folder of tapes, or one tape.
-        sessions: bub's session keys, for tapes that do not name theirs.
-        dry_run: Only print what would be done.
-
-    Raises:
-        TapeLocked: A tapebot is running.
-        TapeNotFound: There is no bub data at the path.
-        SettingsError: Tapes are kept in memory only.
-        TapeWriteError: The store refused the write; what was printed before is done.
-    """
-    zone = ZoneInfo(settings.timezone)
-    return _import_foreign(
-        settings, path, lambda: read_bub(path, zone, sessions), None, dry_run=dry_run
     )
 
 

@@ -201,13 +201,11 @@ def _memory(settings: Settings, chosen: argparse.Namespace) -> int:
 
 
 def _import(settings: Settings, chosen: argparse.Namespace) -> int:
-    from bot.cli.imports import import_bub, import_jsonl, import_nanobot
+    from bot.cli.imports import import_jsonl, import_nanobot
 
     dry_run = chosen.dry_run
     if chosen.kind == "nanobot":
         return import_nanobot(settings, chosen.path, memory_to=chosen.memory_to, dry_run=dry_run)
-    if chosen.kind == "bub":
-        return import_bub(settings, chosen.path, sessions=chosen.session, dry_run=dry_run)
     if chosen.kind != "jsonl":
         from bot.cli.import_assistants import import_assistant
 

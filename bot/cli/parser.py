@@ -180,16 +180,11 @@ def _import(parser: argparse.ArgumentParser) -> None:
     nanobot.add_argument(
         "--memory-to", metavar="SESSION", help=_("the session that gets its memory")
     )
-    bub = kinds.add_parser("bub", help=_("tapes of bub"))
-    bub.add_argument(
-        "--session", action="append", default=[], metavar="KEY", help=_("key of a tape in bub")
-    )
     exports = kinds.add_parser("jsonl", help=_("exports of `tapebot tape export`"))
     others = [
         kinds.add_parser("chatgpt", help=_("ChatGPT's data export: a zip file or its folder")),
         kinds.add_parser("claude", help=_("Claude's data export: a zip file or its folder")),
         kinds.add_parser("openclaw", help=_("conversations and memory files of OpenClaw")),
-        kinds.add_parser("hermes", help=_("conversations and memory files of Hermes Agent")),
     ]
     for kind in others:
         kind.add_argument(
@@ -198,7 +193,7 @@ def _import(parser: argparse.ArgumentParser) -> None:
             metavar="PERSON",
             help=_("whose they are, such as telegram:42; default: the person at the console"),
         )
-    for kind in (nanobot, bub, exports, *others):
+    for kind in (nanobot, exports, *others):
         kind.add_argument("path", type=Path, help=_("its home, a folder, or one file"))
         kind.add_argument("--dry-run", action="store_true", help=_("only print what would be done"))
 

@@ -215,15 +215,6 @@ def run_service(settings: Settings, command: str) -> int:
     return _call(service.status_command() if command == "status" else service.log_command())
 
 
-def service_file(settings: Settings) -> Path | None:
-    """Return the file of the service that is installed here; None if there is none."""
-    try:
-        path = _service(settings, Path.cwd()).path
-    except SettingsError:
-        return None
-    return path if path.exists() else None
-
-
 def _install(service: Service, settings: Settings) -> int:
     private_directory(settings.home / "logs")
     private_directory(service.path.parent)

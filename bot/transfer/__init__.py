@@ -4,7 +4,6 @@ __all__ = [
     "assistant_import",
     "backup",
     "backup_encryption",
-    "bub",
     "database_storage",
     "export",
     "file_storage",

@@ -16,7 +16,6 @@ import anyio.to_thread
 
 from bot.transfer.chatgpt import read_chatgpt
 from bot.transfer.claude import read_claude
-from bot.transfer.hermes import read_hermes
 from bot.transfer.import_writer import ImportResult, ImportWriter
 from bot.transfer.imported import ImportedSession
 from bot.transfer.memory_proposals import propose_memory
@@ -29,7 +28,6 @@ READERS: dict[str, Reader] = {
     "chatgpt": read_chatgpt,
     "claude": read_claude,
     "openclaw": read_openclaw,
-    "hermes": read_hermes,
 }
 """What yields the conversations at a path, by assistant."""
 

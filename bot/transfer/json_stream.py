@@ -77,21 +77,6 @@ def read_objects(
         report(_("is no JSON array"))
 
 
-def load_bounded(stream: ByteStream, longest: int = LONGEST_OBJECT) -> Any:
-    """Return the value of a whole small JSON text.
-
-    Raises:
-        ValueError: It is longer than that, or no JSON.
-    """
-    raw = stream.read(longest + 1)
-    if len(raw) > longest:
-        raise ValueError(_("it is too long"))
-    try:
-        return json.loads(raw.removeprefix(_BOM), parse_constant=_refuse)
-    except RecursionError:
-        raise ValueError(_("it is nested too deeply")) from None
-
-
 class _Splitter:
     """Cuts a stream into the bytes of its objects, by its brackets outside of strings.
 

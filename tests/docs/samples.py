@@ -65,12 +65,6 @@ def openclaw(path: Path) -> None:
     (path / "workspace" / "MEMORY.md").write_text("# Memory\n\n- Ada plays the cello.\n")
 
 
-def hermes(path: Path) -> None:
-    """Make Hermes Agent's memory files."""
-    (path / "memories").mkdir(parents=True)
-    (path / "memories" / "MEMORY.md").write_text("Ada takes the tram to work.\n")
-
-
 def nanobot(path: Path) -> None:
     """Make nanobot's workspace with its memory files."""
     (path / "memory").mkdir(parents=True)

@@ -15,7 +15,6 @@ ASSISTANTS: Mapping[str, str] = {
     "chatgpt": "ChatGPT",
     "claude": "Claude",
     "openclaw": "OpenClaw",
-    "hermes": "Hermes",
 }
 """Display names of the assistants whose conversations get sessions of their own, by channel."""
 

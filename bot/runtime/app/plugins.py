@@ -42,7 +42,7 @@ RESERVED_COMMANDS = frozenset(
 RESERVED_CHANNELS = frozenset(
     (
         *("console", "everyone", "files", "person", "role", "session", "web", "workspace"),
-        *("api", "chatgpt", "claude", "hermes", "openclaw"),
+        *("api", "chatgpt", "claude", "openclaw"),
         *PLATFORMS,
     )
 )

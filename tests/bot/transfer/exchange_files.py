@@ -18,7 +18,6 @@ from bot.transfer.export import ExportFormat, export_chunks
 
 DATA = Path(__file__).parent / "data"
 NANOBOT = DATA / "nanobot"
-BUB = DATA / "bub"
 UTC = ZoneInfo("UTC")
 
 

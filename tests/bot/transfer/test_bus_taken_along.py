@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import zipfile
-from hashlib import md5
 from pathlib import Path
 
 import anyio
-from exchange_files import UTC, export, settings, tapes, write_lines
+from exchange_files import UTC, export, settings, tapes
 
-from bot.cli.imports import import_bub, import_jsonl
+from bot.cli.imports import import_jsonl
 from bot.cli.memory_audit import audit_memory
 from bot.core.clock import SystemClock
 from bot.memory.records.compartment_records import SharedReference, SynthesizedPattern
@@ -136,29 +135,6 @@ async def test_work_on_a_problem_goes_on_where_its_tape_was_brought(tmp_path: Pa
         return audit_memory(settings(new), None, as_json=False, clock=ManualClock(NOW))
 
     assert await anyio.to_thread.run_sync(audited) == 0
-
-
-def test_an_anchor_of_another_bot_switches_no_problem_here(tmp_path: Path) -> None:
-    source = tmp_path / "bub"
-    heard = {"role": "user", "content": "channel=$telegram|chat_id=5151\n---\nDate: x---\nHello"}
-    state = {"problem": "p1", "returns": {"ids": [1], "messages": 1, "tokens": 1}}
-    lines = [
-        {"id": 1, "kind": "message", "payload": heard, "meta": {}},
-        {"id": 2, "kind": "anchor", "payload": {"name": "problem/p1", "state": state}, "meta": {}},
-    ]
-    name = md5(b"telegram:5151").hexdigest()[:16]
-    write_lines(source / "tapes" / f"{'0' * 16}__{name}.jsonl", lines)
-    home = tmp_path / "home"
-    assert import_bub(settings(home), source, sessions=["telegram:5151"]) == 0
-
-    async def problems() -> list[str]:
-        async with tapes(home, read_only=True) as store:
-            [name] = [one for one in await store.list_tapes() if not one.startswith("person")]
-            return [one.name or "" for one in await store.read(name) if one.kind == "anchor"]
-
-    names = anyio.run(problems)
-    assert "bub/problem/p1" in names
-    assert "problem/p1" not in names
 
 
 def test_sections_say_what_is_gone() -> None:

@@ -17,7 +17,7 @@ from bot.tape.entries import event
 _START, _PAUSE = "/memory import start", "/memory import pause"
 _NONE = N_(
     "There are no imported conversations of yours here. Whoever runs the bot imports them with "
-    "`tapebot import chatgpt`, `claude`, `openclaw` or `hermes`."
+    "`tapebot import chatgpt`, `claude` or `openclaw`."
 )
 
 
