@@ -26,7 +26,7 @@ from bot.inspector.api import spending as spending_api
 from bot.inspector.dependencies import Member, WebContext
 from bot.inspector.errors import AsciiJSONResponse, error_response, http_error
 from bot.inspector.language import LanguageMiddleware
-from bot.inspector.pages import budget, conversations, language, login, mcp, memory, statistics
+from bot.inspector.pages import budget, conversations, language, login, mcp, memory
 from bot.inspector.parameters import API
 from bot.inspector.rendering import STATIC
 from bot.inspector.server import CachedStaticFiles
@@ -131,7 +131,7 @@ def _routes() -> APIRouter:
     every = APIRouter(default_response_class=AsciiJSONResponse)
     for part in (conversations_api, memory_api, spending_api, mcp_api, commands):
         every.include_router(part.router, responses=ERROR_RESPONSES)
-    for page in (login, language, conversations, memory, statistics, budget, mcp):
+    for page in (login, language, conversations, memory, budget, mcp):
         every.include_router(page.router)
     every.include_router(_document())
     return every

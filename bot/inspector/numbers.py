@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import date
 
 from bot.core.i18n import RIGHT_TO_LEFT, current_language, format_money
@@ -42,3 +43,18 @@ def short_day(day: str) -> str:
     from babel.dates import format_skeleton
 
     return format_skeleton("MMMd", date.fromisoformat(day), locale=current_language())
+
+
+def count(value: float) -> str:
+    """Format a number with at most three digits and a suffix for thousands or more."""
+    for limit, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit:
+            return f"{rounded(value / limit)}{sign}"
+    return rounded(value)
+
+
+def dollars(value: float) -> str:
+    """Format a price in US dollars."""
+    # Small prices get two significant digits, and at least cents.
+    digits = 2 if value >= 1 or value <= 0 else max(2, 1 - math.floor(math.log10(value)))
+    return money(value, digits)

@@ -48,7 +48,7 @@ class Plot:
         title: The title.
         summary: A sentence with the main numbers, for users who cannot see the plot.
         labels: One label per position on the x axis.
-        series: At most six: each has a colour of its own (``statistics.css``).
+        series: At most six: each has a colour of its own (``plots.css``).
         shown: Formats a value.
         stacked: True for stacked bars, False for lines.
         whole: Whether the values are whole numbers.

@@ -50,8 +50,6 @@ PAGES = (
     "/turns?tape={tape}",
     "/turns?tape=fake:empty",
     "{turn}",
-    "/statistics",
-    "/statistics?tape={tape}&days=7",
     "/budget",
     "/budget?whose=all",
     "/account",

@@ -1,4 +1,4 @@
-"""API routes of conversations: list them, read and search their entries, turns and statistics."""
+"""API routes of conversations: list them, read and search their entries, and turns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from bot.inspector.parameters import (
     API,
     Before,
     Channel,
-    Days,
     EntryId,
     Near,
     SessionCursor,
@@ -38,7 +37,6 @@ from bot.inspector.reading.sessions import (
     is_conversation,
     memories,
 )
-from bot.inspector.reading.statistics import StatisticsDep, StatisticsModel, recent_statistics
 from bot.inspector.reading.turns import FOUND_WITHIN, TurnsModel, turn_page
 from bot.tape.http_protocol import MAX_JSON_INTEGER
 from bot.tape.service import TapeService
@@ -190,14 +188,3 @@ async def view(
     service = TapeService(web.store, tape)
     past = await past_turn(service, turn, near, scanned=FOUND_WITHIN)
     return await prompt_view(service, web.agent, past, step)
-
-
-@router.get("/statistics", tags=["statistics"])
-async def statistics(
-    web: WebContextDep, cache: StatisticsDep, days: Days = 30, tape: TapeName | None = None
-) -> StatisticsModel:
-    """Return by day the usage of models, the duration of turns, and the growth of memory.
-
-    With many conversations the first look takes several requests: ask again until `complete`.
-    """
-    return await recent_statistics(web, cache, days, tape)

@@ -11,8 +11,7 @@ from fastapi.responses import HTMLResponse
 from bot.agent.spending.texts import role_text
 from bot.core.i18n import _, pgettext
 from bot.inspector.dependencies import Member, WebContextDep
-from bot.inspector.numbers import short_day
-from bot.inspector.pages.statistics import count, dollars
+from bot.inspector.numbers import count, dollars, short_day
 from bot.inspector.plots import Plot, Series
 from bot.inspector.reading.spending import (
     SpendingView,

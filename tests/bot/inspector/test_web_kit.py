@@ -73,7 +73,7 @@ async def test_a_member_is_shown_the_way_to_what_is_theirs_alone() -> None:
         assert sorted({*links}) == ["/", "/account", "/budget"]
         owners = await rig.page("/account")
         links = re.findall(r'href="(/[a-z]*)"', owners.partition("</header>")[0])
-        assert sorted({*links}) == ["/", "/account", "/budget", "/sessions", "/statistics"]
+        assert sorted({*links}) == ["/", "/account", "/budget", "/sessions"]
 
 
 async def test_a_page_that_is_not_there_tells_the_way_back() -> None:

@@ -131,7 +131,7 @@ def test_no_route_answers_whoever_is_not_logged_in(site):
     document = known.json()
     pages = {"/", "/sessions", "/timeline", "/memory", "/fact", "/zones", "/turns", "/turn"}
     pages |= {"/schedules"}
-    pages |= {"/problems", "/reference", "/statistics", "/account", "/api/v1/openapi.json"}
+    pages |= {"/problems", "/reference", "/account", "/api/v1/openapi.json"}
     pages |= {f"/chat/{what}?position=1&number=1" for what in ("files", "attachments")}
     linked = re.findall(r'href="(/[a-z]*)', httpx.get(url, headers=headers, timeout=SECONDS).text)
     routes = {("GET", path) for path in (pages | set(linked)) - OPEN}
