@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bot.bus import (
+    AccessRequest,
     AttachmentReceiver,
     Authorizer,
     ChannelPort,
+    FileUnavailable,
     ReadPositionStore,
     Sender,
     SharedSpool,
 )
 from bot.core.i18n import current_language
+from bot.core.reasons import Reason
 
 ReserveSlot = Callable[[str, float], Awaitable[float]]
 """Reserves a name's next slot, at least the given seconds after the previous one.
@@ -31,6 +34,21 @@ LanguageOf = Callable[[str, Sender], Awaitable[str]]
 async def client_language(_: str, sender: Sender) -> str:
     """Return the language of the sender's client, or the current one."""
     return sender.language or current_language()
+
+
+FetchBytes = Callable[[int], Awaitable[bytes]]
+"""Returns a file's bytes, given the most to read; see ``RemoteFile``."""
+
+
+def fetch_if_allowed(access: Authorizer, author: AccessRequest, fetch: FetchBytes) -> FetchBytes:
+    """Return a function that fetches a quoted file only if its author may use the bot there."""
+
+    async def fetch_theirs(most: int) -> bytes:
+        if (await access.authorize(author)).role is None:
+            raise FileUnavailable(Reason("file_of_stranger"))
+        return await fetch(most)
+
+    return fetch_theirs
 
 
 class Channel(Protocol):

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import islice
 from typing import TypeVar
 
 import anyio
@@ -36,7 +37,8 @@ from bot.bus import (
     SessionFull,
 )
 from bot.core.i18n import N_, _, use_language
-from channels.base import ChannelContext
+from channels.base import ChannelContext, fetch_if_allowed
+from channels.delivery.messenger import MessengerError
 from channels.discord.current_client import CurrentClient
 from channels.discord.errors import MAX_BACKOFF_SECONDS, MIN_BACKOFF_SECONDS, call_with_retries
 from channels.discord.message_content import (
@@ -46,6 +48,7 @@ from channels.discord.message_content import (
     command_name,
     edit_id,
     is_from_person,
+    is_unresolved_reply,
     mentions_bot,
     message_quote,
     message_text,
@@ -205,6 +208,9 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+MAX_QUOTED_FILES = 10
+"""The most files that a reply brings of the message that it replies to."""
+
 _REMEMBERED = 4096
 # For an unrelated change (a pin, a thread, a preview) Discord sends the old edit again.
 _EDIT_IS_NEWS = timedelta(hours=1)
@@ -362,6 +368,10 @@ class DiscordIntake:
         role = await self._authorize(received)
         if role is None:
             return
+        if is_unresolved_reply(message):
+            await self._resolve_reply(message)
+            if not (self._expects_answer(received) or self._is_context(received)):
+                return
         self._positions.follow(location.channel_id, message.id - 1, location.guild_id)
         notifier = self._notifier(received)
         async with notifier.report_failures():
@@ -369,10 +379,44 @@ class DiscordIntake:
             files = [remote_file(each, session, sender) for each in all_attachments(message)]
             taken = [await self._bus_client.receive_file(each, notifier) for each in files]
             inbound = self._inbound(received, role, tuple(taken))
+            for file in self._quoted_files(received):
+                files.append(file)
+                quoted = replace(await self._bus_client.receive_file(file, notifier), quoted=True)
+                inbound = replace(inbound, attachments=(*inbound.attachments, quoted))
             if inbound.text or inbound.quote or inbound.attachments or inbound.expects_answer:
                 await self._bus_client.publish(
                     inbound, notifier, received.access_request, waited=bool(files)
                 )
+
+    async def _resolve_reply(self, message: discord.Message) -> None:
+        """Fetch the message that this one replies to, which Discord did not send along."""
+        reference = message.reference
+        assert reference is not None
+        assert reference.message_id is not None
+        number = reference.message_id
+        try:
+            reference.resolved = await call_with_retries(
+                "a message that is replied to",  # for the log
+                lambda: self._client.channel(reference.channel_id).fetch_message(number),
+            )
+        except MessengerError as error:
+            logger.info("a message that is replied to cannot be read: %s", error)
+
+    def _quoted_files(self, received: _LocatedMessage) -> list[RemoteFile]:
+        """Return the files of the message that one replies to, fetched if its author has access."""
+        location, target = received.location, replied_message(received.message)
+        if target is None or not self._expects_answer(received):
+            return []
+        session, sender = location.address.session, str(received.message.author.id)
+        attached = islice(all_attachments(target), MAX_QUOTED_FILES)
+        files = [remote_file(each, session, sender) for each in attached]
+        if target.author.id == received.bot_id:
+            return files
+        author = AccessRequest(
+            location.address, _sender(target), location.private, location.access_ids
+        )
+        access = self._context.access
+        return [replace(one, fetch=fetch_if_allowed(access, author, one.fetch)) for one in files]
 
     def _notifier(self, received: _LocatedMessage) -> SenderNotifier:
         tell = partial(
@@ -386,15 +430,19 @@ class DiscordIntake:
         Only a new message may be a pairing code, and only its sender is told how to get access.
         """
         asks, location = self._expects_answer(received), received.location
-        context = self._context.group_policy.keep_context or (
-            location.private and not received.answerable
-        )
-        if not asks and not context:
+        # Only the message that is replied to shows whether one without a mention is for the bot.
+        maybe = received.answerable and is_unresolved_reply(received.message)
+        if not (asks or maybe or self._is_context(received)):
             return None
         decision = await self._bus_client.authorize(received.access_request)
         if decision.role is None and decision.reply is not None and asks and received.is_new:
             await self._client.send_text(location.channel_id, decision.reply)
         return decision.role
+
+    def _is_context(self, received: _LocatedMessage) -> bool:
+        """Return whether a message that expects no answer is published."""
+        old = received.location.private and not received.answerable
+        return self._context.group_policy.keep_context or old
 
     def _expects_answer(self, received: _LocatedMessage) -> bool:
         message, location, bot_id = received.message, received.location, received.bot_id

@@ -98,6 +98,14 @@ def replied_message(message: discord.Message) -> discord.Message | None:
     return found if isinstance(found, discord.Message) else None
 
 
+def is_unresolved_reply(message: discord.Message) -> bool:
+    """Return whether it replies to a message that Discord did not send along."""
+    reference = message.reference
+    if reference is None or reference.type is not discord.MessageReferenceType.reply:
+        return False
+    return not (reference.resolved or reference.cached_message) and bool(reference.message_id)
+
+
 def clean_name(name: str, most: int = _LONGEST_NAME) -> str:
     """Return a name on one line, without unprintable characters, shortened if too long.
 
@@ -134,8 +142,8 @@ def message_quote(
         mine = target.author.id == bot_id
         whose = "your message" if mine else _person(target.author)
         text = resolve_mentions(target, target.content, 0 if mine else bot_id)
-        if text:
-            quotes.append(f"In reply to {whose}:\n{text}")
+        if text or any(all_attachments(target)):
+            quotes.append(f"In reply to {whose}:\n{text or '(a file)'}")
     rest = split_attachments(message, taken)[1]
     for snapshot in message.message_snapshots:
         theirs, rest = rest[: len(snapshot.attachments)], rest[len(snapshot.attachments) :]

@@ -230,7 +230,7 @@ class TelegramChannel:
                 reader=UpdateReader(self._name, me, announce),
                 spool=self._context.spool or FolderSpool(self._context.data_dir / "spool"),
                 executor=executor,
-                composer=InboundComposer(api, self._context.media, recent, self._timing),
+                composer=InboundComposer(api, self._context, recent, self._timing),
                 notices=NoticeSender(api, executor, self._timing),
                 recent=recent,
                 timing=self._timing,

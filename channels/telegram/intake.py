@@ -426,9 +426,10 @@ class TelegramIntake:
         keeps = asks or first.private or self._context.group_policy.keep_context
         if decision.role is None or not keeps:
             return
-        inbound = await self._composer.compose(events, decision.role, asks=asks)
-        if len(events) > 1:
-            self._recent.record_group(events, asks=asks)
+        compose = partial(self._composer.compose, events, decision.role, asks=asks)
+        inbound = await self._publisher.retry(first, compose)
+        if len(events) > 1 and asks:
+            self._recent.record_group(events)
         await self._publisher.retry(first, partial(self._publisher.publish, first, inbound))
 
     def _mark_handled(self, number: int) -> None:

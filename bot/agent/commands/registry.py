@@ -223,6 +223,7 @@ class Command:
         destructive: Returns whether the command, with these arguments, affects everybody in a
             group; there only owners may use it.
         hidden: Whether lists omit it.
+        takes_files: Returns whether the command, with these arguments, uses files sent with it.
     """
 
     name: str
@@ -233,6 +234,7 @@ class Command:
     owner_only: bool = False
     destructive: Callable[[str], bool] = _never
     hidden: bool = False
+    takes_files: Callable[[str], bool] = _never
 
     @property
     def usage(self) -> str:
