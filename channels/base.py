@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from bot.bus import (
     Sender,
     SharedSpool,
 )
-from bot.core.i18n import current_language
+from bot.core.i18n import _, current_language
 from bot.core.reasons import Reason
 
 ReserveSlot = Callable[[str, float], Awaitable[float]]
@@ -26,6 +27,11 @@ ReserveSlot = Callable[[str, float], Awaitable[float]]
 Returns the seconds until the slot. May raise ``BusError``; the caller retries later.
 """
 
+
+logger = logging.getLogger(__name__)
+
+_FIRST_LOGIN_SECONDS = 3.0
+_LOGIN_SECONDS = 30.0
 
 LanguageOf = Callable[[str, Sender], Awaitable[str]]
 """Returns the language of a channel's sender, for what the channel itself tells them."""
@@ -76,6 +82,48 @@ class Channel(Protocol):
         ...
 
 
+class ConnectionStatus:
+    """Tells the operator, once each, that a channel has no connection and that it has one again.
+
+    Args:
+        title: The channel, for people.
+        where: The server that it connects to.
+        context: What the application gave the channel.
+    """
+
+    def __init__(self, title: str, where: str, context: ChannelContext) -> None:
+        self._title = title
+        self._where = where
+        self._context = context
+        self.is_lost = False
+
+    @property
+    def login_seconds(self) -> float:
+        """The longest time of a login: short for the first, so that people soon hear of an outage."""
+        return _LOGIN_SECONDS if self.is_lost else _FIRST_LOGIN_SECONDS
+
+    def lost(self, error: object) -> None:
+        """Record that there is no connection, and that the channel tries again."""
+        what = _(
+            "{channel}: no connection to {where}; retrying ({error})",
+            channel=self._title,
+            where=self._where,
+            error=error,
+        )
+        self._context.problems[self._title] = what
+        if not self.is_lost:
+            self.is_lost = True
+            logger.warning("%s", what)
+            self._context.announce(what)
+
+    def restored(self) -> None:
+        """Record that there is a connection."""
+        self._context.problems.pop(self._title, None)
+        if self.is_lost:
+            self.is_lost = False
+            self._context.announce(_("{channel}: connected again", channel=self._title))
+
+
 @dataclass(frozen=True, slots=True)
 class MenuCommand:
     """A slash command as platforms list it.
@@ -122,6 +170,7 @@ class ChannelContext:
         default_language: The installation's language.
         language: Tells the language of a sender.
         on_connected: Called once the platform has accepted the token.
+        problems: Why channels have no connection, by their titles; for ``/status`` and ``doctor``.
         spool: Stores updates that any of several processes receives until the channel handles them.
         read_positions: Stores how far the channel has read.
         reserve_login: Spaces out what all processes do at the platform.
@@ -138,6 +187,7 @@ class ChannelContext:
     default_language: str = "en"
     language: LanguageOf = client_language
     on_connected: Callable[[], None] = lambda: None
+    problems: dict[str, str] = field(default_factory=dict)
     spool: SharedSpool | None = None
     read_positions: ReadPositionStore | None = None
     reserve_login: ReserveSlot | None = None

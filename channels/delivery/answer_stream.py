@@ -123,6 +123,7 @@ class AnswerStream(Generic[PieceT]):
             displayed = self._displayed = DisplayedAnswer.from_sent(
                 partial.address, partial.stream, partial.reply_to, partial.sent_message_ids
             )
+            self._drafts = True
             if not partial.sent_message_ids:
                 self._again(partial, pace.first_edit)
                 return
@@ -162,7 +163,7 @@ class AnswerStream(Generic[PieceT]):
         await displayed.reconcile(self._messenger, pieces, sent, last=False)
 
     async def _draft(self, partial: PartialAnswer, piece: PieceT) -> bool:
-        """Send a draft; return False if the platform has no drafts."""
+        """Send a draft; return False if the rest of the answer is shown without drafts."""
         try:
             displayed = await self._messenger.draft(partial.address, partial.stream, piece)
         except RateLimited as flood:

@@ -6,6 +6,7 @@ import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import aiohttp
 import anyio
@@ -16,7 +17,7 @@ from discord.http import Route
 
 from bot.bus import BusError, ChannelPort, ChannelRefused
 from bot.core.i18n import N_, _
-from channels.base import ChannelContext
+from channels.base import ChannelContext, ConnectionStatus
 from channels.delivery.dispatcher import OutboundDispatcher
 from channels.discord.client import SessionInvalidated
 from channels.discord.connection import (
@@ -91,6 +92,8 @@ class DiscordChannel:
         self._shard = Shard(shard, shards)
         # Without a database, a shard that moves to another machine loses its read positions.
         self._store = context.read_positions or FileReadPositions(context.data_dir, self._shard)
+        where = urlsplit(api_base or Route.BASE).hostname or ""
+        self._status = ConnectionStatus(f"{name.capitalize()}{self._shard.label}", where, context)
         self._reserve = context.reserve_login or PROCESS_SCHEDULE.reserve
         if api_base is not None:
             Route.BASE = api_base
@@ -158,6 +161,7 @@ class DiscordChannel:
             interactions=interactions,
             current_client=client,
             announced=announced,
+            status=self._status,
             shard=self._shard,
             identify_slot=identify_slot,
         )
@@ -182,11 +186,8 @@ class DiscordChannel:
                 # Another session has just begun, and Discord spaces them:
                 # https://discord.com/developers/docs/events/gateway#rate-limiting
                 wait = max(wait, IDENTIFY_INTERVAL_SECONDS * random.uniform(1.0, 1.5))  # noqa: S311 - not a secret
-            elif started is None and not announced.disconnected:
-                announced.disconnected = True
-                self._context.announce(
-                    _("Discord{label}: no connection; retrying", label=self._shard.label)
-                )
+            elif started is None:
+                self._status.lost(_reason(error))
             _log_end(error, wait)
             await anyio.sleep(wait)
 
@@ -213,17 +214,20 @@ def _refuse_if_hopeless(ended: Exception | None) -> None:
             raise ChannelRefused(_(_WRONG_SHARD)) from ended
 
 
+def _reason(ended: Exception | None) -> str:
+    return (
+        "the gateway closed it" if ended is None else f"{type(ended).__name__}: {ended}"
+    )  # for the log
+
+
 def _log_end(ended: Exception | None, wait: float) -> None:
     expected = (
         *(discord.DiscordException, aiohttp.ClientError, aiohttp.WebSocketError),
         *(OSError, TimeoutError, BusError),
     )
     if ended is None or isinstance(ended, expected):
-        reason = (
-            "the gateway closed it" if ended is None else f"{type(ended).__name__}: {ended}"
-        )  # for the log
         logger.warning(
-            "the connection to Discord was lost (%s); next attempt in %.1f s", reason, wait
+            "the connection to Discord was lost (%s); next attempt in %.1f s", _reason(ended), wait
         )
     else:
         logger.error("discord.py failed; next attempt in %.1f s", wait, exc_info=ended)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Protocol
 
 import aiohttp
+import anyio
 import discord
 from discord.gateway import ReconnectWebSocket
 from discord.http import HTTPClient
@@ -32,6 +33,7 @@ SILENCE_SECONDS = 60.0
 
 _LONGEST_LIMIT = 30.0
 _CLOSE_SECONDS = 30.0
+_OPEN_SECONDS = 15.0
 _GUILD_SECONDS = 1.0
 _VITAL = {"READY", "RESUMED"}
 
@@ -221,14 +223,15 @@ async def _gateway(
     Compression is turned off, since discord.py decompresses without any limit.
     """
     session: aiohttp.ClientSession = http._HTTPClient__session  # type: ignore[attr-defined] # noqa: SLF001
-    return await session.ws_connect(
-        URL(url).without_query_params("compress"),
-        max_msg_size=MAX_RESPONSE_BYTES,
-        timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_SECONDS),
-        autoclose=False,
-        headers={"User-Agent": http.user_agent},
-        compress=compress,
-    )
+    with anyio.fail_after(_OPEN_SECONDS):
+        return await session.ws_connect(
+            URL(url).without_query_params("compress"),
+            max_msg_size=MAX_RESPONSE_BYTES,
+            timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_SECONDS),
+            autoclose=False,
+            headers={"User-Agent": http.user_agent},
+            compress=compress,
+        )
 
 
 def _run_logged(event: str, parse: Callable[[Any], None], data: Any) -> None:

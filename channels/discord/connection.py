@@ -13,7 +13,7 @@ import discord
 from anyio.abc import TaskGroup
 
 from bot.core.i18n import _, format_duration
-from channels.base import ChannelContext
+from channels.base import ChannelContext, ConnectionStatus
 from channels.delivery.messenger import MessengerError
 from channels.discord.client import DiscordClient
 from channels.discord.current_client import CurrentClient
@@ -49,13 +49,11 @@ class AnnouncementState:
         bot: Whether the bot's name was announced.
         servers: The number of servers to which the bot was added.
         token_shared: Whether it was announced that another program uses the token.
-        disconnected: Whether it was announced that there is no connection.
     """
 
     bot: bool = False
     servers: int = 0
     token_shared: bool = False
-    disconnected: bool = False
 
 
 class GatewayConnection:
@@ -69,6 +67,7 @@ class GatewayConnection:
         interactions: Handles slash commands and buttons.
         current_client: Holds the current client.
         announced: What earlier connections announced.
+        status: Told whether there is a connection.
         shard: The shard of this connection.
         identify_slot: Schedules IDENTIFY.
 
@@ -86,6 +85,7 @@ class GatewayConnection:
         interactions: InteractionHandler,
         current_client: CurrentClient,
         announced: AnnouncementState,
+        status: ConnectionStatus,
         shard: Shard,
         identify_slot: IdentifySlot,
     ) -> None:
@@ -96,6 +96,7 @@ class GatewayConnection:
         self._interactions = interactions
         self._current_client = current_client
         self._announced = announced
+        self._status = status
         self._shard = shard
         self._identify_slot = identify_slot
         self.session_started_at: float | None = None
@@ -141,10 +142,7 @@ class GatewayConnection:
         client = self._client
         for channel_id in self._missed.unlisted_channels(client):
             self._executor.submit(str(channel_id), partial(self._missed.catch_up, channel_id))
-        if self._announced.disconnected:
-            self._announced.disconnected = False
-            label = self._shard.label
-            self._context.announce(_("Discord{label}: connected again", label=label))
+        self._status.restored()
         if self._announced.bot or client.user is None:
             return
         self._announced.bot = True
@@ -238,7 +236,8 @@ class GatewayConnection:
 
     async def _connect(self, token: str, tasks: TaskGroup) -> None:
         client = self._client
-        await client.login(token)
+        with anyio.fail_after(self._status.login_seconds):
+            await client.login(token)
         flags = client.application.flags if client.application else None
         if flags is not None and not _content_allowed(flags):
             raise MessageContentIntentMissing

@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 
 from bot.bus import ChannelPort, ChannelRefused
 from bot.core.i18n import LANGUAGES, _, use_language
-from channels.base import ChannelContext, MenuCommand
+from channels.base import ChannelContext, ConnectionStatus, MenuCommand
 from channels.delivery.dispatcher import OutboundDispatcher
 from channels.delivery.messenger import MessageRejected, MessengerError, RateLimited
 from channels.keyed_executor import KeyedExecutor
@@ -142,6 +142,8 @@ class TelegramChannel:
         self._api_base = api_base
         self._webhook = webhook
         self._timing = timing or TelegramTiming()
+        where = urlsplit(api_base or _TELEGRAM).hostname or ""
+        self._status = ConnectionStatus(name.capitalize(), where, context)
 
     @property
     def name(self) -> str:
@@ -168,26 +170,17 @@ class TelegramChannel:
         Raises:
             ChannelRefused: Telegram does not know the token.
         """
-        pause, announced = Backoff(self._timing), False
+        pause, status = Backoff(self._timing), self._status
         while True:
             try:
-                user = await api(GetMe())
+                user = await api(GetMe(), seconds=status.login_seconds)
             except (TokenRejected, MethodNotFound) as exc:
                 raise self._unknown_token() from exc
             except MessengerError as error:
-                if not announced:
-                    announced = True
-                    where = urlsplit(self._api_base or _TELEGRAM).hostname
-                    logger.warning("Telegram cannot be reached at %s: %s", where, error)
-                    self._context.announce(
-                        _(
-                            "Telegram: no connection to {where}; retrying ({error})",
-                            where=where,
-                            error=error,
-                        )
-                    )
+                status.lost(error)
                 await pause.wait(error.seconds if isinstance(error, RateLimited) else 0)
             else:
+                status.restored()
                 if not user.can_read_all_group_messages:
                     self._tell_of_privacy()
                 commands = frozenset(menu_command.name for menu_command in self._context.commands)
@@ -258,7 +251,7 @@ class TelegramChannel:
             # Even when polling: receivers may have spooled updates before.
             tasks.start_soon(SpoolConsumer(self._context.spool, intake, timing).run)
         if webhook is None:
-            tasks.start_soon(UpdatePoller(api, intake, announce, timing).run)
+            tasks.start_soon(UpdatePoller(api, intake, self._status, announce, timing).run)
             return
         secret = webhook_secret(self._token)
         if listener is not None:

@@ -128,7 +128,21 @@ async def test_the_network_may_be_away_at_the_start(rig):
         await rig.telegram.up()
         rig.telegram.say(chat, 7, "Hello?")
         assert await rig.shown(chat, 1) == ["echo: Hello?"]
-    assert rig.said[1:] == ["Telegram: connected as @tape_bot"]
+    assert rig.said[1:] == ["Telegram: connected again", "Telegram: connected as @tape_bot"]
+
+
+async def test_a_network_that_swallows_everything_is_soon_told(rig, caplog):
+    gate = anyio.Event()
+    rig.telegram.faults.slow(method="getMe", gate=gate)
+    async with rig.running():
+        # Long before a call is given up.
+        await rig.until(lambda: rig.said, within=10)
+        gate.set()
+        await rig.until(lambda: len(rig.said) == 3)
+    [warning] = [one for one in caplog.records if one.levelname == "WARNING"]
+    assert warning.getMessage() == rig.said[0]
+    assert rig.said[0].startswith("Telegram: no connection to 127.0.0.1; retrying (")
+    assert rig.said[1] == "Telegram: connected again"
 
 
 async def test_another_poller_is_named_once_and_waited_out(rig):

@@ -8,7 +8,7 @@ crash, it changes them only once.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -188,6 +188,11 @@ class CommandContext(Protocol):
     @property
     def presets(self) -> ModelPresets | None:
         """The models to choose from; None if there is only one."""
+        ...
+
+    @property
+    def problems(self) -> Collection[str]:
+        """What channels have no connection, one line each."""
         ...
 
     def consolidation_line(self) -> str:
