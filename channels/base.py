@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,13 +13,14 @@ from bot.bus import (
     AccessRequest,
     AttachmentReceiver,
     Authorizer,
+    BusError,
     ChannelPort,
     FileUnavailable,
     ReadPositionStore,
     Sender,
     SharedSpool,
 )
-from bot.core.i18n import _, current_language
+from bot.core.i18n import N_, _, current_language
 from bot.core.reasons import Reason
 
 ReserveSlot = Callable[[str, float], Awaitable[float]]
@@ -80,6 +82,24 @@ class Channel(Protocol):
                 raised in any task of the channel, and so arrive in an exception group.
         """
         ...
+
+
+NOT_TAKEN_TEXT = N_(
+    "Something went wrong, and I could not accept your message. Please send it again. The log has "
+    "the reason."
+)
+
+
+@asynccontextmanager
+async def tell_if_not_taken(tell: Callable[[str], Awaitable[None]]) -> AsyncIterator[None]:
+    """Tell a person of an unexpected failure to take what they sent, and raise it again."""
+    try:
+        yield
+    except BusError:
+        raise  # it is told where it is tried again
+    except Exception:
+        await tell(_(NOT_TAKEN_TEXT))
+        raise
 
 
 class ConnectionStatus:

@@ -69,6 +69,10 @@ class ClientEvents(Protocol):
         """A message was sent."""
         ...
 
+    def message_unreadable(self, data: Any) -> None:
+        """A message was sent that discord.py cannot read."""
+        ...
+
     def message_edited(self, event: discord.RawMessageUpdateEvent) -> None:
         """A message was edited."""
         ...
@@ -120,7 +124,7 @@ class DiscordClient(discord.Client):
         self._wait_for_slot = wait_for_slot
         parsers = self._connection.parsers
         for event in parsers.keys() - _VITAL:
-            parsers[event] = partial(_run_logged, event, parsers[event])
+            parsers[event] = partial(self._run_logged, event, parsers[event])
 
     def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
         """Dispatch an event while there is a receiver; some tasks of discord.py outlive the client.
@@ -206,6 +210,15 @@ class DiscordClient(discord.Client):
         if self.events:
             self.events.interaction_received(interaction)
 
+    def _run_logged(self, event: str, parse: Callable[[Any], None], data: Any) -> None:
+        """Parse an event; if discord.py cannot, log that and keep the connection."""
+        try:
+            parse(data)
+        except Exception:  # one bad event must not end the connection
+            logger.exception("an event %s of Discord could not be read", event)
+            if event == "MESSAGE_CREATE" and self.events:
+                self.events.message_unreadable(data)
+
     async def on_error(self, event_method: str, /, *_args: object, **_kwargs: object) -> None:
         """Log the exception of a handler."""
         logger.error("%s failed", event_method, exc_info=sys.exc_info())
@@ -232,11 +245,3 @@ async def _gateway(
             headers={"User-Agent": http.user_agent},
             compress=compress,
         )
-
-
-def _run_logged(event: str, parse: Callable[[Any], None], data: Any) -> None:
-    """Parse an event; if discord.py cannot, log that and keep the connection."""
-    try:
-        parse(data)
-    except Exception:  # one bad event must not end the connection
-        logger.exception("an event %s of Discord could not be read", event)

@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import anyio
 import discord
@@ -186,6 +187,11 @@ class GatewayConnection:
         ):
             self._executor.submit(f"own {message.id}", partial(self._check_foreign, message))
         self._executor.submit(str(message.channel.id), partial(self._handle_message, message))
+
+    def message_unreadable(self, data: Any) -> None:
+        """Tell the sender of a message that cannot be read."""
+        unread = partial(self._intake.handle_unreadable, data, self._bot_id)
+        self._executor.submit("unreadable", unread)  # for the log
 
     def message_edited(self, event: discord.RawMessageUpdateEvent) -> None:
         """Handle an edit after the missed messages of its channel."""

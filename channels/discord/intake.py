@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import discord
@@ -36,8 +35,8 @@ from bot.bus import (
     Sender,
     SessionFull,
 )
-from bot.core.i18n import N_, _, use_language
-from channels.base import ChannelContext, fetch_if_allowed
+from bot.core.i18n import _, use_language
+from channels.base import NOT_TAKEN_TEXT, ChannelContext, fetch_if_allowed, tell_if_not_taken
 from channels.delivery.messenger import MessengerError
 from channels.discord.current_client import CurrentClient
 from channels.discord.errors import MAX_BACKOFF_SECONDS, MIN_BACKOFF_SECONDS, call_with_retries
@@ -61,11 +60,6 @@ from channels.discord.read_positions import ReadPositions
 
 SendText = Callable[[str], Awaitable[None]]
 """Sends the person a text, best effort."""
-
-NOT_TAKEN_TEXT = N_(
-    "Something went wrong, and I could not accept your message. Please send it again. The log has "
-    "the reason."
-)
 
 
 class SenderNotifier:
@@ -92,15 +86,6 @@ class SenderNotifier:
             self._warned = True
             text = str(error)
             await self.notify(_("{problem} I will retry.", problem=f"{text[:1].upper()}{text[1:]}"))
-
-    @asynccontextmanager
-    async def report_failures(self) -> AsyncIterator[None]:
-        """Notify the sender of an unexpected error inside the block, and raise it again."""
-        try:
-            yield
-        except Exception:
-            await self.notify(_(NOT_TAKEN_TEXT))
-            raise
 
 
 class RetryingBusClient:
@@ -319,10 +304,30 @@ class DiscordIntake:
         if role is None:
             return
         notifier = self._notifier(received)
-        async with notifier.report_failures():
+        async with tell_if_not_taken(notifier.notify):
             inbound = self._inbound(received, role, ())
             edited = _edited(inbound, edit_id(message.id, at), message.id)
             await self._bus_client.publish(edited, notifier, received.access_request)
+
+    async def handle_unreadable(self, data: Any, bot_id: int) -> None:
+        """Tell the sender of a message to the bot that discord.py cannot read, if they have access."""
+        try:
+            channel_id, number, author = int(data["channel_id"]), int(data["id"]), data["author"]
+            sender = Sender(str(int(author["id"])), str(author.get("username")))
+            mentioned = str(bot_id) in [str(one["id"]) for one in data.get("mentions") or ()]
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return
+        client, guild_id = self._client.client, data.get("guild_id")
+        channel = client.get_channel(channel_id) or client.get_partial_messageable(
+            channel_id, guild_id=None if guild_id is None else int(guild_id)
+        )
+        location = await self._locate(channel)
+        if location is None or author.get("bot") or not (location.private or mentioned):
+            return
+        asker = AccessRequest(location.address, sender, location.private, location.access_ids)
+        if (await self._bus_client.authorize(asker)).role is not None:
+            with use_language(await self._context.language(self._name, sender)):
+                await self._client.send_text(channel_id, _(NOT_TAKEN_TEXT), reply_to=number)
 
     async def handle_reaction(
         self,
@@ -374,7 +379,7 @@ class DiscordIntake:
                 return
         self._positions.follow(location.channel_id, message.id - 1, location.guild_id)
         notifier = self._notifier(received)
-        async with notifier.report_failures():
+        async with tell_if_not_taken(notifier.notify):
             session, sender = location.address.session, str(message.author.id)
             files = [remote_file(each, session, sender) for each in all_attachments(message)]
             taken = [await self._bus_client.receive_file(each, notifier) for each in files]

@@ -20,7 +20,7 @@ from discord.http import Route
 
 from bot.bus import AccessRequest, Inbound, Role, Sender
 from bot.core.i18n import N_, _, match_language, use_language
-from channels.base import LanguageOf, MenuCommand
+from channels.base import LanguageOf, MenuCommand, tell_if_not_taken
 from channels.delivery.messenger import MessengerError
 from channels.discord.current_client import CurrentClient
 from channels.discord.deferred_responses import INTERACTION_ID_PREFIX, DeferredResponses
@@ -290,7 +290,7 @@ class InteractionHandler:
             f"greeting {interaction.id}",
             partial(self._acknowledge, interaction, acknowledged),
         )
-        async with person.report_failures():
+        async with tell_if_not_taken(person.notify):
             await self._bus_client.publish(inbound, person, access_request)
 
     async def _acknowledge(

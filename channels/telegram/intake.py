@@ -36,7 +36,7 @@ from bot.bus import (
     waiting_text,
 )
 from bot.core.i18n import _, use_language
-from channels.base import ChannelContext
+from channels.base import NOT_TAKEN_TEXT, ChannelContext, tell_if_not_taken
 from channels.keyed_executor import KeyedExecutor
 from channels.telegram.api import Backoff, TelegramTiming
 from channels.telegram.inbound_composer import InboundComposer, MessageGroup, RecentMessages
@@ -243,7 +243,7 @@ class TelegramIntake:
         for number, raw in await self._spool.load():
             self._mark_handled(number)
             event = self._reader.read(raw)
-            if isinstance(event, UserEvent):
+            if isinstance(event, UserEvent) and event.kind != "unreadable":
                 self._enqueue(event)
             else:
                 await self._spool.remove(number)
@@ -274,8 +274,10 @@ class TelegramIntake:
         try:
             event = self._reader.read(raw)
             if event is not None and not self._is_ignored(event):
-                with use_language(await self._context.language(self._channel, event.sender)):
-                    await self._accept(event, raw)
+                language = await self._context.language(self._channel, event.sender)
+                with use_language(language):
+                    async with tell_if_not_taken(partial(self._reject, event)):
+                        await self._accept(event, raw)
         except BusError:
             raise
         except Exception:  # otherwise the update would end the channel at every start
@@ -299,13 +301,22 @@ class TelegramIntake:
             return
         if event.callback_query_id is not None:
             self._notices.answer_callback_query(event.callback_query_id)
-        if self._needs_spooling(event):
+        if event.kind == "unreadable":
+            await self._reject(event, _(NOT_TAKEN_TEXT))
+        elif self._needs_spooling(event):
             await self._spool_event(event, raw)
         else:
             inbound = await self._composer.compose([event], role, asks=self._expects_answer(event))
             await self._publisher.publish(event, inbound)
         if event.kind in ("message", "edit"):
             self._recent.record_text(event)
+
+    async def _reject(self, event: UserEvent | SupergroupMigration, text: str) -> None:
+        """Tell who sent a message to the bot, if they have access, why it is not accepted."""
+        if not isinstance(event, UserEvent) or not self._expects_answer(event):
+            return
+        if (await self._request_access(event, None)).role is not None:
+            self._notices.report_rejected(event, text)
 
     def _is_relevant(self, event: UserEvent) -> bool:
         """Return whether an event may be published if its sender is authorized."""
@@ -395,9 +406,12 @@ class TelegramIntake:
         language = await self._context.language(self._channel, events[0].sender)
         try:
             with use_language(language):
-                await self._publish_group(events)
+                async with tell_if_not_taken(partial(self._reject, events[0])):
+                    await self._publish_group(events)
         except BusClosed:
             return  # the spool keeps the updates for the next start
+        except Exception:  # otherwise they would fail at every start
+            logger.exception("messages of %s are skipped: they failed", lane)
         finally:
             self._waiting[lane] -= len(events)
             self._waiting += Counter()

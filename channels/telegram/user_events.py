@@ -175,7 +175,7 @@ class UserEvent:
     """
 
     update_id: int
-    kind: Literal["message", "edit", "press", "reaction"]
+    kind: Literal["message", "edit", "press", "reaction", "unreadable"]
     address: Address
     sender: Sender
     private: bool
