@@ -39,6 +39,7 @@ from channels.discord.shards import (
     IdentifySlot,
     Shard,
 )
+from channels.folder_spool import FolderSpool
 from channels.keyed_executor import KeyedExecutor
 
 logger = logging.getLogger(__name__)
@@ -114,16 +115,26 @@ class DiscordChannel:
         if not self._token.isascii() or not self._token.isprintable() or " " in self._token:
             raise ChannelRefused(_(_LOGIN_REFUSED))
         client = CurrentClient(SentMessages(self._token, shared=not self._shard.is_only))
-        deferred = DeferredResponses(client)
+        spool = self._context.spool or FolderSpool(self._context.data_dir / "spool")
+        deferred = DeferredResponses(client, spool)
         positions = ReadPositions(self._store, self._shard)
         await positions.load()
         bus_client = RetryingBusClient(self._context.access, self._context.media, port)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(positions.save_periodically)
             tasks.start_soon(OutboundDispatcher(port, DiscordMessenger(client, deferred)).run)
-            connect = self._connections(
-                KeyedExecutor(tasks), bus_client, client, deferred, positions
+            executor = KeyedExecutor(tasks)
+            interactions = InteractionHandler(
+                self._name,
+                self._context.commands,
+                language=self._context.language,
+                bus_client=bus_client,
+                executor=executor,
+                client=client,
+                deferred=deferred,
             )
+            await interactions.resume()
+            connect = self._connections(executor, bus_client, client, interactions, positions)
             await self._reconnect_until_refused(connect)
 
     def _connections(
@@ -131,7 +142,7 @@ class DiscordChannel:
         executor: KeyedExecutor,
         bus_client: RetryingBusClient,
         client: CurrentClient,
-        deferred: DeferredResponses,
+        interactions: InteractionHandler,
         positions: ReadPositions,
     ) -> Callable[[AnnouncementState], GatewayConnection]:
         """Return what makes a connection; work begun in one continues beyond it."""
@@ -142,15 +153,6 @@ class DiscordChannel:
 
         missed = MissedMessageReader(
             self._name, client, bus_client, positions, handle, language=self._context.language
-        )
-        interactions = InteractionHandler(
-            self._name,
-            self._context.commands,
-            language=self._context.language,
-            bus_client=bus_client,
-            executor=executor,
-            client=client,
-            deferred=deferred,
         )
         identify_slot = IdentifySlot(self._shard, self._reserve)
         return lambda announced: GatewayConnection(

@@ -26,7 +26,7 @@ from channels.discord.current_client import CurrentClient
 from channels.discord.deferred_responses import INTERACTION_ID_PREFIX, DeferredResponses
 from channels.discord.errors import map_discord_errors
 from channels.discord.intake import RetryingBusClient, SenderNotifier
-from channels.discord.message_content import ChatLocation, chat_location
+from channels.discord.message_content import ChatLocation, chat_location, target_channel_id
 from channels.discord.messenger import BUTTON_ID_PREFIX
 from channels.keyed_executor import KeyedExecutor
 
@@ -246,6 +246,19 @@ class InteractionHandler:
         self._client = client
         self._deferred = deferred
 
+    async def resume(self) -> None:
+        """Publish the commands that a killed process may not have; the bus knows those that it did."""
+        for inbound, asker in await self._deferred.load():
+            self._executor.submit(
+                f"resume {inbound.id}",  # for the log
+                partial(self._publish_again, inbound, asker),
+            )
+
+    async def _publish_again(self, inbound: Inbound, asker: AccessRequest) -> None:
+        tell = partial(self._client.send_text, target_channel_id(inbound.address))
+        await self._bus_client.publish(inbound, SenderNotifier(tell), asker, waited=True)
+        await self._deferred.forget_if_over(inbound.id)
+
     def handle(self, interaction: discord.Interaction) -> None:
         """Submit the handling of an interaction without waiting."""
         own_lane = f"interaction {interaction.id}"  # for the log
@@ -285,6 +298,8 @@ class InteractionHandler:
             return
         inbound = _inbound(interaction, location, text, decision.role)
         person = SenderNotifier(partial(self._send_text, location, inbound.id))
+        if interaction.message is None:
+            await self._deferred.remember(interaction, inbound, location.access_ids)
         acknowledged = self._deferred.expect_acknowledgement(interaction)
         self._executor.submit(
             f"greeting {interaction.id}",
@@ -305,13 +320,10 @@ class InteractionHandler:
         command = interaction.type is discord.InteractionType.application_command
         try:
             with map_discord_errors(), anyio.fail_after(_RESPONSE_SECONDS):
-                response = await interaction.response.defer(thinking=command)
+                await interaction.response.defer(thinking=command)
         except MessengerError as error:
             # Discord's limit has passed; the answer is sent as an ordinary message.
             logger.info("an interaction could not be acknowledged: %s", error)
-            return
-        if command and response is not None and response.message_id is not None:
-            self._deferred.remember(interaction, response.message_id)
 
     async def _complete(self, interaction: discord.Interaction) -> None:
         location = chat_location(self._name, interaction.channel)

@@ -17,6 +17,7 @@ from bot.core.i18n import LANGUAGES, _, use_language
 from channels.base import ChannelContext, ConnectionStatus, MenuCommand
 from channels.delivery.dispatcher import OutboundDispatcher
 from channels.delivery.messenger import MessageRejected, MessengerError, RateLimited
+from channels.folder_spool import FolderSpool
 from channels.keyed_executor import KeyedExecutor
 from channels.telegram.api import (
     TOKEN_SETTING,
@@ -27,7 +28,7 @@ from channels.telegram.api import (
     TokenRejected,
 )
 from channels.telegram.inbound_composer import InboundComposer, RecentMessages
-from channels.telegram.intake import FolderSpool, TelegramIntake
+from channels.telegram.intake import TelegramIntake
 from channels.telegram.message_content import BotIdentity
 from channels.telegram.messenger import TelegramMessenger
 from channels.telegram.notices import NoticeSender
