@@ -16,11 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class FolderSpool(Spool):
-    """A directory with one JSON file per update, named by its id.
-
-    Args:
-        folder: The directory; created at the first write, with access for its owner only.
-    """
+    """A directory with one JSON file per update, named by its id."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

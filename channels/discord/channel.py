@@ -64,16 +64,6 @@ class DiscordChannel:
 
     Messages sent while the bot was offline are read from the history of the channels that it knows.
     Direct messages opened meanwhile are not among them, since Discord does not list those to bots.
-
-    Args:
-        name: The first part of its session keys, ``discord`` or ``discord-SOMETHING``.
-        token: The bot's token.
-        context: What the program gives the channel.
-        api_base: Base URL of REST calls, for the whole process; None for Discord's own.
-        gateway_url: URL of the gateway, for the whole process; None for Discord's own.
-        shard: The index of this shard. Only the first receives direct messages; each shard can send
-            to all chats.
-        shards: The number of shards.
     """
 
     def __init__(
@@ -254,12 +244,7 @@ class ReconnectBackoff:
     _next: float = 0.0
 
     def next_delay(self, lasted: float | None) -> float:
-        """Return the seconds to wait before the next connection.
-
-        Args:
-            lasted: The duration of the session in seconds; None if none began, which does not count
-                against Discord's daily limit of sessions.
-        """
+        """Return the seconds to wait before the next connection."""
         if lasted is not None and lasted > STABLE_SESSION_SECONDS:
             self._next = self.first
         pause = max(self._next, self.first)

@@ -89,11 +89,6 @@ class ClientEvents(Protocol):
 class DiscordClient(discord.Client):
     """The discord.py client of one gateway connection.
 
-    Args:
-        events: Receives the events.
-        shard: The shard whose events the gateway sends.
-        wait_for_slot: Waits until IDENTIFY may be sent.
-
     Attributes:
         events: Receives the events; None once the connection has ended.
     """

@@ -60,18 +60,6 @@ class AnnouncementState:
 class GatewayConnection:
     """Run one gateway connection and submit its events to lanes that outlive it.
 
-    Args:
-        context: The channel's context.
-        executor: Run each channel's work in order.
-        intake: Handles messages, edits and reactions.
-        missed: Reads messages that were sent while the bot was offline.
-        interactions: Handles slash commands and buttons.
-        current_client: Holds the current client.
-        announced: What earlier connections announced.
-        status: Told whether there is a connection.
-        shard: The shard of this connection.
-        identify_slot: Schedules IDENTIFY.
-
     Attributes:
         session_started_at: When the session began, by the event loop's clock; None if none has.
     """

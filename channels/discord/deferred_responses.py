@@ -42,10 +42,6 @@ class DeferredResponses:
 
     A command is in the spool before it displays "thinking", until its answer does: Discord sends it
     only once.
-
-    Args:
-        client: Holds the current client.
-        spool: Stores the commands.
     """
 
     def __init__(self, client: CurrentClient, spool: Spool) -> None:
@@ -121,12 +117,6 @@ class DeferredResponses:
         self, reply_to: str, key: str, content: str, view: discord.ui.View
     ) -> str | None:
         """Replace "thinking" by an answer; return the message's id, or None if it is too late.
-
-        Args:
-            reply_to: The inbound id of the command.
-            key: The part's key (see ``OutgoingMessage``), by which ``follow_up`` finds the command.
-            content: The text.
-            view: The buttons.
 
         Raises:
             PlatformUnreachable: There is no connection.

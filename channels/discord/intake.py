@@ -63,12 +63,7 @@ SendText = Callable[[str], Awaitable[None]]
 
 
 class SenderNotifier:
-    """Notify the sender of a message about problems with it.
-
-    Args:
-        send_text: Sends the text.
-        asks: Whether the message was addressed to the bot; if not, nothing is sent.
-    """
+    """Notify the sender of a message about problems with it."""
 
     def __init__(self, send_text: SendText, *, asks: bool = True) -> None:
         self._send_text = send_text
@@ -89,13 +84,7 @@ class SenderNotifier:
 
 
 class RetryingBusClient:
-    """Authorize, store files and publish, retrying until the bus accepts.
-
-    Args:
-        access: Decides who may use the bot.
-        media: Stores attachments.
-        port: The channel's access to the bus.
-    """
+    """Authorize, store files and publish, retrying until the bus accepts."""
 
     def __init__(self, access: Authorizer, media: AttachmentReceiver, port: ChannelPort) -> None:
         self._access = access
@@ -110,12 +99,7 @@ class RetryingBusClient:
         )
 
     async def receive_file(self, file: RemoteFile, notifier: SenderNotifier) -> Attachment:
-        """Return the stored attachment, retrying while the bus fails.
-
-        Args:
-            file: The file of an authorized sender.
-            notifier: Notified about the delay.
-        """
+        """Return the stored attachment, retrying while the bus fails."""
         return await _retry_until_accepted("a file", partial(self._media.receive, file), notifier)
 
     async def publish(
@@ -126,15 +110,7 @@ class RetryingBusClient:
         *,
         waited: bool = False,
     ) -> None:
-        """Return once a message is durable, rejected with a notice to its sender, or dropped.
-
-        Args:
-            inbound: The message, with the sender's role.
-            notifier: Notified about a delay or a rejection.
-            access_request: The access request, which is repeated after any delay; the message is dropped if
-                access was revoked.
-            waited: Whether there was a delay since ``inbound``'s role was determined.
-        """
+        """Return once a message is durable, rejected with a notice to its sender, or dropped."""
         fresh = not waited
 
         async def publish_if_allowed() -> None:
@@ -230,15 +206,7 @@ class _LocatedMessage:
 
 
 class DiscordIntake:
-    """Convert Discord events to ``Inbound`` and publish them; called one at a time per channel.
-
-    Args:
-        name: The channel's name.
-        context: The channel's context.
-        bus_client: Authorizes, stores files and publishes.
-        client: Holds the current client, for notices.
-        positions: The read positions.
-    """
+    """Convert Discord events to ``Inbound`` and publish them; called one at a time per channel."""
 
     def __init__(
         self,
@@ -260,13 +228,7 @@ class DiscordIntake:
     async def handle_message(
         self, message: discord.Message, bot_id: int, *, answerable: bool = True
     ) -> None:
-        """Handle a live or missed message; do nothing if it was handled before.
-
-        Args:
-            message: The message.
-            bot_id: The bot's user id.
-            answerable: False if it is too old: then it is context only, and not taken for a code.
-        """
+        """Handle a live or missed message; do nothing if it was handled before."""
         if message.id in self._handled:
             return
         if message.author.id == bot_id:
@@ -282,13 +244,7 @@ class DiscordIntake:
         self._positions.advance(message.channel.id, message.id)
 
     async def handle_edit(self, message: discord.Message, before: str | None, bot_id: int) -> None:
-        """Handle an edited message.
-
-        Args:
-            message: The message after the edit.
-            before: Its former content, if known.
-            bot_id: The bot's user id.
-        """
+        """Handle an edited message."""
         at = message.edited_at
         if at is None or message.content == before or not is_from_person(message):
             return
@@ -335,13 +291,7 @@ class DiscordIntake:
         who: discord.abc.User | None,
         channel: object,
     ) -> None:
-        """Publish a person's reaction as context that expects no answer.
-
-        Args:
-            event: The reaction.
-            who: The user, if known.
-            channel: The channel object of discord.py.
-        """
+        """Publish a person's reaction as context that expects no answer."""
         private = event.guild_id is None
         location = await self._locate(channel)
         if location is None or not (private or self._context.group_policy.keep_context):

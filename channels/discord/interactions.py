@@ -61,12 +61,7 @@ _COMPARED_OPTION = ("name", "type", "description")
 
 
 def command_payload(commands: Sequence[MenuCommand], language: str = "en") -> list[dict[str, Any]]:
-    """Return the payload that registers the commands; names that Discord rejects are left out.
-
-    Args:
-        commands: The commands.
-        language: The language of descriptions for people for whose locale there is none.
-    """
+    """Return the payload that registers the commands; names that Discord rejects are left out."""
     listed = []
     for command in commands:
         if not _NAME.fullmatch(command.name):
@@ -80,11 +75,6 @@ async def register_commands(
     client: discord.Client, commands: Sequence[MenuCommand], language: str
 ) -> bool:
     """Register the slash commands for all servers and direct messages, if they differ.
-
-    Args:
-        client: The client.
-        commands: The commands.
-        language: The language of descriptions for people for whose locale there is none.
 
     Returns:
         Whether they differed.
@@ -215,17 +205,7 @@ _RESPONSE_SECONDS = 10.0
 
 
 class InteractionHandler:
-    """Handle interactions: authorize, acknowledge and publish them.
-
-    Args:
-        name: The channel's name.
-        commands: The commands, for autocompletion.
-        language: Tells the language of a sender.
-        bus_client: Authorizes and publishes.
-        executor: Run the work, beyond the connection.
-        client: Holds the current client.
-        deferred: Stores the commands that wait for answers.
-    """
+    """Handle interactions: authorize, acknowledge and publish them."""
 
     def __init__(
         self,

@@ -107,12 +107,7 @@ def is_unresolved_reply(message: discord.Message) -> bool:
 
 
 def clean_name(name: str, most: int = _LONGEST_NAME) -> str:
-    """Return a name on one line, without unprintable characters, shortened if too long.
-
-    Args:
-        name: The name, which others chose.
-        most: The most characters to keep.
-    """
+    """Return a name on one line, without unprintable characters, shortened if too long."""
     shown = " ".join("".join(each if each.isprintable() else " " for each in name).split())
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
@@ -128,14 +123,7 @@ def message_quote(
     last_answer: int | None,
     taken: Sequence[Attachment] = (),
 ) -> str | None:
-    """Return the messages that this one replies to or forwards, as a quote; None if there are none.
-
-    Args:
-        message: The message.
-        bot_id: The bot's user id.
-        last_answer: The bot's last message in the channel, which needs no quote in a reply.
-        taken: The stored attachments, in the order of ``all_attachments``.
-    """
+    """Return the messages that this one replies to or forwards, as a quote; None if there are none."""
     quotes: list[str] = []
     target = replied_message(message)
     if target is not None and target.id != last_answer:
@@ -230,10 +218,6 @@ class ChatLocation:
 def chat_location(name: str, channel: object) -> ChatLocation | None:
     """Return the location of a discord.py channel.
 
-    Args:
-        name: The name of this bot's channel adapter.
-        channel: Any channel object of discord.py.
-
     Returns:
         None for channels that the bot does not use (group direct messages, categories), and for a
         server channel that discord.py does not know, which may be a thread.
@@ -267,13 +251,7 @@ Kind = Literal["image", "voice", "audio", "video", "document"]
 
 
 def remote_file(attachment: discord.Attachment, session: str, sender: str) -> RemoteFile:
-    """Return an attachment as a file that is not fetched yet.
-
-    Args:
-        attachment: The attachment.
-        session: Key of the conversation that it was sent to.
-        sender: The platform's id of who sent it.
-    """
+    """Return an attachment as a file that is not fetched yet."""
     mime = (attachment.content_type or _UNKNOWN).partition(";")[0].strip() or _UNKNOWN
 
     async def fetch(most: int) -> bytes:

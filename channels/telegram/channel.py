@@ -51,14 +51,7 @@ _MAX_COMMANDS = 100
 async def sync_command_menu(
     api: BotApiClient, commands: tuple[MenuCommand, ...], timing: TelegramTiming, default: str
 ) -> None:
-    """Update the bot's menu of commands where it differs, retrying; a rejection is only logged.
-
-    Args:
-        api: The Bot API client.
-        commands: The commands.
-        timing: Delays between tries.
-        default: The language for people for whose language there is no menu.
-    """
+    """Update the bot's menu of commands where it differs, retrying; a rejection is only logged."""
     pause = Backoff(timing)
     usual = _menu(commands, default)
     menus: dict[str | None, list[BotCommand]] = {None: usual}
@@ -115,17 +108,7 @@ _TELEGRAM = "https://api.telegram.org"
 
 
 class TelegramChannel:
-    """A bot on Telegram, by long polling or webhook.
-
-    Args:
-        name: The first part of its session keys: ``telegram``, or ``telegram-NAME``.
-        token: The bot's token.
-        context: What the program gives the channel.
-        api_base: URL of a Bot API server; None for Telegram's own.
-        webhook: Where Telegram sends updates; None for long polling. With a shared spool, separate
-            receivers listen there, and the channel reads updates from the spool.
-        timing: Timeouts and intervals, for tests to shorten.
-    """
+    """A bot on Telegram, by long polling or webhook."""
 
     def __init__(
         self,

@@ -32,14 +32,7 @@ _TRIES = 4
 
 
 class InboundComposer:
-    """Convert the events of authorized users to ``Inbound``.
-
-    Args:
-        api: Downloads files.
-        context: Stores attachments, and decides whose quoted files are fetched.
-        recent: Recent messages; a reply to the bot's last answer needs no quote.
-        timing: Delays between tries.
-    """
+    """Convert the events of authorized users to ``Inbound``."""
 
     def __init__(
         self,
@@ -143,11 +136,7 @@ _LONGEST_TEXT = 4_096
 
 
 class MessageGroup:
-    """Consecutive messages of one authorized sender in one chat that belong together.
-
-    Args:
-        first: The first part.
-    """
+    """Consecutive messages of one authorized sender in one chat that belong together."""
 
     def __init__(self, first: UserEvent) -> None:
         self.parts = [first]
@@ -174,12 +163,7 @@ class MessageGroup:
     async def complete(
         self, seconds: float, at_rest: Callable[[], Awaitable[None]]
     ) -> list[UserEvent]:
-        """Return all parts once no other has arrived for some time.
-
-        Args:
-            seconds: The time to wait after each part.
-            at_rest: Waits for updates that are being stored, which may hold the next part.
-        """
+        """Return all parts once no other has arrived for some time."""
         while not self._closed:
             self._changed = anyio.Event()
             with anyio.move_on_after(seconds) as waiting:

@@ -45,13 +45,7 @@ ResultT = TypeVar("ResultT")
 
 
 class InboundPublisher:
-    """Publish inbound messages, and notify senders when that fails.
-
-    Args:
-        port: The channel's access to the bus.
-        notices: Sends notices to chats.
-        timing: Delays between tries.
-    """
+    """Publish inbound messages, and notify senders when that fails."""
 
     def __init__(self, port: ChannelPort, notices: NoticeSender, timing: TelegramTiming) -> None:
         self._port = port
@@ -122,20 +116,7 @@ _MAX_WAITING_MESSAGES = 5_000
 
 
 class TelegramIntake:
-    """Handle updates, whether polled, received by webhook or read from a spool.
-
-    Args:
-        channel: The channel's name.
-        context: The channel's context.
-        port: The channel's access to the bus.
-        reader: Parses updates.
-        spool: Stores updates that take long to handle.
-        executor: Run the slow events of each chat in order.
-        composer: Converts events to inbound messages.
-        notices: Sends notices to chats.
-        recent: Recent messages.
-        timing: Timeouts and intervals.
-    """
+    """Handle updates, whether polled, received by webhook or read from a spool."""
 
     def __init__(
         self,

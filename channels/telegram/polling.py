@@ -22,13 +22,7 @@ from channels.telegram.user_events import ALLOWED_UPDATES
 
 
 class SpoolConsumer:
-    """Handle the updates of a shared spool, in order.
-
-    Args:
-        spool: Holds the updates that receivers stored.
-        intake: Handles updates.
-        timing: Delays between tries.
-    """
+    """Handle the updates of a shared spool, in order."""
 
     def __init__(self, spool: SharedSpool, intake: TelegramIntake, timing: TelegramTiming) -> None:
         self._spool = spool
@@ -80,15 +74,7 @@ class GetRawUpdates(TelegramMethod[list[Any]]):
 
 
 class UpdatePoller:
-    """Poll Telegram for updates.
-
-    Args:
-        api: The Bot API client.
-        intake: Handles updates.
-        status: Told whether there is a connection.
-        announce: Shows the operator a line.
-        timing: Timeouts and intervals.
-    """
+    """Poll Telegram for updates."""
 
     def __init__(
         self,

@@ -27,13 +27,7 @@ _ROUNDS = 4
 
 
 class UpdateReader:
-    """Parse raw updates of one bot.
-
-    Args:
-        channel: The channel's name.
-        me: The bot's identity.
-        announce: Shows the operator a line about a group that needs action.
-    """
+    """Parse raw updates of one bot."""
 
     def __init__(self, channel: str, me: BotIdentity, announce: Callable[[str], None]) -> None:
         self._channel = channel
@@ -182,10 +176,6 @@ _KEPT_UNREADABLE = ("text", "entities", "caption", "caption_entities", _TARGET)
 
 def sanitize_update(raw: Any, error: ValidationError) -> tuple[Json, set[str]] | None:
     """Return an update without the malformed fields of its message, and these fields' names.
-
-    Args:
-        raw: The raw update, which is not changed.
-        error: The validation error.
 
     Returns:
         None if no field can be left out.
