@@ -200,3 +200,12 @@ async def test_an_edited_command_is_told_that_it_changes_nothing(telegram, tmp_p
     said = [entry.payload["content"] for entry in tape if entry.kind == "message"]
     assert not any("Oslo" in text or text == "/new" for text in said)
     assert "hello there" in said
+
+
+async def test_status_names_the_channels_that_have_no_connection(telegram, tmp_path):
+    chat = telegram.private(7)
+    async with life(tmp_path, telegram, Told().model(), Members(7)) as host:
+        host.services.problems["Discord"] = "Discord: no connection to discord.com; retrying (x)"
+        telegram.say(chat, 7, "/status")
+        await telegram.until_messages(chat, 1)
+    assert "Discord: no connection to discord.com; retrying (x)" in telegram.records.texts(7)[0]
