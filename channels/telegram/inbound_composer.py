@@ -15,7 +15,7 @@ import anyio
 
 from bot.bus import AccessRequest, Attachment, FileUnavailable, Inbound, RemoteFile, Role
 from bot.core.reasons import Reason
-from channels.base import ChannelContext, fetch_if_allowed
+from channels.base import ChannelContext, FetchBytes, fetch_if_allowed
 from channels.delivery.messenger import PlatformUnreachable, RateLimited
 from channels.telegram.api import (
     MAX_DOWNLOAD_BYTES,
@@ -91,7 +91,7 @@ class InboundComposer:
         return next((one for one in found if "\n" in one), found[0] if found else None)
 
     async def _receive(self, event: UserEvent, telegram_file: TelegramFile) -> Attachment:
-        fetch = partial(self._fetch, telegram_file)
+        fetch: FetchBytes = partial(self._fetch, telegram_file)
         if telegram_file.author is not None:
             author = AccessRequest(
                 event.address, telegram_file.author, event.private, (event.address.chat_id,)

@@ -40,7 +40,7 @@ async def whole_edit(tape: TapeService, inbound: Inbound) -> Inbound:
     scanned = 0
     async for entry in tape.read_back():
         scanned += 1
-        parts = entry.meta.get("parts") or ()
+        parts: Sequence[tuple[str, int, int]] = entry.meta.get("parts") or ()
         place = next(
             (n for n, part in enumerate(parts) if part[0] == inbound.edited_message_id), -1
         )
