@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from bot.bus import (
+    AccessRequest,
     AttachmentReceiver,
     Authorizer,
+    BusError,
     ChannelPort,
+    FileUnavailable,
     ReadPositionStore,
     Sender,
     SharedSpool,
 )
-from bot.core.i18n import current_language
+from bot.core.i18n import N_, _, current_language
+from bot.core.reasons import Reason
 
 ReserveSlot = Callable[[str, float], Awaitable[float]]
 """Reserves a name's next slot, at least the given seconds after the previous one.
@@ -24,6 +30,11 @@ Returns the seconds until the slot. May raise ``BusError``; the caller retries l
 """
 
 
+logger = logging.getLogger(__name__)
+
+_FIRST_LOGIN_SECONDS = 3.0
+_LOGIN_SECONDS = 30.0
+
 LanguageOf = Callable[[str, Sender], Awaitable[str]]
 """Returns the language of a channel's sender, for what the channel itself tells them."""
 
@@ -31,6 +42,21 @@ LanguageOf = Callable[[str, Sender], Awaitable[str]]
 async def client_language(_: str, sender: Sender) -> str:
     """Return the language of the sender's client, or the current one."""
     return sender.language or current_language()
+
+
+FetchBytes = Callable[[int], Awaitable[bytes]]
+"""Returns a file's bytes, given the most to read; see ``RemoteFile``."""
+
+
+def fetch_if_allowed(access: Authorizer, author: AccessRequest, fetch: FetchBytes) -> FetchBytes:
+    """Return a function that fetches a quoted file only if its author may use the bot there."""
+
+    async def fetch_theirs(most: int) -> bytes:
+        if (await access.authorize(author)).role is None:
+            raise FileUnavailable(Reason("file_of_stranger"))
+        return await fetch(most)
+
+    return fetch_theirs
 
 
 class Channel(Protocol):
@@ -56,6 +82,66 @@ class Channel(Protocol):
                 raised in any task of the channel, and so arrive in an exception group.
         """
         ...
+
+
+NOT_TAKEN_TEXT = N_(
+    "Something went wrong, and I could not accept your message. Please send it again. The log has "
+    "the reason."
+)
+
+
+@asynccontextmanager
+async def tell_if_not_taken(tell: Callable[[str], Awaitable[None]]) -> AsyncIterator[None]:
+    """Tell a person of an unexpected failure to take what they sent, and raise it again."""
+    try:
+        yield
+    except BusError:
+        raise  # it is told where it is tried again
+    except Exception:
+        await tell(_(NOT_TAKEN_TEXT))
+        raise
+
+
+class ConnectionStatus:
+    """Tells the operator, once each, that a channel has no connection and that it has one again.
+
+    Args:
+        title: The channel, for people.
+        where: The server that it connects to.
+        context: What the application gave the channel.
+    """
+
+    def __init__(self, title: str, where: str, context: ChannelContext) -> None:
+        self._title = title
+        self._where = where
+        self._context = context
+        self.is_lost = False
+
+    @property
+    def login_seconds(self) -> float:
+        """The longest time of a login: short for the first, so that people soon hear of an outage."""
+        return _LOGIN_SECONDS if self.is_lost else _FIRST_LOGIN_SECONDS
+
+    def lost(self, error: object) -> None:
+        """Record that there is no connection, and that the channel tries again."""
+        what = _(
+            "{channel}: no connection to {where}; retrying ({error})",
+            channel=self._title,
+            where=self._where,
+            error=error,
+        )
+        self._context.problems[self._title] = what
+        if not self.is_lost:
+            self.is_lost = True
+            logger.warning("%s", what)
+            self._context.announce(what)
+
+    def restored(self) -> None:
+        """Record that there is a connection."""
+        self._context.problems.pop(self._title, None)
+        if self.is_lost:
+            self.is_lost = False
+            self._context.announce(_("{channel}: connected again", channel=self._title))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +190,7 @@ class ChannelContext:
         default_language: The installation's language.
         language: Tells the language of a sender.
         on_connected: Called once the platform has accepted the token.
+        problems: Why channels have no connection, by their titles; for ``/status`` and ``doctor``.
         spool: Stores updates that any of several processes receives until the channel handles them.
         read_positions: Stores how far the channel has read.
         reserve_login: Spaces out what all processes do at the platform.
@@ -120,6 +207,7 @@ class ChannelContext:
     default_language: str = "en"
     language: LanguageOf = client_language
     on_connected: Callable[[], None] = lambda: None
+    problems: dict[str, str] = field(default_factory=dict)
     spool: SharedSpool | None = None
     read_positions: ReadPositionStore | None = None
     reserve_login: ReserveSlot | None = None

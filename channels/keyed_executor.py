@@ -18,9 +18,6 @@ class KeyedExecutor:
 
     An exception in a job is logged and ends only that job. Otherwise the platform would send the
     same update again, and it would end the channel at every start.
-
-    Args:
-        tasks: The task group that runs the lanes.
     """
 
     def __init__(self, tasks: TaskGroup) -> None:

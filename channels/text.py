@@ -87,11 +87,6 @@ def piece_end(text: str, start: int, limit: int) -> int:
 
     Prefers a blank line or a line break in the second half, then white space, then the end of a
     grapheme.
-
-    Args:
-        text: The whole text, without surrogates.
-        start: The index at which the piece begins.
-        limit: The most UTF-16 code units of the piece, at least 2.
     """
     window = text[start : start + limit]
     if not window.isascii():
@@ -153,12 +148,7 @@ def check_limit(limit: int) -> None:
 
 
 def format_table(rows: Sequence[Sequence[str]], alignments: Sequence[Alignment]) -> str:
-    """Return a table for a monospaced font: the first row, a rule, the other rows.
-
-    Args:
-        rows: The cells, in any script; rows may be shorter than the table is wide.
-        alignments: The alignment of each column; left for columns without one.
-    """
+    """Return a table for a monospaced font: the first row, a rule, the other rows."""
     columns = max((len(row) for row in rows), default=0)
     full = [[*row, *[""] * (columns - len(row))] for row in rows]
     widths = [max(width(row[column]) for row in full) for column in range(columns)]

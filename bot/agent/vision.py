@@ -178,13 +178,13 @@ def unreadable_files_note(entries: Sequence[TapeEntry], profile: CapabilityProfi
             count,
         )
         lines.append(f"_{kept}_")
-    unheard = next((file for file in files if file.kind == "voice" and file.note), None)
+    unheard = next((file for file in files if file.is_own_voice and file.note), None)
     if unheard is not None:
         told = _(
             "I could not listen to your voice message: {note}.", note=known_text(unheard.note or "")
         )
         lines.append(f"_{told}_")
-    unread = [file for file in files if file.kind != "voice" and file.note]
+    unread = [file for file in files if not file.is_own_voice and file.note]
     lines += [_unread_line(file) for file in unread[:_MOST_UNREAD_NAMED]]
     if (more := len(unread) - _MOST_UNREAD_NAMED) > 0:
         told = ngettext("{n} more file was not read.", "{n} more files were not read.", more)

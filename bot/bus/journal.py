@@ -222,6 +222,8 @@ def _rest(inbound: Inbound) -> dict[str, Any]:
         rest["pressed"] = inbound.pressed_message_id
     if inbound.answer_to is not None:
         rest["via"] = inbound.answer_to.session
+    if inbound.parts:
+        rest["parts"] = inbound.parts
     if inbound.attachments:
         rest["attachments"] = [_attachment_json(attachment) for attachment in inbound.attachments]
     if inbound.cause != PERSON:
@@ -272,6 +274,7 @@ def _decode(told: dict[str, Any]) -> AcceptedMessage:
         role="owner" if line["role"] == "owner" else "member",
         expects_answer=bool(line.get("asks", True)),
         edited_message_id=_text(line.get("edits")),
+        parts=tuple((str(one), int(begin), int(end)) for one, begin, end in line.get("parts", ())),
         attachments=tuple(map(_attachment, line.get("attachments", ()))),
         pressed_message_id=_text(line.get("pressed")),
         answer_to=None if line.get("via") is None else Address.parse(line["via"]),

@@ -94,6 +94,7 @@ class Attachment:
         blob: SHA-256 of the content in the blob store, hexadecimal; None if it was not stored.
         text: The text extracted from the file; not the person's own words.
         note: Why it was not stored or not read, for people; None if all went well.
+        quoted: Whether it is a file of the message that this one replies to.
     """
 
     kind: Literal["image", "voice", "audio", "video", "document"]
@@ -103,6 +104,7 @@ class Attachment:
     blob: str | None = None
     text: str | None = None
     note: str | None = None
+    quoted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +220,8 @@ class Inbound:
         role: The sender's role.
         expects_answer: False for overheard messages, which are kept as context and not answered.
         edited_message_id: The platform's id of the message that this one replaces.
+        parts: The platform messages that make it, if there are several: of each the id, and where its
+            text begins and ends in ``text``.
         attachments: The files that came with it.
         pressed_message_id: The platform's id of the bot's message whose button was pressed, if one
             was.
@@ -238,6 +242,7 @@ class Inbound:
     role: Role = "member"
     expects_answer: bool = True
     edited_message_id: str | None = None
+    parts: tuple[tuple[str, int, int], ...] = ()
     attachments: tuple[Attachment, ...] = ()
     pressed_message_id: str | None = None
     answer_to: Address | None = None

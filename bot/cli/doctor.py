@@ -27,7 +27,7 @@ from wcwidth import width
 from bot.agent.code.sandbox import missing_libraries
 from bot.bus.access.access_list import AccessList
 from bot.cli.check_result import AREAS, LEVELS, CheckLevel, CheckResult
-from bot.cli.doctor_channels import check_channels
+from bot.cli.doctor_channels import check_channels, check_connections
 from bot.cli.doctor_database import check_database
 from bot.cli.doctor_mcp import check_mcp
 from bot.cli.doctor_plugins import check_installed_plugins
@@ -109,6 +109,7 @@ async def run_checks(
     findings += await anyio.to_thread.run_sync(
         lambda: list(check_channels(settings, ask=asks, access_list=shared))
     )
+    findings += await check_connections(settings.home)
     findings += await check_web_tools(settings, ask=asks)
     findings += await check_mcp(settings, ask=asks)
     redact = Redactor(settings.secrets())

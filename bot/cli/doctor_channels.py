@@ -8,12 +8,14 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 
 from bot.bus.access.access_list import AccessList, ConfiguredAccess, has_owner
 from bot.bus.access.file_store import FILE, read_access_list
 from bot.cli.check_result import CheckResult
 from bot.core.errors import SettingsError, TapebotError
 from bot.core.i18n import _, ngettext
+from bot.runtime.control_socket import call_control
 from bot.runtime.settings import PREFIX, Settings
 from channels.base import TokenCheck
 from channels.registry import PLATFORMS, Platform
@@ -50,6 +52,16 @@ def check_channels(
         yield CheckResult("channels", "ok", _("the console"), remedy)
         return
     yield _access(settings, access_list)
+
+
+async def check_connections(home: Path) -> list[CheckResult]:
+    """Return what channels of the running bot have no connection."""
+    try:
+        told = await call_control(home, {"do": "channels"}) or {}
+    except TapebotError as error:
+        return [CheckResult("channels", "warn", str(error))]
+    remedy = _("Check the network, and the address if one is set.")
+    return [CheckResult("channels", "warn", line, remedy) for line in told.get("problems", ())]
 
 
 def _channel(name: str, platform: Platform, check: TokenCheck | None, *, ask: bool) -> CheckResult:

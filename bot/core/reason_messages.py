@@ -238,6 +238,7 @@ REASONS = {
     "file_fetch_slow": N_("could not be fetched within {seconds} seconds"),
     "file_empty": N_("the file is empty"),
     "file_gone": N_("it is no longer on {platform}"),
+    "file_of_stranger": N_("its sender may not use this bot"),
     "file_not_given": N_("{platform} does not give it to bots"),
     "file_not_delivered": N_("{platform} did not deliver it ({error})"),
     "file_unreachable": N_("{platform} could not be reached; please send it again"),

@@ -19,15 +19,6 @@ class ConsoleChannel:
 
     If both are a terminal: a prompt with history, completion and streamed answers. Otherwise each
     line of the input is a message, and only answers reach the output.
-
-    Args:
-        history_file: Stores typed lines for the arrow keys, created with mode 0600 in a directory
-            of mode 0700; None keeps them in memory.
-        user_name: The name shown to the bot.
-        chat_id: The platform's id of the conversation.
-        language: Tells the person's language.
-        commands: Name and description of each slash command, for completion.
-        banner: Printed first at a terminal, never into a pipe.
     """
 
     def __init__(

@@ -58,10 +58,6 @@ def file_lock(file: Path) -> Iterator[None]:
 def erase_history_entries(file: Path, holds: Callable[[str], bool]) -> int:
     """Erase entries from the file; an open prompt detects the change.
 
-    Args:
-        file: The history file.
-        holds: Returns whether an entry with this text must be erased.
-
     Returns:
         The number of erased entries.
 

@@ -46,15 +46,7 @@ _MAX_UNSENT = 64
 
 
 class InteractiveConversation:
-    """A conversation at the terminal of standard input and output.
-
-    Args:
-        author: Creates the inbound messages.
-        port: The channel's access to the bus.
-        history_file: Stores typed lines; None keeps them in memory.
-        commands: Name and description of each slash command.
-        banner: Printed first.
-    """
+    """A conversation at the terminal of standard input and output."""
 
     def __init__(
         self,

@@ -12,12 +12,7 @@ from channels.outgoing_files import file_size, missing_file_text
 
 
 class InboundFactory:
-    """Create the inbound messages of one conversation.
-
-    Args:
-        address: The conversation.
-        sender: The person.
-    """
+    """Create the inbound messages of one conversation."""
 
     def __init__(self, address: Address, sender: Sender) -> None:
         self._address = address

@@ -21,14 +21,7 @@ _DRAIN_SECONDS = 10.0
 
 
 class PipedConversation:
-    """Publish line after line, each once the previous one is answered.
-
-    Args:
-        author: Creates the inbound messages.
-        port: The channel's access to the bus.
-        source: File descriptor of the input; None for no input.
-        sink: File descriptor of the output; None if it is closed.
-    """
+    """Publish line after line, each once the previous one is answered."""
 
     def __init__(
         self, author: InboundFactory, port: ChannelPort, *, source: int | None, sink: int | None
@@ -122,11 +115,7 @@ async def write_all(descriptor: int, data: bytes) -> None:
 
 
 class LineReader:
-    """Read lines of UTF-8 from a descriptor; the last one may lack its newline.
-
-    Args:
-        descriptor: A pipe, file, terminal or device; it is not closed here.
-    """
+    """Read lines of UTF-8 from a descriptor; the last one may lack its newline."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

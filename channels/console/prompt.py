@@ -53,11 +53,7 @@ class RawModeInput(Vt100Input):
 
 
 class CommandCompleter(Completer):
-    """Complete the name of a slash command at the start of a message.
-
-    Args:
-        commands: Name, with or without the slash, and description of each.
-    """
+    """Complete the name of a slash command at the start of a message."""
 
     def __init__(self, commands: Iterable[tuple[str, str]]) -> None:
         named = {"/" + name.removeprefix("/"): about for name, about in commands}
@@ -81,11 +77,7 @@ def is_command_name(text: str) -> bool:
 
 
 class ReloadingFileHistory(FileHistory):
-    """History in a file from which entries may be erased while it is in use.
-
-    Args:
-        file: The file.
-    """
+    """History in a file from which entries may be erased while it is in use."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(file)
@@ -177,14 +169,7 @@ def build_prompt(
     commands: Sequence[tuple[str, str]],
     on_interrupt: Callable[[KeyPressEvent], None],
 ) -> PromptSession[str]:
-    """Return the prompt of the current app session; Enter sends, Alt+Enter starts a new line.
-
-    Args:
-        lines: Renders the prompt.
-        history: The history for the arrow keys.
-        commands: Slash commands for completion.
-        on_interrupt: Called for Ctrl-C.
-    """
+    """Return the prompt of the current app session; Enter sends, Alt+Enter starts a new line."""
 
     def message() -> StyleAndTextTuples:
         # A sent message stays in the scrollback without the spinner, and a dumb terminal could

@@ -18,11 +18,7 @@ _PADDING = re.compile(r"(?<! ) ++$", re.MULTILINE)
 
 
 class AnswerRenderer:
-    """Render Markdown for one terminal, with its width and colours.
-
-    Args:
-        terminal: The terminal; only its capabilities are read.
-    """
+    """Render Markdown for one terminal, with its width and colours."""
 
     def __init__(self, terminal: TextIO) -> None:
         self._console = Console(file=terminal, highlight=False)

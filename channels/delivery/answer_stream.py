@@ -42,13 +42,7 @@ ReportPart = Callable[[DisplayedAnswer[PieceT], str], Awaitable[None]]
 
 
 class AnswerStream(Generic[PieceT]):
-    """The current stream of one chat.
-
-    Args:
-        messenger: The platform.
-        rate_limit: The chat's rate-limit state.
-        report: Reports to the bus which messages carry a part of an answer.
-    """
+    """The current stream of one chat."""
 
     def __init__(
         self,
@@ -78,11 +72,7 @@ class AnswerStream(Generic[PieceT]):
             self._waiting = partial
 
     def seconds_until_due(self, *, busy: bool) -> float:
-        """Return the seconds until ``show`` is due; infinite if nothing is pending.
-
-        Args:
-            busy: Whether an answer is still being produced. If not, an old draft is left to expire.
-        """
+        """Return the seconds until ``show`` is due; infinite if nothing is pending."""
         if self._waiting is None and (self._drafted is None or not busy):
             return math.inf
         later = max(self._not_before, self._rate_limit.next_edit_at, self._rate_limit.retry_at)
@@ -123,6 +113,7 @@ class AnswerStream(Generic[PieceT]):
             displayed = self._displayed = DisplayedAnswer.from_sent(
                 partial.address, partial.stream, partial.reply_to, partial.sent_message_ids
             )
+            self._drafts = True
             if not partial.sent_message_ids:
                 self._again(partial, pace.first_edit)
                 return
@@ -162,7 +153,7 @@ class AnswerStream(Generic[PieceT]):
         await displayed.reconcile(self._messenger, pieces, sent, last=False)
 
     async def _draft(self, partial: PartialAnswer, piece: PieceT) -> bool:
-        """Send a draft; return False if the platform has no drafts."""
+        """Send a draft; return False if the rest of the answer is shown without drafts."""
         try:
             displayed = await self._messenger.draft(partial.address, partial.stream, piece)
         except RateLimited as flood:

@@ -47,10 +47,6 @@ class OutboundDispatcher(Generic[PieceT]):
     Each chat has its own queue, so a rate limit or a lost network delays only the chats that it
     concerns. A queue is created when there is something for the chat and dropped after a while
     without work.
-
-    Args:
-        port: The channel's access to the bus.
-        messenger: The platform.
     """
 
     def __init__(self, port: ChannelPort, messenger: MessengerApi[PieceT]) -> None:
@@ -143,11 +139,6 @@ class ChatQueue(Generic[PieceT]):
     """Deliver the answers, partials and typing state of one chat, in order.
 
     An answer is retried until the platform accepts it or rejects it permanently.
-
-    Args:
-        port: Where delivery reports are sent.
-        messenger: The platform.
-        rate_limit: The chat's rate-limit state.
     """
 
     def __init__(

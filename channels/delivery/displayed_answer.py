@@ -72,14 +72,6 @@ class DisplayedAnswer(Generic[PieceT]):
     ) -> None:
         """Send, edit and delete until the chat shows the answer; safe to repeat after any error.
 
-        Args:
-            messenger: The platform.
-            wanted: The text messages that the chat must show.
-            on_sent: Called after each new message.
-            buttons: Shown below the last text message.
-            files: Files that follow the text, one message each.
-            last: Whether the answer is final: superfluous messages are then deleted.
-
         Raises:
             MessengerError: A call failed; completed calls are remembered.
         """

@@ -146,7 +146,7 @@ class MessengerApi(Protocol[PieceT]):
         ...
 
     async def draft(self, address: Address, stream: str, piece: PieceT) -> bool:
-        """Display text as a draft; return False if the platform has no drafts here."""
+        """Display text as a draft; return False if the platform has none here, or refuses it."""
         ...
 
 

@@ -23,12 +23,7 @@ _LONGEST = 600.0
 
 
 class TypingIndicator(Generic[PieceT]):
-    """Repeat the platform's typing indicator while the bot is busy.
-
-    Args:
-        messenger: The platform.
-        rate_limit: The chat's rate-limit state.
-    """
+    """Repeat the platform's typing indicator while the bot is busy."""
 
     def __init__(self, messenger: MessengerApi[PieceT], rate_limit: RateLimitState) -> None:
         self._messenger = messenger

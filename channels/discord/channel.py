@@ -6,6 +6,7 @@ import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import aiohttp
 import anyio
@@ -16,7 +17,7 @@ from discord.http import Route
 
 from bot.bus import BusError, ChannelPort, ChannelRefused
 from bot.core.i18n import N_, _
-from channels.base import ChannelContext
+from channels.base import ChannelContext, ConnectionStatus
 from channels.delivery.dispatcher import OutboundDispatcher
 from channels.discord.client import SessionInvalidated
 from channels.discord.connection import (
@@ -38,6 +39,7 @@ from channels.discord.shards import (
     IdentifySlot,
     Shard,
 )
+from channels.folder_spool import FolderSpool
 from channels.keyed_executor import KeyedExecutor
 
 logger = logging.getLogger(__name__)
@@ -62,16 +64,6 @@ class DiscordChannel:
 
     Messages sent while the bot was offline are read from the history of the channels that it knows.
     Direct messages opened meanwhile are not among them, since Discord does not list those to bots.
-
-    Args:
-        name: The first part of its session keys, ``discord`` or ``discord-SOMETHING``.
-        token: The bot's token.
-        context: What the program gives the channel.
-        api_base: Base URL of REST calls, for the whole process; None for Discord's own.
-        gateway_url: URL of the gateway, for the whole process; None for Discord's own.
-        shard: The index of this shard. Only the first receives direct messages; each shard can send
-            to all chats.
-        shards: The number of shards.
     """
 
     def __init__(
@@ -91,6 +83,8 @@ class DiscordChannel:
         self._shard = Shard(shard, shards)
         # Without a database, a shard that moves to another machine loses its read positions.
         self._store = context.read_positions or FileReadPositions(context.data_dir, self._shard)
+        where = urlsplit(api_base or Route.BASE).hostname or ""
+        self._status = ConnectionStatus(f"{name.capitalize()}{self._shard.label}", where, context)
         self._reserve = context.reserve_login or PROCESS_SCHEDULE.reserve
         if api_base is not None:
             Route.BASE = api_base
@@ -111,16 +105,26 @@ class DiscordChannel:
         if not self._token.isascii() or not self._token.isprintable() or " " in self._token:
             raise ChannelRefused(_(_LOGIN_REFUSED))
         client = CurrentClient(SentMessages(self._token, shared=not self._shard.is_only))
-        deferred = DeferredResponses(client)
+        spool = self._context.spool or FolderSpool(self._context.data_dir / "spool")
+        deferred = DeferredResponses(client, spool)
         positions = ReadPositions(self._store, self._shard)
         await positions.load()
         bus_client = RetryingBusClient(self._context.access, self._context.media, port)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(positions.save_periodically)
             tasks.start_soon(OutboundDispatcher(port, DiscordMessenger(client, deferred)).run)
-            connect = self._connections(
-                KeyedExecutor(tasks), bus_client, client, deferred, positions
+            executor = KeyedExecutor(tasks)
+            interactions = InteractionHandler(
+                self._name,
+                self._context.commands,
+                language=self._context.language,
+                bus_client=bus_client,
+                executor=executor,
+                client=client,
+                deferred=deferred,
             )
+            await interactions.resume()
+            connect = self._connections(executor, bus_client, client, interactions, positions)
             await self._reconnect_until_refused(connect)
 
     def _connections(
@@ -128,7 +132,7 @@ class DiscordChannel:
         executor: KeyedExecutor,
         bus_client: RetryingBusClient,
         client: CurrentClient,
-        deferred: DeferredResponses,
+        interactions: InteractionHandler,
         positions: ReadPositions,
     ) -> Callable[[AnnouncementState], GatewayConnection]:
         """Return what makes a connection; work begun in one continues beyond it."""
@@ -140,15 +144,6 @@ class DiscordChannel:
         missed = MissedMessageReader(
             self._name, client, bus_client, positions, handle, language=self._context.language
         )
-        interactions = InteractionHandler(
-            self._name,
-            self._context.commands,
-            language=self._context.language,
-            bus_client=bus_client,
-            executor=executor,
-            client=client,
-            deferred=deferred,
-        )
         identify_slot = IdentifySlot(self._shard, self._reserve)
         return lambda announced: GatewayConnection(
             self._context,
@@ -158,6 +153,7 @@ class DiscordChannel:
             interactions=interactions,
             current_client=client,
             announced=announced,
+            status=self._status,
             shard=self._shard,
             identify_slot=identify_slot,
         )
@@ -182,11 +178,8 @@ class DiscordChannel:
                 # Another session has just begun, and Discord spaces them:
                 # https://discord.com/developers/docs/events/gateway#rate-limiting
                 wait = max(wait, IDENTIFY_INTERVAL_SECONDS * random.uniform(1.0, 1.5))  # noqa: S311 - not a secret
-            elif started is None and not announced.disconnected:
-                announced.disconnected = True
-                self._context.announce(
-                    _("Discord{label}: no connection; retrying", label=self._shard.label)
-                )
+            elif started is None:
+                self._status.lost(_reason(error))
             _log_end(error, wait)
             await anyio.sleep(wait)
 
@@ -213,17 +206,20 @@ def _refuse_if_hopeless(ended: Exception | None) -> None:
             raise ChannelRefused(_(_WRONG_SHARD)) from ended
 
 
+def _reason(ended: Exception | None) -> str:
+    return (
+        "the gateway closed it" if ended is None else f"{type(ended).__name__}: {ended}"
+    )  # for the log
+
+
 def _log_end(ended: Exception | None, wait: float) -> None:
     expected = (
         *(discord.DiscordException, aiohttp.ClientError, aiohttp.WebSocketError),
         *(OSError, TimeoutError, BusError),
     )
     if ended is None or isinstance(ended, expected):
-        reason = (
-            "the gateway closed it" if ended is None else f"{type(ended).__name__}: {ended}"
-        )  # for the log
         logger.warning(
-            "the connection to Discord was lost (%s); next attempt in %.1f s", reason, wait
+            "the connection to Discord was lost (%s); next attempt in %.1f s", _reason(ended), wait
         )
     else:
         logger.error("discord.py failed; next attempt in %.1f s", wait, exc_info=ended)
@@ -248,12 +244,7 @@ class ReconnectBackoff:
     _next: float = 0.0
 
     def next_delay(self, lasted: float | None) -> float:
-        """Return the seconds to wait before the next connection.
-
-        Args:
-            lasted: The duration of the session in seconds; None if none began, which does not count
-                against Discord's daily limit of sessions.
-        """
+        """Return the seconds to wait before the next connection."""
         if lasted is not None and lasted > STABLE_SESSION_SECONDS:
             self._next = self.first
         pause = max(self._next, self.first)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Protocol
 
 import aiohttp
+import anyio
 import discord
 from discord.gateway import ReconnectWebSocket
 from discord.http import HTTPClient
@@ -32,6 +33,7 @@ SILENCE_SECONDS = 60.0
 
 _LONGEST_LIMIT = 30.0
 _CLOSE_SECONDS = 30.0
+_OPEN_SECONDS = 15.0
 _GUILD_SECONDS = 1.0
 _VITAL = {"READY", "RESUMED"}
 
@@ -67,6 +69,10 @@ class ClientEvents(Protocol):
         """A message was sent."""
         ...
 
+    def message_unreadable(self, data: Any) -> None:
+        """A message was sent that discord.py cannot read."""
+        ...
+
     def message_edited(self, event: discord.RawMessageUpdateEvent) -> None:
         """A message was edited."""
         ...
@@ -82,11 +88,6 @@ class ClientEvents(Protocol):
 
 class DiscordClient(discord.Client):
     """The discord.py client of one gateway connection.
-
-    Args:
-        events: Receives the events.
-        shard: The shard whose events the gateway sends.
-        wait_for_slot: Waits until IDENTIFY may be sent.
 
     Attributes:
         events: Receives the events; None once the connection has ended.
@@ -118,7 +119,7 @@ class DiscordClient(discord.Client):
         self._wait_for_slot = wait_for_slot
         parsers = self._connection.parsers
         for event in parsers.keys() - _VITAL:
-            parsers[event] = partial(_run_logged, event, parsers[event])
+            parsers[event] = partial(self._run_logged, event, parsers[event])
 
     def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
         """Dispatch an event while there is a receiver; some tasks of discord.py outlive the client.
@@ -204,6 +205,15 @@ class DiscordClient(discord.Client):
         if self.events:
             self.events.interaction_received(interaction)
 
+    def _run_logged(self, event: str, parse: Callable[[Any], None], data: Any) -> None:
+        """Parse an event; if discord.py cannot, log that and keep the connection."""
+        try:
+            parse(data)
+        except Exception:  # one bad event must not end the connection
+            logger.exception("an event %s of Discord could not be read", event)
+            if event == "MESSAGE_CREATE" and self.events:
+                self.events.message_unreadable(data)
+
     async def on_error(self, event_method: str, /, *_args: object, **_kwargs: object) -> None:
         """Log the exception of a handler."""
         logger.error("%s failed", event_method, exc_info=sys.exc_info())
@@ -221,19 +231,12 @@ async def _gateway(
     Compression is turned off, since discord.py decompresses without any limit.
     """
     session: aiohttp.ClientSession = http._HTTPClient__session  # type: ignore[attr-defined] # noqa: SLF001
-    return await session.ws_connect(
-        URL(url).without_query_params("compress"),
-        max_msg_size=MAX_RESPONSE_BYTES,
-        timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_SECONDS),
-        autoclose=False,
-        headers={"User-Agent": http.user_agent},
-        compress=compress,
-    )
-
-
-def _run_logged(event: str, parse: Callable[[Any], None], data: Any) -> None:
-    """Parse an event; if discord.py cannot, log that and keep the connection."""
-    try:
-        parse(data)
-    except Exception:  # one bad event must not end the connection
-        logger.exception("an event %s of Discord could not be read", event)
+    with anyio.fail_after(_OPEN_SECONDS):
+        return await session.ws_connect(
+            URL(url).without_query_params("compress"),
+            max_msg_size=MAX_RESPONSE_BYTES,
+            timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_SECONDS),
+            autoclose=False,
+            headers={"User-Agent": http.user_agent},
+            compress=compress,
+        )

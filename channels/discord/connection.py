@@ -7,13 +7,14 @@ from collections import deque
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import anyio
 import discord
 from anyio.abc import TaskGroup
 
 from bot.core.i18n import _, format_duration
-from channels.base import ChannelContext
+from channels.base import ChannelContext, ConnectionStatus
 from channels.delivery.messenger import MessengerError
 from channels.discord.client import DiscordClient
 from channels.discord.current_client import CurrentClient
@@ -49,28 +50,15 @@ class AnnouncementState:
         bot: Whether the bot's name was announced.
         servers: The number of servers to which the bot was added.
         token_shared: Whether it was announced that another program uses the token.
-        disconnected: Whether it was announced that there is no connection.
     """
 
     bot: bool = False
     servers: int = 0
     token_shared: bool = False
-    disconnected: bool = False
 
 
 class GatewayConnection:
     """Run one gateway connection and submit its events to lanes that outlive it.
-
-    Args:
-        context: The channel's context.
-        executor: Run each channel's work in order.
-        intake: Handles messages, edits and reactions.
-        missed: Reads messages that were sent while the bot was offline.
-        interactions: Handles slash commands and buttons.
-        current_client: Holds the current client.
-        announced: What earlier connections announced.
-        shard: The shard of this connection.
-        identify_slot: Schedules IDENTIFY.
 
     Attributes:
         session_started_at: When the session began, by the event loop's clock; None if none has.
@@ -86,6 +74,7 @@ class GatewayConnection:
         interactions: InteractionHandler,
         current_client: CurrentClient,
         announced: AnnouncementState,
+        status: ConnectionStatus,
         shard: Shard,
         identify_slot: IdentifySlot,
     ) -> None:
@@ -96,6 +85,7 @@ class GatewayConnection:
         self._interactions = interactions
         self._current_client = current_client
         self._announced = announced
+        self._status = status
         self._shard = shard
         self._identify_slot = identify_slot
         self.session_started_at: float | None = None
@@ -141,10 +131,7 @@ class GatewayConnection:
         client = self._client
         for channel_id in self._missed.unlisted_channels(client):
             self._executor.submit(str(channel_id), partial(self._missed.catch_up, channel_id))
-        if self._announced.disconnected:
-            self._announced.disconnected = False
-            label = self._shard.label
-            self._context.announce(_("Discord{label}: connected again", label=label))
+        self._status.restored()
         if self._announced.bot or client.user is None:
             return
         self._announced.bot = True
@@ -188,6 +175,11 @@ class GatewayConnection:
         ):
             self._executor.submit(f"own {message.id}", partial(self._check_foreign, message))
         self._executor.submit(str(message.channel.id), partial(self._handle_message, message))
+
+    def message_unreadable(self, data: Any) -> None:
+        """Tell the sender of a message that cannot be read."""
+        unread = partial(self._intake.handle_unreadable, data, self._bot_id)
+        self._executor.submit("unreadable", unread)  # for the log
 
     def message_edited(self, event: discord.RawMessageUpdateEvent) -> None:
         """Handle an edit after the missed messages of its channel."""
@@ -238,7 +230,8 @@ class GatewayConnection:
 
     async def _connect(self, token: str, tasks: TaskGroup) -> None:
         client = self._client
-        await client.login(token)
+        with anyio.fail_after(self._status.login_seconds):
+            await client.login(token)
         flags = client.application.flags if client.application else None
         if flags is not None and not _content_allowed(flags):
             raise MessageContentIntentMissing

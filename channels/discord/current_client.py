@@ -41,9 +41,6 @@ class _Reply(TypedDict, total=False):
 class CurrentClient:
     """Hold the client for calls to Discord; each connection sets its own.
 
-    Args:
-        written: The record of sent messages.
-
     Attributes:
         me: The bot's user, once it has logged in; kept while there is no connection.
         sent_messages: The record of sent messages.
@@ -131,11 +128,6 @@ class SentMessages:
     """Record nonces and ids of sent messages, to detect another program that uses the token.
 
     Nonces are recorded before the call, ids after it.
-
-    Args:
-        token: The bot's token, a secret that signs nonces.
-        shared: Whether other processes of this bot write to the same chats. Then a valid signature
-            also counts as this bot's, so that another tapebot with the same token is not detected.
     """
 
     def __init__(self, token: str, *, shared: bool) -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import cast
 
 import anyio
 import discord
 
+from bot.bus import AccessRequest, Address, BusError, Inbound, Sender, Spool
 from channels.discord.current_client import CurrentClient
 from channels.discord.errors import INVALID_WEBHOOK_TOKEN, UNKNOWN_MESSAGE, UNKNOWN_WEBHOOK
+
+logger = logging.getLogger(__name__)
 
 INTERACTION_ID_PREFIX = "i"
 """The prefix of slash commands' inbound ids."""
@@ -24,23 +30,23 @@ _OVER = {UNKNOWN_MESSAGE, UNKNOWN_WEBHOOK, INVALID_WEBHOOK_TOKEN}
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A deferred command; its token is a secret and works on any connection."""
+    """A deferred command; its token is a secret and works on any connection, until a time."""
 
     application_id: int
     token: str = field(repr=False)
-    message_id: int
     until: float
 
 
 class DeferredResponses:
     """The slash commands that wait for answers, by inbound id; bounded.
 
-    Args:
-        client: Holds the current client.
+    A command is in the spool before it displays "thinking", until its answer does: Discord sends it
+    only once.
     """
 
-    def __init__(self, client: CurrentClient) -> None:
+    def __init__(self, client: CurrentClient, spool: Spool) -> None:
         self._client = client
+        self._spool = spool
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
         self._answered: OrderedDict[str, _Waiting] = OrderedDict()
         self._greeted: dict[str, anyio.Event] = {}
@@ -56,31 +62,61 @@ class DeferredResponses:
 
         return greeted
 
-    def remember(self, interaction: discord.Interaction, message_id: int) -> None:
-        """Store a deferred command until it is answered or its token expires.
+    async def remember(
+        self, interaction: discord.Interaction, inbound: Inbound, access_ids: tuple[str, ...]
+    ) -> None:
+        """Store a command that is about to display "thinking", until it is answered."""
+        until = time.time() + _LIFE_SECONDS
+        waiting = _Waiting(interaction.application_id, interaction.token, until)
+        _remember(self._waiting, inbound.id, waiting)
+        record = {
+            "waiting": [waiting.application_id, waiting.token, until],
+            "session": inbound.session,
+            "sender": [inbound.sender.id, inbound.sender.name, inbound.sender.language],
+            "text": inbound.text,
+            "sent": inbound.sent_at.isoformat(),
+            "private": inbound.private,
+            "access_ids": access_ids,
+        }
+        try:
+            await self._spool.store_claimed(interaction.id, record)
+        except BusError as error:
+            logger.warning("a command would not survive a kill: %s", error)
 
-        Args:
-            interaction: The command.
-            message_id: The id of the message that displays "thinking".
-        """
-        waiting = _Waiting(
-            interaction.application_id,
-            interaction.token,
-            message_id,
-            time.monotonic() + _LIFE_SECONDS,
-        )
-        _remember(self._waiting, f"{INTERACTION_ID_PREFIX}{interaction.id}", waiting)
+    async def forget(self, inbound: str) -> None:
+        """Forget a command that is answered, or cannot be any more."""
+        if self._waiting.pop(inbound, None) is not None:
+            await self._spool.remove(int(inbound.removeprefix(INTERACTION_ID_PREFIX)))
+
+    async def forget_if_over(self, inbound: str) -> None:
+        """Forget a command whose token has expired."""
+        waiting = self._waiting.get(inbound)
+        if waiting is not None and waiting.until < time.time():
+            await self.forget(inbound)
+
+    async def load(self) -> list[tuple[Inbound, AccessRequest]]:
+        """Return the commands that an earlier run left; some may be on the bus already."""
+        found = []
+        for number, raw in await self._spool.load():
+            inbound = Inbound(
+                address=Address.parse(raw["session"]),
+                id=f"{INTERACTION_ID_PREFIX}{number}",
+                sender=Sender(*raw["sender"]),
+                text=raw["text"],
+                sent_at=datetime.fromisoformat(raw["sent"]),
+                private=raw["private"],
+            )
+            ids = tuple(raw["access_ids"])
+            self._waiting[inbound.id] = _Waiting(*raw["waiting"])
+            found.append(
+                (inbound, AccessRequest(inbound.address, inbound.sender, inbound.private, ids))
+            )
+        return found
 
     async def answer(
         self, reply_to: str, key: str, content: str, view: discord.ui.View
     ) -> str | None:
         """Replace "thinking" by an answer; return the message's id, or None if it is too late.
-
-        Args:
-            reply_to: The inbound id of the command.
-            key: The part's key (see ``OutgoingMessage``), by which ``follow_up`` finds the command.
-            content: The text.
-            view: The buttons.
 
         Raises:
             PlatformUnreachable: There is no connection.
@@ -90,12 +126,13 @@ class DeferredResponses:
         if greeted is not None:
             with anyio.move_on_after(_GREETING_SECONDS):
                 await greeted.wait()
+        await self.forget_if_over(reply_to)
         waiting = self._waiting.get(reply_to)
-        if waiting is None or waiting.until < time.monotonic():
+        if waiting is None:
             return None
         try:
-            await self._webhook(waiting).edit_message(
-                waiting.message_id,
+            shown = await self._webhook(waiting).edit_message(
+                cast("int", "@original"),  # as Discord names the message that displays "thinking"
                 content=content,
                 view=view,
                 allowed_mentions=discord.AllowedMentions.none(),
@@ -103,11 +140,11 @@ class DeferredResponses:
         except discord.HTTPException as error:
             if error.code not in _OVER:
                 raise
-            self._waiting.pop(reply_to, None)
+            await self.forget(reply_to)
             return None
-        self._waiting.pop(reply_to, None)
+        await self.forget(reply_to)
         _remember(self._answered, _answer_of(key), waiting)
-        return str(waiting.message_id)
+        return str(shown.id)
 
     async def follow_up(self, key: str, content: str, view: discord.ui.View) -> str | None:
         """Send a later part of a command's answer as a follow-up; return None if impossible.
@@ -143,7 +180,7 @@ class DeferredResponses:
     def _still_answered(self, key: str) -> _Waiting | None:
         """Return the command that an answer belongs to; None if its token has expired."""
         waiting = self._answered.get(_answer_of(key))
-        return waiting if waiting is not None and waiting.until >= time.monotonic() else None
+        return waiting if waiting is not None and waiting.until >= time.time() else None
 
     def _webhook(self, waiting: _Waiting) -> discord.Webhook:
         client = self._client.client

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TypeVar
+from itertools import islice
+from typing import Any, TypeVar
 
 import anyio
 import discord
@@ -35,8 +35,9 @@ from bot.bus import (
     Sender,
     SessionFull,
 )
-from bot.core.i18n import N_, _, use_language
-from channels.base import ChannelContext
+from bot.core.i18n import _, use_language
+from channels.base import NOT_TAKEN_TEXT, ChannelContext, fetch_if_allowed, tell_if_not_taken
+from channels.delivery.messenger import MessengerError
 from channels.discord.current_client import CurrentClient
 from channels.discord.errors import MAX_BACKOFF_SECONDS, MIN_BACKOFF_SECONDS, call_with_retries
 from channels.discord.message_content import (
@@ -46,6 +47,7 @@ from channels.discord.message_content import (
     command_name,
     edit_id,
     is_from_person,
+    is_unresolved_reply,
     mentions_bot,
     message_quote,
     message_text,
@@ -59,19 +61,9 @@ from channels.discord.read_positions import ReadPositions
 SendText = Callable[[str], Awaitable[None]]
 """Sends the person a text, best effort."""
 
-NOT_TAKEN_TEXT = N_(
-    "Something went wrong, and I could not accept your message. Please send it again. The log has "
-    "the reason."
-)
-
 
 class SenderNotifier:
-    """Notify the sender of a message about problems with it.
-
-    Args:
-        send_text: Sends the text.
-        asks: Whether the message was addressed to the bot; if not, nothing is sent.
-    """
+    """Notify the sender of a message about problems with it."""
 
     def __init__(self, send_text: SendText, *, asks: bool = True) -> None:
         self._send_text = send_text
@@ -90,24 +82,9 @@ class SenderNotifier:
             text = str(error)
             await self.notify(_("{problem} I will retry.", problem=f"{text[:1].upper()}{text[1:]}"))
 
-    @asynccontextmanager
-    async def report_failures(self) -> AsyncIterator[None]:
-        """Notify the sender of an unexpected error inside the block, and raise it again."""
-        try:
-            yield
-        except Exception:
-            await self.notify(_(NOT_TAKEN_TEXT))
-            raise
-
 
 class RetryingBusClient:
-    """Authorize, store files and publish, retrying until the bus accepts.
-
-    Args:
-        access: Decides who may use the bot.
-        media: Stores attachments.
-        port: The channel's access to the bus.
-    """
+    """Authorize, store files and publish, retrying until the bus accepts."""
 
     def __init__(self, access: Authorizer, media: AttachmentReceiver, port: ChannelPort) -> None:
         self._access = access
@@ -122,12 +99,7 @@ class RetryingBusClient:
         )
 
     async def receive_file(self, file: RemoteFile, notifier: SenderNotifier) -> Attachment:
-        """Return the stored attachment, retrying while the bus fails.
-
-        Args:
-            file: The file of an authorized sender.
-            notifier: Notified about the delay.
-        """
+        """Return the stored attachment, retrying while the bus fails."""
         return await _retry_until_accepted("a file", partial(self._media.receive, file), notifier)
 
     async def publish(
@@ -138,15 +110,7 @@ class RetryingBusClient:
         *,
         waited: bool = False,
     ) -> None:
-        """Return once a message is durable, rejected with a notice to its sender, or dropped.
-
-        Args:
-            inbound: The message, with the sender's role.
-            notifier: Notified about a delay or a rejection.
-            access_request: The access request, which is repeated after any delay; the message is dropped if
-                access was revoked.
-            waited: Whether there was a delay since ``inbound``'s role was determined.
-        """
+        """Return once a message is durable, rejected with a notice to its sender, or dropped."""
         fresh = not waited
 
         async def publish_if_allowed() -> None:
@@ -205,6 +169,9 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+MAX_QUOTED_FILES = 10
+"""The most files that a reply brings of the message that it replies to."""
+
 _REMEMBERED = 4096
 # For an unrelated change (a pin, a thread, a preview) Discord sends the old edit again.
 _EDIT_IS_NEWS = timedelta(hours=1)
@@ -239,15 +206,7 @@ class _LocatedMessage:
 
 
 class DiscordIntake:
-    """Convert Discord events to ``Inbound`` and publish them; called one at a time per channel.
-
-    Args:
-        name: The channel's name.
-        context: The channel's context.
-        bus_client: Authorizes, stores files and publishes.
-        client: Holds the current client, for notices.
-        positions: The read positions.
-    """
+    """Convert Discord events to ``Inbound`` and publish them; called one at a time per channel."""
 
     def __init__(
         self,
@@ -269,13 +228,7 @@ class DiscordIntake:
     async def handle_message(
         self, message: discord.Message, bot_id: int, *, answerable: bool = True
     ) -> None:
-        """Handle a live or missed message; do nothing if it was handled before.
-
-        Args:
-            message: The message.
-            bot_id: The bot's user id.
-            answerable: False if it is too old: then it is context only, and not taken for a code.
-        """
+        """Handle a live or missed message; do nothing if it was handled before."""
         if message.id in self._handled:
             return
         if message.author.id == bot_id:
@@ -291,13 +244,7 @@ class DiscordIntake:
         self._positions.advance(message.channel.id, message.id)
 
     async def handle_edit(self, message: discord.Message, before: str | None, bot_id: int) -> None:
-        """Handle an edited message.
-
-        Args:
-            message: The message after the edit.
-            before: Its former content, if known.
-            bot_id: The bot's user id.
-        """
+        """Handle an edited message."""
         at = message.edited_at
         if at is None or message.content == before or not is_from_person(message):
             return
@@ -313,10 +260,30 @@ class DiscordIntake:
         if role is None:
             return
         notifier = self._notifier(received)
-        async with notifier.report_failures():
+        async with tell_if_not_taken(notifier.notify):
             inbound = self._inbound(received, role, ())
             edited = _edited(inbound, edit_id(message.id, at), message.id)
             await self._bus_client.publish(edited, notifier, received.access_request)
+
+    async def handle_unreadable(self, data: Any, bot_id: int) -> None:
+        """Tell the sender of a message to the bot that discord.py cannot read, if they have access."""
+        try:
+            channel_id, number, author = int(data["channel_id"]), int(data["id"]), data["author"]
+            sender = Sender(str(int(author["id"])), str(author.get("username")))
+            mentioned = str(bot_id) in [str(one["id"]) for one in data.get("mentions") or ()]
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return
+        client, guild_id = self._client.client, data.get("guild_id")
+        channel = client.get_channel(channel_id) or client.get_partial_messageable(
+            channel_id, guild_id=None if guild_id is None else int(guild_id)
+        )
+        location = await self._locate(channel)
+        if location is None or author.get("bot") or not (location.private or mentioned):
+            return
+        asker = AccessRequest(location.address, sender, location.private, location.access_ids)
+        if (await self._bus_client.authorize(asker)).role is not None:
+            with use_language(await self._context.language(self._name, sender)):
+                await self._client.send_text(channel_id, _(NOT_TAKEN_TEXT), reply_to=number)
 
     async def handle_reaction(
         self,
@@ -324,13 +291,7 @@ class DiscordIntake:
         who: discord.abc.User | None,
         channel: object,
     ) -> None:
-        """Publish a person's reaction as context that expects no answer.
-
-        Args:
-            event: The reaction.
-            who: The user, if known.
-            channel: The channel object of discord.py.
-        """
+        """Publish a person's reaction as context that expects no answer."""
         private = event.guild_id is None
         location = await self._locate(channel)
         if location is None or not (private or self._context.group_policy.keep_context):
@@ -362,17 +323,55 @@ class DiscordIntake:
         role = await self._authorize(received)
         if role is None:
             return
+        if is_unresolved_reply(message):
+            await self._resolve_reply(message)
+            if not (self._expects_answer(received) or self._is_context(received)):
+                return
         self._positions.follow(location.channel_id, message.id - 1, location.guild_id)
         notifier = self._notifier(received)
-        async with notifier.report_failures():
+        async with tell_if_not_taken(notifier.notify):
             session, sender = location.address.session, str(message.author.id)
             files = [remote_file(each, session, sender) for each in all_attachments(message)]
             taken = [await self._bus_client.receive_file(each, notifier) for each in files]
             inbound = self._inbound(received, role, tuple(taken))
+            for file in self._quoted_files(received):
+                files.append(file)
+                quoted = replace(await self._bus_client.receive_file(file, notifier), quoted=True)
+                inbound = replace(inbound, attachments=(*inbound.attachments, quoted))
             if inbound.text or inbound.quote or inbound.attachments or inbound.expects_answer:
                 await self._bus_client.publish(
                     inbound, notifier, received.access_request, waited=bool(files)
                 )
+
+    async def _resolve_reply(self, message: discord.Message) -> None:
+        """Fetch the message that this one replies to, which Discord did not send along."""
+        reference = message.reference
+        assert reference is not None
+        assert reference.message_id is not None
+        number = reference.message_id
+        try:
+            reference.resolved = await call_with_retries(
+                "a message that is replied to",  # for the log
+                lambda: self._client.channel(reference.channel_id).fetch_message(number),
+            )
+        except MessengerError as error:
+            logger.info("a message that is replied to cannot be read: %s", error)
+
+    def _quoted_files(self, received: _LocatedMessage) -> list[RemoteFile]:
+        """Return the files of the message that one replies to, fetched if its author has access."""
+        location, target = received.location, replied_message(received.message)
+        if target is None or not self._expects_answer(received):
+            return []
+        session, sender = location.address.session, str(received.message.author.id)
+        attached = islice(all_attachments(target), MAX_QUOTED_FILES)
+        files = [remote_file(each, session, sender) for each in attached]
+        if target.author.id == received.bot_id:
+            return files
+        author = AccessRequest(
+            location.address, _sender(target), location.private, location.access_ids
+        )
+        access = self._context.access
+        return [replace(one, fetch=fetch_if_allowed(access, author, one.fetch)) for one in files]
 
     def _notifier(self, received: _LocatedMessage) -> SenderNotifier:
         tell = partial(
@@ -386,15 +385,19 @@ class DiscordIntake:
         Only a new message may be a pairing code, and only its sender is told how to get access.
         """
         asks, location = self._expects_answer(received), received.location
-        context = self._context.group_policy.keep_context or (
-            location.private and not received.answerable
-        )
-        if not asks and not context:
+        # Only the message that is replied to shows whether one without a mention is for the bot.
+        maybe = received.answerable and is_unresolved_reply(received.message)
+        if not (asks or maybe or self._is_context(received)):
             return None
         decision = await self._bus_client.authorize(received.access_request)
         if decision.role is None and decision.reply is not None and asks and received.is_new:
             await self._client.send_text(location.channel_id, decision.reply)
         return decision.role
+
+    def _is_context(self, received: _LocatedMessage) -> bool:
+        """Return whether a message that expects no answer is published."""
+        old = received.location.private and not received.answerable
+        return self._context.group_policy.keep_context or old
 
     def _expects_answer(self, received: _LocatedMessage) -> bool:
         message, location, bot_id = received.message, received.location, received.bot_id

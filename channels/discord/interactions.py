@@ -20,13 +20,13 @@ from discord.http import Route
 
 from bot.bus import AccessRequest, Inbound, Role, Sender
 from bot.core.i18n import N_, _, match_language, use_language
-from channels.base import LanguageOf, MenuCommand
+from channels.base import LanguageOf, MenuCommand, tell_if_not_taken
 from channels.delivery.messenger import MessengerError
 from channels.discord.current_client import CurrentClient
 from channels.discord.deferred_responses import INTERACTION_ID_PREFIX, DeferredResponses
 from channels.discord.errors import map_discord_errors
 from channels.discord.intake import RetryingBusClient, SenderNotifier
-from channels.discord.message_content import ChatLocation, chat_location
+from channels.discord.message_content import ChatLocation, chat_location, target_channel_id
 from channels.discord.messenger import BUTTON_ID_PREFIX
 from channels.keyed_executor import KeyedExecutor
 
@@ -61,12 +61,7 @@ _COMPARED_OPTION = ("name", "type", "description")
 
 
 def command_payload(commands: Sequence[MenuCommand], language: str = "en") -> list[dict[str, Any]]:
-    """Return the payload that registers the commands; names that Discord rejects are left out.
-
-    Args:
-        commands: The commands.
-        language: The language of descriptions for people for whose locale there is none.
-    """
+    """Return the payload that registers the commands; names that Discord rejects are left out."""
     listed = []
     for command in commands:
         if not _NAME.fullmatch(command.name):
@@ -80,11 +75,6 @@ async def register_commands(
     client: discord.Client, commands: Sequence[MenuCommand], language: str
 ) -> bool:
     """Register the slash commands for all servers and direct messages, if they differ.
-
-    Args:
-        client: The client.
-        commands: The commands.
-        language: The language of descriptions for people for whose locale there is none.
 
     Returns:
         Whether they differed.
@@ -215,17 +205,7 @@ _RESPONSE_SECONDS = 10.0
 
 
 class InteractionHandler:
-    """Handle interactions: authorize, acknowledge and publish them.
-
-    Args:
-        name: The channel's name.
-        commands: The commands, for autocompletion.
-        language: Tells the language of a sender.
-        bus_client: Authorizes and publishes.
-        executor: Run the work, beyond the connection.
-        client: Holds the current client.
-        deferred: Stores the commands that wait for answers.
-    """
+    """Handle interactions: authorize, acknowledge and publish them."""
 
     def __init__(
         self,
@@ -245,6 +225,19 @@ class InteractionHandler:
         self._executor = executor
         self._client = client
         self._deferred = deferred
+
+    async def resume(self) -> None:
+        """Publish the commands that a killed process may not have; the bus knows those that it did."""
+        for inbound, asker in await self._deferred.load():
+            self._executor.submit(
+                f"resume {inbound.id}",  # for the log
+                partial(self._publish_again, inbound, asker),
+            )
+
+    async def _publish_again(self, inbound: Inbound, asker: AccessRequest) -> None:
+        tell = partial(self._client.send_text, target_channel_id(inbound.address))
+        await self._bus_client.publish(inbound, SenderNotifier(tell), asker, waited=True)
+        await self._deferred.forget_if_over(inbound.id)
 
     def handle(self, interaction: discord.Interaction) -> None:
         """Submit the handling of an interaction without waiting."""
@@ -285,12 +278,14 @@ class InteractionHandler:
             return
         inbound = _inbound(interaction, location, text, decision.role)
         person = SenderNotifier(partial(self._send_text, location, inbound.id))
+        if interaction.message is None:
+            await self._deferred.remember(interaction, inbound, location.access_ids)
         acknowledged = self._deferred.expect_acknowledgement(interaction)
         self._executor.submit(
             f"greeting {interaction.id}",
             partial(self._acknowledge, interaction, acknowledged),
         )
-        async with person.report_failures():
+        async with tell_if_not_taken(person.notify):
             await self._bus_client.publish(inbound, person, access_request)
 
     async def _acknowledge(
@@ -305,13 +300,10 @@ class InteractionHandler:
         command = interaction.type is discord.InteractionType.application_command
         try:
             with map_discord_errors(), anyio.fail_after(_RESPONSE_SECONDS):
-                response = await interaction.response.defer(thinking=command)
+                await interaction.response.defer(thinking=command)
         except MessengerError as error:
             # Discord's limit has passed; the answer is sent as an ordinary message.
             logger.info("an interaction could not be acknowledged: %s", error)
-            return
-        if command and response is not None and response.message_id is not None:
-            self._deferred.remember(interaction, response.message_id)
 
     async def _complete(self, interaction: discord.Interaction) -> None:
         location = chat_location(self._name, interaction.channel)

@@ -98,13 +98,16 @@ def replied_message(message: discord.Message) -> discord.Message | None:
     return found if isinstance(found, discord.Message) else None
 
 
-def clean_name(name: str, most: int = _LONGEST_NAME) -> str:
-    """Return a name on one line, without unprintable characters, shortened if too long.
+def is_unresolved_reply(message: discord.Message) -> bool:
+    """Return whether it replies to a message that Discord did not send along."""
+    reference = message.reference
+    if reference is None or reference.type is not discord.MessageReferenceType.reply:
+        return False
+    return not (reference.resolved or reference.cached_message) and bool(reference.message_id)
 
-    Args:
-        name: The name, which others chose.
-        most: The most characters to keep.
-    """
+
+def clean_name(name: str, most: int = _LONGEST_NAME) -> str:
+    """Return a name on one line, without unprintable characters, shortened if too long."""
     shown = " ".join("".join(each if each.isprintable() else " " for each in name).split())
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
@@ -120,22 +123,15 @@ def message_quote(
     last_answer: int | None,
     taken: Sequence[Attachment] = (),
 ) -> str | None:
-    """Return the messages that this one replies to or forwards, as a quote; None if there are none.
-
-    Args:
-        message: The message.
-        bot_id: The bot's user id.
-        last_answer: The bot's last message in the channel, which needs no quote in a reply.
-        taken: The stored attachments, in the order of ``all_attachments``.
-    """
+    """Return the messages that this one replies to or forwards, as a quote; None if there are none."""
     quotes: list[str] = []
     target = replied_message(message)
     if target is not None and target.id != last_answer:
         mine = target.author.id == bot_id
         whose = "your message" if mine else _person(target.author)
         text = resolve_mentions(target, target.content, 0 if mine else bot_id)
-        if text:
-            quotes.append(f"In reply to {whose}:\n{text}")
+        if text or any(all_attachments(target)):
+            quotes.append(f"In reply to {whose}:\n{text or '(a file)'}")
     rest = split_attachments(message, taken)[1]
     for snapshot in message.message_snapshots:
         theirs, rest = rest[: len(snapshot.attachments)], rest[len(snapshot.attachments) :]
@@ -222,10 +218,6 @@ class ChatLocation:
 def chat_location(name: str, channel: object) -> ChatLocation | None:
     """Return the location of a discord.py channel.
 
-    Args:
-        name: The name of this bot's channel adapter.
-        channel: Any channel object of discord.py.
-
     Returns:
         None for channels that the bot does not use (group direct messages, categories), and for a
         server channel that discord.py does not know, which may be a thread.
@@ -259,13 +251,7 @@ Kind = Literal["image", "voice", "audio", "video", "document"]
 
 
 def remote_file(attachment: discord.Attachment, session: str, sender: str) -> RemoteFile:
-    """Return an attachment as a file that is not fetched yet.
-
-    Args:
-        attachment: The attachment.
-        session: Key of the conversation that it was sent to.
-        sender: The platform's id of who sent it.
-    """
+    """Return an attachment as a file that is not fetched yet."""
     mime = (attachment.content_type or _UNKNOWN).partition(";")[0].strip() or _UNKNOWN
 
     async def fetch(most: int) -> bytes:

@@ -51,14 +51,6 @@ class MissedMessageReader:
 
     All methods that read run in the channel's lane, so that live messages wait for them, and retry
     when the connection is lost.
-
-    Args:
-        name: The channel's name.
-        client: Holds the current client.
-        bus_client: Decides whether a server channel is open to everybody in it.
-        positions: The read positions.
-        handle: Handles a message.
-        language: Tells the language of a sender.
     """
 
     def __init__(

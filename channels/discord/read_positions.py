@@ -25,10 +25,6 @@ class FileReadPositions(ReadPositionStore):
 
     Reads all shards' files in the folder, so that the number of shards may change. Shards on
     several machines need a store that these share.
-
-    Args:
-        folder: The directory; created if missing.
-        shard: The shard whose file is written.
     """
 
     def __init__(self, folder: Path, shard: Shard) -> None:
@@ -116,12 +112,7 @@ class ChannelPosition:
 
 
 class ReadPositions:
-    """The read positions of one shard's channels.
-
-    Args:
-        store: Persists them.
-        shard: The shard.
-    """
+    """The read positions of one shard's channels."""
 
     def __init__(self, store: ReadPositionStore, shard: Shard = SINGLE_SHARD) -> None:
         self._store = store

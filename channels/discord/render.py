@@ -44,10 +44,6 @@ def render(markdown: str, limit: int = LIMIT) -> list[str]:
     Each piece has whole code blocks: a block that is split is closed, and reopened in the next
     piece with the same language.
 
-    Args:
-        markdown: The answer, complete or partial.
-        limit: The most UTF-16 code units of a piece, which Discord never counts higher.
-
     Returns:
         The pieces; empty if nothing is visible.
 
@@ -162,11 +158,7 @@ Block = ProseBlock | CodeBlock
 
 
 def parse_blocks(source: str) -> list[Block]:
-    """Return Markdown as prose and code blocks, in order, none of them blank.
-
-    Args:
-        source: Markdown that ``clean_text`` returned.
-    """
+    """Return Markdown as prose and code blocks, in order, none of them blank."""
     lines = source.split("\n")
     blocks: list[Block] = []
     prose: list[str] = []

@@ -83,12 +83,7 @@ PROCESS_SCHEDULE = IdentifySchedule()
 
 
 class IdentifySlot:
-    """The slot in which one shard sends IDENTIFY; not needed if there is only one shard.
-
-    Args:
-        shard: The shard.
-        reserve: Reserves slots among all processes.
-    """
+    """The slot in which one shard sends IDENTIFY; not needed if there is only one shard."""
 
     def __init__(self, shard: Shard, reserve: ReserveSlot) -> None:
         self._shard = shard
@@ -98,10 +93,6 @@ class IdentifySlot:
 
     async def reserve(self, application_id: int, concurrency: int) -> None:
         """Reserve a slot, and wait until it is time to connect.
-
-        Args:
-            application_id: The bot's application, to which the limit applies.
-            concurrency: Discord's ``max_concurrency``.
 
         Raises:
             BusError: No slot could be reserved.

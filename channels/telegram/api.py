@@ -98,10 +98,6 @@ class _Session(AiohttpSession):
 class BotApiClient:
     """Call the Bot API for one bot.
 
-    Args:
-        token: The bot's token.
-        base: URL of a Bot API server; None for Telegram's own.
-
     Attributes:
         token_rejected: Set once Telegram answers that it does not know the token.
 
@@ -133,10 +129,6 @@ class BotApiClient:
         self, method: TelegramMethod[ResultT], *, seconds: float = _CALL_SECONDS
     ) -> ResultT:
         """Call a method and return its result.
-
-        Args:
-            method: The method with its parameters.
-            seconds: The timeout.
 
         Raises:
             MessengerError: The call failed; see also the subclasses in this module.
@@ -309,13 +301,7 @@ _SIMPLE: tuple[tuple[type[TelegramAPIError], type[MessengerError]], ...] = (
 def map_telegram_error(
     exc: TelegramAPIError, text: str, method: TelegramMethod[Any]
 ) -> MessengerError:
-    """Map an aiogram error to a ``MessengerError``.
-
-    Args:
-        exc: The error.
-        text: Its description without the token; empty if it has none.
-        method: The method that was called.
-    """
+    """Map an aiogram error to a ``MessengerError``."""
     if isinstance(exc, TelegramUnauthorizedError):
         return TokenRejected()
     if not text:
@@ -378,11 +364,7 @@ class TelegramTiming:
 
 
 class Backoff:
-    """Wait between tries with exponential backoff.
-
-    Args:
-        timing: The first and the longest delay.
-    """
+    """Wait between tries with exponential backoff."""
 
     def __init__(self, timing: TelegramTiming) -> None:
         self._timing = timing

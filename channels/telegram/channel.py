@@ -14,9 +14,10 @@ from anyio.abc import TaskGroup
 
 from bot.bus import ChannelPort, ChannelRefused
 from bot.core.i18n import LANGUAGES, _, use_language
-from channels.base import ChannelContext, MenuCommand
+from channels.base import ChannelContext, ConnectionStatus, MenuCommand
 from channels.delivery.dispatcher import OutboundDispatcher
 from channels.delivery.messenger import MessageRejected, MessengerError, RateLimited
+from channels.folder_spool import FolderSpool
 from channels.keyed_executor import KeyedExecutor
 from channels.telegram.api import (
     TOKEN_SETTING,
@@ -27,7 +28,7 @@ from channels.telegram.api import (
     TokenRejected,
 )
 from channels.telegram.inbound_composer import InboundComposer, RecentMessages
-from channels.telegram.intake import FolderSpool, TelegramIntake
+from channels.telegram.intake import TelegramIntake
 from channels.telegram.message_content import BotIdentity
 from channels.telegram.messenger import TelegramMessenger
 from channels.telegram.notices import NoticeSender
@@ -50,14 +51,7 @@ _MAX_COMMANDS = 100
 async def sync_command_menu(
     api: BotApiClient, commands: tuple[MenuCommand, ...], timing: TelegramTiming, default: str
 ) -> None:
-    """Update the bot's menu of commands where it differs, retrying; a rejection is only logged.
-
-    Args:
-        api: The Bot API client.
-        commands: The commands.
-        timing: Delays between tries.
-        default: The language for people for whose language there is no menu.
-    """
+    """Update the bot's menu of commands where it differs, retrying; a rejection is only logged."""
     pause = Backoff(timing)
     usual = _menu(commands, default)
     menus: dict[str | None, list[BotCommand]] = {None: usual}
@@ -114,17 +108,7 @@ _TELEGRAM = "https://api.telegram.org"
 
 
 class TelegramChannel:
-    """A bot on Telegram, by long polling or webhook.
-
-    Args:
-        name: The first part of its session keys: ``telegram``, or ``telegram-NAME``.
-        token: The bot's token.
-        context: What the program gives the channel.
-        api_base: URL of a Bot API server; None for Telegram's own.
-        webhook: Where Telegram sends updates; None for long polling. With a shared spool, separate
-            receivers listen there, and the channel reads updates from the spool.
-        timing: Timeouts and intervals, for tests to shorten.
-    """
+    """A bot on Telegram, by long polling or webhook."""
 
     def __init__(
         self,
@@ -142,6 +126,8 @@ class TelegramChannel:
         self._api_base = api_base
         self._webhook = webhook
         self._timing = timing or TelegramTiming()
+        where = urlsplit(api_base or _TELEGRAM).hostname or ""
+        self._status = ConnectionStatus(name.capitalize(), where, context)
 
     @property
     def name(self) -> str:
@@ -168,26 +154,17 @@ class TelegramChannel:
         Raises:
             ChannelRefused: Telegram does not know the token.
         """
-        pause, announced = Backoff(self._timing), False
+        pause, status = Backoff(self._timing), self._status
         while True:
             try:
-                user = await api(GetMe())
+                user = await api(GetMe(), seconds=status.login_seconds)
             except (TokenRejected, MethodNotFound) as exc:
                 raise self._unknown_token() from exc
             except MessengerError as error:
-                if not announced:
-                    announced = True
-                    where = urlsplit(self._api_base or _TELEGRAM).hostname
-                    logger.warning("Telegram cannot be reached at %s: %s", where, error)
-                    self._context.announce(
-                        _(
-                            "Telegram: no connection to {where}; retrying ({error})",
-                            where=where,
-                            error=error,
-                        )
-                    )
+                status.lost(error)
                 await pause.wait(error.seconds if isinstance(error, RateLimited) else 0)
             else:
+                status.restored()
                 if not user.can_read_all_group_messages:
                     self._tell_of_privacy()
                 commands = frozenset(menu_command.name for menu_command in self._context.commands)
@@ -230,7 +207,7 @@ class TelegramChannel:
                 reader=UpdateReader(self._name, me, announce),
                 spool=self._context.spool or FolderSpool(self._context.data_dir / "spool"),
                 executor=executor,
-                composer=InboundComposer(api, self._context.media, recent, self._timing),
+                composer=InboundComposer(api, self._context, recent, self._timing),
                 notices=NoticeSender(api, executor, self._timing),
                 recent=recent,
                 timing=self._timing,
@@ -258,7 +235,7 @@ class TelegramChannel:
             # Even when polling: receivers may have spooled updates before.
             tasks.start_soon(SpoolConsumer(self._context.spool, intake, timing).run)
         if webhook is None:
-            tasks.start_soon(UpdatePoller(api, intake, announce, timing).run)
+            tasks.start_soon(UpdatePoller(api, intake, self._status, announce, timing).run)
             return
         secret = webhook_secret(self._token)
         if listener is not None:

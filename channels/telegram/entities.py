@@ -329,12 +329,7 @@ class TableBuilder:
         self.in_cell, self.cell_end = False, where
 
     def end_row(self, rest: str) -> None:
-        """End the row.
-
-        Args:
-            rest: The rest of the row's source. The parser drops cells beyond the table's columns.
-                They are text that the model wrote, so they are added from here.
-        """
+        """End the row."""
         if rest.strip(" |\n>"):
             self._rows[-1] += [cell.strip() for cell in rest.strip(" |\n").split("|")]
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 import anyio
 
-from bot.bus import Attachment, AttachmentReceiver, FileUnavailable, Inbound, RemoteFile, Role
+from bot.bus import AccessRequest, Attachment, FileUnavailable, Inbound, RemoteFile, Role
 from bot.core.reasons import Reason
+from channels.base import ChannelContext, FetchBytes, fetch_if_allowed
 from channels.delivery.messenger import PlatformUnreachable, RateLimited
 from channels.telegram.api import (
     MAX_DOWNLOAD_BYTES,
@@ -31,24 +32,17 @@ _TRIES = 4
 
 
 class InboundComposer:
-    """Convert the events of authorized users to ``Inbound``.
-
-    Args:
-        api: Downloads files.
-        media: Stores attachments.
-        recent: Recent messages; a reply to the bot's last answer needs no quote.
-        timing: Delays between tries.
-    """
+    """Convert the events of authorized users to ``Inbound``."""
 
     def __init__(
         self,
         api: BotApiClient,
-        media: AttachmentReceiver,
+        context: ChannelContext,
         recent: RecentMessages,
         timing: TelegramTiming,
     ) -> None:
         self._api = api
-        self._media = media
+        self._context = context
         self._recent = recent
         self._timing = timing
 
@@ -56,18 +50,15 @@ class InboundComposer:
         """Download the events' files and return the events as one message."""
         first = events[0]
         self._recent.record_chat(first)
-        attachments = [
-            await self._media.receive(self._file(event, telegram_file))
-            for event in events
-            for telegram_file in event.files
-        ]
+        files = [(event, file) for event in events for file in event.files]
+        # Each part of an album repeats the file of the message that it replies to.
+        quoted = [(event, file) for event, file in files if file.quoted and asks][:1]
+        own = [(event, file) for event, file in files if not file.quoted]
+        attachments = [await self._receive(*one) for one in (*own, *quoted)]
         spoken = "\n".join(
             attachment.text for attachment in attachments if _spoken(attachment) and attachment.text
         )
-        text, quote = join_texts(event.text for event in events), self._quote(events)
-        edits = None
-        if first.kind == "edit":
-            edits, text = self._recent.apply_edit(first)
+        (text, parts), quote = join_texts(events), self._quote(events)
         if first.is_forwarded:
             # A forwarded message is not the sender's own text, and neither is its voice.
             quote = format_quote(quote or "", spoken) if spoken else quote
@@ -83,7 +74,8 @@ class InboundComposer:
             quote=quote,
             role=role,
             expects_answer=asks,
-            edited_message_id=edits,
+            edited_message_id=first.message_id if first.kind == "edit" else None,
+            parts=parts if len(events) > 1 and not spoken else (),
             attachments=tuple(attachments),
             pressed_message_id=first.message_id if first.kind == "press" else None,
         )
@@ -98,16 +90,23 @@ class InboundComposer:
         # Each part of a forwarded album names the source; a part with text says more.
         return next((one for one in found if "\n" in one), found[0] if found else None)
 
-    def _file(self, event: UserEvent, telegram_file: TelegramFile) -> RemoteFile:
-        return RemoteFile(
+    async def _receive(self, event: UserEvent, telegram_file: TelegramFile) -> Attachment:
+        fetch: FetchBytes = partial(self._fetch, telegram_file)
+        if telegram_file.author is not None:
+            author = AccessRequest(
+                event.address, telegram_file.author, event.private, (event.address.chat_id,)
+            )
+            fetch = fetch_if_allowed(self._context.access, author, fetch)
+        file = RemoteFile(
             kind=telegram_file.kind,
             name=telegram_file.name,
             mime=telegram_file.mime,
             size=telegram_file.size,
-            fetch=partial(self._fetch, telegram_file),
+            fetch=fetch,
             session=event.address.session,
             sender=event.sender.id,
         )
+        return replace(await self._context.media.receive(file), quoted=telegram_file.quoted)
 
     async def _fetch(self, telegram_file: TelegramFile, most: int) -> bytes:
         """Return a file's bytes, with a few retries.
@@ -130,18 +129,14 @@ class InboundComposer:
 
 
 def _spoken(attachment: Attachment) -> bool:
-    return attachment.kind == "voice"
+    return attachment.kind == "voice" and not attachment.quoted
 
 
 _LONGEST_TEXT = 4_096
 
 
 class MessageGroup:
-    """Consecutive messages of one authorized sender in one chat that belong together.
-
-    Args:
-        first: The first part.
-    """
+    """Consecutive messages of one authorized sender in one chat that belong together."""
 
     def __init__(self, first: UserEvent) -> None:
         self.parts = [first]
@@ -168,12 +163,7 @@ class MessageGroup:
     async def complete(
         self, seconds: float, at_rest: Callable[[], Awaitable[None]]
     ) -> list[UserEvent]:
-        """Return all parts once no other has arrived for some time.
-
-        Args:
-            seconds: The time to wait after each part.
-            at_rest: Waits for updates that are being stored, which may hold the next part.
-        """
+        """Return all parts once no other has arrived for some time."""
         while not self._closed:
             self._changed = anyio.Event()
             with anyio.move_on_after(seconds) as waiting:
@@ -190,15 +180,17 @@ class MessageGroup:
         self._closed = last.kind != "message" or not (last.media_group_id or last.is_long_text)
 
 
-def join_texts(parts: Iterable[str]) -> str:
-    """Join the parts of a text that the client split."""
-    text, before = "", None
-    for part in parts:
+def join_texts(events: Iterable[UserEvent]) -> tuple[str, tuple[tuple[str, int, int], ...]]:
+    """Join the texts of messages that are one; return also where that of each begins and ends."""
+    text, before, parts = "", None, []
+    for event in events:
+        part = event.text
         # A part that fills a message to the last unit was cut inside a word or line.
         whole = before is None or utf16_length(before) < _LONGEST_TEXT
-        text += ("\n" if text and part and whole else "") + part
-        before = part
-    return text
+        text += "\n" if text and part and whole else ""
+        parts.append((event.message_id, len(text), len(text) + len(part)))
+        text, before = text + part, part
+    return text, tuple(parts)
 
 
 def _continues(last: UserEvent, event: UserEvent) -> bool:
@@ -222,28 +214,13 @@ _MOST_MESSAGES = 5_000
 _MOST_PARTS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Whole:
-    """Messages that were published as one.
-
-    Attributes:
-        id: The id of the first, under which they were published.
-        texts: The present text of each message by its id, in order.
-        asks: Whether they expected an answer from the bot.
-    """
-
-    id: str
-    texts: dict[str, str]
-    asks: bool
-
-
 class RecentMessages:
     """Bounded in-memory record of recent messages, for edits, quotes and forums."""
 
     def __init__(self) -> None:
         self._answers: OrderedDict[str, tuple[str, frozenset[str]]] = OrderedDict()
         self._said: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._parts: OrderedDict[tuple[str, str], _Whole] = OrderedDict()
+        self._asked: OrderedDict[tuple[str, str], bool] = OrderedDict()
         self._forums: OrderedDict[str, bool] = OrderedDict()
 
     def record_answer(self, session: str, answer: str, message_id: str) -> None:
@@ -269,28 +246,14 @@ class RecentMessages:
         """Return whether a group is known to be a forum."""
         return self._forums.get(chat_id, False)
 
-    def record_group(self, events: list[UserEvent], *, asks: bool) -> None:
-        """Record that messages are published as one."""
-        whole = _Whole(
-            events[0].message_id,
-            {user_event.message_id: user_event.text for user_event in events},
-            asks,
-        )
+    def record_group(self, events: list[UserEvent]) -> None:
+        """Record that messages which are published as one expect an answer."""
         for event in events:
-            _keep(self._parts, _key(event), whole, _MOST_PARTS)
-
-    def apply_edit(self, event: UserEvent) -> tuple[str, str]:
-        """Return the id of the published message that an edit changes, and its whole new text."""
-        whole = self._parts.get(_key(event))
-        if whole is None:
-            return event.message_id, event.text
-        whole.texts[event.message_id] = event.text
-        return whole.id, join_texts(whole.texts.values())
+            _keep(self._asked, _key(event), True, _MOST_PARTS)
 
     def expected_answer(self, event: UserEvent) -> bool:
         """Return whether an edit changes a part of a message that expected an answer."""
-        whole = self._parts.get(_key(event))
-        return whole is not None and whole.asks
+        return _key(event) in self._asked
 
     def has_text(self, event: UserEvent) -> bool:
         """Return whether a message is known to have exactly this text."""

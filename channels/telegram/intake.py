@@ -8,20 +8,16 @@ Rule 3: within a chat everything stays in order; slow events wait in the chat's 
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
-import anyio.to_thread
 
 from bot.bus import (
-    TEMPORARY_SUFFIX,
     AccessDecision,
     AccessRequest,
     BusClosed,
@@ -32,11 +28,10 @@ from bot.bus import (
     Role,
     SessionFull,
     Spool,
-    create_or_replace_file,
     waiting_text,
 )
 from bot.core.i18n import _, use_language
-from channels.base import ChannelContext
+from channels.base import NOT_TAKEN_TEXT, ChannelContext, tell_if_not_taken
 from channels.keyed_executor import KeyedExecutor
 from channels.telegram.api import Backoff, TelegramTiming
 from channels.telegram.inbound_composer import InboundComposer, MessageGroup, RecentMessages
@@ -44,83 +39,13 @@ from channels.telegram.notices import MigrationNotifier, NoticeSender
 from channels.telegram.updates import UpdateReader, read_update_id
 from channels.telegram.user_events import SupergroupMigration, UserEvent
 
-
-class FolderSpool(Spool):
-    """A directory with one JSON file per update, named by its id.
-
-    Args:
-        folder: The directory; created at the first write, with access for its owner only.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    async def store_claimed(self, number: int, raw: Any) -> None:
-        """Store an update durably.
-
-        Raises:
-            BusError: It could not be written.
-        """
-        data = json.dumps(raw).encode()
-        try:
-            await anyio.to_thread.run_sync(create_or_replace_file, self._path(number), data)
-        except OSError as exc:
-            raise BusError(
-                _(
-                    "the message could not be kept in {folder} ({why}); is the disk full, or is the "
-                    "folder not writable?",
-                    folder=self._folder,
-                    why=exc.strerror,
-                )
-            ) from exc
-
-    async def remove(self, number: int) -> None:
-        """Remove an update; if that fails, it is handled again at the next start."""
-        try:
-            await anyio.to_thread.run_sync(self._remove, number)
-        except OSError as exc:
-            logger.warning("the handled update %s could not be removed: %s", number, exc)
-
-    async def load(self) -> list[tuple[int, Any]]:
-        """Return the updates that the previous run left, by id; rename files that are damaged."""
-        return await anyio.to_thread.run_sync(self._load)
-
-    def _path(self, number: int) -> Path:
-        return self._folder / f"{number}.json"
-
-    def _remove(self, number: int) -> None:
-        self._path(number).unlink(missing_ok=True)
-
-    def _load(self) -> list[tuple[int, Any]]:
-        found: list[tuple[int, Any]] = []
-        if not self._folder.is_dir():
-            return found
-        for path in self._folder.iterdir():
-            if path.name.endswith(TEMPORARY_SUFFIX):
-                # Its update was never confirmed to Telegram, which sends it again.
-                path.unlink(missing_ok=True)
-            elif path.suffix == ".json" and path.stem.isdecimal():
-                try:
-                    found.append((int(path.stem), json.loads(path.read_bytes())))
-                except (OSError, ValueError) as exc:
-                    logger.warning("a stored update cannot be read; moved %s aside: %s", path, exc)
-                    path.rename(path.with_suffix(".damaged"))
-        return sorted(found, key=lambda one: one[0])
-
-
 _MAX_NOTIFIED_UPDATES = 200
 
 ResultT = TypeVar("ResultT")
 
 
 class InboundPublisher:
-    """Publish inbound messages, and notify senders when that fails.
-
-    Args:
-        port: The channel's access to the bus.
-        notices: Sends notices to chats.
-        timing: Delays between tries.
-    """
+    """Publish inbound messages, and notify senders when that fails."""
 
     def __init__(self, port: ChannelPort, notices: NoticeSender, timing: TelegramTiming) -> None:
         self._port = port
@@ -191,20 +116,7 @@ _MAX_WAITING_MESSAGES = 5_000
 
 
 class TelegramIntake:
-    """Handle updates, whether polled, received by webhook or read from a spool.
-
-    Args:
-        channel: The channel's name.
-        context: The channel's context.
-        port: The channel's access to the bus.
-        reader: Parses updates.
-        spool: Stores updates that take long to handle.
-        executor: Run the slow events of each chat in order.
-        composer: Converts events to inbound messages.
-        notices: Sends notices to chats.
-        recent: Recent messages.
-        timing: Timeouts and intervals.
-    """
+    """Handle updates, whether polled, received by webhook or read from a spool."""
 
     def __init__(
         self,
@@ -243,7 +155,7 @@ class TelegramIntake:
         for number, raw in await self._spool.load():
             self._mark_handled(number)
             event = self._reader.read(raw)
-            if isinstance(event, UserEvent):
+            if isinstance(event, UserEvent) and event.kind != "unreadable":
                 self._enqueue(event)
             else:
                 await self._spool.remove(number)
@@ -274,8 +186,10 @@ class TelegramIntake:
         try:
             event = self._reader.read(raw)
             if event is not None and not self._is_ignored(event):
-                with use_language(await self._context.language(self._channel, event.sender)):
-                    await self._accept(event, raw)
+                language = await self._context.language(self._channel, event.sender)
+                with use_language(language):
+                    async with tell_if_not_taken(partial(self._reject, event)):
+                        await self._accept(event, raw)
         except BusError:
             raise
         except Exception:  # otherwise the update would end the channel at every start
@@ -299,13 +213,22 @@ class TelegramIntake:
             return
         if event.callback_query_id is not None:
             self._notices.answer_callback_query(event.callback_query_id)
-        if self._needs_spooling(event):
+        if event.kind == "unreadable":
+            await self._reject(event, _(NOT_TAKEN_TEXT))
+        elif self._needs_spooling(event):
             await self._spool_event(event, raw)
         else:
             inbound = await self._composer.compose([event], role, asks=self._expects_answer(event))
             await self._publisher.publish(event, inbound)
         if event.kind in ("message", "edit"):
             self._recent.record_text(event)
+
+    async def _reject(self, event: UserEvent | SupergroupMigration, text: str) -> None:
+        """Tell who sent a message to the bot, if they have access, why it is not accepted."""
+        if not isinstance(event, UserEvent) or not self._expects_answer(event):
+            return
+        if (await self._request_access(event, None)).role is not None:
+            self._notices.report_rejected(event, text)
 
     def _is_relevant(self, event: UserEvent) -> bool:
         """Return whether an event may be published if its sender is authorized."""
@@ -395,9 +318,12 @@ class TelegramIntake:
         language = await self._context.language(self._channel, events[0].sender)
         try:
             with use_language(language):
-                await self._publish_group(events)
+                async with tell_if_not_taken(partial(self._reject, events[0])):
+                    await self._publish_group(events)
         except BusClosed:
             return  # the spool keeps the updates for the next start
+        except Exception:  # otherwise they would fail at every start
+            logger.exception("messages of %s are skipped: they failed", lane)
         finally:
             self._waiting[lane] -= len(events)
             self._waiting += Counter()
@@ -426,9 +352,10 @@ class TelegramIntake:
         keeps = asks or first.private or self._context.group_policy.keep_context
         if decision.role is None or not keeps:
             return
-        inbound = await self._composer.compose(events, decision.role, asks=asks)
-        if len(events) > 1:
-            self._recent.record_group(events, asks=asks)
+        compose = partial(self._composer.compose, events, decision.role, asks=asks)
+        inbound = await self._publisher.retry(first, compose)
+        if len(events) > 1 and asks:
+            self._recent.record_group(events)
         await self._publisher.retry(first, partial(self._publisher.publish, first, inbound))
 
     def _mark_handled(self, number: int) -> None:

@@ -29,12 +29,7 @@ def has_latex_delimiters(source: str) -> bool:
 
 
 def use_dollar_delimiters(source: bytes, code: Iterable[tuple[int, int]]) -> bytes:
-    r"""Return the Markdown with ``\(x\)`` as ``$x$`` and ``\[x\]`` as ``$$x$$``.
-
-    Args:
-        source: Markdown as UTF-8.
-        code: The byte ranges of its code, in order; they stay unchanged.
-    """
+    r"""Return the Markdown with ``\(x\)`` as ``$x$`` and ``\[x\]`` as ``$$x$$``."""
     parts: list[bytes] = []
     last = 0
     for start, end in code:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from aiogram.types import (
     Chat,
+    ExternalReplyInfo,
     Message,
     MessageEntity,
     MessageOriginChannel,
@@ -189,9 +190,9 @@ def reply_quote(message: Message, me: BotIdentity) -> str | None:
     marked = with_links(part.text, part.entities) if part is not None and part.is_manual else None
     target = replied_message(message)
     if target is None:
-        if message.external_reply is None or not marked:
-            return None
-        return format_quote("In reply to another chat:", marked)
+        external = message.external_reply
+        shown = marked or (_named_file(external) if external is not None else "")
+        return format_quote("In reply to another chat:", shown) if external and shown else None
     said = (
         marked
         or with_links(target.text or "", target.entities)
@@ -206,7 +207,24 @@ def reply_quote(message: Message, me: BotIdentity) -> str | None:
     return format_quote(f"In reply to {_author(target)}:", said)
 
 
-def _named_file(message: Message) -> str:
+def quoted_author(
+    target: Message | ExternalReplyInfo, here: Chat, me: BotIdentity
+) -> Sender | None:
+    """Return who sent a replied message; None for the bot, and if the replier brought it from elsewhere."""
+    if isinstance(target, ExternalReplyInfo):
+        if target.chat is None or target.chat.id != here.id:
+            return None
+        user, chat = getattr(target.origin, "sender_user", None), None
+    else:
+        user, chat = target.from_user, target.sender_chat
+    if chat is not None:
+        return Sender(str(chat.id), chat_name(chat))
+    if user is None:
+        return Sender("0", "somebody")
+    return None if user.id == me.id else user_sender(user)
+
+
+def _named_file(message: Message | ExternalReplyInfo) -> str:
     kinds = ("photo", "voice", "audio", "video", "video_note", "animation", "document")
     found = next((kind for kind in kinds if getattr(message, kind)), None)
     return f"({found.replace('_', ' ')})" if found else ""

@@ -26,6 +26,7 @@ from aiogram.types import (
 
 from bot.bus import Address, Button, OutgoingFile
 from channels.delivery.messenger import (
+    FormattingRejected,
     MessageGone,
     MessageRejected,
     OutgoingMessage,
@@ -74,7 +75,6 @@ class TelegramMessenger:
         self._api = api
         self._recent = recent
         self._drafts = True
-        self._no_drafts: set[int] = set()
         self._moved: dict[int, int] = {}
 
     def rate_limit_key(self, address: Address) -> str:
@@ -196,13 +196,12 @@ class TelegramMessenger:
 
         A draft lasts for 30 seconds: https://core.telegram.org/bots/api#sendmessagedraft.
         """
-        chat = int(address.chat_id)
-        if not self._drafts or not _private(address) or chat in self._no_drafts:
+        if not self._drafts or not _private(address):
             return False
         try:
             await self._api(
                 SendMessageDraft(
-                    chat_id=chat,
+                    chat_id=int(address.chat_id),
                     message_thread_id=_topic(address),
                     draft_id=_draft_id(stream),
                     text=piece.text,
@@ -215,9 +214,9 @@ class TelegramMessenger:
             self._drafts = False
         except UnreadableResult:
             return True
-        except MessageRejected as refused:
-            logger.info("no drafts for %s: %s", address.session, refused)
-            self._no_drafts.add(chat)
+        except (FormattingRejected, MessageRejected) as refused:
+            # One refusal is not a missing feature: the next answer is streamed by drafts again.
+            logger.info("a draft for %s was refused: %s", address.session, refused)
         else:
             return True
         return False

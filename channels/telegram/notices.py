@@ -127,7 +127,7 @@ class NoticeSender:
 
     async def _send_refusals(self, session: str) -> None:
         refusals = self._refusals.pop(session)
-        reply_to: int | None = refusals.first
+        reply_to = refusals.first or None
         pause = Backoff(self._timing)
         with use_language(refusals.language):
             texts = refusals.texts()

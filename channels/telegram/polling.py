@@ -13,6 +13,7 @@ from aiogram.methods import DeleteWebhook, TelegramMethod
 
 from bot.bus import BusClosed, BusError, SharedSpool
 from bot.core.i18n import _
+from channels.base import ConnectionStatus
 from channels.delivery.messenger import MessengerError, RateLimited
 from channels.telegram.api import Backoff, BotApiClient, TelegramTiming, UpdatesConflict
 from channels.telegram.intake import TelegramIntake
@@ -21,13 +22,7 @@ from channels.telegram.user_events import ALLOWED_UPDATES
 
 
 class SpoolConsumer:
-    """Handle the updates of a shared spool, in order.
-
-    Args:
-        spool: Holds the updates that receivers stored.
-        intake: Handles updates.
-        timing: Delays between tries.
-    """
+    """Handle the updates of a shared spool, in order."""
 
     def __init__(self, spool: SharedSpool, intake: TelegramIntake, timing: TelegramTiming) -> None:
         self._spool = spool
@@ -79,24 +74,19 @@ class GetRawUpdates(TelegramMethod[list[Any]]):
 
 
 class UpdatePoller:
-    """Poll Telegram for updates.
-
-    Args:
-        api: The Bot API client.
-        intake: Handles updates.
-        announce: Shows the operator a line.
-        timing: Timeouts and intervals.
-    """
+    """Poll Telegram for updates."""
 
     def __init__(
         self,
         api: BotApiClient,
         intake: TelegramIntake,
+        status: ConnectionStatus,
         announce: Callable[[str], None],
         timing: TelegramTiming,
     ) -> None:
         self._api = api
         self._intake = intake
+        self._status = status
         self._announce = announce
         self._timing = timing
         self._network = Backoff(timing)
@@ -130,14 +120,12 @@ class UpdatePoller:
                 await self._handle_batch(batch)
 
     async def _poll(self) -> list[Any]:
+        # The first call returns at once: parts of albums wait until it is handled. So does one after
+        # a failure, which shows whether there is a connection.
+        held = self._timing.poll if self._begun and not self._failures else 0
         batch: list[Any] = await self._api(
-            GetRawUpdates(
-                offset=self._offset,
-                # The first call returns at once: parts of albums wait until it is handled.
-                timeout=self._timing.poll if self._begun else 0,
-                allowed_updates=ALLOWED_UPDATES,
-            ),
-            seconds=self._timing.poll + _NETWORK_SECONDS,
+            GetRawUpdates(offset=self._offset, timeout=held, allowed_updates=ALLOWED_UPDATES),
+            seconds=held + _NETWORK_SECONDS,
         )
         # Updates below the offset are confirmed now. The offset is not sent again, since after a
         # week without updates Telegram may continue with smaller ids.
@@ -179,14 +167,12 @@ class UpdatePoller:
         self._failures += 1
         # A single broken connection needs no warning: Telegram closes old ones.
         logger.debug("Telegram cannot be reached: %s", error)
-        if self._failures == _WORTH_A_WARNING:
-            logger.info("Telegram cannot be reached; retrying: %s", error)
-            self._announce(_("Telegram: no connection; retrying"))
+        if self._failures >= _WORTH_A_WARNING:
+            self._status.lost(error)
 
     def _mended(self) -> None:
         self._network.reset()
-        if self._failures >= _WORTH_A_WARNING:
-            self._announce(_("Telegram: connected again"))
-        elif self._conflict:
+        self._status.restored()
+        if self._conflict:
             logger.info("Telegram: receiving updates again")
         self._conflict, self._failures = False, 0

@@ -49,10 +49,6 @@ log = logging.getLogger(__name__)
 def render(markdown: str, limit: int = LIMIT) -> list[FormattedText]:
     """Return the answer as texts with entities, to be sent in order and without a parse mode.
 
-    Args:
-        markdown: The answer, complete or partial.
-        limit: The most UTF-16 code units of one text.
-
     Returns:
         The pieces; empty if nothing is visible.
 

@@ -1,12 +1,14 @@
 """Parse raw updates one by one, without the unknown or malformed parts of their messages.
 
-An update that cannot be parsed is skipped and does not affect others.
+An update that cannot be parsed affects no others; its sender is told.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from aiogram.types import Update
@@ -25,13 +27,7 @@ _ROUNDS = 4
 
 
 class UpdateReader:
-    """Parse raw updates of one bot.
-
-    Args:
-        channel: The channel's name.
-        me: The bot's identity.
-        announce: Shows the operator a line about a group that needs action.
-    """
+    """Parse raw updates of one bot."""
 
     def __init__(self, channel: str, me: BotIdentity, announce: Callable[[str], None]) -> None:
         self._channel = channel
@@ -40,7 +36,7 @@ class UpdateReader:
         self._news: dict[str, set[str]] = {}
 
     def read(self, raw: Any) -> UserEvent | SupergroupMigration | None:
-        """Return the event in an update; None if it is irrelevant or malformed."""
+        """Return the event in an update; None if it is irrelevant, or malformed and nobody's."""
         try:
             update = validate_update(raw)
             self._announce_news(update)
@@ -58,6 +54,31 @@ class UpdateReader:
             )
         except (ValueError, OverflowError, OSError):
             logger.warning("the update %s is skipped: invalid time", read_update_id(raw))
+        return self._unreadable(raw)
+
+    def _unreadable(self, raw: Any) -> UserEvent | None:
+        """Return who sent an unreadable update where, as far as it says so."""
+        with suppress(ValidationError, ValueError, KeyError, TypeError, AttributeError):
+            query = raw.get("callback_query") or {}
+            message = raw.get("message") or raw.get("edited_message") or query["message"]
+            sender, chat, number = query.get("from") or message["from"], message["chat"], 0
+            if isinstance(message.get("message_id"), int):
+                number = message["message_id"]
+            bare = {
+                "message_id": number,
+                "date": 0,
+                "text": "…",
+                "from": {"first_name": "somebody", "is_bot": False, "id": sender["id"]},
+                "chat": {"id": chat["id"], "type": chat["type"]},
+            }
+            for kept in (_KEPT_UNREADABLE, ()):
+                with suppress(ValidationError):
+                    told = {**bare, **{name: message[name] for name in kept if name in message}}
+                    update = Update.model_validate({"update_id": raw["update_id"], "message": told})
+                    event = read_update(update, self._channel, self._me)
+                    if isinstance(event, UserEvent):
+                        addressed = event.addressed or bool(query)
+                        return replace(event, kind="unreadable", addressed=addressed)
         return None
 
     def _announce_news(self, update: Update) -> None:
@@ -150,14 +171,11 @@ _REPLACEMENTS: dict[str, Json] = {
     "via_bot": {"id": 0, "is_bot": True, "first_name": "a bot"},
 }
 _TARGET = "reply_to_message"
+_KEPT_UNREADABLE = ("text", "entities", "caption", "caption_entities", _TARGET)
 
 
 def sanitize_update(raw: Any, error: ValidationError) -> tuple[Json, set[str]] | None:
     """Return an update without the malformed fields of its message, and these fields' names.
-
-    Args:
-        raw: The raw update, which is not changed.
-        error: The validation error.
 
     Returns:
         None if no field can be left out.

@@ -16,6 +16,7 @@ from aiogram.types import (
     CallbackQuery,
     Chat,
     Document,
+    ExternalReplyInfo,
     InlineKeyboardMarkup,
     Message,
     MessageReactionUpdated,
@@ -35,6 +36,7 @@ from channels.telegram.message_content import (
     forward_header,
     message_placeholder,
     message_sender,
+    quoted_author,
     reaction_sender,
     read_text,
     replied_message,
@@ -61,6 +63,8 @@ class TelegramFile:
         name: The file's name, or a default for its kind.
         mime: The media type that Telegram states.
         size: The bytes that Telegram states; None if it states none.
+        quoted: Whether it is a file of the message that is replied to.
+        author: Who sent a quoted file, and must have access here; None if nobody must.
     """
 
     file_id: str
@@ -68,6 +72,8 @@ class TelegramFile:
     name: str
     mime: str
     size: int | None
+    quoted: bool = False
+    author: Sender | None = None
 
 
 def message_files(message: Message) -> tuple[TelegramFile, ...]:
@@ -75,7 +81,16 @@ def message_files(message: Message) -> tuple[TelegramFile, ...]:
     return tuple(_files(message))[:1]
 
 
-def _files(message: Message) -> Iterator[TelegramFile]:
+def quoted_files(message: Message, me: BotIdentity) -> tuple[TelegramFile, ...]:
+    """Return the files of the message that this one replies to: at most one."""
+    target = replied_message(message) or message.external_reply
+    if target is None:
+        return ()
+    author = quoted_author(target, message.chat, me)
+    return tuple(replace(one, quoted=True, author=author) for one in _files(target))[:1]
+
+
+def _files(message: Message | ExternalReplyInfo) -> Iterator[TelegramFile]:
     if voice := message.voice:
         mime = voice.mime_type or "audio/ogg"
         yield TelegramFile(voice.file_id, "voice", "voice.ogg", mime, voice.file_size)
@@ -160,7 +175,7 @@ class UserEvent:
     """
 
     update_id: int
-    kind: Literal["message", "edit", "press", "reaction"]
+    kind: Literal["message", "edit", "press", "reaction", "unreadable"]
     address: Address
     sender: Sender
     private: bool
@@ -219,7 +234,7 @@ def _message(update: int, message: Message, channel: str, me: BotIdentity) -> Us
         parsed_text, answers = ParsedText(""), None
     elif told.content:
         quote, answers = "\n\n".join(filter(None, (told.quote, quote))), None
-    return UserEvent(
+    event = UserEvent(
         update_id=update,
         kind="message",
         address=_address(message, channel),
@@ -239,6 +254,9 @@ def _message(update: int, message: Message, channel: str, me: BotIdentity) -> Us
         is_long_text=source is None and utf16_length(message.text or "") >= _LONG_TEXT,
         is_forum=_forum(message.chat),
     )
+    if event.urgent or source is not None:
+        return event
+    return replace(event, files=(*files, *quoted_files(message, me)))
 
 
 def _edit(update: int, message: Message, channel: str, me: BotIdentity) -> UserEvent | None:

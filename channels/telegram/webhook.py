@@ -47,13 +47,6 @@ async def receive_updates(
 
     Does not register the webhook: the channel does.
 
-    Args:
-        channel: The channel's name.
-        token: The bot's token.
-        endpoint: Where to listen; bots may share it.
-        spool: Stores updates until the channel handles them.
-        access: Decides who may use the bot.
-
     Raises:
         ChannelRefused: The port is in use, or the host is not an address of this machine.
     """
@@ -64,13 +57,7 @@ async def receive_updates(
 
 
 class SpoolReceiver:
-    """Store one bot's updates in a shared spool.
-
-    Args:
-        channel: The channel's name.
-        spool: Stores updates until the channel handles them.
-        access: Decides who may use the bot.
-    """
+    """Store one bot's updates in a shared spool."""
 
     def __init__(self, channel: str, spool: SharedSpool, access: Authorizer) -> None:
         self._channel = channel
@@ -199,13 +186,7 @@ class WebhookListener:
         self.runner = runner
 
     async def serve(self, bot_id: int, secret: str, take: UpdateHandler) -> None:
-        """Pass one bot's updates to a handler until cancelled.
-
-        Args:
-            bot_id: The bot's id.
-            secret: The secret that requests must carry.
-            take: Returns once an update is durable or skipped, or else raises ``BusError``.
-        """
+        """Pass one bot's updates to a handler until cancelled."""
         name, mine = str(bot_id), (secret, take)
         self.bots[name] = mine
         try:
@@ -277,15 +258,7 @@ async def open_listener(endpoint: WebhookEndpoint) -> AsyncIterator[WebhookListe
 
 
 class WebhookRegistration:
-    """Register one bot's webhook with Telegram, and keep it registered.
-
-    Args:
-        api: The Bot API client.
-        address: The URL for the bot's updates.
-        secret: The secret that Telegram must send.
-        announce: Shows the operator a line.
-        timing: Timeouts and intervals.
-    """
+    """Register one bot's webhook with Telegram, and keep it registered."""
 
     def __init__(
         self,

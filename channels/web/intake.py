@@ -26,7 +26,7 @@ from bot.bus import (
     WebUser,
 )
 from bot.core.i18n import N_, _, ngettext, use_language
-from channels.base import ChannelContext
+from channels.base import NOT_TAKEN_TEXT, ChannelContext
 from channels.keyed_executor import KeyedExecutor
 from channels.text import has_visible_text
 from channels.web.conversation import ConversationRegistry, WebConversation
@@ -40,7 +40,6 @@ MAX_WAITING_MESSAGES = 100
 
 NOT_ALLOWED_TEXT = N_("You may no longer use this bot; ask its owner for access.")
 _GONE = N_("A file of this message no longer exists; please attach it again.")
-_BROKE = N_("Something went wrong; the log has details. Please send it again.")
 
 
 class _Refused(Exception):
@@ -136,7 +135,7 @@ class WebIntake:
         except (_Refused, BusError) as error:
             refused(frame.id, str(error))
         except Exception:
-            refused(frame.id, _(_BROKE))
+            refused(frame.id, _(NOT_TAKEN_TEXT))
             raise
         finally:
             self._waiting[session] -= 1

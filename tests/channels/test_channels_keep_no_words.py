@@ -11,7 +11,7 @@ from discord_rig import Rig
 from telegram_rig import rigged
 
 from bot.bus import BusError, SessionFull
-from channels.telegram.intake import FolderSpool
+from channels.folder_spool import FolderSpool
 from testkit.discord.records import DiscordUpload
 
 WORDS = "xyzzy plugh"

@@ -123,8 +123,20 @@ async def test_a_first_connection_that_fails_is_tried_again(rig, server, ada, pl
         await _announced(rig, 2)
     assert server.records.count_gateway_events("refused") == 1
     # Whoever runs it is told of both, once.
+    assert rig.announced[0].startswith("Discord: no connection to 127.0.0.1; retrying (")
+    assert rig.announced[1] == "Discord: connected again"
+
+
+async def test_a_network_that_swallows_everything_is_soon_told(rig, server):
+    gate = anyio.Event()
+    server.faults.slow(where=r"GET /users/@me$", gate=gate)
+    async with rig.running():
+        await _announced(rig, 1)
+        gate.set()
+        await server.until_connected()
+        await _announced(rig, 3)
     assert rig.announced[:2] == [
-        "Discord: no connection; retrying",
+        "Discord: no connection to 127.0.0.1; retrying (TimeoutError: )",
         "Discord: connected again",
     ]
 

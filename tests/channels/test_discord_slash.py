@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 
 import anyio
 import pytest
 from discord_rig import COMMANDS, Rig
 
-from bot.bus import Address, Answer, PartialAnswer
+from bot.bus import Address, Answer, BusError, PartialAnswer
 from channels.base import MenuCommand
 from channels.discord.interactions import autocomplete_choices, command_payload
 from testkit.discord.records import DiscordUpload
@@ -176,14 +177,49 @@ async def test_a_command_from_before_a_new_connection_is_answered_in_its_place(
     assert server.shown(number) == "in its place"
 
 
-async def test_a_command_from_before_a_restart_is_answered_in_the_channel(made, server, ada, place):
+@pytest.mark.parametrize("accepted", [True, False])
+async def test_a_command_from_before_a_kill_is_answered_in_its_place(
+    made, server, ada, place, accepted
+):
+    async with made.connected():
+        await server.until(lambda books: books.commands.get(0))
+        if not accepted:
+            made.refusals += [BusError("the disk is full")] * 1000
+        number = server.slash(place, ada, "memory", {"what": "add tea"})
+        await server.until(lambda books: books.interactions[number].acknowledged)
+        if accepted:
+            await made.hear()
+    made.refusals.clear()
+    async with made.connected():
+        (inbound,) = await made.hear()
+        assert (inbound.id, inbound.text, inbound.role) == (
+            f"i{number}",
+            "/memory add tea",
+            "owner",
+        )
+        await made.answer(inbound.address, "in its place", reply_to=inbound.id)
+    assert server.shown(number) == "in its place"
+    assert len(made.heard) == 1
+    assert not list((made.folder / "discord" / "spool").iterdir())
+
+
+async def test_a_command_whose_time_is_over_after_a_kill_is_answered_in_the_channel(
+    made, server, ada, place
+):
     async with made.connected():
         await server.until(lambda books: books.commands.get(0))
         number = server.slash(place, ada, "memory")
+        await server.until(lambda books: books.interactions[number].acknowledged)
         (inbound,) = await made.hear()
+    [kept] = (made.folder / "discord" / "spool").iterdir()
+    record = json.loads(kept.read_bytes())
+    record["waiting"][2] = 0.0
+    kept.write_text(json.dumps(record))
     async with made.connected():
-        await made.answer(inbound.address, "after the restart", reply_to=f"i{number}")
-    assert server.answers(place)[-1].content == "after the restart"
+        await made.answer(inbound.address, "after the restart", reply_to=inbound.id)
+    assert [one.content for one in server.answers(place)] == ["after the restart"]
+    assert server.shown(number) is None
+    assert not kept.exists()
 
 
 async def test_a_command_that_cannot_be_acknowledged_in_time_is_heard_all_the_same(

@@ -10,8 +10,8 @@ from discord_rig import Rig, Shelf
 from waiting import until
 
 from bot.bus import Attachment, BusError, Button, RemoteFile
+from channels.base import NOT_TAKEN_TEXT
 from channels.discord import intake as gate_module
-from channels.discord.intake import NOT_TAKEN_TEXT
 from channels.discord.message_content import clean_name
 from testkit.discord.records import DiscordUpload
 from testkit.discord.server import DiscordServer
@@ -101,6 +101,26 @@ async def test_whose_message_breaks_down_is_told_and_the_log_says_why(
     assert rig.texts() == ["good"]
     assert server.records.texts(place, author=server.bot_id) == [NOT_TAKEN_TEXT]
     assert "a fault of our own" in caplog.text
+
+
+async def test_who_sent_what_cannot_be_read_is_told(rig, server, ada, eve, place, general):
+    def odd(channel: int, author: int, *, number: int, **more) -> dict:
+        who = {"id": str(author), "username": "somebody"}
+        return {"id": str(number), "channel_id": str(channel), "author": who, "type": "odd", **more}
+
+    home = {"guild_id": str(server.world.channels[general].guild_id)}
+    named = {"mentions": [{"id": str(server.bot_id)}]}
+    async with rig.connected():
+        server.raw("MESSAGE_CREATE", odd(place, ada, number=1))
+        server.raw("MESSAGE_CREATE", odd(server.direct(eve), eve, number=2))
+        server.raw("MESSAGE_CREATE", odd(general, ada, number=3, **home))
+        server.raw("MESSAGE_CREATE", {"channel_id": "here"})
+        server.raw("MESSAGE_CREATE", odd(general, ada, number=4, **home, **named))
+        server.say(place, ada, "good")
+        await rig.hear()
+        await server.until(lambda _: bool(server.answers(place) and server.answers(general)))
+    said = [one for one in server.records.messages.values() if one.author_id == server.bot_id]
+    assert [one.content for one in said] == [NOT_TAKEN_TEXT, NOT_TAKEN_TEXT]
 
 
 async def test_a_missed_message_that_breaks_down_is_told_too(rig, server, ada, place):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import anyio
 import pytest
 from refusals import refused
-from telegram_rig import rigged
+from telegram_rig import Desk, rigged
 from waiting import until
 
 from bot.bus import BusError
+from channels.base import NOT_TAKEN_TEXT
 
 
 @pytest.fixture
@@ -95,6 +96,75 @@ async def test_malformed_and_unknown_updates_stop_nothing(rig, caplog):
     assert "secret of Eve" not in caplog.text
 
 
+def _update(chat: dict, sender: int, **odd) -> dict:
+    who = {"id": sender, "is_bot": False, "first_name": "Somebody"}
+    whole = {"message_id": 5, "date": 1, "chat": chat, "from": who, "text": "@tape_bot hello"}
+    return {"message": {**whole, **odd}}
+
+
+ADAS = {"id": 7, "type": "private", "first_name": "Ada"}
+GARDEN = {"id": -1001, "type": "supergroup", "title": "Garden"}
+NAMED = [{"type": "mention", "offset": 0, "length": 9}]
+
+
+@pytest.mark.parametrize(
+    ("update", "told"),
+    [
+        (_update(ADAS, 7, text={"odd": True}), True),
+        (_update(ADAS, 7, date="yesterday"), True),
+        (_update(ADAS, 7, date=10**18), True),
+        (_update({**ADAS, "first_name": 5}, 7), True),
+        (_update(GARDEN, 7, date="yesterday", entities=NAMED), True),
+        ({"edited_message": _update(ADAS, 7, date="yesterday")["message"]}, True),
+        (
+            {
+                "callback_query": {
+                    "id": "1",
+                    "from": {"id": 7},
+                    "chat_instance": 1,
+                    "data": 5,
+                    "message": _update(ADAS, 7)["message"],
+                }
+            },
+            True,
+        ),
+        (_update(GARDEN, 7, date="yesterday"), False),
+        (_update(GARDEN, 13, date="yesterday", entities=NAMED), False),
+        (_update({"id": 13, "type": "private"}, 13, date="yesterday"), False),
+        (_update({"id": "here", "type": "private"}, 7), False),
+    ],
+)
+async def test_who_sent_what_cannot_be_read_is_told_once(rig, update, told):
+    chat = rig.telegram.private(7)
+    rig.telegram.private(13)
+    rig.telegram.group(-1001, "Garden")
+    rig.telegram.raw(update)
+    rig.telegram.say(chat, 7, "fine")
+    async with rig.running():
+        await rig.arrived(1)
+        await rig.telegram.until(lambda _: len(rig.telegram.records.shown) >= 1 + told)
+        await rig.telegram.until_confirmed()
+    texts = [one.text for one in rig.telegram.records.shown]
+    assert (texts.count("echo: fine"), texts.count(NOT_TAKEN_TEXT)) == (1, int(told))
+
+
+async def test_a_message_that_breaks_down_is_told_and_does_not_come_again(rig, caplog):
+    class Broken(Desk):
+        async def receive(self, file):
+            raise RuntimeError("a fault of our own")
+
+    chat = rig.telegram.private(7)
+    rig.desk = Broken()
+    rig.telegram.voice(chat, 7)
+    async with rig.running():
+        assert await rig.shown(chat, 1) == [NOT_TAKEN_TEXT]
+        await rig.until_handled()
+    async with rig.running():
+        rig.telegram.say(chat, 7, "after")
+        assert await rig.shown(chat, 2) == [NOT_TAKEN_TEXT, "echo: after"]
+    assert "a fault of our own" in caplog.text
+
+
 async def test_an_outage_is_waited_out(rig):
     chat = rig.telegram.private(7)
     async with rig.running():
@@ -128,7 +198,21 @@ async def test_the_network_may_be_away_at_the_start(rig):
         await rig.telegram.up()
         rig.telegram.say(chat, 7, "Hello?")
         assert await rig.shown(chat, 1) == ["echo: Hello?"]
-    assert rig.said[1:] == ["Telegram: connected as @tape_bot"]
+    assert rig.said[1:] == ["Telegram: connected again", "Telegram: connected as @tape_bot"]
+
+
+async def test_a_network_that_swallows_everything_is_soon_told(rig, caplog):
+    gate = anyio.Event()
+    rig.telegram.faults.slow(method="getMe", gate=gate)
+    async with rig.running():
+        # Long before a call is given up.
+        await rig.until(lambda: rig.said, within=10)
+        gate.set()
+        await rig.until(lambda: len(rig.said) == 3)
+    [warning] = [one for one in caplog.records if one.levelname == "WARNING"]
+    assert warning.getMessage() == rig.said[0]
+    assert rig.said[0].startswith("Telegram: no connection to 127.0.0.1; retrying (")
+    assert rig.said[1] == "Telegram: connected again"
 
 
 async def test_another_poller_is_named_once_and_waited_out(rig):

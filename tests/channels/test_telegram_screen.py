@@ -344,6 +344,27 @@ async def test_typing_and_a_draft_are_seen_before_the_answer(rig):
     assert rig.telegram.records.texts(chat.id) == ["The answer to this is rather long."]
 
 
+@pytest.mark.parametrize("words", ["TEXTDRAFT_PEER_INVALID", "can't parse entities", "whatever"])
+async def test_a_refused_draft_ends_the_drafts_of_its_answer_alone(rig, words):
+    chat = rig.telegram.private(7)
+    rig.telegram.faults.refuse(400, f"Bad Request: {words}", method="sendMessageDraft", times=1)
+    async with rig.running():
+        await rig.bus.send(Activity(ADA, "thinking"))
+        await rig.bus.send(PartialAnswer(ADA, "a1", "The answer to this is rather long"))
+        await rig.telegram.until_messages(chat, 1)
+        await rig.bus.send(Answer(ADA, "a1", "The answer to this is rather long.", stream="a1"))
+        await rig.until_reported(1)
+        assert not rig.telegram.records.drafts
+        await rig.bus.send(PartialAnswer(ADA, "a2", "The answer to that is rather long"))
+        await rig.telegram.until(lambda books: books.drafts)
+        await rig.bus.send(Answer(ADA, "a2", "The answer to that is rather long.", stream="a2"))
+        await rig.until_reported(2)
+    assert rig.telegram.records.texts(chat.id) == [
+        "The answer to this is rather long.",
+        "The answer to that is rather long.",
+    ]
+
+
 async def test_typing_is_seen_in_the_general_topic_of_a_forum(rig):
     forum = rig.telegram.group(-1002, "Forum", forum=True)
     topics = rig.telegram.private(7, topics=True)

@@ -17,9 +17,9 @@ from telegram_rig import rigged
 
 from bot.bus import BusClosed, BusError
 from channels.base import GroupPolicy
+from channels.folder_spool import FolderSpool
 from channels.telegram import WebhookEndpoint
 from channels.telegram import intake as intake_module
-from channels.telegram.intake import FolderSpool
 from testkit.telegram.media_files import TelegramMedia
 
 pytestmark = pytest.mark.slow
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 KILLED = """
 import asyncio, os, sys
 from pathlib import Path
-from channels.telegram.intake import FolderSpool
+from channels.folder_spool import FolderSpool
 
 async def main():
     spool = FolderSpool(Path(sys.argv[1]))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import anyio
 import pytest
-from platform_program import Program, running
+from platform_program import PROGRAM, Program, environment, running
 from telegram_peer_server import telegram_peer
 from waiting import until
 
 from testkit.discord.process import DiscordProcess
+from testkit.ports import kept_port
 from testkit.telegram.process import TelegramProcess
 
 
@@ -134,3 +135,17 @@ async def test_the_bot_answers_on_a_telegram_that_is_not_ours(tmp_path):
             await telegram.until_text("What I remember", within=60)
             # The answer to a button takes the place of its message.
             assert len(await telegram.messages()) == 3
+
+
+async def test_doctor_tells_what_channel_of_the_running_program_has_no_connection(tmp_path):
+    with kept_port() as port:
+        settings = {
+            "TAPEBOT_TELEGRAM_TOKEN": "123456789:" + "A" * 35,
+            "TAPEBOT_TELEGRAM_API_BASE": f"http://127.0.0.1:{port}",
+        }
+        async with running(tmp_path, **settings) as program:
+            await program.until_said("Telegram: no connection to 127.0.0.1; retrying")
+            doctor = await anyio.run_process(
+                [*PROGRAM, "doctor"], env=environment(tmp_path, **settings), check=False
+            )
+    assert b"Telegram: no connection to 127.0.0.1; retrying" in doctor.stdout

@@ -101,6 +101,8 @@ async def _status(arguments: str, context: CommandContext) -> CommandReply:  # n
         _("Memory: version {version}", version=context.zone.read().version),
         _usage_line(usage),
     ]
+    if context.author.role == "owner":
+        lines += context.problems
     if (budget := await budget_line(context)) is not None:
         lines.append(_("Budget: {budget}", budget=budget))
     return CommandReply("\n".join(f"- {line}" for line in lines))

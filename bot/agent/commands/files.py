@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from bot.agent.commands.memory.search import file_line
 from bot.agent.commands.pagination import paginate, split_page_number, usable_buttons
@@ -13,6 +14,7 @@ from bot.agent.tools.files import size_text
 from bot.bus import OutgoingFile
 from bot.core.i18n import N_, _, format_number
 from bot.memory.records.attachments import EntryAttachment, attachments_in
+from bot.memory.records.event_names import COMMAND
 from bot.memory.records.evidence import is_local_only
 from bot.memory.records.file_names import clean_name, name_key, sent_name
 from bot.memory.records.tombstones import is_erased
@@ -45,6 +47,7 @@ def files_command(files: FileService) -> Command:
         _FORMS,
         command.run,
         waits_for_turn=lambda arguments: True,  # noqa: ARG005 - whatever they are
+        takes_files=lambda arguments: arguments.lower().startswith("keep"),
     )
 
 
@@ -98,23 +101,30 @@ class _FilesCommand:
 
     async def _keep(self, name: str, context: CommandContext) -> CommandReply:
         context.memory.check_not_private()
-        request = _request(context)
-        attached = await _newest_attachment(context, name)
-        if attached is None:
+        found = _sent_along(context, name) or await _newest_attachment(context, name)
+        if not found:
             if name:
                 missing = f"`{clean_name(name)}`"
                 return CommandReply(_("No file {name} was sent here lately.", name=missing))
             return CommandReply(_("No file was sent here lately. Send it first."))
-        file = await self._files.keep_blob(
-            request, attached.name, attached.mime, attached.blob or ""
-        )
+        told = [await self._keep_one(context, *one) for one in enumerate(found)]
+        return CommandReply("\n".join(told))
+
+    async def _keep_one(self, context: CommandContext, place: int, sent: EntryAttachment) -> str:
+        """Keep one of the files of a command; return what became of it."""
+        if sent.blob is None:
+            why = known_text(sent.note or "")
+            return _("_I could not read_ {file}: {note}.", file=f"`{sent.name}`", note=why)
+        request = _request(context)
+        request = replace(request, key=f"{request.key}:{place}") if place else request
+        file = await self._files.keep_blob(request, sent.name, sent.mime, sent.blob)
         told = [_("Kept as {name}, {size}.", name=f"`{file.name}`", size=size_text(file.size))]
         if file.note:
             told.append(_("Of its text: {note}.", note=known_text(file.note)))
         if file.number in self._files.folders.tape(file.tape).fold.former:
             command = f"`/files undo {file.name}`"
             told.append(_("{command} brings the version before back.", command=command))
-        return CommandReply(" ".join(told))
+        return " ".join(told)
 
     async def _send(self, name: str, context: CommandContext) -> CommandReply:
         known, file = await self._files.find(context.memory, name)
@@ -165,17 +175,29 @@ def _request(context: CommandContext) -> FileRequest:
     return FileRequest(context.memory, by, author.role == "owner", idempotency_key(context))
 
 
-async def _newest_attachment(context: CommandContext, name: str) -> EntryAttachment | None:
+def _sent_along(context: CommandContext, name: str) -> list[EntryAttachment]:
+    """Return the files that came with the command, else those of the message that it replies to."""
+    sent = [one for one in attachments_in(context.command_entry.meta) if _is_named(one, name)]
+    return [one for one in sent if not one.quoted] or sent
+
+
+async def _newest_attachment(context: CommandContext, name: str) -> list[EntryAttachment]:
     """Return the newest file that somebody sent in this chat, of this name if one is given."""
-    wanted = name_key(clean_name(name)) if name else None
     looked = 0
     async for entry in context.tape.read_back():
         looked += 1
         if looked > _LOOKED_AT:
             break
-        if entry.kind != "message" or is_erased(entry) or is_local_only(entry):
+        if not (entry.kind == "message" or entry.name == COMMAND):
+            continue
+        if is_erased(entry) or is_local_only(entry):
             continue
         for attached in reversed(attachments_in(entry.meta)):
-            if attached.blob and wanted in (None, name_key(clean_name(attached.name))):
-                return attached
-    return None
+            if attached.blob and _is_named(attached, name):
+                return [attached]
+    return []
+
+
+def _is_named(file: EntryAttachment, name: str) -> bool:
+    """Return whether a file has this name; any has if it is empty."""
+    return not name or name_key(clean_name(file.name)) == name_key(clean_name(name))

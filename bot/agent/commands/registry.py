@@ -8,7 +8,7 @@ crash, it changes them only once.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -190,6 +190,11 @@ class CommandContext(Protocol):
         """The models to choose from; None if there is only one."""
         ...
 
+    @property
+    def problems(self) -> Collection[str]:
+        """What channels have no connection, one line each."""
+        ...
+
     def consolidation_line(self) -> str:
         """Return the state of consolidation: last run, running, or failed and why."""
         ...
@@ -223,6 +228,7 @@ class Command:
         destructive: Returns whether the command, with these arguments, affects everybody in a
             group; there only owners may use it.
         hidden: Whether lists omit it.
+        takes_files: Returns whether the command, with these arguments, uses files sent with it.
     """
 
     name: str
@@ -233,6 +239,7 @@ class Command:
     owner_only: bool = False
     destructive: Callable[[str], bool] = _never
     hidden: bool = False
+    takes_files: Callable[[str], bool] = _never
 
     @property
     def usage(self) -> str:

@@ -377,7 +377,7 @@ class ErasureMatcher:
             return True
         if (tape, replaced_entry_id(entry) or 0) in self.messages:
             return True
-        if entry.kind != "message":
+        if entry.kind != "message" and not attachments_in(entry.meta):
             return False
         return self.query.matches(message_texts(entry)) or not self._file_blobs.isdisjoint(
             blobs_in(entry)

@@ -43,6 +43,7 @@ class EntryAttachment:
         text: Extracted text or transcript; None if there is none.
         note: Why the file was not kept or not read, perhaps as a ``Reason``.
         url: Address of a web page that a tool read; None for a file that a person sent.
+        quoted: Whether it is a file of the message that the person's message replies to.
     """
 
     kind: str
@@ -53,6 +54,7 @@ class EntryAttachment:
     text: str | None = None
     note: str | None = None
     url: str | None = None
+    quoted: bool = False
 
     @property
     def is_viewable_image(self) -> bool:
@@ -61,8 +63,13 @@ class EntryAttachment:
 
     @property
     def third_party_text(self) -> str:
-        """Text of the file that is not the person's own words; empty for voice messages."""
-        return "" if self.kind == "voice" or self.text is None else self.text.strip()
+        """Text of the file that is not the person's own words; empty for their voice messages."""
+        return "" if self.is_own_voice or self.text is None else self.text.strip()
+
+    @property
+    def is_own_voice(self) -> bool:
+        """Whether it is the person's own voice message, whose transcript is in the message."""
+        return self.kind == "voice" and not self.quoted
 
 
 def attachments_in(meta: Mapping[str, Any]) -> tuple[EntryAttachment, ...]:
@@ -73,7 +80,8 @@ def attachments_in(meta: Mapping[str, Any]) -> tuple[EntryAttachment, ...]:
 
 def attachment_record(entry_attachment: EntryAttachment) -> dict[str, Any]:
     """Return a file as it is written to an entry's meta."""
-    record = {key: value for key, value in asdict(entry_attachment).items() if value is not None}
+    fields = asdict(entry_attachment).items()
+    record = {key: value for key, value in fields if value is not None and value is not False}
     return {**record, "note": reason_json(record["note"])} if "note" in record else record
 
 
@@ -93,6 +101,8 @@ def describe_attachments(
     parts = []
     for place, entry_attachment in enumerate(attachments_in(meta)):
         words = [entry_attachment.note or "", (remarks or {}).get(place, "")]
+        if entry_attachment.quoted:
+            words.insert(0, "of the message that is replied to")  # for the model
         parts.append(
             "\n"
             + _line(entry_attachment, [one_line(word, _LONGEST_NOTE) for word in words if word])
@@ -136,6 +146,7 @@ def _attached(given: Mapping[str, Any]) -> EntryAttachment:
         text=text("text"),
         note=parse_reason(given.get("note")) or None,
         url=text("url"),
+        quoted=given.get("quoted") is True,
     )
 
 

@@ -81,5 +81,5 @@ def _is_from_a_system(entry: TapeEntry) -> bool:
 
 def _file_texts(entry: TapeEntry) -> list[str]:
     """Return names and texts of an entry's files: whoever made a file named it."""
-    files = [one for one in attachments_in(entry.meta) if one.kind != "voice"]
+    files = [one for one in attachments_in(entry.meta) if not one.is_own_voice]
     return [text for one in files for text in (one.name, one.text or "") if text]

@@ -236,6 +236,7 @@ def _context(app: App, spec: ChannelSpec, announce: Announce) -> ChannelContext:
         announce=announce,
         default_language=app.settings.shown_language,
         language=app.services.languages.of_client,
+        problems=app.services.problems,
         on_connected=partial(_announce_claim_code, app, spec.name.partition("-")[0], announce),
     )
     if (shared := app.database_services) is None:

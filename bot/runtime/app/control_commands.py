@@ -32,8 +32,14 @@ def control_handlers(app: App) -> Mapping[str, Handler]:
         "search": partial(_search, app.store),
         "reset": partial(_reset, app),
         "memory": app.memory_requests.run,
+        "channels": partial(_channels, app),
         **app.web.handlers(),
     }
+
+
+async def _channels(app: App, _request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Answer ``tapebot doctor``, which asks what channels have no connection."""
+    return {"ok": True, "problems": list(app.services.problems.values())}
 
 
 async def _reset(app: App, request: Mapping[str, Any]) -> Mapping[str, Any]:

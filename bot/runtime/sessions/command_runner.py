@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -228,6 +229,11 @@ class SessionContext:
                 preset=agent.preset,
             )
         return _("`{model}`, preset `{preset}`", model=name, preset=agent.preset)
+
+    @property
+    def problems(self) -> Collection[str]:
+        """What channels have no connection, one line each."""
+        return self._services.problems.values()
 
     async def imported_tapes(self) -> list[ImportedTape]:
         """Return the conversations that were imported for the person, oldest first."""

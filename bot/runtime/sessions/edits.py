@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from bot.bus import Inbound
 from bot.memory.records.conversation_entries import is_overheard, replaced_entry_id
@@ -25,11 +26,50 @@ class EditTarget:
         original: The message's entry while it is unanswered; None once it is answered.
         running: Whether the turn that answers it runs.
         elsewhere: The message's entry, if it belongs to another problem than the current one.
+        command: The entry, if it is a command.
     """
 
     original: TapeEntry | None
     running: bool = False
     elsewhere: TapeEntry | None = None
+    command: TapeEntry | None = None
+
+
+async def whole_edit(tape: TapeService, inbound: Inbound) -> Inbound:
+    """Return the edit of one of several messages that make one as an edit of that one."""
+    scanned = 0
+    async for entry in tape.read_back():
+        scanned += 1
+        parts: Sequence[tuple[str, int, int]] = entry.meta.get("parts") or ()
+        place = next(
+            (n for n, part in enumerate(parts) if part[0] == inbound.edited_message_id), -1
+        )
+        if place >= 0:
+            edit = replace(inbound, edited_message_id=parts[0][0])
+            text = str(entry.payload.get("content") or "")
+            # Erasure may have changed the text.
+            return _spliced(edit, text, parts, place) if parts[-1][2] == len(text) else edit
+        if scanned >= _SCANNED or _is(entry, inbound.edited_message_id):
+            break
+    return inbound
+
+
+def _spliced(
+    edit: Inbound, text: str, parts: Sequence[tuple[str, int, int]], place: int
+) -> Inbound:
+    """Return an edit with the whole text, in which the edit's own replaces that of a part."""
+    part, start, end = parts[place]
+    before, after = text[:start], text[end:]
+    if start == end:
+        # Nothing parts a text that was empty from the others yet.
+        before += "\n" if before else ""
+        after = f"\n{after}" if after and not after.startswith("\n") else after
+    whole = before + edit.text + after
+    longer = len(whole) - len(text)
+    own = (part, len(before), len(before) + len(edit.text))
+    moved = [(one, begin + longer, stop + longer) for one, begin, stop in parts[place + 1 :]]
+    kept = [(one, begin, stop) for one, begin, stop in parts[:place]]
+    return replace(edit, text=whole, parts=(*kept, own, *moved))
 
 
 async def find_edit_target(
@@ -75,7 +115,8 @@ async def _long_ago(
         scanned += 1
         if _is(entry, platform_id):
             other = problem_of(entry) != fold.problem
-            return EditTarget(None, elsewhere=entry if other else None)
+            command = entry if entry.name == COMMAND else None
+            return EditTarget(None, elsewhere=entry if other else None, command=command)
         if scanned >= _SCANNED and not fold.compartments.has_private_problem:
             # Too old to be answered; but the edit of a private problem's message belongs there.
             return EditTarget(None)

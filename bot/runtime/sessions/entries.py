@@ -62,11 +62,6 @@ def message_entry(
             meta["attachments"] = kept
     if inbound.quote is not None:
         meta["quote"] = inbound.quote
-    if inbound.attachments and "attachments" not in meta:
-        meta["attachments"] = [
-            attachment_record(EntryAttachment(**asdict(attachment)))
-            for attachment in inbound.attachments
-        ]
     if inbound.cause != PERSON:
         return message(AUTOMATION, inbound.text, **meta, cause=inbound.cause.as_json())
     return message("user", inbound.text, **meta)
@@ -187,6 +182,13 @@ def _meta(inbound: Inbound, timezone: str) -> dict[str, Any]:
     }
     if inbound.answer_to is not None:
         meta["via"] = inbound.answer_to.session
+    if inbound.parts:
+        meta["parts"] = [list(part) for part in inbound.parts]
+    if inbound.attachments:
+        meta["attachments"] = [
+            attachment_record(EntryAttachment(**asdict(attachment)))
+            for attachment in inbound.attachments
+        ]
     return meta
 
 

@@ -16,7 +16,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from bot.agent.commands.approvals import APPROVE
-from bot.agent.commands.parser import ParsedCommand
+from bot.agent.commands.parser import ParsedCommand, parse_command
 from bot.agent.commands.registry import CommandReply
 from bot.agent.schedules.due_tape import is_occurrence_id
 from bot.agent.turn import Turn
@@ -38,7 +38,7 @@ from bot.runtime.sessions.background_run import (
     WorkingOn,
 )
 from bot.runtime.sessions.command_runner import find_call_to_approve, refusal, run_command
-from bot.runtime.sessions.edits import find_edit_target
+from bot.runtime.sessions.edits import find_edit_target, whole_edit
 from bot.runtime.sessions.entries import parsed_command
 from bot.runtime.sessions.fact_scope import update_fact_scope
 from bot.runtime.sessions.loop_queue import Callback, LoopItem, LoopQueue
@@ -297,7 +297,7 @@ class MessageLoop:
         elif action is Action.EDIT:
             await self._edit(delivery)
         elif action is Action.RECORD:
-            await self._writer.record_overheard(delivery)
+            await self._writer.record_overheard(delivery, delivery.inbound)
         elif action is Action.JOIN_TURN:
             notes = await self._writer.record_queued(delivery)
             if self._turns.current is not None:
@@ -370,7 +370,19 @@ class MessageLoop:
     async def _edit(self, delivery: ReceivedMessage) -> None:
         """Handle an edit; for an unanswered message the new text counts."""
         session = self._session
-        target = await find_edit_target(session.tape, session.fold, delivery.inbound)
+        inbound = await whole_edit(session.tape, delivery.inbound)
+        target = await find_edit_target(session.tape, session.fold, inbound)
+        given = parse_command(inbound.text)
+        if target is not None and target.command is not None:
+            data = target.command.data
+            if given == ParsedCommand(str(data.get("name")), str(data.get("arguments"))):
+                await self._writer.acknowledge(delivery)  # only what is shown with it has changed
+            else:
+                await self._writer.reply_edited_command(delivery)
+            return
+        if inbound.expects_answer and given and session.services.commands.get(given.name):
+            await self._writer.reply_edited_command(delivery)
+            return
         if target is None:
             silent = not delivery.inbound.expects_answer
             kind = MessageKind.SILENT if silent else MessageKind.MESSAGE
@@ -378,8 +390,8 @@ class MessageLoop:
             return
         turn = self._turns.current if target.running else None
         if target.original is None or (turn is not None and not turn.may_restart_model_call):
-            await self._writer.record_overheard(delivery, target.elsewhere)
-        elif await self._writer.record_edit(delivery, target.original) and turn is not None:
+            await self._writer.record_overheard(delivery, inbound, target.elsewhere)
+        elif await self._writer.record_edit(delivery, inbound, target.original) and turn:
             turn.restart_model_call()
 
     # Jobs.

@@ -78,6 +78,7 @@ class SessionServices:
         poison_messages: Evidence against messages that broke the process.
         still_has_access: Says whether somebody whose schedule is due may still use the bot.
         sent_files: Places the files of folders that answers send; None sends only exports.
+        problems: Why channels have no connection, by their titles.
         limits_for: Limits for a chosen model, given the size of its window; None takes those above
             for every model.
     """
@@ -108,6 +109,7 @@ class SessionServices:
     poison_messages: PoisonMessages = field(default_factory=PoisonMessages)
     still_has_access: StillHasAccess = everybody_has_access
     sent_files: SentFiles | None = None
+    problems: dict[str, str] = field(default_factory=dict)
     limits_for: Callable[[int], ContextLimits] | None = None
 
     def view_tokens_for(self, agent: Agent) -> int:

@@ -57,6 +57,10 @@ ONLY_COMMANDS = N_(
     "Here I accept only commands, such as `/memory`; `/help` lists them. Send messages in the chat "
     "itself."
 )
+EDITED_COMMAND = N_(
+    "Editing a message neither runs a command nor undoes one. To run it, send it as a new message."
+)
+NO_FILE_TAKEN = N_("(`/{name}` uses no files. To keep what you sent with it, send `/files keep`.)")
 DAMAGED = N_(
     "The tape of this conversation is damaged: {what}. I keep everything readable and continue. "
     "The log has details; `tapebot tape repair` may repair the tape."
@@ -203,16 +207,17 @@ class SessionWriter:
         return await self._memories.save([entry])
 
     async def record_overheard(
-        self, delivery: ReceivedMessage, elsewhere: TapeEntry | None = None
+        self, delivery: ReceivedMessage, inbound: Inbound, elsewhere: TapeEntry | None = None
     ) -> None:
         """Record a message that gets no answer.
 
         Args:
             delivery: The message.
+            inbound: The message as it is recorded.
             elsewhere: The message that it edits, if that belongs to another problem than the
                 current one; the edit is assigned to that problem.
         """
-        entry = self.message(delivery.inbound, overheard=True, replaces=elsewhere)
+        entry = self.message(inbound, overheard=True, replaces=elsewhere)
         if elsewhere is not None:
             entry = entry.with_meta(problem=problem_of(elsewhere))
         self._unmarked = (self._unmarked + 1) % _MARK_EVERY
@@ -228,8 +233,10 @@ class SessionWriter:
         await self._tape.append_composed(compose)
         await self.acknowledge(delivery)
 
-    async def record_edit(self, delivery: ReceivedMessage, original: TapeEntry) -> bool:
-        """Record an edit; it replaces its message in view if that is still unanswered.
+    async def record_edit(
+        self, delivery: ReceivedMessage, inbound: Inbound, original: TapeEntry
+    ) -> bool:
+        """Record an edit, as ``inbound`` says; it replaces its message in view if that is still unanswered.
 
         Returns:
             Whether it was: the answer may have come while the edit waited for the tape.
@@ -240,8 +247,8 @@ class SessionWriter:
             nonlocal in_time
             in_time = is_unanswered(self._fold, original)
             if in_time:
-                return [self.message(delivery.inbound, replaces=original)]
-            return [self.message(delivery.inbound, overheard=True)]
+                return [self.message(inbound, replaces=original)]
+            return [self.message(inbound, overheard=True)]
 
         edit = (await self._tape.append_composed(compose))[0]
         if in_time:
@@ -291,7 +298,7 @@ class SessionWriter:
                 *command_end_entries(
                     new_id("turn"),
                     inbound,
-                    reply.render(fresh),
+                    reply.render(fresh) + self._unused_files(inbound, parsed),
                     self._fold,
                     buttons=reply.buttons,
                     replaces=inbound.pressed_message_id if reply.replaces_message else None,
@@ -301,6 +308,13 @@ class SessionWriter:
         )
         await self.send_answers()
 
+    def _unused_files(self, inbound: Inbound, parsed: ParsedCommand) -> str:
+        """Return a paragraph on files that came with a command which uses none; else nothing."""
+        command = self._session.services.commands.get(parsed.name)
+        unused = command is None or not command.takes_files(parsed.arguments)
+        sent = unused and any(file.blob and not file.quoted for file in inbound.attachments)
+        return "\n\n" + _(NO_FILE_TAKEN, name=parsed.name) if sent else ""
+
     async def reply_text(self, delivery: ReceivedMessage, parsed: ParsedCommand, text: str) -> None:
         """Reply to a command with a text in a message of its own."""
         await self.reply(delivery, parsed, CommandReply(text, replaces_message=False))
@@ -308,6 +322,10 @@ class SessionWriter:
     async def reply_commands_only(self, delivery: ReceivedMessage) -> None:
         """Refuse a message from another surface that is no command; it is not recorded."""
         await self._end(delivery, [], _(ONLY_COMMANDS))
+
+    async def reply_edited_command(self, delivery: ReceivedMessage) -> None:
+        """Say that an edit carries out nothing; it is not recorded."""
+        await self._end(delivery, [], _(EDITED_COMMAND))
 
     async def give_up(self, delivery: ReceivedMessage, parsed: ParsedCommand | None) -> None:
         """Record and answer a message that broke the worker before, without handling it."""
@@ -362,7 +380,12 @@ class SessionWriter:
                 *zone_entries(zone.read(), format_time(zone.now())),
                 anchor(SESSION_NEW, state),
                 self.command(delivery, parsed),
-                *command_end_entries(new_id("turn"), delivery.inbound, _(STARTED), fold),
+                *command_end_entries(
+                    new_id("turn"),
+                    delivery.inbound,
+                    _(STARTED) + self._unused_files(delivery.inbound, parsed),
+                    fold,
+                ),
             ]
 
         await self._tape.archive_composed(compose)

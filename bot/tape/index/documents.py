@@ -252,7 +252,8 @@ def _files(given: Any) -> Iterator[str]:
     """Yield names and texts of attachments; a voice message's text is the message itself."""
     for one in given if isinstance(given, list) else ():
         if isinstance(one, dict):
-            read = "" if one.get("kind") == "voice" else _text(one.get("text"))
+            own = one.get("kind") == "voice" and not one.get("quoted")
+            read = "" if own else _text(one.get("text"))
             yield f"{_text(one.get('name'))} {read}"
 
 

@@ -14,7 +14,7 @@ from bot.bus import BusError
 from bot.bus.postgres_spool import PostgresSpool
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
-from channels.telegram.intake import FolderSpool
+from channels.folder_spool import FolderSpool
 
 AWKWARD = {"update_id": 1, "text": "Grüße \x00 \ud83d \U0001f600"}
 
