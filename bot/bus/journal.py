@@ -20,7 +20,16 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.bus.messages import PERSON, Address, Attachment, Cause, ClientRequest, Inbound, Sender
+from bot.bus.messages import (
+    PERSON,
+    Address,
+    Attachment,
+    Cause,
+    ClientRequest,
+    Grant,
+    Inbound,
+    Sender,
+)
 from bot.core.clock import format_time, from_milliseconds, to_milliseconds
 from bot.core.errors import InvalidInbound
 from bot.core.reasons import parse_reason, reason_json
@@ -228,6 +237,8 @@ def _rest(inbound: Inbound) -> dict[str, Any]:
         rest["cause"] = inbound.cause.as_json()
     if inbound.client is not None:
         rest["client"] = inbound.client.as_json()
+    if inbound.grant is not None:
+        rest["grant"] = inbound.grant.as_json()
     if inbound.trace is not None:
         rest["trace"] = inbound.trace
     return rest
@@ -277,6 +288,7 @@ def _decode(told: dict[str, Any]) -> AcceptedMessage:
         answer_to=None if line.get("via") is None else Address.parse(line["via"]),
         cause=Cause.from_json(line.get("cause")),
         client=ClientRequest.from_json(line.get("client")),
+        grant=Grant.from_json(line.get("grant")),
         trace=_text(line.get("trace")),
     )
     return AcceptedMessage(int(line["seq"]), datetime.fromisoformat(line["at"]), inbound)

@@ -227,6 +227,7 @@ class ApiChannel:
                 [await self._receive(user, session, image) for image in request.images]
             ),
             client=replace(request.client, preset=request.model.partition("/")[2]),
+            grant=user.grant,
         )
         if request.history.new is None:
             return replace(inbound, cause=Cause("client", user.name))

@@ -201,6 +201,7 @@ class WebIntake:
             role=role,
             attachments=tuple(taken),
             pressed_message_id=frame.message if isinstance(frame, PressFrame) else None,
+            grant=user.grant,
         )
 
 

@@ -91,6 +91,7 @@ class WebRemoteCommands:
             role=visitor.role,
             pressed_message_id=None if pressed is None else clean_text(pressed),
             answer_to=Address(WEB_CHANNEL, address),
+            grant=visitor.grant,
         )
         try:
             with anyio.fail_after(within):

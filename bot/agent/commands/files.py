@@ -45,6 +45,8 @@ def files_command(files: FileService) -> Command:
         _FORMS,
         command.run,
         waits_for_turn=lambda arguments: True,  # noqa: ARG005 - whatever they are
+        right="site",
+        reads=("", "send", "find"),
     )
 
 

@@ -12,7 +12,7 @@ from math import ceil
 
 from starlette.requests import HTTPConnection
 
-from bot.bus import AccessRequest, Authorizer, Right, Role, Sender, WebUser
+from bot.bus import AccessRequest, Authorizer, Grant, Right, Role, Sender, WebUser
 from bot.core.clock import Clock
 from bot.core.errors import HttpError, TapebotError
 from bot.core.http.tokens import bearer_token
@@ -184,7 +184,9 @@ class Authenticator:
             await self._login_store.touch_token(token)
         except TapebotError as error:
             logger.warning("the use of the token %s could not be recorded: %s", token.name, error)
-        return _Caller(WebUser(token.visitor, token.name, role, client=token.client), None, token)
+        grant = Grant(token.rights, token.own_sessions)
+        user = WebUser(token.visitor, token.name, role, client=token.client, grant=grant)
+        return _Caller(user, None, token)
 
     async def _touch(self, login: Login) -> None:
         try:

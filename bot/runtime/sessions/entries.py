@@ -18,7 +18,7 @@ from bot.memory.records.event_names import (
     COMMAND,
     REPLY,
 )
-from bot.memory.records.evidence import MEMORY_PAUSED
+from bot.memory.records.evidence import GRANT, MEMORY_PAUSED
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.turn_fold import (
     DELIVERY,
@@ -187,6 +187,8 @@ def _meta(inbound: Inbound, timezone: str) -> dict[str, Any]:
     }
     if inbound.answer_to is not None:
         meta["via"] = inbound.answer_to.session
+    if inbound.grant is not None:
+        meta[GRANT] = inbound.grant.as_json()
     return meta
 
 
@@ -207,4 +209,4 @@ def command_author(inbound: Inbound) -> CommandAuthor:
     """
     sender, via = inbound.sender.id, inbound.answer_to
     who = sender if via is None else f"{via.channel}:{sender}"
-    return CommandAuthor(inbound.role, inbound.private, who, inbound.id)
+    return CommandAuthor(inbound.role, inbound.private, who, inbound.id, inbound.grant)
