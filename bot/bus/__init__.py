@@ -36,7 +36,7 @@ from bot.bus.messages import (
     Sender,
 )
 from bot.bus.ports import Bus, ChannelPort, ReceivedMessage, SessionInbox
-from bot.bus.queue_limits import waiting_text
+from bot.bus.queue_limits import LONGEST_MESSAGE, too_long_text, waiting_text
 from bot.bus.read_positions import ReadPosition, ReadPositionStore
 from bot.bus.site import (
     WEB_CHANNEL,
@@ -54,6 +54,7 @@ from bot.core.errors import (
     ChannelRefused,
     FileUnavailable,
     InvalidInbound,
+    MessageTooLong,
     SessionBusy,
     SessionFull,
     SessionLost,
@@ -63,6 +64,7 @@ from bot.core.nesting import nesting_levels
 
 __all__ = [
     "API_CHANNEL",
+    "LONGEST_MESSAGE",
     "MCP_CHANNEL",
     "PERSON",
     "TEMPORARY_SUFFIX",
@@ -93,6 +95,7 @@ __all__ = [
     "Grant",
     "Inbound",
     "InvalidInbound",
+    "MessageTooLong",
     "Outbound",
     "OutgoingFile",
     "PartialAnswer",
@@ -132,6 +135,7 @@ __all__ = [
     "postgres_discord_state",
     "postgres_spool",
     "text_with_buttons",
+    "too_long_text",
     "waiting_text",
     "web_address",
     "websocket_address",

@@ -21,7 +21,7 @@ from bot.bus.inbox_journal import InboxJournal
 from bot.bus.journal import AcceptedMessage
 from bot.bus.messages import Answer, DeliveryReport, Inbound, Outbound, PublishResult
 from bot.bus.outbox import Outbox
-from bot.bus.queue_limits import HELD_REPORTS, queue_limit, session_full_error
+from bot.bus.queue_limits import HELD_REPORTS, check_length, queue_limit, session_full_error
 from bot.core.clock import Clock, SystemClock
 from bot.core.errors import BusClosed
 from bot.core.i18n import _
@@ -265,6 +265,7 @@ class LocalBus:
     def _admit(self, inbound: Inbound) -> None:
         if self._closed:
             raise BusClosed(_("tapebot is stopping"))
+        check_length(inbound)
         waiting = self._counts[inbound.session]
         if waiting >= queue_limit(inbound, self._limit):
             raise session_full_error(waiting)

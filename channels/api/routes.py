@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
+import anyio.to_thread
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -20,6 +21,7 @@ from bot.bus import (
     ClientMessage,
     ClientOutcome,
     InvalidInbound,
+    MessageTooLong,
     PlainRequest,
     SessionFull,
     WebUser,
@@ -121,7 +123,9 @@ class ApiRoutes:
         """Answer a request of chat completions."""
         user = await self._channel.backend.user(request)
         try:
-            asked = read_chat(await read_json(request), repeated=is_repeated(request))
+            body = await read_json(request)
+            read = partial(read_chat, body, repeated=is_repeated(request))
+            asked = await anyio.to_thread.run_sync(read)
 
             def writer(_: Placed | None) -> CompletionWriter:
                 made = f"chatcmpl-{secrets.token_hex(12)}"
@@ -139,7 +143,8 @@ class ApiRoutes:
         try:
             body = await read_json(request)
             past = await self._past(user, body)
-            asked = read_response(body, past, repeated=is_repeated(request))
+            read = partial(read_response, body, past, repeated=is_repeated(request))
+            asked = await anyio.to_thread.run_sync(read)
 
             def writer(placed: Placed | None) -> ResponseWriter:
                 named = f"{PREFIX}{secrets.token_hex(12)}"
@@ -335,7 +340,7 @@ async def read_json(request: Request) -> Any:
     """
     raw = await request.body()
     try:
-        body = json.loads(raw)
+        body = await anyio.to_thread.run_sync(json.loads, raw)
     except (ValueError, RecursionError):
         raise InvalidRequest("the body is no JSON") from None
     if raw.count(b"{") + raw.count(b"[") > _MOST_LEVELS and nesting_levels(body) > _MOST_LEVELS:
@@ -350,6 +355,8 @@ def is_repeated(request: Request) -> bool:
 
 def bus_response(error: Exception) -> Response:
     """Return the response to a request whose message was not accepted."""
+    if isinstance(error, MessageTooLong):
+        return JSONResponse(error_json(str(error), "invalid_request_error"), 413)
     if isinstance(error, SessionFull):
         return JSONResponse(error_json(str(error), "rate_limit_error"), 429)
     status = 400 if isinstance(error, InvalidInbound) else 503
