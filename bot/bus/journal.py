@@ -132,12 +132,7 @@ def encode_in(record: AcceptedMessage) -> bytes:
 
 
 def encode_accepted(record: AcceptedMessage, done: Sequence[int] = ()) -> bytes:
-    """Return the line of an accepted message.
-
-    Args:
-        record: The message.
-        done: Sequence numbers of messages that are done since the line before.
-    """
+    """Return the line of an accepted message."""
     inbound, sender = record.inbound, record.inbound.sender
     at = to_milliseconds(record.accepted_at)
     told = {
@@ -207,14 +202,7 @@ def encode_seen(key: Key, seq: int) -> bytes:
 def encode_state(
     seen: Iterable[Key], pending: Iterable[AcceptedMessage], seq: int, through: int = 0
 ) -> bytes:
-    """Return the lines of a whole journal.
-
-    Args:
-        seen: Keys of messages that are not pending, oldest first.
-        pending: Accepted messages that are not done, in order.
-        seq: The newest sequence number.
-        through: Messages up to this number leave no words in the file.
-    """
+    """Return the lines of a whole journal."""
     lines = [encode_seen(key, seq) for key in seen]
     lines += [encode_accepted(record) for record in pending]
     return b"".join([*lines, _line(op="compact", through=through)] if through else lines)

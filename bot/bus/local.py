@@ -105,14 +105,7 @@ class LocalInbox:
 
 
 class LocalBus:
-    """The bus of a single process; see ``bot.bus.ports.Bus`` for the contract.
-
-    Args:
-        folder: The journal's folder; created if missing.
-        max_queued_messages: The most messages that wait in one session.
-        sync: Wait for the disk before a message counts as accepted.
-        clock: Dates acceptance.
-    """
+    """The bus of a single process; see ``bot.bus.ports.Bus`` for the contract."""
 
     def __init__(
         self,

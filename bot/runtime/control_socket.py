@@ -53,11 +53,6 @@ async def serve_control(
     """Serve the control socket until cancelled.
 
     If no socket can be created, that is logged and the bot runs without.
-
-    Args:
-        home: The home folder.
-        handlers: Handlers by the request's ``do``.
-        task_status: Reports that the socket accepts connections, or that there is none.
     """
     try:
         with _reachable(home) as path:
@@ -82,11 +77,6 @@ async def call_control(
     home: Path, request: Mapping[str, Any], *, patience: float | None = None
 ) -> dict[str, Any] | None:
     """Send a request to the running bot; return None if none is running.
-
-    Args:
-        home: The home folder.
-        request: The request.
-        patience: Seconds to wait for the answer; by default as for a short one.
 
     Raises:
         TapebotError: A bot is running, but cannot be reached or does not answer.

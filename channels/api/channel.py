@@ -71,12 +71,7 @@ class Placed:
 
 
 class ApiChannel:
-    """Tapebot as a model behind OpenAI's API.
-
-    Args:
-        context: What the program gives the channel.
-        backend: Finds and reads sessions.
-    """
+    """Tapebot as a model behind OpenAI's API."""
 
     def __init__(self, context: ChannelContext, backend: ClientBackend) -> None:
         self.backend = backend

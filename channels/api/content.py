@@ -116,13 +116,7 @@ def split_words(text: str) -> tuple[str, str | None]:
 
 
 def is_clients_question(system: str, users: Sequence[str], others: int) -> bool:
-    """Return whether a request is the client's own: a title, tags, follow-ups, a search query.
-
-    Args:
-        system: The system message.
-        users: The texts of the user's messages.
-        others: The number of other messages.
-    """
+    """Return whether a request is the client's own: a title, tags, follow-ups, a search query."""
     if len(users) != 1 or others:
         return False
     text = users[0].lstrip()

@@ -77,10 +77,6 @@ class _Messages:
 def read_chat(body: Any, *, repeated: bool) -> ChatRequest:
     """Return a request of chat completions.
 
-    Args:
-        body: The request's JSON.
-        repeated: Whether the client says that it sends the request again.
-
     Raises:
         InvalidRequest: It cannot be answered.
     """
@@ -199,10 +195,6 @@ def _read_message(read: _Messages, one: Mapping[str, Any], param: str) -> None:
 def read_tools(tools: Any, *, nested: bool) -> list[dict[str, Any]]:
     """Return a client's functions, each with name, description and parameters.
 
-    Args:
-        tools: The field ``tools``.
-        nested: Whether a function is below ``function``, as in chat completions.
-
     Raises:
         InvalidRequest: One is malformed, or there are too many.
     """
@@ -252,10 +244,6 @@ def _tool_choice(choice: Any, tools: Sequence[dict[str, Any]]) -> str:
 
 def read_parameters(body: Mapping[str, Any], form: Any) -> dict[str, Any]:
     """Return the parameters of the model call, within limits.
-
-    Args:
-        body: The request.
-        form: The form of the answer, as ``response_format`` states it.
 
     Raises:
         InvalidRequest: One has a wrong type.

@@ -87,11 +87,7 @@ MakeWriter = Callable[["Placed | None"], Writer]
 
 
 class ApiRoutes:
-    """The handlers of the routes.
-
-    Args:
-        channel: Places requests and hands over answers.
-    """
+    """The handlers of the routes."""
 
     def __init__(self, channel: ApiChannel) -> None:
         self._channel = channel
@@ -254,14 +250,7 @@ class ApiRoutes:
 
 
 class StreamedResponse(Response):
-    """A stream; its request's message is durable before its first byte.
-
-    Args:
-        channel: Places the request.
-        user: Who asks.
-        asked: The request.
-        pieces: Returns the bytes, as they come.
-    """
+    """A stream; its request's message is durable before its first byte."""
 
     def __init__(
         self,
@@ -294,15 +283,7 @@ class StreamedResponse(Response):
 
 
 class ReportedResponse(JSONResponse):
-    """A response whose delivery is reported.
-
-    Args:
-        request: The request.
-        report: Told whether the client has it.
-        content: The body.
-        status: The HTTP status.
-        headers: Further headers.
-    """
+    """A response whose delivery is reported."""
 
     def __init__(
         self,

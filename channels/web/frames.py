@@ -139,15 +139,7 @@ def lines_frame(
     older: bool = False,
     erasure_version: str | None = None,
 ) -> str:
-    """Return a frame of messages as JSON.
-
-    Args:
-        rows: The messages.
-        pending: Encoded messages after them that are not on the tape yet.
-        reset: Whether the page must drop all that it shows.
-        older: Whether there are messages before these.
-        erasure_version: The transcript's erasure version, if the page needs it.
-    """
+    """Return a frame of messages as JSON."""
     body = ",".join([*map(encode, rows), *pending])
     begin = f'{{"type":"lines","reset":{encode(reset)},"older":{encode(older)},'
     marked = "" if erasure_version is None else f'"mark":{encode(erasure_version)},'

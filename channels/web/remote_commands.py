@@ -45,11 +45,7 @@ class _Waiting:
 
 
 class WebRemoteCommands:
-    """Run commands through the channel's port.
-
-    Args:
-        port: The channel's access to the bus.
-    """
+    """Run commands through the channel's port."""
 
     def __init__(self, port: ChannelPort) -> None:
         self._port = port

@@ -52,14 +52,7 @@ class _Caller:
 
 
 class Authenticator:
-    """Authenticate requests. Routes use it through ``bot.inspector.dependencies``.
-
-    Args:
-        login_store: Looks up logins and tokens.
-        origin: Reads login cookies and checks a request's origin.
-        access: Decides what a user may do.
-        clock: Times the rate limits, and dates the use of logins.
-    """
+    """Authenticate requests. Routes use it through ``bot.inspector.dependencies``."""
 
     def __init__(
         self, login_store: LoginStore, origin: SiteOrigin, access: Authorizer, clock: Clock
@@ -86,10 +79,6 @@ class Authenticator:
 
     async def authenticate(self, connection: HTTPConnection, right: Right = "site") -> WebUser:
         """Return the caller, count the request, and set ``state.csrf`` on the connection.
-
-        Args:
-            connection: The request.
-            right: The right that a token needs; a login has all.
 
         Raises:
             HttpError: 401 if nobody is logged in, 403 if the request may be forged or the token

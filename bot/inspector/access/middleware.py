@@ -61,12 +61,7 @@ UPLOADS = "/chat/uploads"
 
 
 class SecurityMiddleware:
-    """Check the Host header, apply the site's limits, and add security headers.
-
-    Args:
-        app: The application.
-        url: The site's public URL.
-    """
+    """Check the Host header, apply the site's limits, and add security headers."""
 
     def __init__(self, app: ASGIApp, url: str) -> None:
         self._app = LimitMiddleware(app)
@@ -127,11 +122,7 @@ class SecurityMiddleware:
 
 
 class LimitMiddleware:
-    """Limit concurrent requests and WebSockets, request time and body size.
-
-    Args:
-        app: The application.
-    """
+    """Limit concurrent requests and WebSockets, request time and body size."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -57,12 +57,7 @@ class _Told:
 
 
 class ClientConversations:
-    """Finds sessions by what was said in them.
-
-    Args:
-        store: Holds the tapes.
-        transcript: Reads conversations.
-    """
+    """Finds sessions by what was said in them."""
 
     def __init__(self, store: TapeStore, transcript: Transcript) -> None:
         self._store = store
