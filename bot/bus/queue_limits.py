@@ -29,7 +29,7 @@ def check_length(inbound: Inbound) -> None:
     client = inbound.client
     texts = [inbound.text, inbound.quote or ""]
     if client is not None:
-        texts += [client.system, *(text for _call, text in client.results)]
+        texts += [client.system, *(text for result in client.results for text in result)]
     if (number := sum(map(len, texts))) > LONGEST_MESSAGE:
         raise MessageTooLong(too_long_text(number, LONGEST_MESSAGE))
 

@@ -114,7 +114,8 @@ def build_request(
     """
     read = _read_messages(messages)
     system = "\n\n".join(filter(None, read.system))
-    new = [text for _call, text in read.results] or [text_of(read.last.get("content"), "messages")]
+    new = [text for result in read.results for text in result]
+    new = new or [text_of(read.last.get("content"), "messages")]
     if (number := sum(map(len, (system, *new)))) > LONGEST_MESSAGE:
         told = too_long_text(number, LONGEST_MESSAGE)
         raise InvalidRequest(told, "messages", status=413, code="string_above_max_length")

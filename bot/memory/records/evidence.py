@@ -41,7 +41,7 @@ def cite(tape: str, entry: TapeEntry, quote: str | None = None) -> Evidence:
     moment = sent_time(entry)
     origin, grant = entry_origin(entry), grant_of(entry)
     who = speaker_label(entry) if origin in OWN_WORDS else origin
-    if grant is not None and not grant.allows("site"):
+    if grant is not None and grant.allows("propose") and not grant.allows("site"):
         origin = "client"
     return Evidence(
         tape=tape,
