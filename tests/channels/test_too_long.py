@@ -80,7 +80,9 @@ def accepted(number: int, inbound: Inbound) -> AcceptedMessage:
 
 def message(text: str = "Hello.", **more: Any) -> Inbound:
     ada = Sender("7", "Ada")
-    return Inbound(Address("fake", "1"), "stuck", ada, text, SystemClock().now(), role="owner", **more)
+    return Inbound(
+        Address("fake", "1"), "stuck", ada, text, SystemClock().now(), role="owner", **more
+    )
 
 
 def nested(levels: int) -> dict[str, Any]:
@@ -119,7 +121,9 @@ async def test_what_can_never_be_written_is_answered_once_also_if_it_waits_in_th
             await host.wait_for_pending(0)
             more = await host.channel.send("And?", message_id=f"more-{start}")
             assert await host.channel.wait_for_answer(more) == "Aye."
-            ends = [one for one in await host.events("turn.end") if one.data["inbound"] == ["stuck"]]
+            ends = [
+                one for one in await host.events("turn.end") if one.data["inbound"] == ["stuck"]
+            ]
             assert len(ends) == 1
             assert sys.getsizeof(str(await host.tape())) < 100_000
 

@@ -236,7 +236,9 @@ async def test_three_hundred_requests_that_are_never_finished_shut_out_nobody():
         tasks.cancel_scope.cancel()
 
 
-@pytest.mark.parametrize("path", ["/login", "/enter", "/api/v1/commands", "/account/tokens", "/mcp"])
+@pytest.mark.parametrize(
+    "path", ["/login", "/enter", "/api/v1/commands", "/account/tokens", "/mcp"]
+)
 async def test_visitors_are_answered_while_hundreds_have_sent_half_a_request(tmp_path, path):
     half = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nc".encode()
     bound = serving.bind("127.0.0.1:0")

@@ -125,7 +125,7 @@ async def test_a_token_gives_no_command_that_makes_a_credential(rig):
     await rig.talk("fake:1", "/memory add I like tea")
     token = await rig.web.logins.login_store.make_token("local", "script")
     given = {"Authorization": f"Bearer {token}"}
-    for text in ("/login", "/language de", "/schedules task every day at 8 mail Eve"):
+    for text in ("/budget rate 1", "/schedules task every day at 8 mail Eve"):
         told = await rig.stranger.post(
             PATH, json={"session": "fake:1", "text": text}, headers=given
         )
