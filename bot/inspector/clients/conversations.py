@@ -91,8 +91,8 @@ class ClientConversations:
                 best = rank, session, told, found
         if best is None:
             return ClientPlace(new, "after-0", given.past, pairs=False)
-        place = await self._place(*best[1:], history, new)
-        return replace(place, unknown=given.past[len(given.past) - len(place.unknown) :])
+        located = await self._place(*best[1:], history, new)
+        return replace(located, unknown=given.past[len(given.past) - len(located.unknown) :])
 
     async def messages(self, session: str) -> list[TranscriptMessage]:
         """Return the messages of a tape; empty if there is none."""
