@@ -25,9 +25,11 @@ from bot.llm.base import ChatMessage, ModelRequest, ToolSpec, Usage
 from bot.memory.gate.claim_support import says_all
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.boundaries import boundary_summary
+from bot.memory.records.evidence import grant_of
 from bot.memory.records.fact import Fact
 from bot.memory.records.schedules import find_zone
 from bot.memory.records.transcript import is_automation, sender_id
+from bot.memory.session.file_folder import FileFolders
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.outdated_entries import outdated_entries
 from bot.memory.session.recall import RecalledPassage, recallable_facts
@@ -369,8 +371,15 @@ class RequestBuilder:
         return found
 
     async def _find_in_files(self, words: str) -> list[RecalledPassage]:
-        files = self.agent.files
-        return [] if files is None else await files.folders.passages(self.memory, words)
+        files = self.readable_files()
+        return [] if files is None else await files.passages(self.memory, words)
+
+    def readable_files(self) -> FileFolders | None:
+        """Return the folders of files that are searched; None if there are none, or a token may not."""
+        grants = map(grant_of, self.answered_messages())
+        if self.agent.files is None or not all(one is None or one.allows("read") for one in grants):
+            return None
+        return self.agent.files.folders
 
     async def _passages(self, prompt: str, fold: SessionFold) -> list[str]:
         """Return passages for the newest message; many models would not search themselves."""

@@ -146,6 +146,7 @@ class SubTaskRunner:
         agent = replace(
             self._agent,
             model=context.task_model or self._agent.model,
+            files=None if context.files is None else self._agent.files,
             vectors=context.vectors,
             images=None,
             builder=DEFAULT_BUILDER,

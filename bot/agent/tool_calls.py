@@ -375,7 +375,7 @@ class ToolCallRunner:
             audience=session.audience(),
             view=session.fold if session.task is not None else None,
             summaries=session.agent.builder.summaries,
-            files=None if session.agent.files is None else session.agent.files.folders,
+            files=session.readable_files(),
         )
 
     def _spend(self, usage: Usage) -> None:

@@ -10,7 +10,6 @@ from bot.bus.clients import (
     ClientOutcome,
     ClientPlace,
     PlainRequest,
-    Right,
     client_topic,
     text_with_buttons,
 )
@@ -25,17 +24,19 @@ from bot.bus.messages import (
     Cause,
     ClientRequest,
     DeliveryReport,
+    Grant,
     Inbound,
     Outbound,
     OutgoingFile,
     PartialAnswer,
     PublishResult,
     ReleaseRequest,
+    Right,
     Role,
     Sender,
 )
 from bot.bus.ports import Bus, ChannelPort, ReceivedMessage, SessionInbox
-from bot.bus.queue_limits import waiting_text
+from bot.bus.queue_limits import LONGEST_MESSAGE, too_long_text, waiting_text
 from bot.bus.read_positions import ReadPosition, ReadPositionStore
 from bot.bus.site import (
     WEB_CHANNEL,
@@ -53,6 +54,7 @@ from bot.core.errors import (
     ChannelRefused,
     FileUnavailable,
     InvalidInbound,
+    MessageTooLong,
     SessionBusy,
     SessionFull,
     SessionLost,
@@ -62,6 +64,7 @@ from bot.core.nesting import nesting_levels
 
 __all__ = [
     "API_CHANNEL",
+    "LONGEST_MESSAGE",
     "MCP_CHANNEL",
     "PERSON",
     "TEMPORARY_SUFFIX",
@@ -89,8 +92,10 @@ __all__ = [
     "ClientRequest",
     "DeliveryReport",
     "FileUnavailable",
+    "Grant",
     "Inbound",
     "InvalidInbound",
+    "MessageTooLong",
     "Outbound",
     "OutgoingFile",
     "PartialAnswer",
@@ -130,6 +135,7 @@ __all__ = [
     "postgres_discord_state",
     "postgres_spool",
     "text_with_buttons",
+    "too_long_text",
     "waiting_text",
     "web_address",
     "websocket_address",

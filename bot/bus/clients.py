@@ -23,10 +23,6 @@ API_CHANNEL = "api"
 MCP_CHANNEL = "mcp"
 """The name of the channel of programs that use memory: ``mcp:local:editor``."""
 
-Right = Literal["chat", "read", "propose", "site"]
-"""What a token may do for its person: ``chat`` through OpenAI's API; ``read`` memory; ``propose`` facts,
-which wait for the person; call the ``site``'s own API, which only an owner's token may."""
-
 
 @dataclass(frozen=True, slots=True)
 class ClientMessage:

@@ -34,12 +34,7 @@ _COMPACT_BYTES = 4 << 20
 
 
 class InboxJournal:
-    """Stores accepted messages until they are done, and their ids for longer.
-
-    Args:
-        path: The file; created if missing.
-        sync: Wait for the disk before a message counts as accepted.
-    """
+    """Stores accepted messages until they are done, and their ids for longer."""
 
     def __init__(self, path: Path, *, sync: bool) -> None:
         """Read the file, and rewrite it with only the live records."""

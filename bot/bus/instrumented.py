@@ -39,11 +39,7 @@ _UNDER_WAY = 10_000
 
 
 class InstrumentedBus:
-    """A bus with metrics and tracing; see ``bot.bus.ports.Bus`` for the contract.
-
-    Args:
-        bus: The wrapped bus.
-    """
+    """A bus with metrics and tracing; see ``bot.bus.ports.Bus`` for the contract."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus

@@ -20,7 +20,16 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.bus.messages import PERSON, Address, Attachment, Cause, ClientRequest, Inbound, Sender
+from bot.bus.messages import (
+    PERSON,
+    Address,
+    Attachment,
+    Cause,
+    ClientRequest,
+    Grant,
+    Inbound,
+    Sender,
+)
 from bot.core.clock import format_time, from_milliseconds, to_milliseconds
 from bot.core.errors import InvalidInbound
 from bot.core.reasons import parse_reason, reason_json
@@ -123,12 +132,7 @@ def encode_in(record: AcceptedMessage) -> bytes:
 
 
 def encode_accepted(record: AcceptedMessage, done: Sequence[int] = ()) -> bytes:
-    """Return the line of an accepted message.
-
-    Args:
-        record: The message.
-        done: Sequence numbers of messages that are done since the line before.
-    """
+    """Return the line of an accepted message."""
     inbound, sender = record.inbound, record.inbound.sender
     at = to_milliseconds(record.accepted_at)
     told = {
@@ -198,14 +202,7 @@ def encode_seen(key: Key, seq: int) -> bytes:
 def encode_state(
     seen: Iterable[Key], pending: Iterable[AcceptedMessage], seq: int, through: int = 0
 ) -> bytes:
-    """Return the lines of a whole journal.
-
-    Args:
-        seen: Keys of messages that are not pending, oldest first.
-        pending: Accepted messages that are not done, in order.
-        seq: The newest sequence number.
-        through: Messages up to this number leave no words in the file.
-    """
+    """Return the lines of a whole journal."""
     lines = [encode_seen(key, seq) for key in seen]
     lines += [encode_accepted(record) for record in pending]
     return b"".join([*lines, _line(op="compact", through=through)] if through else lines)
@@ -230,6 +227,8 @@ def _rest(inbound: Inbound) -> dict[str, Any]:
         rest["cause"] = inbound.cause.as_json()
     if inbound.client is not None:
         rest["client"] = inbound.client.as_json()
+    if inbound.grant is not None:
+        rest["grant"] = inbound.grant.as_json()
     if inbound.trace is not None:
         rest["trace"] = inbound.trace
     return rest
@@ -280,6 +279,7 @@ def _decode(told: dict[str, Any]) -> AcceptedMessage:
         answer_to=None if line.get("via") is None else Address.parse(line["via"]),
         cause=Cause.from_json(line.get("cause")),
         client=ClientRequest.from_json(line.get("client")),
+        grant=Grant.from_json(line.get("grant")),
         trace=_text(line.get("trace")),
     )
     return AcceptedMessage(int(line["seq"]), datetime.fromisoformat(line["at"]), inbound)

@@ -21,7 +21,7 @@ from bot.bus.inbox_journal import InboxJournal
 from bot.bus.journal import AcceptedMessage
 from bot.bus.messages import Answer, DeliveryReport, Inbound, Outbound, PublishResult
 from bot.bus.outbox import Outbox
-from bot.bus.queue_limits import HELD_REPORTS, queue_limit, session_full_error
+from bot.bus.queue_limits import HELD_REPORTS, check_length, queue_limit, session_full_error
 from bot.core.clock import Clock, SystemClock
 from bot.core.errors import BusClosed
 from bot.core.i18n import _
@@ -105,14 +105,7 @@ class LocalInbox:
 
 
 class LocalBus:
-    """The bus of a single process; see ``bot.bus.ports.Bus`` for the contract.
-
-    Args:
-        folder: The journal's folder; created if missing.
-        max_queued_messages: The most messages that wait in one session.
-        sync: Wait for the disk before a message counts as accepted.
-        clock: Dates acceptance.
-    """
+    """The bus of a single process; see ``bot.bus.ports.Bus`` for the contract."""
 
     def __init__(
         self,
@@ -265,6 +258,7 @@ class LocalBus:
     def _admit(self, inbound: Inbound) -> None:
         if self._closed:
             raise BusClosed(_("tapebot is stopping"))
+        check_length(inbound)
         waiting = self._counts[inbound.session]
         if waiting >= queue_limit(inbound, self._limit):
             raise session_full_error(waiting)

@@ -20,6 +20,10 @@ Role = Literal["owner", "member"]
 
 CauseKind = Literal["person", "schedule", "trigger", "client"]
 
+Right = Literal["chat", "read", "propose", "site"]
+"""What a token may do for its person: ``chat`` through OpenAI's API; ``read`` memory; ``propose`` facts,
+which wait for the person; call the ``site``'s own API, which only an owner's token may."""
+
 _CHANNEL = LazyPattern(r"[a-z][a-z0-9_-]{0,31}")
 _PART = LazyPattern(r"[^:\s]{1,256}")
 
@@ -148,6 +152,38 @@ PERSON = Cause()
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """What the token by which a message came lets its program do in its person's name.
+
+    Attributes:
+        rights: Its rights; ``site`` includes the others.
+        own_sessions: Whether it sees nothing of other sessions than its own.
+    """
+
+    rights: frozenset[Right]
+    own_sessions: bool = False
+
+    def allows(self, right: Right | None) -> bool:
+        """Return whether it may do what needs a right; None is what only a person may do."""
+        if right is None or (self.own_sessions and right in ("read", "site")):
+            return False
+        return right in self.rights or "site" in self.rights
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as a JSON object, for the tape and the journal."""
+        return {"rights": sorted(self.rights), "own_sessions": self.own_sessions}
+
+    @classmethod
+    def from_json(cls, record: object) -> Grant | None:
+        """Return the grant in a JSON value, with no right where it cannot be read; None if there is none."""
+        if record is None:
+            return None
+        told = record if isinstance(record, dict) else {}
+        rights = frozenset(right for right in get_args(Right) if right in told.get("rights", ()))
+        return cls(rights, told.get("own_sessions") is not False)
+
+
+@dataclass(frozen=True, slots=True)
 class ClientRequest:
     """What a program that uses tapebot as its model asks beside its user's words.
 
@@ -229,6 +265,7 @@ class Inbound:
             command's author views the conversation from there, and takes no part in it.
         cause: What made it.
         client: What a client program asks of the model with it; None if there is no such program.
+        grant: What the token by which it came allows; None if its person sent it themselves.
         trace: The ``traceparent`` of the message; see ``bot.core.telemetry.tracing``.
     """
 
@@ -248,6 +285,7 @@ class Inbound:
     answer_to: Address | None = None
     cause: Cause = PERSON
     client: ClientRequest | None = None
+    grant: Grant | None = None
     trace: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from bot.bus.messages import Address, Answer, Attachment, Button, OutgoingFile, Role
+from bot.bus.messages import Address, Answer, Attachment, Button, Grant, OutgoingFile, Role
 
 if TYPE_CHECKING:
     # Loaded only if a site is served.
@@ -31,6 +31,7 @@ class WebUser:
         language: The language of the browser; empty if it states none that the program speaks.
         client: Name of the program that acts for the user, if its conversations are sessions of its
             own; empty for people, and for programs that share the person's.
+        grant: As in ``Inbound``.
     """
 
     id: str
@@ -38,6 +39,7 @@ class WebUser:
     role: Role
     language: str = ""
     client: str = ""
+    grant: Grant | None = None
 
     @property
     def address(self) -> Address:

@@ -19,6 +19,7 @@ TapebotError
 ├── BusError
 │   ├── InvalidInbound       the message names no usable session, or no usable time
 │   ├── SessionFull          too many messages wait in this session
+│   │   └── MessageTooLong   the message has more characters than a turn can use
 │   ├── SessionLost          another holder has the session
 │   ├── SessionBusy          the session's holder is not idle
 │   └── BusClosed            the bus is shutting down
@@ -143,6 +144,10 @@ class InvalidInbound(BusError):
 
 class SessionFull(BusError):
     """Too many messages of this session wait; the text says how many are allowed."""
+
+
+class MessageTooLong(SessionFull):
+    """A message has more characters than a turn can use."""
 
 
 class SessionLost(BusError):

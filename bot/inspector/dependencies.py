@@ -98,6 +98,22 @@ async def require_owner(visitor: Annotated[WebUser, Depends(require_member)]) ->
     return visitor
 
 
+async def require_person(visitor: Annotated[WebUser, Depends(require_member)]) -> WebUser:
+    """Return the user, who is logged in: a token makes and changes no credentials.
+
+    Raises:
+        HttpError: 403 if a token was sent.
+    """
+    if visitor.grant is not None:
+        raise HttpError(
+            403, "login_needed", _("Settings are changed in a browser, not by a token.")
+        )
+    return visitor
+
+
+Person = Annotated[WebUser, Depends(require_person)]
+"""Route parameter: a user who is logged in, and no program of theirs."""
+
 Member = Annotated[WebUser, Depends(require_member)]
 """Route parameter: a logged-in user who may use the bot."""
 

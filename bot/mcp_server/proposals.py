@@ -14,7 +14,6 @@ import anyio
 
 from bot.core.clock import Clock, format_time, parse_time
 from bot.core.errors import MemoryRefused, VersionConflict
-from bot.core.reasons import Reason
 from bot.mcp_server.arguments import ProposeArguments
 from bot.mcp_server.client import MemoryClient
 from bot.mcp_server.results import ProposeResult
@@ -132,8 +131,7 @@ class Proposals:
             when=str(entry.meta.get("ts") or format_time(self._clock.now())),
             origin="client",
         )
-        reason = Reason("program_proposes", program=label)
-        proposal = Proposal("add", text, evidence=(evidence,), review_reason=reason)
+        proposal = Proposal("add", text, evidence=(evidence,))
         key = f"client:{client.tape}#{entry.id}"
         outcome = await home.apply(ProposalBatch(key, "client", (proposal,)))
         fact = _fact_of(home, client.tape, entry.id)

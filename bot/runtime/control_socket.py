@@ -40,6 +40,7 @@ _SECONDS = 5.0  # for the request to arrive
 _HANDLING = 60.0  # for the handler and the answer
 _PATIENCE = 10.0  # seconds that the caller waits
 _CONNECTIONS = 8
+_UNFINISHED = 128  # connections that have sent no whole request; beyond it the oldest is closed
 _RECOVERY = 5.0  # seconds to wait when the process is out of file descriptors
 
 
@@ -52,11 +53,6 @@ async def serve_control(
     """Serve the control socket until cancelled.
 
     If no socket can be created, that is logged and the bot runs without.
-
-    Args:
-        home: The home folder.
-        handlers: Handlers by the request's ``do``.
-        task_status: Reports that the socket accepts connections, or that there is none.
     """
     try:
         with _reachable(home) as path:
@@ -81,11 +77,6 @@ async def call_control(
     home: Path, request: Mapping[str, Any], *, patience: float | None = None
 ) -> dict[str, Any] | None:
     """Send a request to the running bot; return None if none is running.
-
-    Args:
-        home: The home folder.
-        request: The request.
-        patience: Seconds to wait for the answer; by default as for a short one.
 
     Raises:
         TapebotError: A bot is running, but cannot be reached or does not answer.
@@ -150,7 +141,7 @@ async def _listen(path: str) -> SocketListener:
     await _make_room(path)
     try:
         # anyio sets the mode before it listens: nobody can connect earlier.
-        return await anyio.create_unix_listener(path, mode=PRIVATE_FILE, backlog=_CONNECTIONS)
+        return await anyio.create_unix_listener(path, mode=PRIVATE_FILE, backlog=_UNFINISHED)
     except OSError as error:
         raise _NoSocket(error.strerror or str(error)) from error
 
@@ -190,42 +181,48 @@ def _remove(path: str) -> None:
 
 async def _accept(listener: SocketListener, handlers: Mapping[str, Handler]) -> None:
     slots = anyio.Semaphore(_CONNECTIONS)
+    unfinished: dict[anyio.CancelScope, None] = {}
     async with anyio.create_task_group() as tasks:
         while True:
-            await slots.acquire()
             try:
                 stream = await listener.accept()
             except anyio.BrokenResourceError as error:
-                slots.release()
                 logger.warning(
                     "the control socket cannot accept connections now: %s", error.__cause__
                 )
                 await anyio.sleep(_RECOVERY)
                 continue
-            tasks.start_soon(_converse, stream, handlers, slots)
+            if len(unfinished) >= _UNFINISHED:
+                next(iter(unfinished)).cancel()
+            tasks.start_soon(_converse, stream, handlers, slots, unfinished)
 
 
 async def _converse(
-    stream: SocketStream, handlers: Mapping[str, Handler], slots: anyio.Semaphore
+    stream: SocketStream,
+    handlers: Mapping[str, Handler],
+    slots: anyio.Semaphore,
+    unfinished: dict[anyio.CancelScope, None],
 ) -> None:
-    """Answer one connection; give up on slow or closed ones."""
-    try:
-        with (
-            anyio.move_on_after(_SECONDS) as waiting,
-            suppress(anyio.BrokenResourceError, anyio.IncompleteRead),
-        ):
+    """Answer one connection, in a slot once its request is whole; give up on slow or closed ones."""
+    with (
+        anyio.move_on_after(_SECONDS) as waiting,
+        suppress(anyio.BrokenResourceError, anyio.IncompleteRead),
+    ):
+        unfinished[waiting] = None
+        try:
             async with stream:
                 buffered = BufferedByteReceiveStream(stream)
                 try:
                     line = await buffered.receive_until(b"\n", _REQUEST)
                 except anyio.DelimiterNotFound:
-                    reply: Mapping[str, Any] = _refusal(_("the request is too long"))
-                else:
-                    waiting.deadline = anyio.current_time() + _HANDLING
-                    reply = await _reply(line, handlers)
-                await stream.send(_line(reply))
-    finally:
-        slots.release()
+                    await stream.send(_line(_refusal(_("the request is too long"))))
+                    return
+                del unfinished[waiting]
+                waiting.deadline = anyio.current_time() + _HANDLING
+                async with slots:
+                    await stream.send(_line(await _reply(line, handlers)))
+        finally:
+            unfinished.pop(waiting, None)
 
 
 async def _reply(line: bytes, handlers: Mapping[str, Handler]) -> Mapping[str, Any]:

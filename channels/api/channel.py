@@ -71,12 +71,7 @@ class Placed:
 
 
 class ApiChannel:
-    """Tapebot as a model behind OpenAI's API.
-
-    Args:
-        context: What the program gives the channel.
-        backend: Finds and reads sessions.
-    """
+    """Tapebot as a model behind OpenAI's API."""
 
     def __init__(self, context: ChannelContext, backend: ClientBackend) -> None:
         self.backend = backend
@@ -227,6 +222,7 @@ class ApiChannel:
                 [await self._receive(user, session, image) for image in request.images]
             ),
             client=replace(request.client, preset=request.model.partition("/")[2]),
+            grant=user.grant,
         )
         if request.history.new is None:
             return replace(inbound, cause=Cause("client", user.name))

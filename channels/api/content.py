@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bot.bus import LONGEST_MESSAGE
 from channels.api.errors import InvalidRequest
 from channels.text import clean_text
 
@@ -43,7 +44,7 @@ class ImageFile:
 
 
 def text_of(content: Any, param: str) -> str:
-    """Return the text of a message's content: a string, or a list of parts.
+    """Return the text of a message's content, a string or a list of parts, as far as it is looked at.
 
     Raises:
         InvalidRequest: It is neither.
@@ -51,7 +52,7 @@ def text_of(content: Any, param: str) -> str:
     if content is None:
         return ""
     if isinstance(content, str):
-        return clean_text(content)
+        return _cut(content)
     if not isinstance(content, list):
         raise InvalidRequest("the content is neither a text nor a list of parts", param)
     texts = []
@@ -66,7 +67,12 @@ def text_of(content: Any, param: str) -> str:
             texts.append(part["refusal"])
         elif part.get("type") not in ("image_url", "input_image"):
             texts.append(f"(a part of type {str(part.get('type'))[:40]}, which was not read)")
-    return clean_text("\n".join(texts))
+    return _cut("\n".join(texts))
+
+
+def _cut(text: str) -> str:
+    """Return a clean text; of one that is too long, one character more than a message may have."""
+    return clean_text(text[: 2 * LONGEST_MESSAGE])[: LONGEST_MESSAGE + 1]
 
 
 def images_of(content: Any, param: str) -> list[ImageFile]:
@@ -110,13 +116,7 @@ def split_words(text: str) -> tuple[str, str | None]:
 
 
 def is_clients_question(system: str, users: Sequence[str], others: int) -> bool:
-    """Return whether a request is the client's own: a title, tags, follow-ups, a search query.
-
-    Args:
-        system: The system message.
-        users: The texts of the user's messages.
-        others: The number of other messages.
-    """
+    """Return whether a request is the client's own: a title, tags, follow-ups, a search query."""
     if len(users) != 1 or others:
         return False
     text = users[0].lstrip()

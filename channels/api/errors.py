@@ -8,14 +8,7 @@ from starlette.responses import JSONResponse
 
 
 class InvalidRequest(Exception):
-    """A request cannot be answered as it is.
-
-    Args:
-        text: Why, for people.
-        param: The field that is wrong.
-        status: The HTTP status.
-        code: The error's code.
-    """
+    """A request cannot be answered as it is."""
 
     def __init__(
         self, text: str, param: str | None = None, *, status: int = 400, code: str | None = None

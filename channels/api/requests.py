@@ -10,7 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bot.bus import ClientHistory, ClientMessage, ClientRequest, PlainRequest
+from bot.bus import (
+    LONGEST_MESSAGE,
+    ClientHistory,
+    ClientMessage,
+    ClientRequest,
+    PlainRequest,
+    too_long_text,
+)
 from channels.api.content import ImageFile, images_of, is_clients_question, split_words, text_of
 from channels.api.errors import InvalidRequest
 from channels.text import clean_text, has_visible_text
@@ -70,10 +77,6 @@ class _Messages:
 def read_chat(body: Any, *, repeated: bool) -> ChatRequest:
     """Return a request of chat completions.
 
-    Args:
-        body: The request's JSON.
-        repeated: Whether the client says that it sends the request again.
-
     Raises:
         InvalidRequest: It cannot be answered.
     """
@@ -111,6 +114,11 @@ def build_request(
     """
     read = _read_messages(messages)
     system = "\n\n".join(filter(None, read.system))
+    new = [text for result in read.results for text in result]
+    new = new or [text_of(read.last.get("content"), "messages")]
+    if (number := sum(map(len, (system, *new)))) > LONGEST_MESSAGE:
+        told = too_long_text(number, LONGEST_MESSAGE)
+        raise InvalidRequest(told, "messages", status=413, code="string_above_max_length")
     choice = _tool_choice(body.get("tool_choice"), tools)
     offered = () if choice == "none" else tuple(tools)
     client = ClientRequest(
@@ -122,18 +130,18 @@ def build_request(
         calls = tuple(call for call, _ in read.results)
         history = ClientHistory(tuple(read.said), None, calls, repeated)
         return ChatRequest(name, history, "", None, (), client)
-    *past, new = read.said
-    words, quoted = split_words(text_of(read.last.get("content"), "messages"))
+    *past, said = read.said
+    words, quoted = split_words(new[0])
     images = tuple(images_of(read.last.get("content"), "messages"))
     if not images and not has_visible_text(words):
         raise InvalidRequest("the last message has no content", "messages")
-    history = ClientHistory(tuple(past), new, (), repeated)
+    history = ClientHistory(tuple(past), said, (), repeated)
     plain = None
-    if is_clients_question(system, [new.text], len(past)):
+    if is_clients_question(system, [said.text], len(past)):
         given: dict[str, Any] = {**parameters}
         if offered:
             given |= {"tools": offered, "tool_choice": client.tool_choice}
-        plain = PlainRequest(_plain_messages(system, new.text), given)
+        plain = PlainRequest(_plain_messages(system, said.text), given)
     return ChatRequest(name, history, words, quoted, images, client, plain)
 
 
@@ -188,10 +196,6 @@ def _read_message(read: _Messages, one: Mapping[str, Any], param: str) -> None:
 def read_tools(tools: Any, *, nested: bool) -> list[dict[str, Any]]:
     """Return a client's functions, each with name, description and parameters.
 
-    Args:
-        tools: The field ``tools``.
-        nested: Whether a function is below ``function``, as in chat completions.
-
     Raises:
         InvalidRequest: One is malformed, or there are too many.
     """
@@ -242,10 +246,6 @@ def _tool_choice(choice: Any, tools: Sequence[dict[str, Any]]) -> str:
 def read_parameters(body: Mapping[str, Any], form: Any) -> dict[str, Any]:
     """Return the parameters of the model call, within limits.
 
-    Args:
-        body: The request.
-        form: The form of the answer, as ``response_format`` states it.
-
     Raises:
         InvalidRequest: One has a wrong type.
     """
@@ -287,6 +287,6 @@ def _schema(form: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     inner = form.get("json_schema")
     schema = inner.get("schema") if isinstance(inner, dict) else form.get("schema")
-    if not isinstance(schema, dict):
-        raise InvalidRequest("response_format has no schema", "response_format")
+    if not isinstance(schema, dict) or len(str(schema)) > LONGEST_TOOLS:
+        raise InvalidRequest("response_format has no schema, or a too long one", "response_format")
     return schema

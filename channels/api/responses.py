@@ -23,10 +23,6 @@ def response_id(session: str, inbound: str) -> str:
 def place_of(response: Any, client: str) -> tuple[str, str]:
     """Return the last part of the session's key and the message's id of a response.
 
-    Args:
-        response: The response's id, as a client gives it.
-        client: The client, as in ``WebUser``: it goes on with its own conversations.
-
     Raises:
         InvalidRequest: It is no id of a response of this client.
     """
@@ -49,11 +45,6 @@ def read_response(
     body: Any, past: tuple[ClientMessage, ...] | None, *, repeated: bool
 ) -> ChatRequest:
     """Return a request of the Responses API.
-
-    Args:
-        body: The request's JSON.
-        past: The conversation up to the previous response; None if it names none.
-        repeated: Whether the client says that it sends the request again.
 
     Raises:
         InvalidRequest: It cannot be answered.
@@ -143,12 +134,7 @@ class ResponseWriter:
         return begun + piece
 
     def end(self, outcome: ClientOutcome, sent: str) -> bytes:
-        """Return the last events of a stream.
-
-        Args:
-            outcome: The answer.
-            sent: The text that was streamed.
-        """
+        """Return the last events of a stream."""
         outcome = replace(outcome, text=sent)
         pieces = b"".join(self._end_text(sent)) if self._text_begun else b""
         first = 1 if self._text_begun else 0

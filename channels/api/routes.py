@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
+import anyio.to_thread
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -20,6 +21,7 @@ from bot.bus import (
     ClientMessage,
     ClientOutcome,
     InvalidInbound,
+    MessageTooLong,
     PlainRequest,
     SessionFull,
     WebUser,
@@ -85,11 +87,7 @@ MakeWriter = Callable[["Placed | None"], Writer]
 
 
 class ApiRoutes:
-    """The handlers of the routes.
-
-    Args:
-        channel: Places requests and hands over answers.
-    """
+    """The handlers of the routes."""
 
     def __init__(self, channel: ApiChannel) -> None:
         self._channel = channel
@@ -121,7 +119,9 @@ class ApiRoutes:
         """Answer a request of chat completions."""
         user = await self._channel.backend.user(request)
         try:
-            asked = read_chat(await read_json(request), repeated=is_repeated(request))
+            body = await read_json(request)
+            read = partial(read_chat, body, repeated=is_repeated(request))
+            asked = await anyio.to_thread.run_sync(read)
 
             def writer(_: Placed | None) -> CompletionWriter:
                 made = f"chatcmpl-{secrets.token_hex(12)}"
@@ -139,7 +139,8 @@ class ApiRoutes:
         try:
             body = await read_json(request)
             past = await self._past(user, body)
-            asked = read_response(body, past, repeated=is_repeated(request))
+            read = partial(read_response, body, past, repeated=is_repeated(request))
+            asked = await anyio.to_thread.run_sync(read)
 
             def writer(placed: Placed | None) -> ResponseWriter:
                 named = f"{PREFIX}{secrets.token_hex(12)}"
@@ -249,14 +250,7 @@ class ApiRoutes:
 
 
 class StreamedResponse(Response):
-    """A stream; its request's message is durable before its first byte.
-
-    Args:
-        channel: Places the request.
-        user: Who asks.
-        asked: The request.
-        pieces: Returns the bytes, as they come.
-    """
+    """A stream; its request's message is durable before its first byte."""
 
     def __init__(
         self,
@@ -289,15 +283,7 @@ class StreamedResponse(Response):
 
 
 class ReportedResponse(JSONResponse):
-    """A response whose delivery is reported.
-
-    Args:
-        request: The request.
-        report: Told whether the client has it.
-        content: The body.
-        status: The HTTP status.
-        headers: Further headers.
-    """
+    """A response whose delivery is reported."""
 
     def __init__(
         self,
@@ -335,7 +321,7 @@ async def read_json(request: Request) -> Any:
     """
     raw = await request.body()
     try:
-        body = json.loads(raw)
+        body = await anyio.to_thread.run_sync(json.loads, raw)
     except (ValueError, RecursionError):
         raise InvalidRequest("the body is no JSON") from None
     if raw.count(b"{") + raw.count(b"[") > _MOST_LEVELS and nesting_levels(body) > _MOST_LEVELS:
@@ -350,6 +336,8 @@ def is_repeated(request: Request) -> bool:
 
 def bus_response(error: Exception) -> Response:
     """Return the response to a request whose message was not accepted."""
+    if isinstance(error, MessageTooLong):
+        return JSONResponse(error_json(str(error), "invalid_request_error"), 413)
     if isinstance(error, SessionFull):
         return JSONResponse(error_json(str(error), "rate_limit_error"), 429)
     status = 400 if isinstance(error, InvalidInbound) else 503

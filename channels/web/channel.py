@@ -42,15 +42,7 @@ class Beside:
 
 
 class WebChannel:
-    """A chat for everybody who is logged in on the web server.
-
-    Args:
-        context: What the program gives the channel.
-        site: The backend that serves the pages and knows who is logged in.
-        most_bytes: The most bytes of an uploaded file.
-        check_seconds: Seconds between two checks that an open page is still logged in.
-        beside: What else is served on the site's server.
-    """
+    """A chat for everybody who is logged in on the web server."""
 
     def __init__(
         self,

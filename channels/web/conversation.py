@@ -29,12 +29,7 @@ ERASURE_CHECK_SECONDS = 5.0
 
 
 class ConversationRegistry:
-    """The conversations that are in use or hold state.
-
-    Args:
-        site: The web backend.
-        notices: Stores notices.
-    """
+    """The conversations that are in use or hold state."""
 
     def __init__(self, site: WebBackend, notices: NoticeStore) -> None:
         self._site = site
@@ -100,13 +95,7 @@ class PagePosition:
 
 
 class WebConversation:
-    """Display one conversation on all pages that are open on it.
-
-    Args:
-        session: The session's key.
-        site: Reads the transcript and renders HTML.
-        notices: Stores answers that are not on the tape.
-    """
+    """Display one conversation on all pages that are open on it."""
 
     def __init__(self, session: str, site: WebBackend, notices: NoticeStore) -> None:
         self.session = session
@@ -143,12 +132,7 @@ class WebConversation:
             self._tabs.discard(page)
 
     async def attach(self, page: PageQueue, seen: PagePosition) -> None:
-        """Send a page what it lacks, and from now on everything new.
-
-        Args:
-            page: The page's queue.
-            seen: What the page already shows.
-        """
+        """Send a page what it lacks, and from now on everything new."""
         async with self._lock:
             await self._take_back()
             await self._advance()

@@ -28,14 +28,7 @@ _RETRIES = stamina.AsyncRetryingCaller(
 
 
 class WebDispatcher:
-    """Deliver everything that the channel's port yields.
-
-    Args:
-        port: The channel's access to the bus.
-        conversations: The conversations.
-        remote_commands: Receives the answers to remote commands.
-        executor: Run each conversation's work in order.
-    """
+    """Deliver everything that the channel's port yields."""
 
     def __init__(
         self,

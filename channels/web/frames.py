@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from bot.bus import Button, WebUser
-from bot.core.i18n import _, format_number
+from bot.bus import Button, WebUser, too_long_text
+from bot.core.i18n import _
 from channels.base import MenuCommand
 from channels.text import clean_text
 
@@ -105,14 +105,7 @@ def read_frame(text: str) -> PageFrame:
     known = message if isinstance(message, str) and len(message) <= 64 else None
     words = raw.get("text") if isinstance(raw, dict) else None
     if isinstance(words, str) and len(words) > MAX_MESSAGE_CHARACTERS:
-        raise InvalidFrame(
-            _(
-                "This message has {number} characters; at most {most} are allowed. Send it in parts, or as a file.",
-                number=format_number(len(words)),
-                most=format_number(MAX_MESSAGE_CHARACTERS),
-            ),
-            known,
-        )
+        raise InvalidFrame(too_long_text(len(words), MAX_MESSAGE_CHARACTERS), known)
     if isinstance(raw, dict):
         raw = {key: _writable(key, value) for key, value in raw.items()}
     try:
@@ -146,15 +139,7 @@ def lines_frame(
     older: bool = False,
     erasure_version: str | None = None,
 ) -> str:
-    """Return a frame of messages as JSON.
-
-    Args:
-        rows: The messages.
-        pending: Encoded messages after them that are not on the tape yet.
-        reset: Whether the page must drop all that it shows.
-        older: Whether there are messages before these.
-        erasure_version: The transcript's erasure version, if the page needs it.
-    """
+    """Return a frame of messages as JSON."""
     body = ",".join([*map(encode, rows), *pending])
     begin = f'{{"type":"lines","reset":{encode(reset)},"older":{encode(older)},'
     marked = "" if erasure_version is None else f'"mark":{encode(erasure_version)},'

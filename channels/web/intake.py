@@ -47,15 +47,7 @@ class _Refused(Exception):
 
 
 class WebIntake:
-    """Publish messages of pages.
-
-    Args:
-        context: The channel's context.
-        port: The channel's access to the bus.
-        conversations: The conversations, which display accepted messages.
-        uploads: Uploaded files.
-        executor: Run each conversation's work in order.
-    """
+    """Publish messages of pages."""
 
     def __init__(
         self,
@@ -79,14 +71,7 @@ class WebIntake:
         accepted: Callable[[str, bool], None],
         refused: Callable[[str, str], None],
     ) -> None:
-        """Submit a message for publishing without waiting.
-
-        Args:
-            user: The logged-in user.
-            frame: The message or button press.
-            accepted: Called with the id, and whether it was known already, once it is on the bus.
-            refused: Called with the id and the reason, if it is refused.
-        """
+        """Submit a message for publishing without waiting."""
         session = user.address.session
         if self._waiting[session] >= MAX_WAITING_MESSAGES:
             refused(
@@ -200,6 +185,7 @@ class WebIntake:
             role=role,
             attachments=tuple(taken),
             pressed_message_id=frame.message if isinstance(frame, PressFrame) else None,
+            grant=user.grant,
         )
 
 

@@ -48,11 +48,7 @@ _NOTICE = TypeAdapter(Notice)
 
 
 class NoticeStore:
-    """Store notices in a directory per chat.
-
-    Args:
-        folder: The parent directory; created at the first write, with access for its owner only.
-    """
+    """Store notices in a directory per chat."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -45,11 +45,7 @@ class _Waiting:
 
 
 class WebRemoteCommands:
-    """Run commands through the channel's port.
-
-    Args:
-        port: The channel's access to the bus.
-    """
+    """Run commands through the channel's port."""
 
     def __init__(self, port: ChannelPort) -> None:
         self._port = port
@@ -91,6 +87,7 @@ class WebRemoteCommands:
             role=visitor.role,
             pressed_message_id=None if pressed is None else clean_text(pressed),
             answer_to=Address(WEB_CHANNEL, address),
+            grant=visitor.grant,
         )
         try:
             with anyio.fail_after(within):

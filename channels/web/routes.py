@@ -88,14 +88,7 @@ class _SlotResponse(Response):
 
 
 class ChatRoutes:
-    """The handlers of the chat's routes.
-
-    Args:
-        site: Identifies the user, and reads the transcript and blobs.
-        sockets: Serves the WebSocket connections.
-        uploads: Stores uploads.
-        notices: Stores notices, which may have files.
-    """
+    """The handlers of the chat's routes."""
 
     def __init__(
         self, site: WebBackend, sockets: SocketServer, uploads: UploadStore, notices: NoticeStore

@@ -61,23 +61,14 @@ class ConnectionContext:
 
 
 class SocketServer:
-    """Serve the WebSocket connections of pages.
-
-    Args:
-        context: What all connections share.
-    """
+    """Serve the WebSocket connections of pages."""
 
     def __init__(self, context: ConnectionContext) -> None:
         self._context = context
         self._open: Counter[str] = Counter()
 
     async def serve(self, socket: WebSocket, seen: PagePosition) -> None:
-        """Serve a connection until either side closes it.
-
-        Args:
-            socket: The connection, not accepted yet.
-            seen: What the page already shows.
-        """
+        """Serve a connection until either side closes it."""
         # A close code reaches a page only if the connection was accepted.
         await socket.accept()
         if not is_same_origin(socket):
@@ -114,15 +105,7 @@ class SocketServer:
 
 
 class PageConnection:
-    """One page's connection.
-
-    Args:
-        context: What all connections share.
-        socket: The connection.
-        user: The logged-in user.
-        conversation: The conversation.
-        page: The page's queue of frames.
-    """
+    """One page's connection."""
 
     def __init__(
         self,

@@ -83,12 +83,7 @@ _UPLOAD = TypeAdapter(UploadedFile)
 
 
 class UploadStore:
-    """Store uploads in a directory per user.
-
-    Args:
-        folder: The parent directory; created at the first upload, with access for its owner only.
-        most_bytes: The most bytes of one file.
-    """
+    """Store uploads in a directory per user."""
 
     def __init__(self, folder: Path, most_bytes: int) -> None:
         self._folder = folder

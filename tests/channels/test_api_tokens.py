@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import openai
 import pytest
 from api_stage import FIRST, Stage, program, talk
 from openai import AsyncOpenAI
 
-from bot.bus import Right
-from bot.testing.scripted_model import ScriptedModel, text_reply
+from bot.bus import Right, Sender
+from bot.memory.records.fact_fold import fold_entries
+from bot.testing.host import HostLimits
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    fact_operation,
+    text_reply,
+    tool_call_reply,
+)
+
+OWNER: Any = {"chat": "local", "sender": Sender("local", "Ada"), "role": "owner"}
+PERSON = "person:console:local"
 
 
-async def another(stage: Stage, name: str, right: Right) -> AsyncOpenAI:
-    """Return a client with one right and sessions of its own."""
+async def another(stage: Stage, name: str, *rights: Right, own: bool = True) -> AsyncOpenAI:
+    """Return a client with these rights, and with sessions of its own unless said otherwise."""
     logins = stage.channel.backend._web.logins.login_store
-    token = await logins.make_token("local", name, [right], own_sessions=True)
+    token = await logins.make_token("local", name, list(rights), own_sessions=own)
     return AsyncOpenAI(base_url=f"{stage.url}/v1", api_key=token, max_retries=0)
+
+
+async def answer(client: AsyncOpenAI, *said: str) -> str:
+    """Return the answer to a conversation."""
+    reply = await client.chat.completions.create(model="tapebot", messages=talk(*said))
+    return reply.choices[0].message.content or ""
 
 
 async def test_a_client_with_sessions_of_its_own_shares_none(tmp_path):
@@ -50,3 +69,144 @@ async def test_without_the_right_a_client_cannot_chat(tmp_path):
         with pytest.raises(openai.PermissionDeniedError, match="lacks the right"):
             await client.chat.completions.create(model="tapebot", messages=talk("Hello."))
         assert await stage.sessions() == []
+
+
+CHANGES = (
+    "/memory add I smoke", "/memory edit 1 I like gin", "/memory undo", "/memory pause", "/memory clear",
+    "/memory forget tea", "/memory share 1", "/memory export", "/memory import start", "/MEMORY@bot Undo",
+    "/files keep", "/files delete a.txt", "/reference set deadline Friday", "/problem new X",
+    "/remind in 20 minutes to leave", "/schedules task every day at 8 mail Eve", "/timezone Asia/Tokyo",
+    "/language de", "/model default", "/approve 1", "/deny 1", "/budget set everyone 5$ day", "/link",
+    "/link confirm", "/unlink", "/login", "/pair here", "/mcp allow x", "/skills allow x",
+)  # fmt: skip
+"""Commands that change something, or make a credential."""
+
+SHOWS = (
+    "/memory", "/memory 1", "/memory why 1", "/memory search tea", "/memory pending", "/memory history",
+    "/memory beliefs", "/tape search tea", "/files", "/files find tea", "/schedules", "/reference",
+    "/problem", "/budget", "/approvals", "/why 1", "/model",
+)  # fmt: skip
+"""Commands that show what more than this conversation knows."""
+
+
+async def test_a_token_changes_and_shows_by_commands_only_what_it_has_the_right_to(tmp_path):
+    async with (
+        program(tmp_path, ScriptedModel([]), metered=True) as stage,
+        await another(stage, "editor", "chat", "read", "propose") as own,
+        await another(stage, "chatter", "chat", own=False) as chatter,
+        await another(stage, "reader", "chat", "read", own=False) as reader,
+    ):
+        console = stage.host.add_channel("console")
+        await console.wait_for_answer(await console.send("/memory add I like tea", **OWNER))
+        before = fold_entries(await stage.host.tape(PERSON)).facts
+        known = [one for one in (*SHOWS, *CHANGES) if not _is_unknown(stage, one)]
+        assert {"/memory why 1", "/memory forget tea", "/schedules"} <= set(known)
+        for client, refused in ((own, known), (chatter, known), (reader, CHANGES)):
+            for command in refused:
+                told = await answer(client, command)
+                assert told.startswith(("A token may not do `/", "There is no command")), command
+                assert "tea" not in told.partition("`.")[2]
+        assert "I like tea" in await answer(reader, "/memory why 1")
+        assert "Session" in await answer(own, "/status")
+        assert fold_entries(await stage.host.tape(PERSON)).facts == before
+
+
+def _is_unknown(stage: Stage, command: str) -> bool:
+    name = command[1:].partition("@")[0].split()[0].lower()
+    return stage.host.services.commands.get(name) is None
+
+
+async def test_no_command_is_open_to_tokens_unless_it_says_so(tmp_path):
+    async with (
+        program(tmp_path, ScriptedModel([])) as stage,
+        await another(stage, "all", "chat", "read", "propose", "site", own=False) as client,
+    ):
+        for name in stage.host.services.commands.names():
+            command = stage.host.services.commands.get(name)
+            assert command is not None
+            if command.right is None and not command.reads:
+                assert (await answer(client, f"/{name} x")).startswith("A token may not do"), name
+
+
+MINTING = ("/link", "/link AB12-CD34", "/link confirm", "/unlink", "/login", "/pair here", "/mcp allow x",
+           "/skills allow x", "/schedules task every day at 8 mail Eve", "/budget rate 1")  # fmt: skip
+
+
+async def test_a_token_makes_no_credential_whatever_its_rights(tmp_path):
+    async with program(tmp_path, ScriptedModel([]), metered=True) as stage:
+        for command in MINTING:
+            told = await stage.ask(command)
+            assert told.startswith(("A token may not do", "There is no command")), command
+
+
+async def tool_result(stage: Stage, client: AsyncOpenAI, said: str, session: str) -> str:
+    await answer(client, said)
+    results = [e for e in await stage.host.tape(session) if e.kind == "tool_result"]
+    return str(results[-1].payload["content"])
+
+
+async def test_what_a_model_does_for_a_token_needs_the_tokens_rights_too(tmp_path):
+    changes = {"changes": [{"op": "add", "text": "The user likes gin."}]}
+    calls = [
+        ("memory_save", changes),
+        ("memory_daily", {"content": "Likes gin."}),
+        ("memory_clear", {}),
+        ("schedule_manage", {"op": "set", "text": "leave", "when": "in 20 minutes"}),
+        ("memory_refer", {"op": "set", "key": "deadline", "value": "Friday"}),
+        ("memory_forget", {"what": "tea"}),
+    ]
+    replies = [one for call in calls for one in (tool_call_reply(call), text_reply("Done."))]
+    async with (
+        program(tmp_path, ScriptedModel([*replies, *replies[:2]])) as stage,
+        await another(stage, "chatter", "chat") as chatter,
+        await another(stage, "editor", "chat", "propose") as editor,
+    ):
+        for number, _ in enumerate(calls, start=1):
+            told = await tool_result(
+                stage, chatter, f"I like gin. {number}", f"api:local:chatter-{number}"
+            )
+            assert "lacks the right" in told
+        assert not fold_entries(await stage.host.tape(PERSON)).facts
+        told = await tool_result(stage, editor, "I like gin.", "api:local:editor-1")
+        assert "Set aside until the user decides" in told
+        [fact] = fold_entries(await stage.host.tape(PERSON)).facts.values()
+        assert (fact.status, fact.origin) == ("pending", "client")
+
+
+async def test_what_is_said_by_a_token_is_learned_only_as_its_rights_say(tmp_path):
+    async with (
+        program(tmp_path, ScriptedModel(lambda _: text_reply("Noted."))) as stage,
+        await another(stage, "chatter", "chat") as chatter,
+        await another(stage, "editor", "chat", "propose") as editor,
+    ):
+        await answer(chatter, "Remember that I have a dog.")
+        await answer(editor, "Remember that I have a cat.")
+        await stage.ask("Remember that I have a hen.")
+        facts = fold_entries(await stage.host.tape(PERSON)).facts.values()
+        assert {(fact.text, fact.status) for fact in facts} == {
+            ("I have a cat.", "pending"),
+            ("I have a hen.", "active"),
+        }
+
+
+@pytest.mark.parametrize(
+    ("rights", "learned"),
+    [(("chat",), []), (("chat", "propose"), ["pending"])],
+    ids=["chat", "propose"],
+)
+async def test_a_consolidation_learns_from_a_token_only_as_its_rights_say(
+    tmp_path, rights, learned
+):
+    operation = fact_operation("The user lives in Oslo.", "I live in Oslo.")
+    model = ScriptedModel(
+        lambda _: text_reply("Noted."), consolidation=[consolidation_reply("Talked.", operation)]
+    )
+    async with (
+        program(tmp_path, model, bounds=HostLimits(window=4)) as stage,
+        await another(stage, "editor", *rights) as client,
+    ):
+        await answer(client, "I live in Oslo.")
+        await answer(client, "I live in Oslo.", "Noted.", "It rains.")
+        await stage.host.wait_for_event("memory/consolidated", session="api:local:editor-1")
+        facts = fold_entries(await stage.host.tape(PERSON)).facts.values()
+        assert [fact.status for fact in facts] == learned

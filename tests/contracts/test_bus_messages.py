@@ -10,7 +10,7 @@ import pytest
 from bus_backends import LIMIT
 from bus_talk import DESK, HERE, SENT, ids, inbound, publish, take
 
-from bot.bus import PERSON, Address, Answer, BusClosed, Cause, InvalidInbound, SessionFull
+from bot.bus import PERSON, Address, Answer, BusClosed, Cause, Grant, InvalidInbound, SessionFull
 
 backend = bus_talk.backend
 bus = bus_talk.bus
@@ -52,11 +52,13 @@ async def test_a_message_is_the_same_after_a_kill(backend):
     assert taken.redelivered
 
 
-async def test_what_caused_a_message_is_the_same_after_a_kill(backend):
+async def test_what_caused_a_message_and_what_its_token_allows_is_the_same_after_a_kill(backend):
     due = replace(inbound("m1"), cause=Cause("schedule", "3", 17))
-    await publish(backend.bus, due, inbound("m2"))
-    caused, said = await take(await (await backend.killed()).claim(), 2)
+    by_token = replace(inbound("m3"), grant=Grant(frozenset({"chat", "read"}), own_sessions=True))
+    await publish(backend.bus, due, inbound("m2"), by_token)
+    caused, said, sent = await take(await (await backend.killed()).claim(), 3)
     assert (caused.inbound.cause, said.inbound.cause) == (due.cause, PERSON)
+    assert (sent.inbound.grant, said.inbound.grant) == (by_token.grant, None)
 
 
 async def test_what_was_accepted_and_not_acknowledged_comes_again_after_a_kill_in_order(backend):

@@ -74,16 +74,23 @@ class ApprovalCommands:
                 (("N", N_("yes to call N")),),
                 run=None,
                 waits_for_turn=waits,
+                right="site",
             ),
             Command(
-                _DENY, N_("do not let it act"), (("N", N_("no to call N")),), self._deny, waits
+                _DENY,
+                N_("do not let it act"),
+                (("N", N_("no to call N")),),
+                self._deny,
+                waits,
+                right="site",
             ),
-            Command("approvals", N_("list what waits for your yes"), (), self._list),
+            Command("approvals", N_("list what waits for your yes"), (), self._list, right="read"),
             Command(
                 "why",
                 N_("show where the arguments of a call come from"),
                 (("N", N_("of call N, also after it ran")),),
                 _why,
+                right="read",
             ),
         ]
 

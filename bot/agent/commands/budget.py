@@ -279,4 +279,5 @@ BUDGET_COMMAND = Command(
         ("off everyone|each|ID|here|rate|all", N_("remove a limit (owners)")),
     ),
     _budget,
+    reads=("", "all"),
 )

@@ -25,14 +25,16 @@ NEW_COMMAND = Command(
     run=None,
     waits_for_turn=lambda arguments: True,  # noqa: ARG005 - whatever they are
     destructive=lambda arguments: True,  # noqa: ARG005
+    right="chat",
 )
-STOP_COMMAND = Command("stop", N_("stop what I am doing"), (), run=None)
+STOP_COMMAND = Command("stop", N_("stop what I am doing"), (), run=None, right="chat")
 RETRY_COMMAND = Command(
     "retry",
     N_("retry a message that I gave up on"),
     (),
     run=None,
     waits_for_turn=lambda arguments: True,  # noqa: ARG005
+    right="chat",
 )
 
 
@@ -64,7 +66,7 @@ async def _help(arguments: str, context: CommandContext) -> CommandReply:  # noq
     return CommandReply(context.commands.help(context.author))
 
 
-HELP_COMMAND = Command("help", N_("list the commands"), (), _help)
+HELP_COMMAND = Command("help", N_("list the commands"), (), _help, right="chat")
 
 
 _WELCOME = N_(
@@ -77,7 +79,7 @@ async def _start(arguments: str, context: CommandContext) -> CommandReply:  # no
     return CommandReply(_(_WELCOME))
 
 
-START_COMMAND = Command("start", N_("say hello"), (), _start, hidden=True)
+START_COMMAND = Command("start", N_("say hello"), (), _start, hidden=True, right="chat")
 
 
 async def _status(arguments: str, context: CommandContext) -> CommandReply:  # noqa: ARG001 (none)
@@ -128,5 +130,9 @@ def _usage_line(usage: Usage) -> str:
 
 
 STATUS_COMMAND = Command(
-    "status", N_("show the model, this session, its memory and usage"), (), _status
+    "status",
+    N_("show the model, this session, its memory and usage"),
+    (),
+    _status,
+    right="chat",
 )

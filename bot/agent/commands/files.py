@@ -48,6 +48,8 @@ def files_command(files: FileService) -> Command:
         command.run,
         waits_for_turn=lambda arguments: True,  # noqa: ARG005 - whatever they are
         takes_files=lambda arguments: arguments.lower().startswith("keep"),
+        right="site",
+        reads=("", "send", "find"),
     )
 
 

@@ -40,6 +40,7 @@ def language_command(languages: Languages) -> Command:
             ("auto", N_("follow the language of your app")),
         ),
         run,
+        reads=("",),
     )
 
 

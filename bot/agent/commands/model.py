@@ -130,4 +130,5 @@ MODEL_COMMAND = Command(
     ),
     _run,
     destructive=bool,
+    reads=("",),
 )

@@ -310,4 +310,6 @@ REFERENCE_COMMAND = Command(
     _LISTED_FORMS,
     _run,
     destructive=lambda arguments: split_form(arguments)[0] in _CHANGES,
+    right="site",
+    reads=("", "versions"),
 )

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from bot.agent.commands.parser import ParsedCommand, closest_name
+from bot.agent.commands.parser import ParsedCommand, closest_name, split_form
 from bot.agent.consolidation.imported_tapes import ImportedTape
 from bot.agent.schedules.session_schedules import SessionSchedules
 from bot.agent.spending.spending import Spending
-from bot.bus import Button, OutgoingFile, Role
+from bot.bus import Button, Grant, OutgoingFile, Right, Role
 from bot.core.i18n import _
 from bot.llm.presets import ModelPresets
 from bot.llm.spender import Spender
@@ -71,12 +71,14 @@ class CommandAuthor:
         private: Whether the chat is private, with nobody else present.
         id: The platform's id of the person.
         inbound: The platform's id of the command's message.
+        grant: What the token allows by which the command came; None if the person sent it.
     """
 
     role: Role
     private: bool
     id: str
     inbound: str
+    grant: Grant | None = None
 
 
 class CommandContext(Protocol):
@@ -229,6 +231,8 @@ class Command:
             group; there only owners may use it.
         hidden: Whether lists omit it.
         takes_files: Returns whether the command, with these arguments, uses files sent with it.
+        right: The right that a token needs for it; None if only a person may do it, not a token.
+        reads: First words of arguments, ``""`` for none, for which a token needs ``read`` instead.
     """
 
     name: str
@@ -240,6 +244,8 @@ class Command:
     destructive: Callable[[str], bool] = _never
     hidden: bool = False
     takes_files: Callable[[str], bool] = _never
+    right: Right | None = None
+    reads: Collection[str] = ()
 
     @property
     def usage(self) -> str:
@@ -253,7 +259,15 @@ class Command:
         return "\n\n".join([" ".join([missing, *did_you_mean(self.name, close)]), self.usage])
 
     def refusal(self, arguments: str, asker: CommandAuthor) -> str | None:
-        """Return why this person may not use the command; None if they may."""
+        """Return why the command may not be used like this; None if it may."""
+        if asker.grant is not None:
+            form = split_form(arguments)[0]
+            reads = ("" if form.isdecimal() else form) in self.reads
+            if not asker.grant.allows("read" if reads else self.right):
+                return _(
+                    "A token may not do `{command}`. Send it in a chat with me, or log in to the site.",
+                    command=f"/{self.name} {form[:40]}".rstrip(),
+                )
         if asker.role == "owner":
             return None
         if self.owner_only:

@@ -104,6 +104,7 @@ REMIND_COMMAND = Command(
         ('"0 8 * * 1-5" TEXT', N_("at the times of a cron expression")),
     ),
     _remind,
+    right="site",
 )
 TIMEZONE_COMMAND = Command(
     "timezone",
@@ -111,4 +112,5 @@ TIMEZONE_COMMAND = Command(
     (("NAME", N_("set it by its IANA name, such as `Europe/Berlin`")),),
     _timezone,
     destructive=lambda arguments: bool(arguments.strip()),
+    reads=("",),
 )

@@ -252,4 +252,5 @@ SCHEDULES_COMMAND = Command(
     ),
     _run,
     destructive=lambda arguments: split_form(arguments)[0] == "quiet",
+    reads=("", "page", "history"),
 )

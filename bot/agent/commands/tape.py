@@ -74,4 +74,10 @@ async def _run(arguments: str, context: CommandContext) -> CommandReply:
     return await chosen(rest, context)
 
 
-TAPE_COMMAND = Command("tape", N_("show and search this conversation's tape"), _LISTED_FORMS, _run)
+TAPE_COMMAND = Command(
+    "tape",
+    N_("show and search this conversation's tape"),
+    _LISTED_FORMS,
+    _run,
+    right="read",
+)

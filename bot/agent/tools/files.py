@@ -107,6 +107,7 @@ def file_tools(files: FileService) -> list[Tool[Any]]:
             read,
             applies,
             effect="reads_own",
+            right="read",
         ),
         Tool(
             "files.manage",

@@ -52,6 +52,8 @@ class DailyArguments(_Arguments):
 async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
     context.check_learning()
     memory = context.memory
+    if not context.may("site") and any(one.op in CONCLUSION_OPS for one in arguments.changes):
+        raise MemoryRefused("the token of this program lacks the right site: only add facts")
     # A refused batch refuses the whole call, so conclusions are saved after it.
     batch = make_batch(arguments.changes, context)
     outcome = await memory.apply(batch) if batch.proposals else None
@@ -134,6 +136,7 @@ SAVE_TOOL = Tool(
     SaveArguments,
     _save,
     effect="writes_own",
+    right="propose",
 )
 DAILY_TOOL = Tool(
     "memory.daily",

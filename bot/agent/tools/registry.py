@@ -13,11 +13,13 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from bot.bus import Right
 from bot.core.errors import MemoryRefused, TapebotError
 from bot.llm.base import Model, ToolCall, ToolSpec, Usage
 from bot.memory.gate.secret_detection import check_no_secret
 from bot.memory.gate.write_support import check_instructions
 from bot.memory.records.attachments import EntryAttachment
+from bot.memory.records.evidence import grant_of
 from bot.memory.records.transcript import is_automation
 from bot.memory.session.file_folder import FileFolders
 from bot.memory.session.long_term_memory import LongTermMemory
@@ -101,6 +103,11 @@ class ToolContext:
         return self.memory.fold if self.view is None else self.view
 
     files: FileFolders | None = None
+
+    def may(self, right: Right) -> bool:
+        """Return whether all tokens by which the answered messages came allow what needs a right."""
+        grants = map(grant_of, self.answered_messages)
+        return all(grant is None or grant.allows(right) for grant in grants)
 
     @property
     def cause(self) -> str:
@@ -268,6 +275,8 @@ class Tool(Generic[ArgumentsT]):
         cost: US dollars that a call costs; counted, limited by budgets, and told before a yes.
         idempotent: Whether a call that ``acts`` hands ``ToolContext.call_key`` on as an idempotency
             key, so that it may run again when a kill left its outcome unknown.
+        right: The right that a token needs by which a message of the turn came; by default ``site`` for a
+            tool that writes its own, ``chat`` for others.
         schema: JSON Schema that the model is shown; None makes it from ``arguments``.
         permission: Returns what the owner decided beforehand about calls that act; None asks a
             person each time.
@@ -290,6 +299,7 @@ class Tool(Generic[ArgumentsT]):
     private_only: bool = False
     cost: float = 0.0
     idempotent: bool = False
+    right: Right | None = None
     schema: dict[str, Any] | None = None
     permission: Callable[[ToolContext], Awaitable[Permission]] | None = None
     sensitive: Mapping[str, str] | None = None
@@ -447,6 +457,11 @@ class ToolRegistry:
             return ToolOutcome(f"There is no tool {call.name!r}. The tools are: {known}.", "error")
         if tool.owner_only and not context.by_owners:
             return ToolOutcome(f"Only an owner of the bot may use {tool.wire_name}.", "error")
+        right = tool.right or ("site" if tool.effect == "writes_own" else "chat")
+        if not context.may(right):
+            return ToolOutcome(
+                f"Not run: the token of this program lacks the right {right}.", "error"
+            )
         if tool.private_only and any(
             message.meta.get("private") is False for message in context.answered_messages
         ):

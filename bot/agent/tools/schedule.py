@@ -18,6 +18,7 @@ from bot.agent.texts import readers_language
 from bot.agent.tools.registry import NoArguments, Tool, ToolContext, ToolOutcome, trim_schema
 from bot.core.errors import ScheduleRefused
 from bot.core.i18n import _
+from bot.memory.records.evidence import grant_of
 from bot.memory.records.schedules import Author, Schedule
 from bot.memory.records.transcript import (
     is_automation,
@@ -114,6 +115,7 @@ async def _set(
     asked: TapeEntry,
 ) -> ToolOutcome:
     if arguments.kind == "task":
+        _check_person(asked)
         # What a page or a file says must not run again and again.
         context.check_prompt_text(arguments.text)
     asked_at = sent_time(asked) or schedules.now()
@@ -129,6 +131,12 @@ async def _set(
     return _told("Set", made, schedules, made.definition())
 
 
+def _check_person(asked: TapeEntry) -> None:
+    """Refuse a token a task, which would go on when the token has ended."""
+    if grant_of(asked) is not None:
+        raise ScheduleRefused("a token may not set a task; the user can, in a chat or on the site")
+
+
 async def _change(
     found: Schedule,
     arguments: ScheduleArguments,
@@ -137,6 +145,7 @@ async def _change(
     asked: TapeEntry,
 ) -> ToolOutcome:
     if found.kind == "task":
+        _check_person(asked)
         context.check_prompt_text(arguments.text)
     asked_at = sent_time(asked) or schedules.now()
     rule = schedules.read_rule(arguments.when, asked_at) if arguments.when.strip() else None

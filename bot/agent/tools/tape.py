@@ -241,4 +241,5 @@ HANDOFF_TOOL = Tool(
     HandoffArguments,
     _handoff,
     effect="writes_own",
+    right="chat",
 )

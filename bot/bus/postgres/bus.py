@@ -15,7 +15,7 @@ from bot.bus.postgres.held_session import PostgresInbox
 from bot.bus.postgres.held_sessions import HeldSessions
 from bot.bus.postgres.outbound import OutboundReader, OutboundWriter
 from bot.bus.postgres.queries import Queries
-from bot.bus.queue_limits import queue_limit, session_full_error
+from bot.bus.queue_limits import check_length, queue_limit, session_full_error
 from bot.core.clock import Clock, SystemClock
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import POLL, Wakeups
@@ -88,6 +88,7 @@ class PostgresBus:
     async def publish(self, inbound: Inbound, *, shard: int = 0, shards: int = 1) -> PublishResult:
         """Make a message durable; see ``ChannelPort.publish``."""
         self._open()
+        check_length(inbound)
         record = (
             encode_in(AcceptedMessage(0, self._clock.now(), inbound)).decode("ascii").rstrip("\n")
         )

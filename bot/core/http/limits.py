@@ -6,6 +6,7 @@ then refused.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -71,6 +72,18 @@ class RequestSlots:
                 await self.slots.acquire()
             return not waiting.cancelled_caught
         return True
+
+
+async def read_whole(receive: Receive) -> Receive:
+    """Read a request's body, whose length is limited; return what gives it, and what comes after."""
+    messages: deque[Message] = deque()
+    while not messages or messages[-1].get("more_body", False):
+        messages.append(await receive())
+
+    async def replay() -> Message:
+        return messages.popleft() if messages else await receive()
+
+    return replay
 
 
 async def run_until_disconnect(receive: Receive, work: Callable[[], Awaitable[T]]) -> T | None:

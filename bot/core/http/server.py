@@ -18,7 +18,7 @@ HEAD_SECONDS = 10.0
 """Seconds that a connection has to send its request's head."""
 
 MOST_SILENT = 256
-"""The most connections that have sent no request; beyond it the oldest is closed."""
+"""The most connections that have sent no whole request; beyond it the oldest is closed."""
 
 
 _MOST_HANDSHAKE_HEADERS = 100
@@ -29,10 +29,10 @@ without an answer, and the connection would stay open.
 
 
 class _Connection(H11Protocol):
-    """Uvicorn's connection, with limits on clients that send no request.
+    """Uvicorn's connection, with limits on clients that send no whole request.
 
-    Silent connections are closed after ``HEAD_SECONDS`` and do not count as served ones; a request
-    beyond ``most`` served connections is refused.
+    Connections without a head are closed after ``HEAD_SECONDS``. Until its request is whole, a connection
+    does not count as a served one; a request that begins beyond ``most`` served ones is refused.
     """
 
     most: int
@@ -48,7 +48,8 @@ class _Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Handle a part of a request."""
-        if self in self.silent and len(self.connections) - len(self.silent) >= self.most:
+        served = len(self.connections) - len(self.silent)
+        if self.conn.their_state is h11.IDLE and served >= self.most:
             self.app = type(self).refuse
         super().data_received(data)
         self._listen()
@@ -73,10 +74,16 @@ class _Connection(H11Protocol):
         self._heard()
 
     def _listen(self) -> None:
-        if self.conn.their_state is not h11.IDLE or self.transport.is_closing():
+        state = self.conn.their_state
+        if state not in (h11.IDLE, h11.SEND_BODY) or self.transport.is_closing():
             self._heard()
         elif self not in self.silent:
-            self.silent[self] = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+            self.silent[self] = self.loop.call_later(HEAD_SECONDS, self._close_silent)
+
+    def _close_silent(self) -> None:
+        # How long a body may take is limited where it is read.
+        if self.conn.their_state is h11.IDLE:
+            self.transport.close()
 
     def _heard(self) -> None:
         if (deadline := self.silent.pop(self, None)) is not None:

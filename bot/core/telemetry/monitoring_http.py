@@ -21,6 +21,7 @@ from bot.core.i18n import _
 from bot.core.telemetry.health import HealthCheckResult
 
 _CONNECTIONS = 100
+_BUSY = Response(status_code=503, headers={"Connection": "close"})
 _GRACE = 1
 """Seconds that running requests have at the end."""
 
@@ -84,6 +85,6 @@ def bound_socket(address: str) -> Iterator[socket.socket]:
 async def serve(app: Starlette, bound: socket.socket, task_status: TaskStatus[str]) -> None:
     """Serve until cancelled; running requests then have one more second."""
     config = serving.server_config(
-        app, grace=_GRACE, http="h11", ws="none", limit_concurrency=_CONNECTIONS
+        app, grace=_GRACE, http=serving.connection_class(_CONNECTIONS, _BUSY), ws="none"
     )
     await serving.serve(config, bound, lambda: task_status.started(serving.address_of(bound)))

@@ -12,7 +12,7 @@ from math import ceil
 
 from starlette.requests import HTTPConnection
 
-from bot.bus import AccessRequest, Authorizer, Right, Role, Sender, WebUser
+from bot.bus import AccessRequest, Authorizer, Grant, Right, Role, Sender, WebUser
 from bot.core.clock import Clock
 from bot.core.errors import HttpError, TapebotError
 from bot.core.http.tokens import bearer_token
@@ -52,14 +52,7 @@ class _Caller:
 
 
 class Authenticator:
-    """Authenticate requests. Routes use it through ``bot.inspector.dependencies``.
-
-    Args:
-        login_store: Looks up logins and tokens.
-        origin: Reads login cookies and checks a request's origin.
-        access: Decides what a user may do.
-        clock: Times the rate limits, and dates the use of logins.
-    """
+    """Authenticate requests. Routes use it through ``bot.inspector.dependencies``."""
 
     def __init__(
         self, login_store: LoginStore, origin: SiteOrigin, access: Authorizer, clock: Clock
@@ -86,10 +79,6 @@ class Authenticator:
 
     async def authenticate(self, connection: HTTPConnection, right: Right = "site") -> WebUser:
         """Return the caller, count the request, and set ``state.csrf`` on the connection.
-
-        Args:
-            connection: The request.
-            right: The right that a token needs; a login has all.
 
         Raises:
             HttpError: 401 if nobody is logged in, 403 if the request may be forged or the token
@@ -184,7 +173,9 @@ class Authenticator:
             await self._login_store.touch_token(token)
         except TapebotError as error:
             logger.warning("the use of the token %s could not be recorded: %s", token.name, error)
-        return _Caller(WebUser(token.visitor, token.name, role, client=token.client), None, token)
+        grant = Grant(token.rights, token.own_sessions)
+        user = WebUser(token.visitor, token.name, role, client=token.client, grant=grant)
+        return _Caller(user, None, token)
 
     async def _touch(self, login: Login) -> None:
         try:

@@ -15,12 +15,7 @@ Handler = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
 def web_handlers(logins: LoginService, name: str) -> Mapping[str, Handler]:
-    """Return the handlers for the control socket, by the request's ``do`` field.
-
-    Args:
-        logins: Creates login links, and holds the tokens.
-        name: Display name of the user who runs the program on this machine.
-    """
+    """Return the handlers for the control socket, by the request's ``do`` field."""
 
     async def link(_request: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"ok": True, "text": await logins.create_login_link(LOCAL, name)}

@@ -200,7 +200,9 @@ class LoginFold:
             rights = (
                 frozenset(right for right in RIGHTS if right in given) if given else FIRST_RIGHTS
             )
-            own = data.get("own_sessions") is True
+            if own := data.get("own_sessions") is True:
+                # The site's API shows all sessions.
+                rights -= {"site"}
             self.tokens[digest] = ApiToken(name, digest, visitor, at, rights, own)
 
     def _end_tokens(self, name: str, visitor: object) -> None:

@@ -52,10 +52,6 @@ T = TypeVar("T")
 class LoginStore:
     """Store logins, one-time logins and API tokens on a tape.
 
-    Args:
-        store: The store of the tape, which the first write creates.
-        clock: Dates the events.
-
     Attributes:
         fold: The state as of the last entry read.
     """
@@ -138,10 +134,6 @@ class LoginStore:
     async def end_logins(self, wanted: Callable[[Login], bool], *, offers: str = "") -> int:
         """End logins, and return how many there were.
 
-        Args:
-            wanted: Returns whether a login is to end.
-            offers: A user id whose unused links and codes end, too.
-
         Raises:
             TapeWriteError: The store refused the write.
         """
@@ -173,12 +165,6 @@ class LoginStore:
         own_sessions: bool = False,
     ) -> str:
         """Create an API token and return it; only its digest is stored.
-
-        Args:
-            visitor: The person's id; the token is valid while they may use the bot.
-            name: The token's name.
-            rights: What it may do.
-            own_sessions: As in ``ApiToken``.
 
         Raises:
             HttpError: 422 if the name is invalid or taken, or there is no right; 409 if there are
@@ -241,10 +227,6 @@ class LoginStore:
 
     async def touch_token(self, token: ApiToken, program: str = "") -> None:
         """Record that a token is in use: once a day, and when another program uses it.
-
-        Args:
-            token: The token.
-            program: What the program calls itself; empty if it does not say.
 
         Raises:
             TapeWriteError: The store refused the write.

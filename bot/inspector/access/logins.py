@@ -59,13 +59,6 @@ class NewLogin:
 class LoginService:
     """Create login links and codes, and the logins that they open.
 
-    Args:
-        store: The store of the tape of logins, which the first login creates.
-        access: Decides what a user may do.
-        clock: Dates logins.
-        url: The site's public URL.
-        scopes: Links the user's identities, so that they share one memory; None for no linking.
-
     Attributes:
         login_store: Stores logins and tokens.
         origin: Checks hosts and origins, and reads and sets cookies.
@@ -94,10 +87,6 @@ class LoginService:
 
         The secret is in the URL's fragment: browsers do not send that, so it is in no log.
 
-        Args:
-            visitor: The user's id (``WebUser.id``).
-            name: Their display name.
-
         Raises:
             TapeWriteError: The store refused the write.
         """
@@ -109,12 +98,6 @@ class LoginService:
         self, channel: str, sender: str, name: str, chat: str
     ) -> LoginCode | None:
         """Return a login code for a sender on another channel; None if they cannot have a login.
-
-        Args:
-            channel: The channel's name.
-            sender: The sender's id on that channel.
-            name: Their display name.
-            chat: Key of their private chat there.
 
         Raises:
             TapeWriteError: The store refused the write.
@@ -230,15 +213,6 @@ async def link_identity(
 
     Identities that were unlinked stay apart. A link that is in progress is left alone; the next
     login tries again.
-
-    Args:
-        scopes: Holds the identity linker.
-        clock: Decides whether a pending offer is still valid.
-        visitor: The user's id (``WebUser.id``).
-        name: Their display name.
-        chat: Key of their private chat on the other channel; empty if unknown.
-        key: Idempotency key of the login.
-        channel: The channel on which the user has a new identity.
 
     Raises:
         TapeError: The store refused the write; what was decided is carried out later.

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.core.errors import HttpError
 from bot.core.http.errors import refusal
-from bot.core.http.limits import RequestSlots
+from bot.core.http.limits import RequestSlots, read_whole
 from bot.core.i18n import N_, _, use_language
 from bot.inspector.access.origin import SiteOrigin
 from bot.inspector.errors import error_response
@@ -61,12 +61,7 @@ UPLOADS = "/chat/uploads"
 
 
 class SecurityMiddleware:
-    """Check the Host header, apply the site's limits, and add security headers.
-
-    Args:
-        app: The application.
-        url: The site's public URL.
-    """
+    """Check the Host header, apply the site's limits, and add security headers."""
 
     def __init__(self, app: ASGIApp, url: str) -> None:
         self._app = LimitMiddleware(app)
@@ -127,11 +122,7 @@ class SecurityMiddleware:
 
 
 class LimitMiddleware:
-    """Limit concurrent requests and WebSockets, request time and body size.
-
-    Args:
-        app: The application.
-    """
+    """Limit concurrent requests and WebSockets, request time and body size."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -150,8 +141,13 @@ class LimitMiddleware:
         elif too_long := _too_long(scope):
             await too_long(scope, receive, send)
         else:
-            slots = self._clients if scope["path"].startswith(CLIENTS) else self._requests
-            await slots.run(self._app, scope, _in_time(scope, receive), send)
+            slots, receive = self._requests, _in_time(scope, receive)
+            if scope["path"].startswith(CLIENTS):
+                slots = self._clients
+            elif scope["path"] != UPLOADS:
+                # Others read a body, or take a slot for long, only of whom they know.
+                receive = await read_whole(receive)
+            await slots.run(self._app, scope, receive, send)
 
 
 def _in_time(scope: Scope, receive: Receive) -> Receive:

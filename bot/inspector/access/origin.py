@@ -31,11 +31,7 @@ _YEAR = 365 * 86_400
 
 
 class SiteOrigin:
-    """The site's public URL, with the host, origin and cookie rules that follow from it.
-
-    Args:
-        url: The site's public URL.
-    """
+    """The site's public URL, with the host, origin and cookie rules that follow from it."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)

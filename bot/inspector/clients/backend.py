@@ -46,11 +46,7 @@ _MOST_SCANNED = 20_000
 
 
 class ClientSessions:
-    """Finds, reads and links the sessions of client programs.
-
-    Args:
-        web: The site's context.
-    """
+    """Finds, reads and links the sessions of client programs."""
 
     def __init__(self, web: WebContext) -> None:
         self._web = web
@@ -183,13 +179,7 @@ def _of_reply(reply: ModelReply) -> ClientOutcome:
 
 
 def _outcome(end: TapeEntry | None, before: list[TapeEntry], text: str | None) -> ClientOutcome:
-    """Return the outcome of a turn.
-
-    Args:
-        end: The turn's end; None if it is not on the tape.
-        before: The entries before it, newest first.
-        text: The text that was sent; None takes the tape's.
-    """
+    """Return the outcome of a turn."""
     if end is None:
         return ClientOutcome(text or "")
     usage = parse_usage(end.data.get("usage"))

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import anyio.to_thread
 
 from bot.bus import (
     API_CHANNEL,
@@ -26,7 +28,7 @@ from bot.bus import (
     client_topic,
 )
 from bot.core.errors import TapeNotFound
-from bot.inspector.clients.matching import Match, is_same, is_unasked, match
+from bot.inspector.clients.matching import Match, flat, is_same, is_unasked, match
 from bot.memory.records.turn_marks import turn_end
 from bot.memory.session.state.turn_fold import DELIVERY
 from bot.tape.service import TapeService
@@ -47,7 +49,7 @@ _AFTER = 256
 
 @dataclass(slots=True)
 class _Told:
-    """The messages of a tape, as far as they were read."""
+    """The messages of a tape, as far as they were read, each with a ``flat`` text."""
 
     version: int = 0
     erasures: str = ""
@@ -55,12 +57,7 @@ class _Told:
 
 
 class ClientConversations:
-    """Finds sessions by what was said in them.
-
-    Args:
-        store: Holds the tapes.
-        transcript: Reads conversations.
-    """
+    """Finds sessions by what was said in them."""
 
     def __init__(self, store: TapeStore, transcript: Transcript) -> None:
         self._store = store
@@ -74,6 +71,7 @@ class ClientConversations:
         Raises:
             TapeError: The storage failed.
         """
+        given, history = history, await anyio.to_thread.run_sync(_flat, history)
         numbers = await self._numbers(user)
         new = await self._new(user, max(numbers, default=0))
         best: tuple[tuple[int, bool, int], str, list[TranscriptMessage], Match] | None = None
@@ -92,8 +90,9 @@ class ClientConversations:
             if best is None or rank > best[0]:
                 best = rank, session, told, found
         if best is None:
-            return ClientPlace(new, "after-0", history.past, pairs=False)
-        return await self._place(*best[1:], history, new)
+            return ClientPlace(new, "after-0", given.past, pairs=False)
+        located = await self._place(*best[1:], history, new)
+        return replace(located, unknown=given.past[len(given.past) - len(located.unknown) :])
 
     async def messages(self, session: str) -> list[TranscriptMessage]:
         """Return the messages of a tape; empty if there is none."""
@@ -110,7 +109,8 @@ class ClientConversations:
             told.messages, told.version, told.erasures = [], 0, erasures
         if told.version != version:
             last = told.messages[-1].position if told.messages else 0
-            told.messages = told.messages + await self._transcript.since(session, last)
+            newer = await self._transcript.since(session, last)
+            told.messages = told.messages + [replace(one, text=flat(one.text)) for one in newer]
             told.version = version
         return told.messages
 
@@ -213,6 +213,12 @@ class ClientConversations:
             return
         tape = TapeService(self._store, str(parent.get("tape")))
         await tape.fork_through(session, int(parent["last"]))
+
+
+def _flat(history: ClientHistory) -> ClientHistory:
+    past = [replace(one, text=flat(one.text)) for one in history.past]
+    new = history.new and replace(history.new, text=flat(history.new.text))
+    return replace(history, past=tuple(past), new=new)
 
 
 def _address(user: WebUser, number: int) -> Address:

@@ -29,8 +29,13 @@ class Match:
     told: int
 
 
+def flat(text: str) -> str:
+    """Return a text whose white space does not count."""
+    return " ".join(text.split())
+
+
 def match(past: Sequence[ClientMessage], told: Sequence[TranscriptMessage]) -> Match:
-    """Return how far a client's past and a tape's messages are the same."""
+    """Return how far a client's past and a tape's messages, all ``flat``, are the same."""
     begun = _from(past, told, 0)
     if begun.past < min(len(past), 2) and len(past) > 1:
         # A client that cut off the beginning has the end.
@@ -58,12 +63,12 @@ def is_unasked(told: Sequence[TranscriptMessage], place: int) -> bool:
 
 
 def is_same(theirs: ClientMessage, ours: TranscriptMessage) -> bool:
-    """Return whether a client's message is a tape's."""
+    """Return whether a client's message is a tape's; both are ``flat``."""
     if theirs.author != ours.author:
         return False
     if ERASED_TEXT in ours.text:
         return True
-    sent, kept = " ".join(theirs.text.split()), " ".join(ours.text.split())
+    sent, kept = theirs.text, ours.text
     if sent == kept or theirs.author == "person":
         return sent == kept
     if not sent or not kept:

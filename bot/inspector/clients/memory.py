@@ -68,13 +68,7 @@ async def client_of_secret(
 def make_endpoint(
     tools: MemoryTools, authenticator: Authenticator, login_store: LoginStore
 ) -> McpEndpoint | None:
-    """Return the MCP server on the site's server; None if the library is not installed.
-
-    Args:
-        tools: Runs the tools.
-        authenticator: Knows programs by their tokens.
-        login_store: Remembers what they call themselves.
-    """
+    """Return the MCP server on the site's server; None if the library is not installed."""
     try:
         from bot.mcp_server.endpoint import McpEndpoint, ProgramCaller
     except ModuleNotFoundError:

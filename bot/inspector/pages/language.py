@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from bot.bus import WEB_CHANNEL
 from bot.core.i18n import LANGUAGES
 from bot.inspector.access.origin import fields, local_path
-from bot.inspector.dependencies import Member, WebContextDep
+from bot.inspector.dependencies import Person, WebContextDep
 from bot.inspector.language import script_messages
 
 router = APIRouter(include_in_schema=False)
@@ -30,7 +30,7 @@ async def messages(language: Annotated[str, Path(max_length=10)]) -> Response:
 
 
 @router.post("/account/language")
-async def choose_language(request: Request, web: WebContextDep, visitor: Member) -> Response:
+async def choose_language(request: Request, web: WebContextDep, visitor: Person) -> Response:
     """Store the language that a person chose; an unknown one stands for that of the browser."""
     given = await fields(request)
     language = given.get("language", "")

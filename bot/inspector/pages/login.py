@@ -18,7 +18,7 @@ from bot.core.i18n import LANGUAGES, N_, _
 from bot.inspector.access.login_fold import RIGHTS
 from bot.inspector.access.logins import NewLogin
 from bot.inspector.access.origin import fields, local_path
-from bot.inspector.dependencies import Member, WebContext, WebContextDep
+from bot.inspector.dependencies import Member, Person, WebContext, WebContextDep
 from bot.inspector.rendering import render_page
 
 router = APIRouter(include_in_schema=False)
@@ -82,13 +82,13 @@ async def logout(request: Request, web: WebContextDep, visitor: Member) -> Respo
 
 
 @router.get("/account")
-async def account_page(request: Request, web: WebContextDep, visitor: Member) -> Response:
+async def account_page(request: Request, web: WebContextDep, visitor: Person) -> Response:
     """Render the user's logins and API tokens; an owner sees everybody's tokens."""
     return await _account(request, web, visitor)
 
 
 @router.post("/account/logins")
-async def end_logins(request: Request, web: WebContextDep, visitor: Member) -> Response:
+async def end_logins(request: Request, web: WebContextDep, visitor: Person) -> Response:
     """End one of the user's own logins, or all but the current one."""
     which = (await fields(request)).get("login", "")
     own = await _current(request, web)
@@ -105,7 +105,7 @@ async def end_logins(request: Request, web: WebContextDep, visitor: Member) -> R
 
 
 @router.post("/account/tokens")
-async def make_token(request: Request, web: WebContextDep, visitor: Member) -> Response:
+async def make_token(request: Request, web: WebContextDep, visitor: Person) -> Response:
     """Create an API token of the user and show it, once."""
     given = await fields(request)
     rights = [right for right in allowed_rights(visitor) if right in given]
@@ -119,7 +119,7 @@ async def make_token(request: Request, web: WebContextDep, visitor: Member) -> R
 
 
 @router.post("/account/tokens/end")
-async def end_token(request: Request, web: WebContextDep, visitor: Member) -> Response:
+async def end_token(request: Request, web: WebContextDep, visitor: Person) -> Response:
     """Revoke an API token of the user; an owner may revoke everybody's."""
     given = await fields(request)
     whose = given.get("as", visitor.id) if visitor.role == "owner" else visitor.id

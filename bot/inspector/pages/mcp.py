@@ -11,7 +11,7 @@ from bot.bus import WEB_CHANNEL, WebUser
 from bot.core.errors import HttpError, McpUnavailable
 from bot.core.i18n import _
 from bot.core.reasons import reason_of
-from bot.inspector.dependencies import Owner, WebContextDep
+from bot.inspector.dependencies import Owner, Person, WebContextDep
 from bot.inspector.parameters import McpServerName, McpToolName
 from bot.inspector.reading.mcp import McpRight, McpTool, read_server, read_servers, read_tool
 from bot.inspector.rendering import render_markdown, render_page
@@ -60,7 +60,12 @@ async def tool_page(
 
 
 @router.get("/mcp/callback")
-async def callback_page(request: Request, web: WebContextDep, visitor: Owner) -> HTMLResponse:
+async def callback_page(
+    request: Request,
+    web: WebContextDep,
+    visitor: Owner,
+    person: Person,  # noqa: ARG001 (asks)
+) -> HTMLResponse:
     """Finish the login at a server to which the address's ``state`` belongs.
 
     The state is a secret of the link that an owner was given, and works once: another site cannot

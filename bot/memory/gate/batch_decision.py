@@ -65,6 +65,14 @@ _FEW = 3
 _ACCEPTED, _STRENGTHENED = 0.9, 0.05
 
 
+def _of_program(proposal: Proposal) -> Proposal:
+    """Return a proposal that waits for the person if it rests on a program's words."""
+    program = next((one.who for one in proposal.evidence if one.origin == "client"), "")
+    if not program or proposal.review_reason:
+        return proposal
+    return replace(proposal, review_reason=Reason("program_proposes", program=program))
+
+
 class BatchDecider:
     """Decide on one batch; each decision sees the effects of those before it.
 
@@ -105,7 +113,7 @@ class BatchDecider:
             MemoryRefused: The batch would end too many facts at once.
         """
         decided: list[ProposalDecision] = []
-        for proposal in self._batch.proposals:
+        for proposal in map(_of_program, self._batch.proposals):
             decided.append(_with_judgement(self._decide(proposal)))
             decided += self._others(decided[-1])
         if self._batch.is_by_model and (kept := _ended_without_replacement(decided)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bot.bus import Grant
 from bot.core.clock import format_time
 from bot.memory.records.attachments import attachments_in, one_line
 from bot.memory.records.fact import LONGEST_QUOTE, OWN_WORDS, Evidence, EvidenceOrigin
@@ -20,9 +21,17 @@ LOCAL_ONLY = "local_only"
 """Meta key that marks an entry written in a private problem: only private models may see it, and
 nothing is learned from it, because facts are shown to every model."""
 
+GRANT = "grant"
+"""Meta key of a message that came by a token: what that allows, as ``bot.bus.Grant`` writes it."""
+
+
+def grant_of(entry: TapeEntry) -> Grant | None:
+    """Return what the token allows by which a message came; None if its person sent it."""
+    return Grant.from_json(entry.meta.get(GRANT))
+
 
 def cite(tape: str, entry: TapeEntry, quote: str | None = None) -> Evidence:
-    """Return an entry as evidence.
+    """Return an entry as evidence; what came by a token that may only propose is its program's word.
 
     Args:
         tape: Name of the tape that holds the entry.
@@ -30,12 +39,15 @@ def cite(tape: str, entry: TapeEntry, quote: str | None = None) -> Evidence:
         quote: The words to cite; by default all of the sender's own.
     """
     moment = sent_time(entry)
-    origin = entry_origin(entry)
+    origin, grant = entry_origin(entry), grant_of(entry)
+    who = speaker_label(entry) if origin in OWN_WORDS else origin
+    if grant is not None and grant.allows("propose") and not grant.allows("site"):
+        origin = "client"
     return Evidence(
         tape=tape,
         entry=entry.id,
         quote=one_line(quote if quote is not None else sender_text(entry), LONGEST_QUOTE),
-        who=speaker_label(entry) if origin in OWN_WORDS else origin,
+        who=who,
         when=format_time(moment) if moment is not None else "",
         origin=origin,
         sender=sender_id(entry),
@@ -85,10 +97,13 @@ def _is_persons(entry: TapeEntry) -> bool:
 def may_learn_from(entry: TapeEntry) -> bool:
     """Say whether memory may learn from an entry: a person's own words.
 
-    They were sent while memory was not paused, and not in a private problem.
+    They were sent while memory was not paused, and not in a private problem, nor by a token without
+    the right to propose.
     """
+    grant = grant_of(entry)
     return (
-        entry_origin(entry) in OWN_WORDS
+        (grant is None or grant.allows("propose"))
+        and entry_origin(entry) in OWN_WORDS
         and entry.meta.get(MEMORY_PAUSED) is not True
         and not is_local_only(entry)
     )

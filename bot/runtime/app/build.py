@@ -125,6 +125,7 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
         DatabaseOutdated: The database has another schema version; the text says what to do.
     """
     clock = clock or SystemClock()
+    settings = _with_port(settings)
     home = _home(settings)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database_services(settings))
@@ -295,6 +296,18 @@ def _blobs(home: Path, database: DatabaseServices | None) -> Blobs:
     from bot.bus.media.postgres_blobs import PostgresBlobs
 
     return PostgresBlobs(database.database)
+
+
+def _with_port(settings: Settings) -> Settings:
+    """Return the settings with a free port where any will do, so that all links name the real one."""
+    host, _colon, port = (settings.web_listen or "").rpartition(":")
+    if port != "0":
+        return settings
+    from bot.core.http.server import bind
+
+    with bind(f"{host}:0") as bound:
+        listen = f"{host}:{bound.getsockname()[1]}"
+    return settings.model_copy(update={"web_listen": listen})
 
 
 def _home(settings: Settings) -> Path:

@@ -18,7 +18,7 @@ from bot.memory.records.event_names import (
     COMMAND,
     REPLY,
 )
-from bot.memory.records.evidence import MEMORY_PAUSED
+from bot.memory.records.evidence import GRANT, MEMORY_PAUSED
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.turn_fold import (
     DELIVERY,
@@ -189,6 +189,8 @@ def _meta(inbound: Inbound, timezone: str) -> dict[str, Any]:
             attachment_record(EntryAttachment(**asdict(attachment)))
             for attachment in inbound.attachments
         ]
+    if inbound.grant is not None:
+        meta[GRANT] = inbound.grant.as_json()
     return meta
 
 
@@ -209,4 +211,4 @@ def command_author(inbound: Inbound) -> CommandAuthor:
     """
     sender, via = inbound.sender.id, inbound.answer_to
     who = sender if via is None else f"{via.channel}:{sender}"
-    return CommandAuthor(inbound.role, inbound.private, who, inbound.id)
+    return CommandAuthor(inbound.role, inbound.private, who, inbound.id, inbound.grant)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from bot.memory.gate.cited_sentences import propose_remembered_line
 from bot.memory.gate.remember_requests import find_explicit_memory
 from bot.memory.records.conversation_entries import replaced_entry_id
-from bot.memory.records.evidence import MEMORY_PAUSED, entry_origin, is_local_only
+from bot.memory.records.evidence import MEMORY_PAUSED, entry_origin, is_local_only, may_learn_from
 from bot.memory.records.fact import OWN_WORDS, Fact
 from bot.memory.records.proposals import Proposal, ProposalBatch, ProposalDecision
 from bot.memory.session.long_term_memory import PRIVATE_PROBLEM, LongTermMemory
@@ -45,6 +45,9 @@ class ExplicitMemories:
                 continue
             if entry.meta.get(MEMORY_PAUSED) is True:
                 notes.append(_not_saved("memory is paused; `/memory resume` ends that"))
+                continue
+            if not may_learn_from(entry) and not is_local_only(entry):
+                notes.append(_not_saved("the token of this program lacks the right `propose`"))
                 continue
             if is_local_only(entry):
                 notes.append(_not_saved(PRIVATE_PROBLEM))

@@ -28,6 +28,8 @@ from bot.bus import (
     ReceivedMessage,
     ReleaseRequest,
 )
+from bot.bus.queue_limits import check_length
+from bot.core.errors import InvalidEntry, MessageTooLong
 from bot.core.i18n import _, use_language
 from bot.core.reasons import Reason
 from bot.llm.call_slots import Caller, calling_for
@@ -243,6 +245,11 @@ class MessageLoop:
         """Handle or defer a message that the tape does not hold yet."""
         if not await self._writer.track(delivery):
             return
+        try:
+            check_length(delivery.inbound)
+        except MessageTooLong as error:
+            await self._writer.set_aside(delivery, f"{error}")
+            return
         inbound, key = delivery.inbound, self._session.key
         if (command := await confirmation_command(self._session, inbound)) is not None:
             self._confirmations[inbound.id] = command
@@ -285,7 +292,14 @@ class MessageLoop:
         return MessageKind.TURN_COMMAND if waits else MessageKind.COMMAND
 
     async def _carry_out(self, delivery: ReceivedMessage, action: Action) -> None:
-        """Do with a message what the state says."""
+        """Do with a message what the state says; set it aside if it can never be written."""
+        try:
+            await self._act(delivery, action)
+        except InvalidEntry as error:
+            told = _("That did not work: {error}.", error=error)
+            await self._writer.set_aside(delivery, told)
+
+    async def _act(self, delivery: ReceivedMessage, action: Action) -> None:
         parsed = self._parsed(delivery)
         if action is not Action.DEFER:
             self._confirmations.pop(delivery.inbound.id, None)

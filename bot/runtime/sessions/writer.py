@@ -69,6 +69,8 @@ STARTED = N_("New session started.")
 
 _CLOCK_SLACK = timedelta(minutes=10)
 """The wall clock may have been set back between acceptance and the entry."""
+_SHOWN = 200
+"""Characters that are kept of a message that cannot be written."""
 _MARK_EVERY = 200
 """Overheard messages after which a session mark is written, as at the end of a turn."""
 
@@ -326,6 +328,18 @@ class SessionWriter:
     async def reply_edited_command(self, delivery: ReceivedMessage) -> None:
         """Say that an edit carries out nothing; it is not recorded."""
         await self._end(delivery, [], _(EDITED_COMMAND))
+
+    async def set_aside(self, delivery: ReceivedMessage, why: str) -> None:
+        """Answer a message that can never be written, once; the tape has its beginning."""
+        inbound = delivery.inbound
+        logger.warning("message %s of %s is set aside: %s", inbound.id, inbound.session, why)
+        if not inbound.expects_answer:
+            await self.acknowledge(delivery)
+            return
+        text = f"{inbound.text[:_SHOWN]}…"
+        begin = replace(inbound, text=text, quote=None, attachments=(), client=None)
+        before = [] if inbound.answer_to else self.unrecorded(delivery, self.message(begin))
+        await self._end(delivery, before, why, status="error")
 
     async def give_up(self, delivery: ReceivedMessage, parsed: ParsedCommand | None) -> None:
         """Record and answer a message that broke the worker before, without handling it."""

@@ -15,10 +15,9 @@ from fastapi.responses import HTMLResponse
 
 from bot.bus import WebUser
 from bot.core.errors import HttpError, SettingsError, TapebotError
-from bot.core.http.tokens import bearer_token
 from bot.core.i18n import _
 from bot.inspector.access.origin import fields
-from bot.inspector.dependencies import WebContextDep, require_member, require_owner
+from bot.inspector.dependencies import WebContextDep, require_member, require_owner, require_person
 from bot.inspector.rendering import render_page
 from bot.runtime.settings import Settings, load_settings
 from bot.runtime.setup.checks import Outcome
@@ -54,10 +53,8 @@ async def require_owner_in_browser(request: Request, web: WebContextDep) -> None
     Raises:
         HttpError: Nobody is, they are no owner, or it is a program.
     """
-    visitor = await require_owner(await require_member(request, web))
-    if bearer_token(request.headers) is not None:
-        raise HttpError(403, "owners_only", _("Settings are changed in a browser, not by a token."))
-    request.state.visitor = visitor
+    visitor = await require_person(await require_member(request, web))
+    request.state.visitor = await require_owner(visitor)
 
 
 def setup_router(settings: Settings, guard: Guard, *, ends: bool = False) -> APIRouter:

@@ -234,3 +234,30 @@ async def test_three_hundred_requests_that_are_never_finished_shut_out_nobody():
         async with httpx.AsyncClient() as client:
             assert (await client.get(f"http://127.0.0.1:{port}/")).text == "here"
         tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    "path", ["/login", "/enter", "/api/v1/commands", "/account/tokens", "/mcp"]
+)
+async def test_visitors_are_answered_while_hundreds_have_sent_half_a_request(tmp_path, path):
+    half = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nc".encode()
+    bound = serving.bind("127.0.0.1:0")
+    port = bound.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    async with (
+        open_site(tmp_path, url=url) as site,
+        anyio.create_task_group() as tasks,
+        AsyncExitStack() as held,
+    ):
+        tasks.start_soon(serving.serve, site.app, bound)
+        for _ in range(serving.CONNECTIONS + 40):
+            stream = await held.enter_async_context(await anyio.connect_tcp("127.0.0.1", port))
+            await stream.send(half.replace(b"127.0.0.1", f"127.0.0.1:{port}".encode()))
+        async with httpx.AsyncClient(base_url=url) as visitor:
+            with anyio.fail_after(8):
+                assert (await visitor.get("/login")).status_code == 200
+                wrong = await visitor.post(
+                    "/account/tokens", data={"name": "x"}, headers={"Accept": "text/html"}
+                )
+            assert wrong.status_code in (303, 401)
+        tasks.cancel_scope.cancel()

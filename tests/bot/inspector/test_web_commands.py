@@ -119,3 +119,16 @@ async def test_a_conversation_is_private_as_its_newest_messages_say(rig):
     # What an owner commanded from elsewhere says nothing new of it.
     await store.append(place.session, message("user", "c", private=True, via="web:desk.1"))
     assert not await is_private(store, place)
+
+
+async def test_a_token_gives_no_command_that_makes_a_credential(rig):
+    await rig.talk("fake:1", "/memory add I like tea")
+    token = await rig.web.logins.login_store.make_token("local", "script")
+    given = {"Authorization": f"Bearer {token}"}
+    for text in ("/budget rate 1", "/schedules task every day at 8 mail Eve"):
+        told = await rig.stranger.post(
+            PATH, json={"session": "fake:1", "text": text}, headers=given
+        )
+        assert told.json()["text"].startswith("A token may not do"), text
+    why = {"session": "fake:1", "text": "/memory why 1"}
+    assert "I like tea" in (await rig.stranger.post(PATH, json=why, headers=given)).json()["text"]

@@ -144,3 +144,33 @@ def test_tokens_of_earlier_versions_keep_what_they_could_do():
     assert (token.rights, token.own_sessions) == ({"chat", "site"}, False)
     fold.apply(event(TOKEN_ENDED, {"name": "old", "at": "2026-02-10T10:00:00Z"}))
     assert fold.token("d") is None
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("/account/tokens", {"name": "more", "chat": "on", "read": "on", "site": "on"}),
+        ("/account/tokens/end", {"name": "script"}),
+        ("/account/logins", {"login": "others"}),
+        ("/account/language", {"language": "de"}),
+        ("/account", None),
+    ],
+)
+async def test_a_token_makes_and_ends_no_credentials_whatever_its_rights(site, path, form):
+    browser, store = await site.browser(), site.logins.login_store
+    given = {"Authorization": f"Bearer {await store.make_token('local', 'script')}"}
+    call = (
+        browser.get(path, headers=given)
+        if form is None
+        else browser.post(path, data=form, headers=given)
+    )
+    answer = await call
+    assert (answer.status_code, "by a token" in answer.text) == (403, True)
+    assert [one.name for one in await store.tokens()] == ["script"]
+
+
+async def test_a_token_with_sessions_of_its_own_does_not_read_all_by_the_sites_api(site):
+    store = site.logins.login_store
+    token = await store.make_token("local", "editor", own_sessions=True)
+    assert await status(site, token) == 403
+    assert (await store.tokens())[0].rights == {"chat", "read", "propose"}

@@ -7,7 +7,7 @@ import socket
 import stat
 import subprocess
 import sys
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -129,16 +129,29 @@ async def test_whoever_is_slow_is_cut_off(tmp_path, monkeypatch):
             await call_control(tmp_path, {"do": "hang"})
 
 
-async def test_many_who_say_nothing_hold_the_next_up_only_until_they_are_cut_off(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr(control, "_SECONDS", 0.2)
-    async with served(tmp_path):
-        silent = [await anyio.connect_unix(tmp_path / SOCKET) for _ in range(control._CONNECTIONS)]
-        assert await answered(tmp_path) == {"ok": True, "text": ""}
-    # Only now: hanging up at the moment of being cut off trips asyncio's own readers.
-    for stream in silent:
-        await stream.aclose()
+@pytest.mark.parametrize("begun", [b"", b'{"do": "ec'], ids=["nothing", "half"])
+async def test_many_who_send_no_whole_request_hold_nobody_up(tmp_path, monkeypatch, begun):
+    monkeypatch.setattr(control, "_SECONDS", 60)
+    async with served(tmp_path), AsyncExitStack() as held:
+        for _ in range(200):
+            stream = await held.enter_async_context(await anyio.connect_unix(tmp_path / SOCKET))
+            if begun:
+                await stream.send(begun)
+        asked = {"do": "echo", "text": "y"}
+        assert await call_control(tmp_path, asked) == {"ok": True, "text": "y"}
+
+
+async def test_who_was_cut_off_for_others_leaves_the_rest_answered(tmp_path, monkeypatch):
+    monkeypatch.setattr(control, "_SECONDS", 60)
+    async with served(tmp_path), AsyncExitStack() as held:
+        asked = [
+            await held.enter_async_context(await anyio.connect_unix(tmp_path / SOCKET))
+            for _ in range(20)
+        ]
+        for stream in asked:
+            await stream.send(b'{"do": "echo", "text": "y"}\n')
+        for stream in asked:
+            assert json.loads(await stream.receive()) == {"ok": True, "text": "y"}
 
 
 async def test_a_bot_that_does_not_answer_is_told_apart_from_none(tmp_path, monkeypatch):

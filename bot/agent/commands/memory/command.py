@@ -78,5 +78,11 @@ async def _run(arguments: str, context: CommandContext) -> CommandReply:
 
 
 MEMORY_COMMAND = Command(
-    "memory", N_("show what I remember here"), _LISTED_FORMS, _run, destructive=requires_owner
+    "memory",
+    N_("show what I remember here"),
+    _LISTED_FORMS,
+    _run,
+    destructive=requires_owner,
+    right="site",
+    reads=("", "why", "search", "pending", "history", "beliefs"),
 )

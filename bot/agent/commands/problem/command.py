@@ -78,4 +78,6 @@ PROBLEM_COMMAND = Command(
     _run,
     waits_for_turn=_switches,
     destructive=_changes,
+    right="site",
+    reads=_READING,
 )
