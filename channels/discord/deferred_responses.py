@@ -16,6 +16,9 @@ from channels.discord.errors import INVALID_WEBHOOK_TOKEN, UNKNOWN_MESSAGE, UNKN
 INTERACTION_ID_PREFIX = "i"
 """The prefix of slash commands' inbound ids."""
 
+PRESS_ID_PREFIX = "cb"
+"""The prefix of presses' inbound ids."""
+
 _LIFE_SECONDS = 14.5 * 60  # Discord's interaction tokens are valid for 15 minutes
 _MOST = 1000
 _GREETING_SECONDS = 12.0
@@ -57,11 +60,11 @@ class DeferredResponses:
         return greeted
 
     def remember(self, interaction: discord.Interaction, message_id: int) -> None:
-        """Store a deferred command until it is answered or its token expires.
+        """Store a deferred command or press until it is answered or its token expires.
 
         Args:
-            interaction: The command.
-            message_id: The id of the message that displays "thinking".
+            interaction: The command or press.
+            message_id: The id of the message that displays "thinking"; 0 for a press.
         """
         waiting = _Waiting(
             interaction.application_id,
@@ -70,6 +73,23 @@ class DeferredResponses:
             time.monotonic() + _LIFE_SECONDS,
         )
         _remember(self._waiting, f"{INTERACTION_ID_PREFIX}{interaction.id}", waiting)
+
+    async def tell_presser(self, press: str, content: str) -> bool:
+        """Show a text to who pressed a button alone; return False if it is too late for that.
+
+        Raises:
+            PlatformUnreachable: There is no connection.
+            discord.HTTPException: Discord rejected it.
+        """
+        waiting = await self._acknowledged(
+            f"{INTERACTION_ID_PREFIX}{press.removeprefix(PRESS_ID_PREFIX)}"
+        )
+        if waiting is None:
+            return False
+        webhook = self._webhook(waiting)
+        webhook.type = discord.WebhookType.application  # only such ones send to one person
+        await webhook.send(content, ephemeral=True, allowed_mentions=discord.AllowedMentions.none())
+        return True
 
     async def answer(
         self, reply_to: str, key: str, content: str, view: discord.ui.View
@@ -86,12 +106,8 @@ class DeferredResponses:
             PlatformUnreachable: There is no connection.
             discord.HTTPException: Discord rejected it for another reason.
         """
-        greeted = self._greeted.get(reply_to)
-        if greeted is not None:
-            with anyio.move_on_after(_GREETING_SECONDS):
-                await greeted.wait()
-        waiting = self._waiting.get(reply_to)
-        if waiting is None or waiting.until < time.monotonic():
+        waiting = await self._acknowledged(reply_to)
+        if waiting is None:
             return None
         try:
             await self._webhook(waiting).edit_message(
@@ -108,6 +124,15 @@ class DeferredResponses:
         self._waiting.pop(reply_to, None)
         _remember(self._answered, _answer_of(key), waiting)
         return str(waiting.message_id)
+
+    async def _acknowledged(self, key: str) -> _Waiting | None:
+        """Return a command or press once it is acknowledged; None if its token has expired."""
+        greeted = self._greeted.get(key)
+        if greeted is not None:
+            with anyio.move_on_after(_GREETING_SECONDS):
+                await greeted.wait()
+        waiting = self._waiting.get(key)
+        return waiting if waiting is not None and waiting.until >= time.monotonic() else None
 
     async def follow_up(self, key: str, content: str, view: discord.ui.View) -> str | None:
         """Send a later part of a command's answer as a follow-up; return None if impossible.

@@ -368,6 +368,7 @@ class TelegramTiming:
         first_retry: Delay before the second try; doubled with every try.
         longest_retry: The longest delay between two tries.
         webhook_check_interval: Time between two checks that the webhook is registered.
+        press_wait: How long a pressed button may turn while its result is awaited.
     """
 
     poll: int = 25
@@ -375,6 +376,7 @@ class TelegramTiming:
     first_retry: float = 1.0
     longest_retry: float = 60.0
     webhook_check_interval: float = 60.0
+    press_wait: float = 3.0
 
 
 class Backoff:

@@ -32,6 +32,7 @@ from channels.telegram.message_content import BotIdentity
 from channels.telegram.messenger import TelegramMessenger
 from channels.telegram.notices import NoticeSender
 from channels.telegram.polling import SpoolConsumer, UpdatePoller
+from channels.telegram.presses import PressedButtons
 from channels.telegram.updates import UpdateReader
 from channels.telegram.webhook import (
     WebhookEndpoint,
@@ -216,7 +217,8 @@ class TelegramChannel:
             ChannelRefused: The token was rejected for good.
         """
         recent, announce = RecentMessages(), self._context.announce
-        messenger = TelegramMessenger(api, recent)
+        presses = PressedButtons(api, self._timing)
+        messenger = TelegramMessenger(api, recent, presses)
         async with AsyncExitStack() as stack:
             listener = None
             if self._webhook is not None and self._context.spool is None:
@@ -231,7 +233,7 @@ class TelegramChannel:
                 spool=self._context.spool or FolderSpool(self._context.data_dir / "spool"),
                 executor=executor,
                 composer=InboundComposer(api, self._context.media, recent, self._timing),
-                notices=NoticeSender(api, executor, self._timing),
+                notices=NoticeSender(api, executor, presses, self._timing),
                 recent=recent,
                 timing=self._timing,
             )

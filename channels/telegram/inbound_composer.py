@@ -13,7 +13,15 @@ from typing import TypeVar
 
 import anyio
 
-from bot.bus import Attachment, AttachmentReceiver, FileUnavailable, Inbound, RemoteFile, Role
+from bot.bus import (
+    Attachment,
+    AttachmentReceiver,
+    FileUnavailable,
+    Inbound,
+    RemoteFile,
+    Role,
+    address_press,
+)
 from bot.core.reasons import Reason
 from channels.delivery.messenger import PlatformUnreachable, RateLimited
 from channels.telegram.api import (
@@ -73,7 +81,7 @@ class InboundComposer:
             quote = format_quote(quote or "", spoken) if spoken else quote
         else:
             text = "\n".join(filter(None, (text, spoken)))
-        return Inbound(
+        inbound = Inbound(
             address=first.address,
             id=first.id,
             sender=first.sender,
@@ -87,6 +95,7 @@ class InboundComposer:
             attachments=tuple(attachments),
             pressed_message_id=first.message_id if first.kind == "press" else None,
         )
+        return address_press(inbound)
 
     def _quote(self, events: list[UserEvent]) -> str | None:
         found: list[str] = []

@@ -298,7 +298,7 @@ class TelegramIntake:
         if role is None:
             return
         if event.callback_query_id is not None:
-            self._notices.answer_callback_query(event.callback_query_id)
+            self._notices.expect_press_result(event.callback_query_id)
         if self._needs_spooling(event):
             await self._spool_event(event, raw)
         else:

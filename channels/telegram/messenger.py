@@ -39,10 +39,12 @@ from channels.telegram.api import (
     ChatMigrated,
     MessageNotModified,
     MethodNotFound,
+    TelegramTiming,
     UnreadableResult,
 )
 from channels.telegram.entities import FormattedText
 from channels.telegram.inbound_composer import RecentMessages
+from channels.telegram.presses import PRESS_ID_PREFIX, PressedButtons
 from channels.telegram.render import render, render_plain
 
 logger = logging.getLogger(__name__)
@@ -68,11 +70,15 @@ class TelegramMessenger:
     Args:
         api: The Bot API client.
         recent: Records which messages carry the last answer.
+        presses: Pressed buttons that wait for their results.
     """
 
-    def __init__(self, api: BotApiClient, recent: RecentMessages) -> None:
+    def __init__(
+        self, api: BotApiClient, recent: RecentMessages, presses: PressedButtons | None = None
+    ) -> None:
         self._api = api
         self._recent = recent
+        self._presses = presses or PressedButtons(api, TelegramTiming())
         self._drafts = True
         self._no_drafts: set[int] = set()
         self._moved: dict[int, int] = {}
@@ -179,6 +185,14 @@ class TelegramMessenger:
         except MessageGone as gone:
             logger.debug("message %s is not deleted: %s", message_id, gone)
 
+    async def tell_presser(
+        self, address: Address, press: str, pieces: Sequence[FormattedText]
+    ) -> bool:
+        """Show the text in an alert; a group is never told what one person did in vain."""
+        text = "\n".join(piece.text for piece in pieces)
+        told = await self._presses.tell(press.removeprefix(PRESS_ID_PREFIX), text)
+        return told or not _private(address)
+
     async def typing(self, address: Address) -> None:
         """Display the typing indicator, which Telegram shows for five seconds."""
         topic = _topic(address)
@@ -276,8 +290,8 @@ def _keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
         if why := _left_out(button, known):
             logger.warning("the button %r is skipped: %s", button.label, why)
             continue
-        known.add(button.command)
-        key = InlineKeyboardButton(text=button.label, callback_data=button.command)
+        known.add(button.data)
+        key = InlineKeyboardButton(text=button.label, callback_data=button.data)
         row = rows[-1] if rows else []
         short = all(len(keyboard_button.text) <= _SHORT_LABEL for keyboard_button in (*row, key))
         if row and short and len(row) < _BUTTONS_IN_ROW:
@@ -291,10 +305,10 @@ def _left_out(button: Button, known: set[str]) -> str | None:
     """Return why a button cannot be shown; None if it can."""
     if not button.label.strip():
         return "it has no label"  # for the log
-    if button.command in known:
+    if button.data in known:
         return "another button has the same command"  # for the log
-    if not 0 < len(button.command.encode()) <= _LONGEST_DATA:
-        return "Telegram takes commands of 1 to 64 bytes"  # for the log
+    if not 0 < len(button.data.encode()) <= _LONGEST_DATA:
+        return "Telegram takes data of 1 to 64 bytes"  # for the log
     return None
 
 

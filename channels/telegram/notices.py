@@ -7,7 +7,7 @@ from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from functools import partial
 
-from aiogram.methods import AnswerCallbackQuery, SendMessage
+from aiogram.methods import SendMessage
 from aiogram.types import LinkPreviewOptions, ReplyParameters
 
 from bot.bus import AccessRequest, Address, Authorizer
@@ -16,6 +16,7 @@ from channels.delivery.messenger import MessengerError, PlatformUnreachable, Rat
 from channels.keyed_executor import KeyedExecutor
 from channels.telegram.api import Backoff, BotApiClient, TelegramTiming
 from channels.telegram.messenger import send_message
+from channels.telegram.presses import PressedButtons
 from channels.telegram.user_events import SupergroupMigration, UserEvent
 
 logger = logging.getLogger(__name__)
@@ -85,11 +86,19 @@ class NoticeSender:
     Args:
         api: The Bot API client.
         executor: Run the sending, in lanes of its own.
+        presses: Pressed buttons that wait for their results.
         timing: Delays between tries.
     """
 
-    def __init__(self, api: BotApiClient, executor: KeyedExecutor, timing: TelegramTiming) -> None:
+    def __init__(
+        self,
+        api: BotApiClient,
+        executor: KeyedExecutor,
+        presses: PressedButtons,
+        timing: TelegramTiming,
+    ) -> None:
         self._api = api
+        self._presses = presses
         self._executor = executor
         self._timing = timing
         self._waiting: Counter[str] = Counter()
@@ -121,9 +130,9 @@ class NoticeSender:
             self._executor.submit(f"tell {session}", partial(self._send_refusals, session))
         waiting.add(_name_of(event))
 
-    def answer_callback_query(self, callback: str) -> None:
-        """Acknowledge a pressed button without waiting, which ends its loading animation."""
-        self._executor.submit(f"press {callback}", partial(self._acknowledge, callback))
+    def expect_press_result(self, callback: str) -> None:
+        """End a pressed button's loading animation soon, if its result does not end it before."""
+        self._executor.submit(f"press {callback}", partial(self._presses.end, callback))
 
     async def _send_refusals(self, session: str) -> None:
         refusals = self._refusals.pop(session)
@@ -167,13 +176,6 @@ class NoticeSender:
         finally:
             self._waiting[address.session] -= 1
             self._waiting += Counter()
-
-    async def _acknowledge(self, callback: str) -> None:
-        try:
-            await self._api(AnswerCallbackQuery(callback_query_id=callback), seconds=10)
-        except MessengerError as error:
-            # Too old, or acknowledged before: the loading animation has ended by itself.
-            logger.debug("a pressed button was not acknowledged: %s", error)
 
 
 def _message(address: Address, text: str, reply_to: int | None = None) -> SendMessage:

@@ -41,6 +41,7 @@ from channels.telegram.message_content import (
     reply_quote,
     user_sender,
 )
+from channels.telegram.presses import PRESS_ID_PREFIX
 from channels.text import utf16_length
 
 FileKind = Literal["image", "voice", "audio", "video", "document"]
@@ -280,7 +281,7 @@ def _press(update: int, query: CallbackQuery, channel: str) -> UserEvent | None:
         sender=user_sender(query.from_user),
         private=message.chat.type == "private",
         message_id=str(message.message_id),
-        id=f"cb{query.id}",
+        id=f"{PRESS_ID_PREFIX}{query.id}",
         text=query.data,
         sent_at=datetime.now(UTC),  # a callback query has no date
         addressed=True,

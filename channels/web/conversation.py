@@ -248,7 +248,7 @@ class WebConversation:
             was_shown = answer.id in self._known
             await self._advance()
             await self._take_back()
-            if was_shown and answer.files and self._tabs:
+            if was_shown and (answer.files or answer.sent_message_ids) and self._tabs:
                 await self._show_again(answer.id)
             if not await self._on_tape(answer):
                 await self._keep(answer)
@@ -291,7 +291,7 @@ class WebConversation:
         return any(line.id == answer.id for line in messages)
 
     async def _show_again(self, answer: str) -> None:
-        """Send an answer's message again, since files made by another process were missing."""
+        """Send an answer's message again, since files were missing, or a button is gone."""
         messages = await self._site.transcript.newest(self.session, PAGE_SIZE)
         transcript_messages = [line for line in messages if line.id == answer]
         if transcript_messages:
@@ -304,7 +304,7 @@ class WebConversation:
             self._position or 0,
             answer.text,
             datetime.now(UTC).isoformat(timespec="microseconds"),
-            tuple((button.label, button.command) for button in answer.buttons),
+            tuple((button.label, button.data) for button in answer.buttons),
             tuple((outgoing_file.name, str(outgoing_file.path)) for outgoing_file in answer.files),
         )
         if await self._notices.add(self.session, notice) and self._tabs:

@@ -24,6 +24,7 @@ from bot.bus import (
     Role,
     Sender,
     WebUser,
+    address_press,
 )
 from bot.core.i18n import N_, _, ngettext, use_language
 from channels.base import ChannelContext
@@ -192,7 +193,7 @@ class WebIntake:
         text: str,
         taken: list[Attachment],
     ) -> Inbound:
-        return Inbound(
+        inbound = Inbound(
             address=user.address,
             id=frame.id,
             sender=_sender(user),
@@ -202,6 +203,7 @@ class WebIntake:
             attachments=tuple(taken),
             pressed_message_id=frame.message if isinstance(frame, PressFrame) else None,
         )
+        return address_press(inbound)
 
 
 def _sender(user: WebUser) -> Sender:

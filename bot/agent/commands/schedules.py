@@ -64,7 +64,8 @@ def _quiet_note(context: CommandContext) -> list[str]:
 async def _pause(rest: str, context: CommandContext) -> CommandReply:
     schedule = _live(rest, context)
     if schedule.paused:
-        return CommandReply(_("{schedule} is paused already.", schedule=_name(schedule)))
+        text = _("{schedule} is paused already.", schedule=_name(schedule))
+        return CommandReply(text, replaces_message=False)
     paused = await context.schedules.pause(schedule)
     button = Button(_("Resume"), f"/schedules resume {schedule.number}")
     return CommandReply(
@@ -77,7 +78,8 @@ async def _pause(rest: str, context: CommandContext) -> CommandReply:
 async def _resume(rest: str, context: CommandContext) -> CommandReply:
     schedule = _live(rest, context)
     if not schedule.paused:
-        return CommandReply(_("{schedule} is not paused.", schedule=_name(schedule)))
+        text = _("{schedule} is not paused.", schedule=_name(schedule))
+        return CommandReply(text, replaces_message=False)
     resumed = await context.schedules.resume(schedule)
     return _changed(resumed, context)
 
@@ -119,7 +121,8 @@ async def _snooze(rest: str, context: CommandContext) -> CommandReply:
     if not minutes.isdecimal() or not 1 <= int(minutes[:9]) <= _LONGEST_SNOOZE:
         return CommandReply(_("For how many minutes? For example: `/schedules snooze 3 10`."))
     if schedule.ended == "cancelled":
-        return CommandReply(_("{schedule} was deleted.", schedule=_name(schedule)))
+        text = _("{schedule} was deleted.", schedule=_name(schedule))
+        return CommandReply(text, replaces_message=False)
     later = await context.schedules.snooze(schedule, timedelta(minutes=int(minutes)))
     assert later.next is not None
     when = day_and_time(later.next, later.zone, context.schedules.now())
