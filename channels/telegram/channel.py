@@ -30,6 +30,7 @@ from channels.telegram.inbound_composer import InboundComposer, RecentMessages
 from channels.telegram.intake import FolderSpool, TelegramIntake
 from channels.telegram.message_content import BotIdentity
 from channels.telegram.messenger import TelegramMessenger
+from channels.telegram.moved_chats import MovedChats
 from channels.telegram.notices import NoticeSender
 from channels.telegram.polling import SpoolConsumer, UpdatePoller
 from channels.telegram.presses import PressedButtons
@@ -155,7 +156,8 @@ class TelegramChannel:
         Raises:
             ChannelRefused: The token is invalid, now or later, or the webhook's port is in use.
         """
-        api = BotApiClient(self._token, self._api_base)
+        moved = MovedChats(self._context.data_dir / "moved.json")
+        api = BotApiClient(self._token, self._api_base, moved)
         try:
             me = await self._log_in(api)
             await self._serve(api, me, port)
@@ -235,6 +237,7 @@ class TelegramChannel:
                 composer=InboundComposer(api, self._context.media, recent, self._timing),
                 notices=NoticeSender(api, executor, presses, self._timing),
                 recent=recent,
+                moved=api.moved,
                 timing=self._timing,
             )
             await intake.resume()

@@ -13,9 +13,6 @@ from channels.telegram.api import BotApiClient, TelegramTiming
 
 logger = logging.getLogger(__name__)
 
-PRESS_ID_PREFIX = "cb"
-"""The prefix of presses' inbound ids; the id of the callback query follows."""
-
 _LONGEST_ALERT = 200
 _MOST_PRESSES = 1_000
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import anyio
 import pytest
 from acting import lines_of, obeying, writing_tool
-from waiting import until
 
 from bot.bus import AccessDecision, AccessRequest, Attachment, RemoteFile
 from bot.testing.host import Host, session_host

@@ -15,7 +15,7 @@ from bot.agent.commands.remind import cancel_button, confirmation, set_schedule
 from bot.agent.schedules.history import read_firings
 from bot.agent.schedules.wording import day_and_time, escape_markdown, listed, numbered, when_text
 from bot.agent.texts import bold, capitalized, joined
-from bot.bus import Button
+from bot.bus import Address, Button
 from bot.core.errors import ScheduleRefused
 from bot.core.i18n import N_, _, ngettext
 from bot.memory.records.schedules import Schedule
@@ -25,6 +25,10 @@ _NOTHING = N_(
     "`/schedules task every day at 8 sum up yesterday` a task that I do by myself."
 )
 _HINT = N_("`/schedules pause N`, `resume N`, `change N ...` and `delete N` change one.")
+_SET_ANONYMOUSLY = N_(
+    "it was set in the name of this group, and a press shows your own name: send "
+    "`/schedules done {number}` in the group's name, or let an owner press it"
+)
 _QUIET_HINT = N_("Write them as `/schedules quiet 22:00-07:00`, or `/schedules quiet off`.")
 _MOST_BUTTONS = 3
 _LONGEST_SNOOZE = 60 * 24 * 7
@@ -200,6 +204,8 @@ def _own(number: str, context: CommandContext) -> Schedule:
     if found is None:
         raise ScheduleRefused(_("there is no schedule with this number; `/schedules` lists them"))
     if not _may_change(found, context):
+        if found.author.id == Address.parse(context.tape.name).chat_id:
+            raise ScheduleRefused(_(_SET_ANONYMOUSLY, number=found.number))
         raise ScheduleRefused(_("only who set it, or an owner, may change it"))
     return found
 

@@ -24,11 +24,11 @@ from bot.tape.store import TapeStore
 Archiver = Callable[[str, str, datetime], Awaitable[ArchiveSummary]]
 """Writes an archive of a session's memory, given session key, id of the request and time."""
 
-StillHasAccess = Callable[[Address, str], Awaitable[bool]]
-"""Say whether the person of a private chat may still use the bot, given the chat and the person's id."""
+StillHasAccess = Callable[[Address, str, bool], Awaitable[bool]]
+"""Say whether somebody may still use the bot, given the chat, their id, and whether it is private."""
 
 
-async def everybody_has_access(_: Address, __: str) -> bool:
+async def everybody_has_access(_: Address, __: str, ___: bool) -> bool:
     """Let everybody use the bot."""
     return True
 
