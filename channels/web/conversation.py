@@ -13,7 +13,7 @@ import logging
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import anyio
@@ -240,6 +240,8 @@ class WebConversation:
         Raises:
             BusError: The notice could not be stored.
         """
+        if answer.sent_message_ids and answer.stream is not None:
+            answer = replace(answer, id=answer.stream)  # a later state of an answer on the tape
         async with self._lock:
             self._answered = answer.id
             self._partial = None

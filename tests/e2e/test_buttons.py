@@ -210,6 +210,6 @@ async def test_on_discord_a_refusal_is_shown_to_the_presser_alone(tmp_path):
                 ]
                 await server.until(lambda _: alone())
                 assert "only who set it" in alone()[0].content
-                assert (told.answer, made.edits, made.components) == (6, [], [row])
+                assert (told.answer, made.edits, [*made.components]) == (6, [], [row])
                 assert await live(host, f"discord:{place}") == [1]
                 tasks.cancel_scope.cancel()

@@ -18,6 +18,7 @@ from bot.agent.texts import bold, capitalized, joined
 from bot.bus import Address, Button
 from bot.core.errors import ScheduleRefused
 from bot.core.i18n import N_, _, ngettext
+from bot.core.reasons import reason_text
 from bot.memory.records.schedules import Schedule
 
 _NOTHING = N_(
@@ -37,6 +38,7 @@ _STATUSES = {
     "late": N_("{time}: {text}: told late"),
     "missed": N_("{time}: {text}: missed, too old to be told"),
     "held": N_("{time}: {text}: kept for the end of quiet hours"),
+    "undelivered": N_("{time}: {text}: could not be delivered: {error}"),
 }
 
 
@@ -161,7 +163,7 @@ async def _history(rest: str, context: CommandContext) -> CommandReply:
         text = _text(known) if known is not None else numbered("", firing.number)
         when = day_and_time(firing.instant, context.schedules.zone, now)
         told = _STATUSES.get(firing.status, "{time}: {text}")
-        line = _(told, time=when, text=text)
+        line = _(told, time=when, text=text, error=reason_text(firing.error))
         if firing.missed:
             missed = ngettext("after {n} missed", "after {n} missed", firing.missed)
             line = joined([line, missed])

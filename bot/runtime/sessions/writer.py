@@ -19,12 +19,14 @@ from typing import Any
 from bot.agent.approvals import decision_buttons
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandReply
+from bot.agent.schedules.history import parse_firing
 from bot.bus import Address, Answer, Button, DeliveryReport, Inbound, OutgoingFile, ReceivedMessage
 from bot.bus.buttons import tape_buttons
 from bot.core.clock import format_time
 from bot.core.errors import InvalidInbound
 from bot.core.i18n import N_, _
 from bot.core.ids import new_id
+from bot.core.reasons import reason_text
 from bot.memory.records.conversation_entries import needs_answer
 from bot.memory.records.pending_calls import (
     TOOL_DECIDED,
@@ -32,8 +34,9 @@ from bot.memory.records.pending_calls import (
     describe_call_state,
     refused_entries,
 )
-from bot.memory.records.transcript import recorded_at
+from bot.memory.records.transcript import format_timestamp, recorded_at, sender_id
 from bot.memory.records.turn_marks import turn_end
+from bot.memory.session.scope.identities import identity_at
 from bot.memory.session.state.outside_fold import OWN_WORDS_ONLY
 from bot.memory.session.state.session_fold import session_mark_entry
 from bot.memory.session.state.turn_fold import DELIVERY, UndeliveredAnswer, string_items
@@ -65,6 +68,7 @@ ONLY_COMMANDS = N_(
     "Here I accept only commands, such as `/memory`; `/help` lists them. Send messages in the chat "
     "itself."
 )
+UNDELIVERED = N_("On {time} I could not deliver a message to you in the chat {chat}: {error}")
 DEAD_BUTTON = N_("This button does nothing any more: what it was for has changed or is over.")
 DAMAGED = N_(
     "The tape of this conversation is damaged: {what}. I keep everything readable and continue. "
@@ -173,8 +177,9 @@ class SessionWriter:
                 ]
                 told = Answer(
                     self._session.address,
-                    turn,
+                    f"{turn}.{number}",
                     f"{asked.text}\n\n{decided}.",
+                    stream=turn,
                     buttons=tuple(buttons),
                     sent_message_ids=shown[turn],
                 )
@@ -211,6 +216,39 @@ class SessionWriter:
                 delivery = self._deliveries.pop(inbound, None)
                 if delivery is not None:
                     await delivery.ack()
+            await self._tell_undelivered(report, answered)
+
+    async def _tell_undelivered(self, report: DeliveryReport, answer: UndeliveredAnswer) -> None:
+        """Keep whom a refused answer was for; after one that was delivered, tell its person what was not."""
+        services, address = self._session.services, self._session.address
+        if report.delivered and (answer.alone or not await services.undelivered.anything()):
+            return
+        person = await self._person_of(answer)
+        if not report.delivered:
+            await services.undelivered.note(report, person)
+            return
+        linked = services.scopes.identity_linker.people.members(person)
+        for one in await services.undelivered.take(linked):
+            text = _(
+                UNDELIVERED,
+                time=format_timestamp(one.get("ts"), services.agent.timezone),
+                chat=f"`{one.get('session')}`",
+                error=reason_text(one.get("error")),
+            )
+            await services.bus.send(Answer(address, f"told-{one.get('answer')}", text))
+
+    async def _person_of(self, answer: UndeliveredAnswer) -> str:
+        """Return the identity of who set the reminder that an answer is, or else of who wrote last before it."""
+        async with aclosing(self._tape.read_back(answer.entry)) as entries:
+            async for entry in entries:
+                firing = parse_firing(entry)
+                if firing is not None and entry.data.get("turn") == answer.turn:
+                    schedules = self._fold.schedules
+                    known = schedules.find(firing.number)
+                    return identity_at(self._session.key, known.author.id) if known else ""
+                if sender := sender_id(entry):
+                    return identity_at(self._session.key, sender)
+        return ""
 
     # Messages.
 
