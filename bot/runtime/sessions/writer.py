@@ -209,6 +209,10 @@ class SessionWriter:
         running = turns.open_turn is not None and turns.open_turn.id == report.answer
         if answered is None and (report.final or not running):
             return
+        if answered is not None and report.final and not report.delivered:
+            # First, so that no kill comes between; a repeated report changes nothing.
+            person = await self._person_of(answered)
+            await self._session.services.undelivered.note(report, person)
         await self._tape.append(delivery_entry(report))
         if answered is not None and report.final:
             self._sent.discard(report.answer)
@@ -216,17 +220,15 @@ class SessionWriter:
                 delivery = self._deliveries.pop(inbound, None)
                 if delivery is not None:
                     await delivery.ack()
-            await self._tell_undelivered(report, answered)
+            if report.delivered and not answered.alone:
+                await self._tell_undelivered(answered)
 
-    async def _tell_undelivered(self, report: DeliveryReport, answer: UndeliveredAnswer) -> None:
-        """Keep whom a refused answer was for; after one that was delivered, tell its person what was not."""
+    async def _tell_undelivered(self, answer: UndeliveredAnswer) -> None:
+        """Tell the person whom an answer has reached what could not be delivered to them before."""
         services, address = self._session.services, self._session.address
-        if report.delivered and (answer.alone or not await services.undelivered.anything()):
+        if not await services.undelivered.anything():
             return
         person = await self._person_of(answer)
-        if not report.delivered:
-            await services.undelivered.note(report, person)
-            return
         linked = services.scopes.identity_linker.people.members(person)
         for one in await services.undelivered.take(linked):
             text = _(
