@@ -1,6 +1,7 @@
 """The message bus between channels and sessions; channels import nothing else of ``bot``."""
 
 from bot.bus.access.ports import AccessDecision, AccessRequest, Authorizer
+from bot.bus.buttons import address_press
 from bot.bus.clients import (
     API_CHANNEL,
     MCP_CHANNEL,
@@ -121,6 +122,8 @@ __all__ = [
     "WebBackend",
     "WebUser",
     "access",
+    "address_press",
+    "buttons",
     "client_topic",
     "create_or_replace_file",
     "host_and_port",

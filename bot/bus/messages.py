@@ -310,10 +310,22 @@ class PublishResult:
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """A button below an answer; pressing it sends its command."""
+    """A button below an answer.
+
+    Attributes:
+        label: What it shows.
+        command: The command that its press gives.
+        id: What platforms get instead, if the command stands on a tape; see ``bot.bus.buttons``.
+    """
 
     label: str
     command: str
+    id: str = field(default="", compare=False)
+
+    @property
+    def data(self) -> str:
+        """What a press of it sends."""
+        return self.id or self.command
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,6 +363,8 @@ class Answer:
             button.
         files: Sent below it, in order; a file that is gone or too large is mentioned in the text.
         report_to: Key of the session that it belongs to, if it is shown in another conversation.
+        alone: Whether it is for who pressed a button, which changed nothing: platforms that can show
+            it to them alone.
         trace: As in ``Inbound``.
     """
 
@@ -364,6 +378,7 @@ class Answer:
     replaced_message_id: str | None = None
     files: tuple[OutgoingFile, ...] = ()
     report_to: str | None = None
+    alone: bool = False
     trace: str | None = field(default=None, compare=False)
 
     @property

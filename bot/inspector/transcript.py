@@ -18,7 +18,9 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from bot.bus import Attachment, Button, OutgoingFile, TranscriptMessage
+from bot.agent.approvals import decision_buttons
+from bot.bus import Address, Attachment, Button, OutgoingFile, TranscriptMessage
+from bot.bus.buttons import tape_buttons
 from bot.core.errors import TapeNotFound
 from bot.inspector.reading.entry_text import entry_time
 from bot.memory.records.attachments import EntryAttachment, attachments_in
@@ -26,6 +28,7 @@ from bot.memory.records.event_names import (
     COMMAND,
     REPLY,
 )
+from bot.memory.records.pending_calls import TOOL_DECIDED
 from bot.memory.records.tombstones import ERASED_TEXT, is_erased
 from bot.memory.records.transcript import answer_text, sender_name
 from bot.memory.records.turn_marks import turn_end
@@ -50,12 +53,15 @@ class TranscriptReader:
     """Convert entries, newest first, to messages.
 
     Attributes:
+        session: The session's key.
         exports: Directory of the files attached to answers.
     """
 
+    session: str
     exports: Path
     _end: TapeEntry | None = None
     _pressed: set[str] = field(default_factory=set)
+    _decided: set[str] = field(default_factory=set)
 
     def take(self, entry: TapeEntry) -> TranscriptMessage | None:
         """Process an entry; return its message if it has one."""
@@ -66,6 +72,8 @@ class TranscriptReader:
             return self._heard(entry, _words(entry))
         if entry.kind == "event" and entry.name == COMMAND:
             return self._commanded(entry)
+        if entry.name == TOOL_DECIDED and type(number := entry.data.get("number")) is int:
+            self._decided.update(command for _label, command in decision_buttons(number))
         spoken = entry.kind == "message" and entry.payload.get("role") == "assistant"
         if spoken or (entry.kind == "event" and entry.name == REPLY):
             return self._answered(entry)
@@ -80,6 +88,10 @@ class TranscriptReader:
         answer = UndeliveredAnswer.from_entry(str(end.data.get("turn")), entry, None, heard)
         if answer.replaces is not None:
             self._pressed.update(heard)
+        buttons: tuple[Button, ...] = ()
+        if answer.buttons:
+            place = Address.parse(self.session)
+            buttons = tape_buttons(answer.buttons, place, place, answer.turn, entry.id)
         return TranscriptMessage(
             position=entry.id,
             id=answer.turn,
@@ -87,7 +99,7 @@ class TranscriptReader:
             name="",
             text=ERASED_TEXT if is_erased(entry) else answer.text,
             at=entry_time(entry),
-            buttons=tuple(Button(*pair) for pair in answer.buttons),
+            buttons=tuple(one for one in buttons if one.command not in self._decided),
             replaces=answer.replaces,
             files=outfiles(self.exports, answer.files),
         )
@@ -158,7 +170,7 @@ class TapeTranscript:
             near = await self._store.read(session, position, position + _END_WITHIN)
         except TapeNotFound:
             return None
-        lines = _lines(TranscriptReader(self._exports), reversed(near))
+        lines = _lines(TranscriptReader(session, self._exports), reversed(near))
         return next((line for line in lines if line.position == position), None)
 
     async def files(self, session: str, answer: str) -> tuple[OutgoingFile, ...]:
@@ -186,7 +198,7 @@ class TapeTranscript:
         self, session: str, before: int | None, *, until: int = 0
     ) -> AsyncGenerator[TranscriptMessage, None]:
         """Yield messages, newest first, down to the one after ``until``."""
-        reader, scanned = TranscriptReader(self._exports), 0
+        reader, scanned = TranscriptReader(session, self._exports), 0
         # Whether an entry is a message depends on the entries after it.
         start = None if before is None else before + _END_WITHIN
         try:

@@ -200,7 +200,8 @@ class ChatQueue(Generic[PieceT]):
         displayed = self._stream.end(answer)
         error: str | None = None
         try:
-            await self._retry_until_accepted(displayed, answer)
+            if not await self._told_alone(answer):
+                await self._retry_until_accepted(displayed, answer)
         except MessengerError as refusal:
             logger.warning("an answer for %s was refused: %s", answer.address.session, refusal)
             error = reason_of(refusal)
@@ -211,6 +212,17 @@ class ChatQueue(Generic[PieceT]):
             await self._report_stopped(displayed, answer)
             raise
         await self._report_final(displayed, answer, error)
+
+    async def _told_alone(self, answer: Answer) -> bool:
+        """Tell who pressed a button what it did, if the platform still can; else the chat is told."""
+        if not answer.alone or answer.files or answer.buttons or answer.reply_to is None:
+            return False
+        try:
+            pieces = self._pieces(answer.text)
+            return await self._messenger.tell_presser(answer.address, answer.reply_to, pieces)
+        except MessengerError as error:
+            logger.info("the result of a press goes to its chat: %s", error)
+            return False
 
     def _pieces(self, text: str, *, plain: bool = False) -> Sequence[PieceT]:
         """Return an answer as at least one message, even if its text has no visible character."""

@@ -141,6 +141,17 @@ class MessengerApi(Protocol[PieceT]):
         """Delete a message of the bot; succeed if it no longer exists."""
         ...
 
+    async def tell_presser(self, address: Address, press: str, pieces: Sequence[PieceT]) -> bool:
+        """Tell the presser of a button alone what came of it; return False where that is impossible.
+
+        Args:
+            address: The chat.
+            press: The inbound id of the press.
+            pieces: The text.
+        """
+        del address, press, pieces
+        return False
+
     async def typing(self, address: Address) -> None:
         """Display the typing indicator once."""
         ...

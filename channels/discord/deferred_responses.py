@@ -22,6 +22,9 @@ logger = logging.getLogger(__name__)
 INTERACTION_ID_PREFIX = "i"
 """The prefix of slash commands' inbound ids."""
 
+PRESS_ID_PREFIX = "cb"
+"""The prefix of presses' inbound ids."""
+
 _LIFE_SECONDS = 14.5 * 60  # Discord's interaction tokens are valid for 15 minutes
 _MOST = 1000
 _GREETING_SECONDS = 12.0
@@ -113,6 +116,29 @@ class DeferredResponses:
             )
         return found
 
+    def remember_press(self, interaction: discord.Interaction) -> None:
+        """Hold an acknowledged press until its token expires, to tell something to its sender alone."""
+        until = time.time() + _LIFE_SECONDS
+        waiting = _Waiting(interaction.application_id, interaction.token, until)
+        _remember(self._waiting, f"{INTERACTION_ID_PREFIX}{interaction.id}", waiting)
+
+    async def tell_presser(self, press: str, content: str) -> bool:
+        """Show a text to who pressed a button alone; return False if it is too late for that.
+
+        Raises:
+            PlatformUnreachable: There is no connection.
+            discord.HTTPException: Discord rejected it.
+        """
+        waiting = await self._acknowledged(
+            f"{INTERACTION_ID_PREFIX}{press.removeprefix(PRESS_ID_PREFIX)}"
+        )
+        if waiting is None:
+            return False
+        webhook = self._webhook(waiting)
+        webhook.type = discord.WebhookType.application  # only such ones send to one person
+        await webhook.send(content, ephemeral=True, allowed_mentions=discord.AllowedMentions.none())
+        return True
+
     async def answer(
         self, reply_to: str, key: str, content: str, view: discord.ui.View
     ) -> str | None:
@@ -122,12 +148,8 @@ class DeferredResponses:
             PlatformUnreachable: There is no connection.
             discord.HTTPException: Discord rejected it for another reason.
         """
-        greeted = self._greeted.get(reply_to)
-        if greeted is not None:
-            with anyio.move_on_after(_GREETING_SECONDS):
-                await greeted.wait()
         await self.forget_if_over(reply_to)
-        waiting = self._waiting.get(reply_to)
+        waiting = await self._acknowledged(reply_to)
         if waiting is None:
             return None
         try:
@@ -145,6 +167,15 @@ class DeferredResponses:
         await self.forget(reply_to)
         _remember(self._answered, _answer_of(key), waiting)
         return str(shown.id)
+
+    async def _acknowledged(self, key: str) -> _Waiting | None:
+        """Return a command or press once it is acknowledged; None if its token has expired."""
+        greeted = self._greeted.get(key)
+        if greeted is not None:
+            with anyio.move_on_after(_GREETING_SECONDS):
+                await greeted.wait()
+        waiting = self._waiting.get(key)
+        return waiting if waiting is not None and waiting.until >= time.time() else None
 
     async def follow_up(self, key: str, content: str, view: discord.ui.View) -> str | None:
         """Send a later part of a command's answer as a follow-up; return None if impossible.

@@ -18,12 +18,16 @@ import discord
 from discord import app_commands
 from discord.http import Route
 
-from bot.bus import AccessRequest, Inbound, Role, Sender
+from bot.bus import AccessRequest, Inbound, Role, Sender, address_press
 from bot.core.i18n import N_, _, match_language, use_language
 from channels.base import LanguageOf, MenuCommand, tell_if_not_taken
 from channels.delivery.messenger import MessengerError
 from channels.discord.current_client import CurrentClient
-from channels.discord.deferred_responses import INTERACTION_ID_PREFIX, DeferredResponses
+from channels.discord.deferred_responses import (
+    INTERACTION_ID_PREFIX,
+    PRESS_ID_PREFIX,
+    DeferredResponses,
+)
 from channels.discord.errors import map_discord_errors
 from channels.discord.intake import RetryingBusClient, SenderNotifier
 from channels.discord.message_content import ChatLocation, chat_location, target_channel_id
@@ -304,6 +308,9 @@ class InteractionHandler:
         except MessengerError as error:
             # Discord's limit has passed; the answer is sent as an ordinary message.
             logger.info("an interaction could not be acknowledged: %s", error)
+            return
+        if not command:
+            self._deferred.remember_press(interaction)
 
     async def _complete(self, interaction: discord.Interaction) -> None:
         location = chat_location(self._name, interaction.channel)
@@ -372,9 +379,9 @@ def _inbound(
     interaction: discord.Interaction, location: ChatLocation, text: str, role: Role
 ) -> Inbound:
     pressed = interaction.message
-    return Inbound(
+    inbound = Inbound(
         address=location.address,
-        id=f"{'cb' if pressed else INTERACTION_ID_PREFIX}{interaction.id}",
+        id=f"{PRESS_ID_PREFIX if pressed else INTERACTION_ID_PREFIX}{interaction.id}",
         sender=_sender(interaction),
         text=text,
         sent_at=interaction.created_at,
@@ -382,6 +389,7 @@ def _inbound(
         role=role,
         pressed_message_id=str(pressed.id) if pressed else None,
     )
+    return address_press(inbound)
 
 
 def _access_request(

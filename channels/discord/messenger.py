@@ -112,7 +112,7 @@ async def _opened(file: OutgoingFile) -> discord.File:
 logger = logging.getLogger(__name__)
 
 BUTTON_ID_PREFIX = "t:"
-"""The prefix of this bot's button ids; the command follows."""
+"""The prefix of this bot's button ids; what ``Button.data`` returns follows."""
 
 _PACE = Pace(edit=1.5, typing=8.0)
 _LONGEST_ID = 100
@@ -195,6 +195,16 @@ class DiscordMessenger:
                 )
         except MessageGone:
             return
+
+    async def tell_presser(
+        self,
+        address: Address,  # noqa: ARG002 - the interaction knows its place
+        press: str,
+        pieces: Sequence[str],
+    ) -> bool:
+        """Show the text in a message that only the presser sees."""
+        with map_discord_errors(), anyio.fail_after(CALL_SECONDS):
+            return await self._deferred.tell_presser(press, pieces[0])
 
     async def typing(self, address: Address) -> None:
         """Display the typing indicator once."""
@@ -343,11 +353,11 @@ def _reference(message: OutgoingMessage[str]) -> discord.MessageReference | None
 
 
 def _view(buttons: Sequence[Button]) -> discord.ui.View:
-    """Return buttons that work across restarts, as their ids hold their commands."""
+    """Return buttons that work across restarts, as their ids lead to their commands."""
     view = discord.ui.View(timeout=None)
     shown: set[str] = set()
     for button in buttons[:_MOST_BUTTONS]:
-        custom_id = BUTTON_ID_PREFIX + button.command
+        custom_id = BUTTON_ID_PREFIX + button.data
         if custom_id in shown or not button.label.strip():
             logger.warning("a button is skipped: it has no label, or its command is a duplicate")
             continue

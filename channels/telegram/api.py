@@ -53,6 +53,7 @@ from channels.delivery.messenger import (
     RateLimited,
 )
 from channels.response_limits import limit_response_size
+from channels.telegram.moved_chats import MovedChats
 
 TOKEN_SETTING = "TAPEBOT_TELEGRAM_TOKEN"  # noqa: S105 (its name)
 """The name of the setting that holds the token."""
@@ -105,7 +106,8 @@ class BotApiClient:
         ChannelRefused: The token is malformed.
     """
 
-    def __init__(self, token: str, base: str | None) -> None:
+    def __init__(self, token: str, base: str | None, moved: MovedChats | None = None) -> None:
+        self.moved = moved or MovedChats()
         server = PRODUCTION if base is None else TelegramAPIServer.from_base(base)
         self._session = _Session(api=server)
         try:
@@ -133,12 +135,17 @@ class BotApiClient:
         Raises:
             MessengerError: The call failed; see also the subclasses in this module.
         """
+        chat = getattr(method, "chat_id", None)
+        if isinstance(chat, int):
+            method = method.model_copy(update={"chat_id": self.moved.current(chat)})
         try:
             result: ResultT | None = await self._bot(method, request_timeout=int(seconds))
         except TelegramAPIError as exc:
             error = map_telegram_error(exc, self._safe(exc.message or ""), method)
             if isinstance(error, TokenRejected):
                 self.token_rejected.set()
+            if isinstance(error, ChatMigrated) and isinstance(chat, int):
+                return await self._call_moved(method, chat, error, seconds)
             raise error from None
         except ClientDecodeError as exc:
             if isinstance(exc.data, dict) and exc.data.get("ok") is True:
@@ -156,6 +163,16 @@ class BotApiClient:
         if result is None:
             raise UnreadableResult
         return result
+
+    async def _call_moved(
+        self, method: TelegramMethod[ResultT], chat: int, moved: ChatMigrated, seconds: float
+    ) -> ResultT:
+        """Call a method in the chat that a group has become; its messages have other ids there."""
+        await self.moved.learn(chat, moved.chat_id)
+        if isinstance(method, EditMessageText | DeleteMessage):
+            raise MessageGone(str(moved))
+        left = {"reply_parameters": None} if hasattr(method, "reply_parameters") else {}
+        return await self(method.model_copy(update={"chat_id": chat, **left}), seconds=seconds)
 
     def clear_token_rejected(self) -> None:
         """Reset ``token_rejected``: Telegram accepts the token again."""
@@ -354,6 +371,7 @@ class TelegramTiming:
         first_retry: Delay before the second try; doubled with every try.
         longest_retry: The longest delay between two tries.
         webhook_check_interval: Time between two checks that the webhook is registered.
+        press_wait: How long a pressed button may turn while its result is awaited.
     """
 
     poll: int = 25
@@ -361,6 +379,7 @@ class TelegramTiming:
     first_retry: float = 1.0
     longest_retry: float = 60.0
     webhook_check_interval: float = 60.0
+    press_wait: float = 3.0
 
 
 class Backoff:

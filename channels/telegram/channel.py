@@ -31,8 +31,10 @@ from channels.telegram.inbound_composer import InboundComposer, RecentMessages
 from channels.telegram.intake import TelegramIntake
 from channels.telegram.message_content import BotIdentity
 from channels.telegram.messenger import TelegramMessenger
+from channels.telegram.moved_chats import MovedChats
 from channels.telegram.notices import NoticeSender
 from channels.telegram.polling import SpoolConsumer, UpdatePoller
+from channels.telegram.presses import PressedButtons
 from channels.telegram.updates import UpdateReader
 from channels.telegram.webhook import (
     WebhookEndpoint,
@@ -140,7 +142,8 @@ class TelegramChannel:
         Raises:
             ChannelRefused: The token is invalid, now or later, or the webhook's port is in use.
         """
-        api = BotApiClient(self._token, self._api_base)
+        moved = MovedChats(self._context.data_dir / "moved.json")
+        api = BotApiClient(self._token, self._api_base, moved)
         try:
             me = await self._log_in(api)
             await self._serve(api, me, port)
@@ -193,7 +196,8 @@ class TelegramChannel:
             ChannelRefused: The token was rejected for good.
         """
         recent, announce = RecentMessages(), self._context.announce
-        messenger = TelegramMessenger(api, recent)
+        presses = PressedButtons(api, self._timing)
+        messenger = TelegramMessenger(api, recent, presses)
         async with AsyncExitStack() as stack:
             listener = None
             if self._webhook is not None and self._context.spool is None:
@@ -208,8 +212,9 @@ class TelegramChannel:
                 spool=self._context.spool or FolderSpool(self._context.data_dir / "spool"),
                 executor=executor,
                 composer=InboundComposer(api, self._context, recent, self._timing),
-                notices=NoticeSender(api, executor, self._timing),
+                notices=NoticeSender(api, executor, presses, self._timing),
                 recent=recent,
+                moved=api.moved,
                 timing=self._timing,
             )
             await intake.resume()

@@ -13,7 +13,15 @@ from typing import TypeVar
 
 import anyio
 
-from bot.bus import AccessRequest, Attachment, FileUnavailable, Inbound, RemoteFile, Role
+from bot.bus import (
+    AccessRequest,
+    Attachment,
+    FileUnavailable,
+    Inbound,
+    RemoteFile,
+    Role,
+    address_press,
+)
 from bot.core.reasons import Reason
 from channels.base import ChannelContext, FetchBytes, fetch_if_allowed
 from channels.delivery.messenger import PlatformUnreachable, RateLimited
@@ -64,7 +72,7 @@ class InboundComposer:
             quote = format_quote(quote or "", spoken) if spoken else quote
         else:
             text = "\n".join(filter(None, (text, spoken)))
-        return Inbound(
+        inbound = Inbound(
             address=first.address,
             id=first.id,
             sender=first.sender,
@@ -79,6 +87,7 @@ class InboundComposer:
             attachments=tuple(attachments),
             pressed_message_id=first.message_id if first.kind == "press" else None,
         )
+        return address_press(inbound)
 
     def _quote(self, events: list[UserEvent]) -> str | None:
         found: list[str] = []

@@ -30,14 +30,15 @@ from bot.bus import (
     Spool,
     waiting_text,
 )
-from bot.core.i18n import _, use_language
+from bot.core.i18n import N_, _, use_language
 from channels.base import NOT_TAKEN_TEXT, ChannelContext, tell_if_not_taken
 from channels.keyed_executor import KeyedExecutor
 from channels.telegram.api import Backoff, TelegramTiming
 from channels.telegram.inbound_composer import InboundComposer, MessageGroup, RecentMessages
-from channels.telegram.notices import MigrationNotifier, NoticeSender
+from channels.telegram.moved_chats import MovedChats
+from channels.telegram.notices import NoticeSender
 from channels.telegram.updates import UpdateReader, read_update_id
-from channels.telegram.user_events import SupergroupMigration, UserEvent
+from channels.telegram.user_events import UserEvent
 
 _MAX_NOTIFIED_UPDATES = 200
 
@@ -110,6 +111,9 @@ class InboundPublisher:
 
 logger = logging.getLogger(__name__)
 
+_ANONYMOUS = N_(
+    "I cannot see who you are, since you write in the name of a chat. Send it in your own name."
+)
 _MAX_HANDLED_UPDATES = 2_000
 _MAX_WAITING_MESSAGES = 5_000
 """The most messages that may wait in one chat's lane; their content is in the spool."""
@@ -130,12 +134,13 @@ class TelegramIntake:
         composer: InboundComposer,
         notices: NoticeSender,
         recent: RecentMessages,
+        moved: MovedChats,
         timing: TelegramTiming,
     ) -> None:
         self._channel = channel
         self._context = context
         self._publisher = InboundPublisher(port, notices, timing)
-        self._migrations = MigrationNotifier(context.access, notices)
+        self._moved = moved
         self._reader = reader
         self._spool = spool
         self._executor = executor
@@ -155,10 +160,15 @@ class TelegramIntake:
         for number, raw in await self._spool.load():
             self._mark_handled(number)
             event = self._reader.read(raw)
-            if isinstance(event, UserEvent) and event.kind != "unreadable":
-                self._enqueue(event)
+            if event is not None and event.kind != "unreadable":
+                self._enqueue(self._moved.in_session(event))
             else:
                 await self._spool.remove(number)
+
+    async def learn_moves(self, batch: list[Any]) -> None:
+        """Learn first which chats have new ids: their messages may come before Telegram says so."""
+        for raw in batch:
+            await self._moved.learn_from(raw)
 
     def mark_caught_up(self) -> None:
         """Record that all updates which were pending at the start have been received.
@@ -184,7 +194,10 @@ class TelegramIntake:
 
     async def _process_update(self, number: int, raw: Any) -> None:
         try:
+            await self._moved.learn_from(raw)
             event = self._reader.read(raw)
+            if event is not None:
+                event = self._moved.in_session(event)
             if event is not None and not self._is_ignored(event):
                 language = await self._context.language(self._channel, event.sender)
                 with use_language(language):
@@ -198,21 +211,16 @@ class TelegramIntake:
 
     # Handling of new events.
 
-    def _is_ignored(self, event: UserEvent | SupergroupMigration) -> bool:
-        if isinstance(event, SupergroupMigration):
-            return False
+    def _is_ignored(self, event: UserEvent) -> bool:
         repeated = event.kind == "edit" and self._recent.has_text(event)
         return repeated or not self._is_relevant(event)
 
-    async def _accept(self, event: UserEvent | SupergroupMigration, raw: Any) -> None:
-        if isinstance(event, SupergroupMigration):
-            await self._migrations.notify(event)
-            return
+    async def _accept(self, event: UserEvent, raw: Any) -> None:
         role = await self._authorize(event)
         if role is None:
             return
         if event.callback_query_id is not None:
-            self._notices.answer_callback_query(event.callback_query_id)
+            self._notices.expect_press_result(event.callback_query_id)
         if event.kind == "unreadable":
             await self._reject(event, _(NOT_TAKEN_TEXT))
         elif self._needs_spooling(event):
@@ -223,9 +231,9 @@ class TelegramIntake:
         if event.kind in ("message", "edit"):
             self._recent.record_text(event)
 
-    async def _reject(self, event: UserEvent | SupergroupMigration, text: str) -> None:
+    async def _reject(self, event: UserEvent, text: str) -> None:
         """Tell who sent a message to the bot, if they have access, why it is not accepted."""
-        if not isinstance(event, UserEvent) or not self._expects_answer(event):
+        if not self._expects_answer(event):
             return
         if (await self._request_access(event, None)).role is not None:
             self._notices.report_rejected(event, text)
@@ -259,14 +267,18 @@ class TelegramIntake:
         decision = await self._request_access(event, text)
         if decision.role is None and decision.reply is not None and self._expects_answer(event):
             self._notices.send(event.address, decision.reply)
+        anonymous = event.sender.id.startswith("-") and event.text.startswith("/pair")
+        if decision.role is None and anonymous and event.kind == "message":
+            self._notices.send(event.address, _(_ANONYMOUS))
         return decision.role
 
     async def _request_access(self, event: UserEvent, text: str | None) -> AccessDecision:
+        chat = event.address.chat_id
         access_request = AccessRequest(
             address=event.address,
             sender=event.sender,
             private=event.private,
-            chat_ids=(event.address.chat_id,),
+            chat_ids=(chat, str(self._moved.current(int(chat)))),
             text=text,
         )
         return await self._context.access.authorize(access_request)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 from aiogram.methods import (
     DeleteMessage,
@@ -37,14 +37,16 @@ from channels.telegram.api import (
     MAX_UPLOAD_BYTES,
     UPLOAD_SECONDS,
     BotApiClient,
-    ChatMigrated,
     MessageNotModified,
     MethodNotFound,
+    TelegramTiming,
     UnreadableResult,
 )
 from channels.telegram.entities import FormattedText
 from channels.telegram.inbound_composer import RecentMessages
+from channels.telegram.presses import PressedButtons
 from channels.telegram.render import render, render_plain
+from channels.telegram.user_events import PRESS_ID_PREFIX
 
 logger = logging.getLogger(__name__)
 
@@ -60,8 +62,6 @@ _GENERAL = 1
 _NOTHING = FormattedText("…")
 _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
 
-ResultT = TypeVar("ResultT")
-
 
 class TelegramMessenger:
     """One bot's implementation of ``channels.delivery.messenger.MessengerApi``.
@@ -69,13 +69,16 @@ class TelegramMessenger:
     Args:
         api: The Bot API client.
         recent: Records which messages carry the last answer.
+        presses: Pressed buttons that wait for their results.
     """
 
-    def __init__(self, api: BotApiClient, recent: RecentMessages) -> None:
+    def __init__(
+        self, api: BotApiClient, recent: RecentMessages, presses: PressedButtons | None = None
+    ) -> None:
         self._api = api
         self._recent = recent
+        self._presses = presses or PressedButtons(api, TelegramTiming())
         self._drafts = True
-        self._moved: dict[int, int] = {}
 
     def rate_limit_key(self, address: Address) -> str:
         """Return the chat's id, since its topics share its limits."""
@@ -99,22 +102,16 @@ class TelegramMessenger:
     async def send(self, message: OutgoingMessage[FormattedText]) -> str:
         """Send a message; return its id."""
         address, piece = message.address, message.piece
-
-        async def call(chat: int) -> str:
-            # After supergroup migration, the id of the message that is answered is invalid.
-            moved = chat != int(address.chat_id)
-            sending = SendMessage(
-                chat_id=chat,
-                message_thread_id=_topic(address),
-                text=piece.text,
-                entities=_entities(piece),
-                link_preview_options=_NO_PREVIEW,
-                reply_parameters=None if moved else _reply(message.reply_to),
-                reply_markup=_keyboard(message.buttons),
-            )
-            return str(await send_message(self._api, sending))
-
-        return self._noted(message, await self._in_chat(address, call))
+        sending = SendMessage(
+            chat_id=int(address.chat_id),
+            message_thread_id=_topic(address),
+            text=piece.text,
+            entities=_entities(piece),
+            link_preview_options=_NO_PREVIEW,
+            reply_parameters=self._reply(address, message.reply_to),
+            reply_markup=_keyboard(message.buttons),
+        )
+        return self._noted(message, str(await send_message(self._api, sending)))
 
     async def send_file(self, message: OutgoingMessage[OutgoingFile]) -> str:
         """Send a file as a document; return its message's id.
@@ -124,22 +121,19 @@ class TelegramMessenger:
         """
         address, file = message.address, message.piece
         await check_file(file, MAX_UPLOAD_BYTES)
-
-        async def call(chat: int) -> str:
-            sending = SendDocument(
-                chat_id=chat,
-                message_thread_id=_topic(address),
-                document=FSInputFile(file.path, file.name),
-                disable_content_type_detection=True,
-            )
-            return str(await send_document(self._api, sending))
-
-        return self._noted(message, await self._in_chat(address, call))
+        sending = SendDocument(
+            chat_id=int(address.chat_id),
+            message_thread_id=_topic(address),
+            document=FSInputFile(file.path, file.name),
+            disable_content_type_detection=True,
+        )
+        return self._noted(message, str(await send_document(self._api, sending)))
 
     def _noted(
         self, message: OutgoingMessage[FormattedText] | OutgoingMessage[OutgoingFile], sent: str
     ) -> str:
         """Record which message carries the last answer; return its id."""
+        sent = self._api.moved.marked(message.address, sent)
         self._recent.record_answer(message.address.session, message.key.rpartition("/")[0], sent)
         return sent
 
@@ -151,45 +145,44 @@ class TelegramMessenger:
         buttons: tuple[Button, ...] = (),
     ) -> None:
         """Edit a message; succeed if it already has this content."""
-
-        async def call(chat: int) -> None:
-            changing = EditMessageText(
-                chat_id=chat,
-                message_id=_number(message_id),
-                text=piece.text,
-                entities=_entities(piece),
-                link_preview_options=_NO_PREVIEW,
-                reply_markup=_keyboard(buttons),
-            )
-            await edit_message_text(self._api, changing)
-
+        changing = EditMessageText(
+            chat_id=int(address.chat_id),
+            message_id=self._api.moved.number(address, message_id),
+            text=piece.text,
+            entities=_entities(piece),
+            link_preview_options=_NO_PREVIEW,
+            reply_markup=_keyboard(buttons),
+        )
         try:
-            await self._in_chat(address, call)
+            await edit_message_text(self._api, changing)
         except MessageNotModified:
             logger.debug("message %s already shows this", message_id)
 
     async def delete(self, address: Address, message_id: str) -> None:
         """Delete a message; one that is gone or too old to be deleted is skipped."""
-
-        async def call(chat: int) -> None:
-            await self._api(DeleteMessage(chat_id=chat, message_id=_number(message_id)))
-
         try:
-            await self._in_chat(address, call)
+            number = self._api.moved.number(address, message_id)
+            await self._api(DeleteMessage(chat_id=int(address.chat_id), message_id=number))
         except MessageGone as gone:
             logger.debug("message %s is not deleted: %s", message_id, gone)
+
+    async def tell_presser(
+        self, address: Address, press: str, pieces: Sequence[FormattedText]
+    ) -> bool:
+        """Show the text in an alert; a group is never told what one person did in vain."""
+        text = "\n".join(piece.text for piece in pieces)
+        told = await self._presses.tell(press.removeprefix(PRESS_ID_PREFIX), text)
+        return told or not _private(address)
 
     async def typing(self, address: Address) -> None:
         """Display the typing indicator, which Telegram shows for five seconds."""
         topic = _topic(address)
         if topic is None and self._recent.is_forum(address.chat_id):
             topic = _GENERAL
-
-        async def call(chat: int) -> None:
-            action = SendChatAction(chat_id=chat, action="typing", message_thread_id=topic)
-            await self._api(action, seconds=_TYPING_SECONDS)
-
-        await self._in_chat(address, call)
+        action = SendChatAction(
+            chat_id=int(address.chat_id), action="typing", message_thread_id=topic
+        )
+        await self._api(action, seconds=_TYPING_SECONDS)
 
     async def draft(self, address: Address, stream: str, piece: FormattedText) -> bool:
         """Display text as a draft, which only private chats support.
@@ -221,17 +214,13 @@ class TelegramMessenger:
             return True
         return False
 
-    async def _in_chat(
-        self, address: Address, call: Callable[[int], Awaitable[ResultT]]
-    ) -> ResultT:
-        """Call with the chat's present id, which changes when a group becomes a supergroup."""
-        chat = int(address.chat_id)
+    def _reply(self, address: Address, message_id: str | None) -> ReplyParameters | None:
+        # The inbound ids of edits and reactions begin with a message id; those of presses have none.
         try:
-            return await call(self._moved.get(chat, chat))
-        except ChatMigrated as moved:
-            logger.info("the chat %s is now %s", chat, moved.chat_id)
-            self._moved[chat] = moved.chat_id
-            return await call(moved.chat_id)
+            number = self._api.moved.number(address, message_id or "")
+        except MessageGone:
+            return None
+        return ReplyParameters(message_id=number, allow_sending_without_reply=True)
 
 
 def _private(address: Address) -> bool:
@@ -241,26 +230,6 @@ def _private(address: Address) -> bool:
 
 def _topic(address: Address) -> int | None:
     return None if address.topic is None else int(address.topic)
-
-
-def _number(message_id: str) -> int:
-    """Return a message id as an integer.
-
-    Raises:
-        MessageGone: It is not an integer, so no such message exists.
-    """
-    try:
-        return int(message_id)
-    except ValueError:
-        raise MessageGone(f"{message_id!r} is not a Telegram message") from None  # for the log
-
-
-def _reply(message_id: str | None) -> ReplyParameters | None:
-    # The inbound ids of edits and reactions begin with a message id; those of presses have none.
-    number = "" if message_id is None else message_id.partition(".")[0]
-    if not number.isdecimal():
-        return None
-    return ReplyParameters(message_id=int(number), allow_sending_without_reply=True)
 
 
 def _entities(piece: FormattedText) -> list[MessageEntity] | None:
@@ -275,8 +244,8 @@ def _keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
         if why := _left_out(button, known):
             logger.warning("the button %r is skipped: %s", button.label, why)
             continue
-        known.add(button.command)
-        key = InlineKeyboardButton(text=button.label, callback_data=button.command)
+        known.add(button.data)
+        key = InlineKeyboardButton(text=button.label, callback_data=button.data)
         row = rows[-1] if rows else []
         short = all(len(keyboard_button.text) <= _SHORT_LABEL for keyboard_button in (*row, key))
         if row and short and len(row) < _BUTTONS_IN_ROW:
@@ -290,10 +259,10 @@ def _left_out(button: Button, known: set[str]) -> str | None:
     """Return why a button cannot be shown; None if it can."""
     if not button.label.strip():
         return "it has no label"  # for the log
-    if button.command in known:
+    if button.data in known:
         return "another button has the same command"  # for the log
-    if not 0 < len(button.command.encode()) <= _LONGEST_DATA:
-        return "Telegram takes commands of 1 to 64 bytes"  # for the log
+    if not 0 < len(button.data.encode()) <= _LONGEST_DATA:
+        return "Telegram takes data of 1 to 64 bytes"  # for the log
     return None
 
 

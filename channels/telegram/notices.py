@@ -1,22 +1,23 @@
-"""Send notices about rejected messages, access and supergroup migration, best effort."""
+"""Send notices about rejected messages and access, best effort."""
 
 from __future__ import annotations
 
 import logging
-from collections import Counter, OrderedDict
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 
-from aiogram.methods import AnswerCallbackQuery, SendMessage
+from aiogram.methods import SendMessage
 from aiogram.types import LinkPreviewOptions, ReplyParameters
 
-from bot.bus import AccessRequest, Address, Authorizer
-from bot.core.i18n import N_, _, current_language, ngettext, use_language
+from bot.bus import Address
+from bot.core.i18n import _, current_language, ngettext, use_language
 from channels.delivery.messenger import MessengerError, PlatformUnreachable, RateLimited
 from channels.keyed_executor import KeyedExecutor
 from channels.telegram.api import Backoff, BotApiClient, TelegramTiming
 from channels.telegram.messenger import send_message
-from channels.telegram.user_events import SupergroupMigration, UserEvent
+from channels.telegram.presses import PressedButtons
+from channels.telegram.user_events import UserEvent
 
 logger = logging.getLogger(__name__)
 
@@ -85,11 +86,19 @@ class NoticeSender:
     Args:
         api: The Bot API client.
         executor: Run the sending, in lanes of its own.
+        presses: Pressed buttons that wait for their results.
         timing: Delays between tries.
     """
 
-    def __init__(self, api: BotApiClient, executor: KeyedExecutor, timing: TelegramTiming) -> None:
+    def __init__(
+        self,
+        api: BotApiClient,
+        executor: KeyedExecutor,
+        presses: PressedButtons,
+        timing: TelegramTiming,
+    ) -> None:
         self._api = api
+        self._presses = presses
         self._executor = executor
         self._timing = timing
         self._waiting: Counter[str] = Counter()
@@ -116,14 +125,16 @@ class NoticeSender:
         session = event.address.session
         waiting = self._refusals.get(session)
         if waiting is None:
-            waiting = _Refusals(event.address, int(event.message_id), reason, current_language())
+            waiting = _Refusals(
+                event.address, int(event.message_id.partition(".")[0]), reason, current_language()
+            )
             self._refusals[session] = waiting
             self._executor.submit(f"tell {session}", partial(self._send_refusals, session))
         waiting.add(_name_of(event))
 
-    def answer_callback_query(self, callback: str) -> None:
-        """Acknowledge a pressed button without waiting, which ends its loading animation."""
-        self._executor.submit(f"press {callback}", partial(self._acknowledge, callback))
+    def expect_press_result(self, callback: str) -> None:
+        """End a pressed button's loading animation soon, if its result does not end it before."""
+        self._executor.submit(f"press {callback}", partial(self._presses.end, callback))
 
     async def _send_refusals(self, session: str) -> None:
         refusals = self._refusals.pop(session)
@@ -168,13 +179,6 @@ class NoticeSender:
             self._waiting[address.session] -= 1
             self._waiting += Counter()
 
-    async def _acknowledge(self, callback: str) -> None:
-        try:
-            await self._api(AnswerCallbackQuery(callback_query_id=callback), seconds=10)
-        except MessengerError as error:
-            # Too old, or acknowledged before: the loading animation has ended by itself.
-            logger.debug("a pressed button was not acknowledged: %s", error)
-
 
 def _message(address: Address, text: str, reply_to: int | None = None) -> SendMessage:
     return SendMessage(
@@ -193,46 +197,3 @@ def _name_of(event: UserEvent) -> str:
     words = " ".join(event.text.split()) or ", ".join(file.name for file in event.files)
     name = words if len(words) <= _LONGEST_NAME else f"{words[: _LONGEST_NAME - 1]}…"
     return f"“{name}”" if name else _("a message without words")
-
-
-MIGRATED_TEXT = N_(
-    "Telegram gave this group a new id, so this is a new chat to me and our conversation starts "
-    "again. To allow everyone here again, an owner sends /pair here"
-)
-"""The notice that a group gets when it has become a supergroup."""
-
-_MOST_KNOWN = 100
-
-
-class MigrationNotifier:
-    """Handle supergroup migration: tell the group that its conversation starts anew.
-
-    Args:
-        access: Decides whether the sender had access in the old group.
-        notices: Sends notices to chats.
-    """
-
-    def __init__(self, access: Authorizer, notices: NoticeSender) -> None:
-        self._access = access
-        self._notices = notices
-        self._notified: OrderedDict[str, None] = OrderedDict()
-
-    async def notify(self, migration: SupergroupMigration) -> None:
-        """Notify a group once, if the user who upgraded it had access there.
-
-        Raises:
-            BusError: The access control could not store a change.
-        """
-        old, new = migration.old, migration.new
-        if new.session in self._notified:
-            return
-        access_request = AccessRequest(
-            address=old, sender=migration.sender, private=False, chat_ids=(old.chat_id,), text=None
-        )
-        decision = await self._access.authorize(access_request)
-        if decision.role is None:
-            return
-        self._notified[new.session] = None
-        if len(self._notified) > _MOST_KNOWN:
-            self._notified.popitem(last=False)
-        self._notices.send(new, _(MIGRATED_TEXT))

@@ -133,6 +133,7 @@ class UpdatePoller:
         return batch
 
     async def _handle_batch(self, batch: list[Any]) -> None:
+        await self._intake.learn_moves(batch)
         for raw in batch:
             try:
                 await self._intake.handle_update(raw)

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from bot.core.i18n import _
 from channels.telegram.message_content import GROUP_TYPES, BotIdentity
-from channels.telegram.user_events import SupergroupMigration, UserEvent, migrated_ids, read_update
+from channels.telegram.user_events import UserEvent, migrated_ids, read_update
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class UpdateReader:
         self._announce = announce
         self._news: dict[str, set[str]] = {}
 
-    def read(self, raw: Any) -> UserEvent | SupergroupMigration | None:
+    def read(self, raw: Any) -> UserEvent | None:
         """Return the event in an update; None if it is irrelevant, or malformed and nobody's."""
         try:
             update = validate_update(raw)

@@ -31,7 +31,6 @@ from channels.telegram.message_content import (
     BotIdentity,
     MessagePlaceholder,
     ParsedText,
-    chat_name,
     format_quote,
     forward_header,
     message_placeholder,
@@ -144,6 +143,9 @@ ALLOWED_UPDATES = [
 ]
 """The update types that are requested from Telegram."""
 
+PRESS_ID_PREFIX = "cb"
+"""The prefix of presses' inbound ids; the id of the callback query follows."""
+
 _LONG_TEXT = 4_000
 """UTF-16 code units from which a text may continue; clients split texts longer than 4,096."""
 
@@ -200,12 +202,8 @@ class UserEvent:
         return self.text.strip().lower().partition("@")[0] == "/stop"
 
 
-def read_update(
-    update: Update, channel: str, me: BotIdentity
-) -> UserEvent | SupergroupMigration | None:
-    """Return the user's action or the migration in an update; None if it is irrelevant."""
-    if update.message is not None and (move := read_migration(update.message, channel)) is not None:
-        return move
+def read_update(update: Update, channel: str, me: BotIdentity) -> UserEvent | None:
+    """Return the user's action in an update; None if it is irrelevant."""
     if update.message is not None:
         return _message(update.update_id, update.message, channel, me)
     if update.edited_message is not None:
@@ -298,7 +296,7 @@ def _press(update: int, query: CallbackQuery, channel: str) -> UserEvent | None:
         sender=user_sender(query.from_user),
         private=message.chat.type == "private",
         message_id=str(message.message_id),
-        id=f"cb{query.id}",
+        id=f"{PRESS_ID_PREFIX}{query.id}",
         text=query.data,
         sent_at=datetime.now(UTC),  # a callback query has no date
         addressed=True,
@@ -376,21 +374,6 @@ def _moment(seconds: int | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class SupergroupMigration:
-    """A group became a supergroup with another id.
-
-    Attributes:
-        old: The group's former address.
-        new: The supergroup's address.
-        sender: Who upgraded it; the group itself if Telegram names nobody.
-    """
-
-    old: Address
-    new: Address
-    sender: Sender
-
-
 def migrated_ids(message: Message) -> tuple[int, int] | None:
     """Return the old and the new id of a migrated group; Telegram sends a message in both chats."""
     old, new = message.migrate_from_chat_id, message.migrate_to_chat_id
@@ -398,13 +381,3 @@ def migrated_ids(message: Message) -> tuple[int, int] | None:
         return None
     here = message.chat.id
     return here if old is None else old, here if new is None else new
-
-
-def read_migration(message: Message, channel: str) -> SupergroupMigration | None:
-    """Return the migration that a message reports; None if it reports none."""
-    ids = migrated_ids(message)
-    if ids is None:
-        return None
-    old, new = (Address(channel, str(other)) for other in ids)
-    sender = message_sender(message) or Sender(old.chat_id, chat_name(message.chat))
-    return SupergroupMigration(old, new, sender)

@@ -13,7 +13,7 @@ import logging
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import anyio
@@ -224,6 +224,8 @@ class WebConversation:
         Raises:
             BusError: The notice could not be stored.
         """
+        if answer.sent_message_ids and answer.stream is not None:
+            answer = replace(answer, id=answer.stream)  # a later state of an answer on the tape
         async with self._lock:
             self._answered = answer.id
             self._partial = None
@@ -232,7 +234,7 @@ class WebConversation:
             was_shown = answer.id in self._known
             await self._advance()
             await self._take_back()
-            if was_shown and answer.files and self._tabs:
+            if was_shown and (answer.files or answer.sent_message_ids) and self._tabs:
                 await self._show_again(answer.id)
             if not await self._on_tape(answer):
                 await self._keep(answer)
@@ -275,7 +277,7 @@ class WebConversation:
         return any(line.id == answer.id for line in messages)
 
     async def _show_again(self, answer: str) -> None:
-        """Send an answer's message again, since files made by another process were missing."""
+        """Send an answer's message again, since files were missing, or a button is gone."""
         messages = await self._site.transcript.newest(self.session, PAGE_SIZE)
         transcript_messages = [line for line in messages if line.id == answer]
         if transcript_messages:
@@ -288,7 +290,7 @@ class WebConversation:
             self._position or 0,
             answer.text,
             datetime.now(UTC).isoformat(timespec="microseconds"),
-            tuple((button.label, button.command) for button in answer.buttons),
+            tuple((button.label, button.data) for button in answer.buttons),
             tuple((outgoing_file.name, str(outgoing_file.path)) for outgoing_file in answer.files),
         )
         if await self._notices.add(self.session, notice) and self._tabs:

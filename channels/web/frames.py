@@ -50,13 +50,13 @@ class PressFrame(_Frame):
 
     Attributes:
         id: The id of this message, chosen by the page.
-        command: The button's command.
+        command: What the button sends: its id, or the command of one that is on no tape.
         message: The id of the answer.
     """
 
     type: Literal["press"]
     id: _Id
-    command: str = Field(pattern=r"^/[A-Za-z]", max_length=MAX_MESSAGE_CHARACTERS)
+    command: str = Field(pattern=r"^(/[A-Za-z]|[0-9a-f]{16}\.)", max_length=MAX_MESSAGE_CHARACTERS)
     message: str = Field(min_length=1, max_length=200)
 
 
@@ -169,4 +169,4 @@ def welcome_frame(
 
 def buttons_json(buttons: tuple[Button, ...]) -> list[dict[str, str]]:
     """Return buttons as JSON objects."""
-    return [{"label": button.label, "command": button.command} for button in buttons]
+    return [{"label": button.label, "command": button.data} for button in buttons]

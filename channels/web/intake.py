@@ -24,6 +24,7 @@ from bot.bus import (
     Role,
     Sender,
     WebUser,
+    address_press,
 )
 from bot.core.i18n import N_, _, ngettext, use_language
 from channels.base import NOT_TAKEN_TEXT, ChannelContext
@@ -176,7 +177,7 @@ class WebIntake:
         text: str,
         taken: list[Attachment],
     ) -> Inbound:
-        return Inbound(
+        inbound = Inbound(
             address=user.address,
             id=frame.id,
             sender=_sender(user),
@@ -187,6 +188,7 @@ class WebIntake:
             pressed_message_id=frame.message if isinstance(frame, PressFrame) else None,
             grant=user.grant,
         )
+        return address_press(inbound)
 
 
 def _sender(user: WebUser) -> Sender:

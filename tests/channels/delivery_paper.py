@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -33,6 +34,7 @@ class Paper:
     replies: dict[str, str | None] = field(default_factory=dict)
     buttons: dict[str, tuple[Button, ...]] = field(default_factory=dict)
     typed: list[str] = field(default_factory=list)
+    alone: list[tuple[str, ...]] = field(default_factory=list)
     calls: list[tuple[str, str, float]] = field(default_factory=list)
     faults: dict[str, list[MessengerError]] = field(default_factory=lambda: defaultdict(list))
     drafts: list[str] | None = None
@@ -77,6 +79,11 @@ class Paper:
     async def delete(self, address: Address, message_id: str) -> None:
         await self._called("delete", address, "")
         self.pages[address.chat_id].pop(message_id, None)
+
+    async def tell_presser(self, address: Address, press: str, pieces: Sequence[str]) -> bool:
+        await anyio.lowlevel.checkpoint()
+        self.alone.append((press, *pieces))
+        return True
 
     async def typing(self, address: Address) -> None:
         await anyio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""Groups that become supergroups have another id; whoever used the bot there learns what that means."""
+"""Groups that become supergroups have another id; both lead to one session."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pytest
 from telegram_rig import rigged
 
 from bot.bus import Address, Answer
-from channels.telegram.notices import MIGRATED_TEXT
 
 OLD = -55
 NEW = -1009
@@ -21,54 +20,57 @@ async def rig(tmp_path):
         yield rig
 
 
-async def settled(rig) -> None:
-    await rig.telegram.until_confirmed()
-    mark = rig.telegram.say(rig.chat, 7, "the last")
-    await rig.until(lambda: any(one.id == str(mark) for one in rig.inbounds))
-
-
-@pytest.mark.parametrize("admitted", ["the group", "a person"])
-async def test_a_group_with_a_new_id_is_told_once_what_that_means(rig, admitted):
-    if admitted == "the group":
-        rig.access_control.chats.add(str(OLD))
-    who = 13 if admitted == "the group" else 7
+@pytest.mark.parametrize(
+    "told", ["by both chats", "by the old chat", "by the new one", "by a send"]
+)
+async def test_both_ids_of_a_group_lead_to_the_session_that_it_had(rig, told):
+    """Also after a restart, and messages of both chats that have one number are two."""
+    rig.access_control.chats.add(str(OLD))
     async with rig.running():
-        rig.telegram.say(rig.group, who, "@tape_bot hello")
-        await rig.arrived(1)
+        rig.telegram.say(rig.group, 7, "@tape_bot hello")
+        [before] = await rig.arrived(1)
+    if told in ("by both chats", "by a send"):
         new = rig.telegram.migrate(rig.group, NEW)
-        assert await rig.shown(new, 1) == [MIGRATED_TEXT]
-        await settled(rig)
-    assert rig.telegram.records.texts(NEW) == [MIGRATED_TEXT]
-    assert "/pair here" in MIGRATED_TEXT
-    assert "\n" not in MIGRATED_TEXT
-    [line] = [one for one in rig.said if f"telegram:{NEW}" in one]
-    assert str(OLD) in line
+    else:
+        new = rig.telegram.group(NEW, "Garden")
+        here, what = (
+            (OLD, {"migrate_to_chat_id": NEW})
+            if told == "by the old chat"
+            else (NEW, {"migrate_from_chat_id": OLD})
+        )
+        chat = rig.telegram.world.rooms[here].chat.as_json()
+        head = {"message_id": 900, "date": 1_700_000_000, "chat": chat}
+        rig.telegram.raw({"message": head | what})
+    if told == "by a send":
+        async with rig.running():
+            await rig.bus.send(Answer(before.address, "a1", "one", before.id))
+            assert await rig.shown(new, 1) == ["one"]
+    else:
+        async with rig.running():
+            await rig.telegram.until_confirmed()
+    async with rig.running():
+        number = rig.telegram.say(new, 13, "@tape_bot hello again")
+        after = (await rig.arrived(2))[1]
+        assert after.address == before.address == Address("telegram", str(OLD))
+        assert after.id != before.id
+        await rig.bus.send(Answer(after.address, "a2", "two", after.id))
+        await rig.telegram.until(lambda books: "two" in books.texts(NEW))
+        sent = rig.telegram.records.called("sendMessage", chat=NEW)[-1]
+        assert str(number) in str(sent.params["reply_parameters"])
 
 
-@pytest.mark.parametrize("told_in", ["the old chat", "the new one"])
-async def test_one_of_telegrams_two_words_on_a_move_is_enough(rig, told_in):
+async def test_a_message_of_the_new_chat_that_comes_before_the_word_on_the_move_is_no_new_session(
+    rig,
+):
     rig.access_control.chats.add(str(OLD))
     new = rig.telegram.group(NEW, "Garden")
-    here, what = (
-        (OLD, {"migrate_to_chat_id": NEW})
-        if told_in == "the old chat"
-        else (NEW, {"migrate_from_chat_id": OLD})
-    )
-    chat = rig.telegram.world.rooms[here].chat.as_json()
+    rig.telegram.say(new, 7, "@tape_bot hello")
+    chat = rig.telegram.world.rooms[NEW].chat.as_json()
     head = {"message_id": 900, "date": 1_700_000_000, "chat": chat}
+    rig.telegram.raw({"message": head | {"migrate_from_chat_id": OLD}})
     async with rig.running():
-        rig.telegram.raw({"message": head | what})
-        assert await rig.shown(new, 1) == [MIGRATED_TEXT]
-        await rig.until(lambda: any(f"the group {OLD} is now {NEW}" in one for one in rig.said))
-
-
-async def test_a_group_of_strangers_is_told_nothing(rig):
-    async with rig.running():
-        rig.telegram.say(rig.group, 13, "@tape_bot hello")
-        rig.telegram.migrate(rig.group, NEW)
-        await settled(rig)
-    assert rig.telegram.records.texts(NEW) == []
-    assert rig.telegram.records.texts(OLD) == []
+        [inbound] = await rig.arrived(1)
+    assert inbound.address == Address("telegram", str(OLD))
 
 
 async def test_an_answer_for_the_old_chat_comes_to_the_new_one_and_replies_to_nothing(rig):
@@ -78,8 +80,7 @@ async def test_an_answer_for_the_old_chat_comes_to_the_new_one_and_replies_to_no
         old = Address("telegram", str(OLD))
         for one in ("one", "two"):
             await rig.bus.send(Answer(old, f"a-{one}", one, str(number)))
-        shown = await rig.shown(new, 3)
-    assert [one for one in shown if one != MIGRATED_TEXT] == ["one", "two"]
+        assert await rig.shown(new, 2) == ["one", "two"]
     asked = [one.params for one in rig.telegram.records.called("sendMessage", chat=NEW)]
     assert not any(one.get("reply_parameters") for one in asked)
 

@@ -136,7 +136,8 @@ class TelegramScene:
         self._server.say(self._server.private(EVE), EVE, text)
 
     def seen(self) -> str:
-        return "\n".join(self._server.records.texts(ADA))
+        alerts = [one.text for one in self._server.records.pressed]
+        return "\n".join([*self._server.records.texts(ADA), *alerts])
 
     def files(self) -> dict[str, bytes]:
         return self._server.files(ADA)
@@ -203,7 +204,7 @@ class DiscordScene:
         return {key["label"]: (id_, key["custom_id"]) for id_, key in keys}
 
     def buttons(self) -> dict[str, str]:
-        return {label: id_[id_.index("/") :] for label, (_, id_) in self._keys().items()}
+        return {label: id_ for label, (_, id_) in self._keys().items()}
 
     def press(self, label: str) -> None:
         self._server.press(*self._keys()[label], self._ada)

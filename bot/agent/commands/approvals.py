@@ -109,7 +109,7 @@ class ApprovalCommands:
         """
         number = _number(arguments)
         if number is None:
-            return CommandReply(_(_USAGE, name=name))
+            return CommandReply(_(_USAGE, name=name), replaces_message=False)
         call = context.fold.pending_calls.calls.get(number)
         if call is None or call.decision is not None:
             return await self._elsewhere(name, number, context)
@@ -119,7 +119,8 @@ class ApprovalCommands:
         if moment is not None and moment >= call.expires:
             await self._approvals.close(number)
             text = _("Call {number} was not answered in time: it was not run.", number=number)
-            return CommandReply(text, extra_entries=refused_entries(call, "expired", ""))
+            entries = refused_entries(call, "expired", "")
+            return CommandReply(text, extra_entries=entries, replaces_message=False)
         return call
 
     async def _deny(self, arguments: str, context: CommandContext) -> CommandReply:
@@ -134,6 +135,7 @@ class ApprovalCommands:
                 tool=f"`{plain_text(found.tool)}`",
             ),
             extra_entries=refused_entries(found, "no", decider(context)),
+            replaces_message=False,
         )
 
     async def _list(self, arguments: str, context: CommandContext) -> CommandReply:  # noqa: ARG002
@@ -178,7 +180,7 @@ class ApprovalCommands:
                 await self._approvals.close(number)
             return CommandReply(await _past_decision(context.tape, number), replaces_message=False)
         if "via" in context.command_entry.meta or not _concerns(asked, context):
-            return CommandReply(_unknown(number))
+            return CommandReply(_unknown(number), replaces_message=False)
         author, entry = context.author, context.command_entry
         # Also of a call that waits no more: the chat that asked knows what became of it.
         address = Address.parse(asked.session)
@@ -197,7 +199,8 @@ class ApprovalCommands:
         told = N_("Call {number} was asked in the chat {chat}; I passed this on.")
         if waiting is not None:
             told = N_("Call {number} waits in the chat {chat}; I passed this on.")
-        return CommandReply(_(told, number=number, chat=f"`{asked.session}`"))
+        text = _(told, number=number, chat=f"`{asked.session}`")
+        return CommandReply(text, replaces_message=False)
 
 
 def _number(arguments: str) -> int | None:

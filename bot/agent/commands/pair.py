@@ -17,6 +17,11 @@ _FORMS = (
     ("remove ID", N_("remove a person or a chat, such as telegram:42")),
 )
 
+_PAUSED = N_(
+    "Reminders and tasks there are paused instead of sent. Once it is allowed again, `/schedules` "
+    "there lists them, and `/schedules resume N` starts one again."
+)
+
 
 def pair_command(access_control: AccessControl) -> Command:
     """Return the command, for owners only.
@@ -79,4 +84,8 @@ async def _remove(access_control: AccessControl, place: str) -> CommandReply:
             _("Which one? For example: `/pair remove telegram:42`. `/pair` lists them.")
         )
     shown = "".join(c for c in place if c.isprintable() and c != "`")[:80]
-    return CommandReply(removal_text(shown, await access_control.remove(place)))
+    removal = await access_control.remove(place)
+    told = [removal_text(shown, removal)]
+    if removal == "removed":
+        told.append(_(_PAUSED))
+    return CommandReply(" ".join(told))

@@ -15,9 +15,10 @@ from bot.agent.commands.remind import cancel_button, confirmation, set_schedule
 from bot.agent.schedules.history import read_firings
 from bot.agent.schedules.wording import day_and_time, escape_markdown, listed, numbered, when_text
 from bot.agent.texts import bold, capitalized, joined
-from bot.bus import Button
+from bot.bus import Address, Button
 from bot.core.errors import ScheduleRefused
 from bot.core.i18n import N_, _, ngettext
+from bot.core.reasons import reason_text
 from bot.memory.records.schedules import Schedule
 
 _NOTHING = N_(
@@ -25,6 +26,10 @@ _NOTHING = N_(
     "`/schedules task every day at 8 sum up yesterday` a task that I do by myself."
 )
 _HINT = N_("`/schedules pause N`, `resume N`, `change N ...` and `delete N` change one.")
+_SET_ANONYMOUSLY = N_(
+    "it was set in the name of this group, and a press shows your own name: send "
+    "`/schedules done {number}` in the group's name, or let an owner press it"
+)
 _QUIET_HINT = N_("Write them as `/schedules quiet 22:00-07:00`, or `/schedules quiet off`.")
 _MOST_BUTTONS = 3
 _LONGEST_SNOOZE = 60 * 24 * 7
@@ -33,6 +38,7 @@ _STATUSES = {
     "late": N_("{time}: {text}: told late"),
     "missed": N_("{time}: {text}: missed, too old to be told"),
     "held": N_("{time}: {text}: kept for the end of quiet hours"),
+    "undelivered": N_("{time}: {text}: could not be delivered: {error}"),
 }
 
 
@@ -64,7 +70,8 @@ def _quiet_note(context: CommandContext) -> list[str]:
 async def _pause(rest: str, context: CommandContext) -> CommandReply:
     schedule = _live(rest, context)
     if schedule.paused:
-        return CommandReply(_("{schedule} is paused already.", schedule=_name(schedule)))
+        text = _("{schedule} is paused already.", schedule=_name(schedule))
+        return CommandReply(text, replaces_message=False)
     paused = await context.schedules.pause(schedule)
     button = Button(_("Resume"), f"/schedules resume {schedule.number}")
     return CommandReply(
@@ -77,7 +84,8 @@ async def _pause(rest: str, context: CommandContext) -> CommandReply:
 async def _resume(rest: str, context: CommandContext) -> CommandReply:
     schedule = _live(rest, context)
     if not schedule.paused:
-        return CommandReply(_("{schedule} is not paused.", schedule=_name(schedule)))
+        text = _("{schedule} is not paused.", schedule=_name(schedule))
+        return CommandReply(text, replaces_message=False)
     resumed = await context.schedules.resume(schedule)
     return _changed(resumed, context)
 
@@ -119,7 +127,8 @@ async def _snooze(rest: str, context: CommandContext) -> CommandReply:
     if not minutes.isdecimal() or not 1 <= int(minutes[:9]) <= _LONGEST_SNOOZE:
         return CommandReply(_("For how many minutes? For example: `/schedules snooze 3 10`."))
     if schedule.ended == "cancelled":
-        return CommandReply(_("{schedule} was deleted.", schedule=_name(schedule)))
+        text = _("{schedule} was deleted.", schedule=_name(schedule))
+        return CommandReply(text, replaces_message=False)
     later = await context.schedules.snooze(schedule, timedelta(minutes=int(minutes)))
     assert later.next is not None
     when = day_and_time(later.next, later.zone, context.schedules.now())
@@ -154,7 +163,7 @@ async def _history(rest: str, context: CommandContext) -> CommandReply:
         text = _text(known) if known is not None else numbered("", firing.number)
         when = day_and_time(firing.instant, context.schedules.zone, now)
         told = _STATUSES.get(firing.status, "{time}: {text}")
-        line = _(told, time=when, text=text)
+        line = _(told, time=when, text=text, error=reason_text(firing.error))
         if firing.missed:
             missed = ngettext("after {n} missed", "after {n} missed", firing.missed)
             line = joined([line, missed])
@@ -197,6 +206,8 @@ def _own(number: str, context: CommandContext) -> Schedule:
     if found is None:
         raise ScheduleRefused(_("there is no schedule with this number; `/schedules` lists them"))
     if not _may_change(found, context):
+        if found.author.id == Address.parse(context.tape.name).chat_id:
+            raise ScheduleRefused(_(_SET_ANONYMOUSLY, number=found.number))
         raise ScheduleRefused(_("only who set it, or an owner, may change it"))
     return found
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bot.core.clock import parse_time
 from bot.memory.records.schedules import SCHEDULE_FIRED
+from bot.memory.session.state.turn_fold import DELIVERY
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
@@ -25,9 +26,10 @@ class PastFiring:
         schedule: The schedule's id.
         number: The schedule's number.
         instant: The instant that it was for.
-        status: How it went.
+        status: How it went; ``undelivered`` if the platform refused it for good.
         missed: How many earlier ones it stands for.
         recorded: When it was recorded; None if unknown.
+        error: Why it was not delivered, as recorded; None if it was.
     """
 
     entry: int
@@ -37,6 +39,7 @@ class PastFiring:
     status: str
     missed: int
     recorded: datetime | None
+    error: object = None
 
 
 async def read_firings(tape: TapeService, limit: int = _MOST) -> AsyncIterator[PastFiring]:
@@ -47,11 +50,17 @@ async def read_firings(tape: TapeService, limit: int = _MOST) -> AsyncIterator[P
         limit: The most occurrences.
     """
     read = found = 0
+    refused: dict[str, object] = {}
     async with aclosing(tape.read_back()) as entries:
         async for entry in entries:
             read += 1
+            if entry.name == DELIVERY and entry.data.get("delivered") is False:
+                refused[str(entry.data.get("turn"))] = entry.data.get("error")
             if (firing := parse_firing(entry)) is not None:
                 found += 1
+                turn = str(entry.data.get("turn"))
+                if turn in refused:
+                    firing = replace(firing, status="undelivered", error=refused[turn])
                 yield firing
             if found >= limit or read >= _MOST_READ:
                 return

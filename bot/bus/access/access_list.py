@@ -33,6 +33,7 @@ MOST_CODES = 3
 """The most codes that one person gets in an hour."""
 
 _HOUR = timedelta(hours=1)
+_MOST_REMOVED = 1_000
 _ID = LazyPattern(r"-?[\w.-]{1,64}")
 _PLATFORM = LazyPattern(r"[a-z][a-z0-9_]*")
 _NAME = 64
@@ -110,11 +111,13 @@ class AccessList:
         people: Owners and members.
         chats: Chats and servers where everybody has access.
         requests: Requests of the last hour, which count towards a person's limit.
+        removed: Chats that were removed: not even an owner's reminders go there.
     """
 
     people: tuple[AllowedPerson, ...] = ()
     chats: tuple[AllowedChat, ...] = ()
     requests: tuple[PairingRequest, ...] = ()
+    removed: tuple[str, ...] = ()
 
     def person(self, person: str) -> AllowedPerson | None:
         """Return the entry of a person; None without one."""
@@ -291,7 +294,9 @@ def with_chat(access_list: AccessList, principal: str, now: datetime) -> AccessL
     """Return the list with access for everybody in a chat."""
     if any(chat.chat == principal for chat in access_list.chats):
         return access_list
-    return replace(access_list, chats=(*access_list.chats, AllowedChat(principal, now)))
+    chats = (*access_list.chats, AllowedChat(principal, now))
+    removed = tuple(chat for chat in access_list.removed if chat != principal)
+    return replace(access_list, chats=chats, removed=removed)
 
 
 def without(
@@ -315,7 +320,10 @@ def without(
             for pairing_request in access_list.requests
             if pairing_request.person != principal
         ),
+        access_list.removed,
     )
+    if len(smaller.chats) < len(access_list.chats):
+        smaller = replace(smaller, removed=(*access_list.removed, principal)[-_MOST_REMOVED:])
     if has_owner(access_list, configured) and not has_owner(smaller, configured):
         return access_list, "last owner"  # for programs
     return smaller, "unknown" if smaller == access_list else "removed"

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import anyio
 
-from bot.bus import WEB_CHANNEL, AccessDecision, AccessRequest, Address, BusError
+from bot.bus import WEB_CHANNEL, AccessDecision, AccessRequest, Address, BusError, Sender
 from bot.bus.access.access_list import (
     AccessList,
     ConfiguredAccess,
@@ -127,16 +127,19 @@ class AccessControl:
             return AccessDecision(role)
         return await self._answer_stranger(access_request)
 
-    async def still_has_access(self, address: Address, person: str) -> bool:
-        """Return whether the person of a private chat may still use the bot, for what comes unasked.
+    async def still_has_access(self, address: Address, person: str, private: bool = True) -> bool:
+        """Return whether somebody may still use the bot in a chat, for what comes there unasked.
 
         Args:
             address: The chat.
             person: The person's id on its channel; on the web the platform and the id there.
+            private: Whether it is their private chat.
 
         Raises:
             BusError: The access list cannot be read.
         """
+        if not private:
+            return await self._may_be_told(address, person)
         who = principal_of(address.channel, person)
         if address.channel == WEB_CHANNEL:
             who = principal_of(*person.split(".", 1)) if "." in person else None
@@ -144,6 +147,22 @@ class AccessControl:
             return True
         people = self._configured.owners | self._configured.allow
         return who in people or (await self._read()).access_list.person(who) is not None
+
+    async def _may_be_told(self, address: Address, person: str) -> bool:
+        """Return whether a group gets what somebody set there: it was not removed, and they may write in it."""
+        if address.channel.partition("-")[0] not in _GUARDED:
+            return True
+        access_list = (await self._read()).access_list
+        ids = [address.chat_id, *([] if address.topic is None else [address.topic])]
+        if any(principal_of(address.channel, one) in access_list.removed for one in ids):
+            return False
+        if address.channel.startswith("discord"):
+            # Its server is not known here: any that is allowed may be it.
+            allowed = self._configured.allow | {one.chat for one in access_list.chats}
+            ids += [one.partition(":")[2] for one in allowed]
+        request = AccessRequest(address, Sender(person, ""), False, tuple(ids))
+        # What an owner set from another surface has an id with its channel.
+        return ":" in person or role_of(access_list, self._configured, request) is not None
 
     async def approve(self, code: str) -> Approval | None:
         """Give access to the person whom a code was created for, and tell them.

@@ -91,6 +91,7 @@ class _Whole:
     people: tuple[AllowedPerson, ...]
     chats: tuple[AllowedChat, ...]
     requests: tuple[PairingRequest, ...]
+    removed: tuple[str, ...] = ()
 
 
 _ADAPTER = TypeAdapter(_Whole)
@@ -98,7 +99,9 @@ _ADAPTER = TypeAdapter(_Whole)
 
 def encode(access_list: AccessList) -> bytes:
     """Return an access list as JSON."""
-    whole = _Whole(1, access_list.people, access_list.chats, access_list.requests)
+    whole = _Whole(
+        1, access_list.people, access_list.chats, access_list.requests, access_list.removed
+    )
     return _ADAPTER.dump_json(whole, indent=2, by_alias=True) + b"\n"
 
 
@@ -115,7 +118,7 @@ def decode(data: bytes, where: str, discard: str) -> AccessList:
     """
     try:
         whole = _ADAPTER.validate_json(data, strict=True)
-        access_list = AccessList(whole.people, whole.chats, whole.requests)
+        access_list = AccessList(whole.people, whole.chats, whole.requests, whole.removed)
         if _sound(access_list):
             return access_list
     except (ValidationError, InvalidInbound):

@@ -76,7 +76,9 @@ def encode(outbound: Outbound) -> str:
     """Encode an outbound item as JSON."""
     values = _values(outbound)
     if isinstance(outbound, Answer):
-        values["buttons"] = [[button.label, button.command] for button in outbound.buttons]
+        values["buttons"] = [
+            [button.label, button.command, button.id] for button in outbound.buttons
+        ]
         values["files"] = [
             [outgoing_file.name, str(outgoing_file.path)] for outgoing_file in outbound.files
         ]

@@ -36,7 +36,8 @@ class PastOccurrenceModel(ReadModel):
     text: str = Field(description="Empty if the schedule is long over.")
     instant: str = Field(description="The instant that it was for, ISO 8601.")
     status: str = Field(
-        description="`sent`; `late`; `missed`, too old to be told; `held` for the end of quiet hours."
+        description="`sent`; `late`; `missed`, too old to be told; `held` for the end of quiet hours; "
+        "`undelivered`, refused by the platform."
     )
     missed: int = Field(description="Earlier occurrences that it stands for.")
 

@@ -129,7 +129,7 @@ function buttons(line, did) {
   if (!line.buttons?.length) return "";
   const made = line.buttons.map(({ label, command }) => {
     const onclick = (event) => did.press(line, command, event.currentTarget);
-    return el("button", { class: "button", type: "button", title: command, onclick }, label);
+    return el("button", { class: "button", type: "button", onclick }, label);
   });
   return el("div", { class: "chat-buttons", role: "group", "aria-label": _("Answers to choose") }, made);
 }

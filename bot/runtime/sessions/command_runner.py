@@ -54,13 +54,14 @@ async def run_command(
     entry = await writer.record_command(delivery, parsed)
     try:
         if command is None or command.run is None:
-            reply = CommandReply(commands.unknown(parsed))
+            reply = CommandReply(commands.unknown(parsed), replaces_message=False)
         else:
             context = SessionContext(session, command_author(delivery.inbound), entry)
             with spends(context.spender):
                 reply = await command.run(parsed.arguments, context)
     except TapebotError as error:
-        reply = CommandReply(_("That did not work: {error}.", error=reason_of(error)))
+        text = _("That did not work: {error}.", error=reason_of(error))
+        reply = CommandReply(text, replaces_message=False)
     await writer.reply(delivery, parsed, reply)
 
 
@@ -73,7 +74,8 @@ async def find_call_to_approve(
     try:
         found = await session.services.approvals.find(parsed.name, parsed.arguments, context)
     except TapebotError as error:
-        return CommandReply(_("That did not work: {error}.", error=reason_of(error)))
+        text = _("That did not work: {error}.", error=reason_of(error))
+        return CommandReply(text, replaces_message=False)
     return found if isinstance(found, CommandReply) else (found, decider(context))
 
 

@@ -83,6 +83,7 @@ def command_end_entries(
     buttons: Sequence[Button] = (),
     replaces: str | None = None,
     files: Sequence[OutgoingFile] = (),
+    alone: bool = False,
 ) -> list[TapeEntry]:
     """Return the reply to a command and the end of its turn.
 
@@ -95,8 +96,9 @@ def command_end_entries(
         buttons: Buttons below the reply.
         replaces: Platform id of the message that the reply replaces.
         files: Files sent with the reply, from the folder for exports.
+        alone: Whether the reply is for who pressed a button alone.
     """
-    reply: dict[str, Any] = {"text": text}
+    reply: dict[str, Any] = {"text": text, **({"alone": True} if alone else {})}
     if buttons:
         reply["buttons"] = [[button.label, button.command] for button in buttons]
     if replaces is not None:

@@ -28,6 +28,7 @@ from bot.bus import (
     ReceivedMessage,
     ReleaseRequest,
 )
+from bot.bus.buttons import pressed_button
 from bot.bus.queue_limits import check_length
 from bot.core.errors import InvalidEntry, MessageTooLong
 from bot.core.i18n import _, use_language
@@ -47,6 +48,7 @@ from bot.runtime.sessions.loop_queue import Callback, LoopItem, LoopQueue
 from bot.runtime.sessions.new_session import NewSession
 from bot.runtime.sessions.occurrences import Occurrences, is_occurrence
 from bot.runtime.sessions.plain_confirmations import confirmation_command
+from bot.runtime.sessions.pressed_buttons import pressed_command
 from bot.runtime.sessions.session import Session
 from bot.runtime.sessions.turn_runner import TurnRunner
 from bot.runtime.sessions.worker_state import Action, Job, MessageKind, WorkerState
@@ -102,6 +104,7 @@ class MessageLoop:
         self._job_scope = anyio.CancelScope()
         self._new_session: NewSession | None = None
         self._confirmations: dict[str, ParsedCommand] = {}
+        self._asked = {call.number for call in session.fold.pending_calls.waiting}
         self._recovered = False
         self._attended = False
         self._leaving = False
@@ -125,11 +128,13 @@ class MessageLoop:
         with use_language(await self._session.last_language()):
             await self._writer.send_damage()
             await self._recover()
+            await self._show_decisions()
         self._recovered = True
         while not (self._leaving and self._is_quiet):
             item = self._queue.next_nowait() or await self._wait()
             if item is not None:
                 await self._handle(item)
+                await self._show_decisions()
             elif self._is_quiet:
                 break
         await self._session.memory.bus.working_sets.expire_stale()
@@ -224,6 +229,13 @@ class MessageLoop:
 
     # Items.
 
+    async def _show_decisions(self) -> None:
+        """Show below the questions for a yes what was decided since the last time, in whatever way."""
+        waiting = {call.number for call in self._session.fold.pending_calls.waiting}
+        for number in self._asked - waiting:
+            await self._writer.show_decision(number)
+        self._asked = waiting
+
     async def _handle(self, item: LoopItem) -> None:
         if isinstance(item, ReleaseRequest):
             self._leaving = True
@@ -251,7 +263,14 @@ class MessageLoop:
             await self._writer.set_aside(delivery, f"{error}")
             return
         inbound, key = delivery.inbound, self._session.key
-        if (command := await confirmation_command(self._session, inbound)) is not None:
+        if pressed_button(inbound) is not None:
+            command = await pressed_command(self._session, inbound)
+            if command is None:
+                await self._writer.refuse_press(delivery)
+                return
+        else:
+            command = await confirmation_command(self._session, inbound)
+        if command is not None:
             self._confirmations[inbound.id] = command
         parsed = self._parsed(delivery)
         if delivery.given_up or self._poison.is_given_up(key, inbound.id):

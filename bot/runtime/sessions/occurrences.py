@@ -80,7 +80,7 @@ class Occurrences:
             await self._correct(schedule_id)
             await self._writer.acknowledge(delivery)
             return None
-        if not await self._person_has_access(firing.schedule):
+        if not await self._may_still_come(firing.schedule):
             paused = await self._paused(firing.schedule, "no access")  # for the log
             await self._session.tape.append_many([paused])
             await self._writer.acknowledge(delivery)
@@ -122,12 +122,12 @@ class Occurrences:
         await self._write_due(schedule.id, None)
         return replace(schedule, paused=True, next=None, held=None).change()
 
-    async def _person_has_access(self, schedule: Schedule) -> bool:
-        # In a group everybody there is told; what was set on another surface, an owner set.
-        if not schedule.private or ":" in schedule.author.id:
-            return True
-        address = Address.parse(self._session.key)
-        return await self._session.services.still_has_access(address, schedule.author.id)
+    async def _may_still_come(self, schedule: Schedule) -> bool:
+        author = schedule.author.id
+        if schedule.private and ":" in author:
+            return True  # set on another surface: by an owner
+        allowed = self._session.services.still_has_access
+        return await allowed(Address.parse(self._session.key), author, schedule.private)
 
     def _decide(self, schedule: str, now: datetime, delivery: ReceivedMessage) -> Firing | None:
         schedules = self._fold.schedules

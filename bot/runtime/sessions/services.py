@@ -19,16 +19,17 @@ from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.runtime.sessions.derived_files import DerivedFiles, EraseResidualFiles, erase_no_files
 from bot.runtime.sessions.poison_messages import PoisonMessages
 from bot.runtime.sessions.sent_files import SentFiles
+from bot.runtime.sessions.undelivered import Undelivered
 from bot.tape.store import TapeStore
 
 Archiver = Callable[[str, str, datetime], Awaitable[ArchiveSummary]]
 """Writes an archive of a session's memory, given session key, id of the request and time."""
 
-StillHasAccess = Callable[[Address, str], Awaitable[bool]]
-"""Say whether the person of a private chat may still use the bot, given the chat and the person's id."""
+StillHasAccess = Callable[[Address, str, bool], Awaitable[bool]]
+"""Say whether somebody may still use the bot, given the chat, their id, and whether it is private."""
 
 
-async def everybody_has_access(_: Address, __: str) -> bool:
+async def everybody_has_access(_: Address, __: str, ___: bool) -> bool:
     """Let everybody use the bot."""
     return True
 
@@ -74,6 +75,7 @@ class SessionServices:
         erase_residual_files: Erases words from files other than tapes.
         working_set_hours: Hours after which an unused working set expires.
         memory_files: Readable memory files; None if they are switched off.
+        undelivered: What platforms refused, until its people are told.
         told_damage: Tape damage that was reported to chats since the start, by tape.
         poison_messages: Evidence against messages that broke the process.
         still_has_access: Says whether somebody whose schedule is due may still use the bot.
@@ -106,11 +108,17 @@ class SessionServices:
     memory_files: DerivedFiles | None = None
     told_damage: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
+    undelivered: Undelivered = field(init=False)
+
     poison_messages: PoisonMessages = field(default_factory=PoisonMessages)
     still_has_access: StillHasAccess = everybody_has_access
     sent_files: SentFiles | None = None
     problems: dict[str, str] = field(default_factory=dict)
     limits_for: Callable[[int], ContextLimits] | None = None
+
+    def __post_init__(self) -> None:
+        """Share what could not be delivered."""
+        object.__setattr__(self, "undelivered", Undelivered(self.store))
 
     def view_tokens_for(self, agent: Agent) -> int:
         """Return the most tokens of messages in view of an agent's model."""

@@ -10,25 +10,36 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from bot.agent.approvals import decision_buttons
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandReply
+from bot.agent.schedules.history import parse_firing
 from bot.bus import Address, Answer, Button, DeliveryReport, Inbound, OutgoingFile, ReceivedMessage
+from bot.bus.buttons import tape_buttons
 from bot.core.clock import format_time
 from bot.core.errors import InvalidInbound
 from bot.core.i18n import N_, _
 from bot.core.ids import new_id
+from bot.core.reasons import reason_text
 from bot.memory.records.conversation_entries import needs_answer
-from bot.memory.records.pending_calls import refused_entries
-from bot.memory.records.transcript import recorded_at
+from bot.memory.records.pending_calls import (
+    TOOL_DECIDED,
+    TOOL_PENDING,
+    describe_call_state,
+    refused_entries,
+)
+from bot.memory.records.transcript import format_timestamp, recorded_at, sender_id
 from bot.memory.records.turn_marks import turn_end
+from bot.memory.session.scope.identities import identity_at
 from bot.memory.session.state.outside_fold import OWN_WORDS_ONLY
 from bot.memory.session.state.session_fold import session_mark_entry
-from bot.memory.session.state.turn_fold import string_items
+from bot.memory.session.state.turn_fold import DELIVERY, UndeliveredAnswer, string_items
 from bot.memory.session.state.zone_snapshot import zone_entries
 from bot.runtime.sessions.edits import is_unanswered
 from bot.runtime.sessions.entries import (
@@ -61,6 +72,8 @@ EDITED_COMMAND = N_(
     "Editing a message neither runs a command nor undoes one. To run it, send it as a new message."
 )
 NO_FILE_TAKEN = N_("(`/{name}` uses no files. To keep what you sent with it, send `/files keep`.)")
+UNDELIVERED = N_("On {time} I could not deliver a message to you in the chat {chat}: {error}")
+DEAD_BUTTON = N_("This button does nothing any more: what it was for has changed or is over.")
 DAMAGED = N_(
     "The tape of this conversation is damaged: {what}. I keep everything readable and continue. "
     "The log has details; `tapebot tape repair` may repair the tape."
@@ -126,7 +139,7 @@ class SessionWriter:
                     undelivered_answer.text,
                     undelivered_answer.reply_to,
                     undelivered_answer.turn,
-                    buttons=tuple(Button(*pair) for pair in undelivered_answer.buttons),
+                    buttons=self._buttons(undelivered_answer, elsewhere or address),
                     sent_message_ids=self._fold.turns.delivered_parts.get(
                         undelivered_answer.turn, ()
                     ),
@@ -137,8 +150,46 @@ class SessionWriter:
                         for name, file in undelivered_answer.files
                     ),
                     report_to=None if elsewhere is None else address.session,
+                    alone=undelivered_answer.alone,
                 )
                 await self._send(answer)
+
+    def _buttons(self, answer: UndeliveredAnswer, shown: Address) -> tuple[Button, ...]:
+        return tape_buttons(answer.buttons, self._session.address, shown, answer.turn, answer.entry)
+
+    async def show_decision(self, number: int) -> None:
+        """Take the buttons for a decided call from the messages that ask, and say there what was decided."""
+        dead = {command for _label, command in decision_buttons(number)}
+        shown: dict[str, tuple[str, ...]] = {}
+        decided = ""
+        async with aclosing(self._tape.read_back()) as entries:
+            async for entry in entries:
+                if entry.data.get("number") == number and entry.name == TOOL_DECIDED:
+                    decided = describe_call_state(entry)
+                elif entry.data.get("number") == number and entry.name == TOOL_PENDING:
+                    return
+                turn = str(entry.data.get("turn") or entry.meta.get("turn"))
+                if entry.name == DELIVERY:
+                    shown.setdefault(turn, tuple(string_items(entry.data.get("platform_ids"))))
+                    continue
+                asked = UndeliveredAnswer.from_entry(turn, entry, None, ())
+                left = [pair for pair in asked.buttons if pair[1] not in dead]
+                if len(left) == len(asked.buttons) or not shown.get(turn) or asked.via:
+                    continue
+                buttons = [
+                    one
+                    for one in self._buttons(asked, self._session.address)
+                    if one.command not in dead
+                ]
+                told = Answer(
+                    self._session.address,
+                    f"{turn}.{number}",
+                    f"{asked.text}\n\n{decided}.",
+                    stream=turn,
+                    buttons=tuple(buttons),
+                    sent_message_ids=shown[turn],
+                )
+                await self._session.services.bus.send(told)
 
     async def _send(self, answer: Answer) -> None:
         services = self._session.services
@@ -164,6 +215,10 @@ class SessionWriter:
         running = turns.open_turn is not None and turns.open_turn.id == report.answer
         if answered is None and (report.final or not running):
             return
+        if answered is not None and report.final and not report.delivered:
+            # First, so that no kill comes between; a repeated report changes nothing.
+            person = await self._person_of(answered)
+            await self._session.services.undelivered.note(report, person)
         await self._tape.append(delivery_entry(report))
         if answered is not None and report.final:
             self._sent.discard(report.answer)
@@ -171,6 +226,37 @@ class SessionWriter:
                 delivery = self._deliveries.pop(inbound, None)
                 if delivery is not None:
                     await delivery.ack()
+            if report.delivered and not answered.alone:
+                await self._tell_undelivered(answered)
+
+    async def _tell_undelivered(self, answer: UndeliveredAnswer) -> None:
+        """Tell the person whom an answer has reached what could not be delivered to them before."""
+        services, address = self._session.services, self._session.address
+        if not await services.undelivered.anything():
+            return
+        person = await self._person_of(answer)
+        linked = services.scopes.identity_linker.people.members(person)
+        for one in await services.undelivered.take(linked):
+            text = _(
+                UNDELIVERED,
+                time=format_timestamp(one.get("ts"), services.agent.timezone),
+                chat=f"`{one.get('session')}`",
+                error=reason_text(one.get("error")),
+            )
+            await services.bus.send(Answer(address, f"told-{one.get('answer')}", text))
+
+    async def _person_of(self, answer: UndeliveredAnswer) -> str:
+        """Return the identity of who set the reminder that an answer is, or else of who wrote last before it."""
+        async with aclosing(self._tape.read_back(answer.entry)) as entries:
+            async for entry in entries:
+                firing = parse_firing(entry)
+                if firing is not None and entry.data.get("turn") == answer.turn:
+                    schedules = self._fold.schedules
+                    known = schedules.find(firing.number)
+                    return identity_at(self._session.key, known.author.id) if known else ""
+                if sender := sender_id(entry):
+                    return identity_at(self._session.key, sender)
+        return ""
 
     # Messages.
 
@@ -305,6 +391,7 @@ class SessionWriter:
                     buttons=reply.buttons,
                     replaces=inbound.pressed_message_id if reply.replaces_message else None,
                     files=reply.files,
+                    alone=inbound.pressed_message_id is not None and not reply.replaces_message,
                 ),
             ],
         )
@@ -340,6 +427,10 @@ class SessionWriter:
         begin = replace(inbound, text=text, quote=None, attachments=(), client=None)
         before = [] if inbound.answer_to else self.unrecorded(delivery, self.message(begin))
         await self._end(delivery, before, why, status="error")
+
+    async def refuse_press(self, delivery: ReceivedMessage) -> None:
+        """Say that a pressed button does nothing any more; that is not recorded as a command."""
+        await self._end(delivery, [], _(DEAD_BUTTON), alone=True)
 
     async def give_up(self, delivery: ReceivedMessage, parsed: ParsedCommand | None) -> None:
         """Record and answer a message that broke the worker before, without handling it."""
@@ -412,6 +503,7 @@ class SessionWriter:
         *,
         status: str = "command",
         buttons: Sequence[Button] = (),
+        alone: bool = False,
     ) -> None:
         """Append entries, a reply and the end of its turn in one step, and send the reply."""
         await self._session.zone.edit(
@@ -425,6 +517,7 @@ class SessionWriter:
                     self._fold,
                     status=status,
                     buttons=buttons,
+                    alone=alone,
                 ),
             ],
         )

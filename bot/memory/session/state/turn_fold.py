@@ -78,6 +78,8 @@ class UndeliveredAnswer:
     files: tuple[tuple[str, str], ...] = ()
     via: str | None = None
     """Key of the conversation to show it in, if the command came from another one."""
+    alone: bool = False
+    """Whether it is for who pressed a button alone."""
 
     @classmethod
     def from_entry(
@@ -96,6 +98,7 @@ class UndeliveredAnswer:
             replaces if isinstance(replaces, str) else None,
             _pairs(data.get("files") or entry.payload.get("files")),
             via if isinstance(via, str) else None,
+            data.get("alone") is True,
         )
 
 

@@ -1,0 +1,56 @@
+"""Find the command of a pressed button on the tape of its session."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+from bot.agent.commands.parser import ParsedCommand, parse_command
+from bot.bus import Inbound
+from bot.bus.buttons import pressed_button
+from bot.memory.records.event_names import COMMAND
+from bot.memory.session.state.turn_fold import UndeliveredAnswer
+from bot.runtime.sessions.session import Session
+
+_LOOKED_AT = 1_000
+
+
+async def pressed_command(session: Session, inbound: Inbound) -> ParsedCommand | None:
+    """Return the command of a pressed button; None if it is gone, or was carried out by a press before.
+
+    Raises:
+        TapeError: The tape cannot be read.
+    """
+    pressed = pressed_button(inbound)
+    assert pressed is not None
+    turn, number, index = pressed
+    entries = await session.tape.read_entries(number, number)
+    buttons = UndeliveredAnswer.from_entry(turn, entries[0], None, ()).buttons if entries else ()
+    if index >= len(buttons) or entries[0].meta.get("turn") != turn:
+        return None
+    parsed = parse_command(buttons[index][1])
+    return None if await _is_over(session, inbound, number, parsed) else parsed
+
+
+async def _is_over(
+    session: Session, inbound: Inbound, number: int, parsed: ParsedCommand | None
+) -> bool:
+    """Say whether the tape was reset since a button's entry, or its command has changed its message."""
+    via = None if inbound.answer_to is None else inbound.answer_to.session
+    replaced, looked = False, 0
+    async with aclosing(session.tape.read_back()) as entries:
+        async for entry in entries:
+            looked += 1
+            data = entry.data
+            if entry.is_reset:
+                return True
+            if entry.id <= number or looked == _LOOKED_AT:
+                return False
+            if entry.name == COMMAND:
+                if replaced and parsed == ParsedCommand(
+                    str(data.get("name")), str(data.get("arguments"))
+                ):
+                    return True
+                replaced = False
+            elif (data.get("replaces"), data.get("via")) == (inbound.pressed_message_id, via):
+                replaced = True
+    return False

@@ -1,0 +1,83 @@
+"""Answers that a platform refused for good: their people are told once they can be reached again.
+
+The small tape ``workspace:undelivered`` has no words: it names the answer, where it was to go, for whom, and why not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from bot.bus import DeliveryReport
+from bot.core.reasons import reason_json
+from bot.memory.session.scope.workspace_tape import WorkspaceTape
+from bot.tape.entries import TapeEntry, event
+from bot.tape.store import TapeStore
+
+_REFUSED = "delivery.refused"
+_TOLD = "delivery.told"
+_MOST_KEPT = 1_000
+
+
+class UndeliveredFold:
+    """What people were not told yet, by answer. Implements ``SnapshotFold``."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, dict[str, Any]] = {}
+
+    def apply(self, entry: TapeEntry) -> None:
+        """Apply one entry."""
+        answer = str(entry.data.get("answer"))
+        if entry.name == _REFUSED:
+            self.waiting[answer] = {**entry.data, "ts": entry.meta.get("ts")}
+            if len(self.waiting) > _MOST_KEPT:
+                del self.waiting[next(iter(self.waiting))]
+        elif entry.name == _TOLD:
+            self.waiting.pop(answer, None)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as JSON."""
+        return {"waiting": list(self.waiting.values())}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Replace the state by that of a snapshot."""
+        self.waiting = {str(one.get("answer")): one for one in state.get("waiting", ())}
+
+    def __len__(self) -> int:
+        """Return how many answers wait."""
+        return len(self.waiting)
+
+
+class Undelivered:
+    """Keeps what was refused until its person was told.
+
+    Args:
+        store: The store of all tapes.
+    """
+
+    def __init__(self, store: TapeStore) -> None:
+        self._tape = WorkspaceTape(store, "workspace:undelivered", UndeliveredFold())
+
+    async def note(self, report: DeliveryReport, person: str) -> None:
+        """Keep that an answer did not reach a person."""
+        data: dict[str, Any] = {
+            "answer": report.answer,
+            "session": report.session,
+            "person": person,
+        }
+        data["error"] = reason_json(report.error or "")
+        await self._tape.change(lambda: ([event(_REFUSED, data)], None))
+
+    async def anything(self) -> bool:
+        """Say whether anybody has to be told something."""
+        await self._tape.refresh()
+        return bool(self._tape.fold.waiting)
+
+    async def take(self, people: Collection[str]) -> list[dict[str, Any]]:
+        """Return what did not reach these identities, and regard it as told."""
+
+        def compose() -> tuple[list[TapeEntry], list[dict[str, Any]]]:
+            found = [one for one in self._tape.fold.waiting.values() if one["person"] in people]
+            return [event(_TOLD, {"answer": one["answer"]}) for one in found], found
+
+        return await self._tape.change(compose)

@@ -1,0 +1,220 @@
+"""Buttons on foreign servers: each acts on what it was made for, and tells who pressed it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import anyio
+import pytest
+from acting import lines_of, obeying, writing_tool
+
+from bot.bus import AccessDecision, AccessRequest, Attachment, RemoteFile
+from bot.testing.host import Host, session_host
+from bot.testing.manual_clock import ManualClock
+from bot.testing.scripted_model import ScriptedModel
+from channels.base import ChannelContext, GroupPolicy, MenuCommand
+from testkit.discord.server import DiscordServer
+from testkit.telegram.server import TelegramServer
+
+ADA, BOB, FORUM = 7, 8, -1005
+
+
+@pytest.fixture(scope="module", autouse=True)
+def client_libraries() -> None:
+    import channels.discord
+    import channels.telegram  # noqa: F401
+
+
+@dataclass
+class Doors:
+    """Everybody may; Ada is the owner."""
+
+    owner: str = str(ADA)
+
+    async def authorize(self, access_request: AccessRequest) -> AccessDecision:
+        return AccessDecision("owner" if access_request.sender.id == self.owner else "member")
+
+    async def receive(self, file: RemoteFile) -> Attachment:
+        raise AssertionError("nobody sends files here")
+
+
+def context(doors: Doors, folder) -> ChannelContext:
+    commands = tuple(MenuCommand(name, name) for name in ("remind", "approve", "deny"))
+    return ChannelContext(doors, doors, commands, GroupPolicy(), folder, lambda _: None)
+
+
+@asynccontextmanager
+async def telegram_program(server: TelegramServer, folder, model=None) -> AsyncIterator[Host]:
+    from channels.telegram import TelegramChannel
+
+    server.user(ADA, "Ada")
+    server.user(BOB, "Bob")
+    channel = TelegramChannel(
+        "telegram",
+        server.token,
+        context(Doors(), folder / "channel"),
+        api_base=server.url,
+        webhook=None,
+    )
+    tool, clock = writing_tool(folder / "acts.txt"), ManualClock(datetime.now(UTC))
+    async with (
+        session_host(
+            folder, model or ScriptedModel([]), tools=[tool], clock=clock, schedules=True
+        ) as host,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(channel.run, host.bus.channel("telegram"))
+        yield host
+        tasks.cancel_scope.cancel()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[TelegramServer]:
+    async with TelegramServer() as server:
+        yield server
+
+
+async def shown(server: TelegramServer, chat, words: str):
+    """Return the newest message with these words, once it is there."""
+    found = lambda: [one for one in server.records.messages(chat) if words in one.text]  # noqa: E731
+    await server.until(lambda _: found())
+    return found()[-1]
+
+
+def key(message, label: str) -> str:
+    return next(
+        one["callback_data"] for row in message.buttons for one in row if one["text"] == label
+    )
+
+
+async def alert(server: TelegramServer, query: str) -> str:
+    """Return what the presser alone was told."""
+    await server.until(lambda books: any(one.callback == query for one in books.pressed))
+    return next(one.text for one in server.records.pressed if one.callback == query)
+
+
+async def live(host: Host, session: str) -> list[int]:
+    ended = {entry.data["number"] for entry in await host.events("schedule.ended", session)}
+    made = {entry.data["number"] for entry in await host.events("schedule.set", session)}
+    return sorted(made - ended)
+
+
+async def test_a_button_below_a_message_that_is_shown_no_more_acts_in_its_own_topic(
+    server, tmp_path
+):
+    """Of such a message Telegram tells neither text nor topic; also after a restart."""
+    forum = server.group(FORUM, "House", forum=True)
+    topic = server.topic(forum, "Garden", server.user(ADA, "Ada"))
+    general, garden = f"telegram:{FORUM}", f"telegram:{FORUM}:{topic}"
+    async with telegram_program(server, tmp_path):
+        server.say(forum, ADA, "/remind every day at 8 water the roses", topic=topic)
+        made = await shown(server, FORUM, "roses")
+        server.say(forum, ADA, "/remind every day at 9 pay the rent")
+        await shown(server, FORUM, "rent")
+    del server.world.rooms[FORUM].messages[made.id]
+    async with telegram_program(server, tmp_path) as host:
+        server.press(made, key(made, "Cancel"), user=ADA, chat=forum)
+        await shown(server, FORUM, "Deleted: reminder 1 (water the roses)")
+        assert (await live(host, general), await live(host, garden)) == ([1], [])
+
+
+async def test_a_button_with_an_id_that_leads_nowhere_is_told_to_the_presser_alone(
+    server, tmp_path
+):
+    forum = server.group(FORUM, "House")
+    async with telegram_program(server, tmp_path) as host:
+        server.say(forum, ADA, "/remind every day at 8 water the roses")
+        made = await shown(server, FORUM, "roses")
+        data = key(made, "Cancel")
+        del server.world.rooms[FORUM].messages[made.id]
+        before = server.records.texts(FORUM)
+        for forged in ("0" * 16 + data[16:], data.replace(".0@", ".7@")):
+            query = server.press(made, forged, user=ADA, chat=forum, forged=True)
+            assert "does nothing any more" in await alert(server, query)
+        assert server.records.texts(FORUM) == before
+        assert await live(host, f"telegram:{FORUM}") == [1]
+
+
+async def test_somebody_elses_press_and_a_second_one_leave_the_message_as_it_is(server, tmp_path):
+    group = server.group(FORUM, "House")
+    async with telegram_program(server, tmp_path) as host:
+        server.say(group, ADA, "/remind every day at 8 water the roses")
+        made = await shown(server, FORUM, "roses")
+        data = key(made, "Cancel")
+        query = server.press(made, data, user=BOB)
+        assert "only who set it" in await alert(server, query)
+        [now] = server.records.messages(FORUM)
+        assert (len(now.versions), key(now, "Cancel")) == (1, data)
+        server.press(made, data, user=ADA)
+        await shown(server, FORUM, "Deleted: reminder 1")
+        query = server.press(made, data, user=ADA)
+        assert "does nothing any more" in await alert(server, query)
+        assert len(server.records.messages(FORUM)[0].versions) == 2
+        assert len(server.records.messages(FORUM)) == 1
+        assert await live(host, f"telegram:{FORUM}") == []
+
+
+@pytest.mark.parametrize("how", ["/approve 1", "/deny 1", "a press of Approve", "a press of Deny"])
+async def test_a_question_that_is_decided_says_so_and_has_no_button_left(server, tmp_path, how):
+    group = server.group(FORUM, "House")
+    async with telegram_program(server, tmp_path, ScriptedModel(obeying())) as host:
+        server.say(group, ADA, "@tape_bot write tea")
+        asked = await shown(server, FORUM, "May I run")
+        if how.startswith("/"):
+            server.say(group, ADA, how)
+        else:
+            server.press(asked, key(asked, f"{how.split()[-1]} 1"), user=ADA)
+        yes = "pprove" in how
+        told = "Call 1 was approved" if yes else "Call 1 was denied"
+        question = await shown(server, FORUM, told)
+        assert (question.id, question.buttons) == (asked.id, ())
+        assert "May I run" in question.text
+        del server.world.rooms[FORUM].messages[asked.id]
+        query = server.press(asked, key_of_first(asked), user=ADA)
+        assert "already" in await alert(server, query)
+        await host.bus.drain()
+        assert lines_of(tmp_path / "acts.txt") == (["tea"] if yes else [])
+
+
+def key_of_first(message) -> str:
+    return message.versions[0].buttons[0][0]["callback_data"]
+
+
+async def test_on_discord_a_refusal_is_shown_to_the_presser_alone(tmp_path):
+    from channels.discord import DiscordChannel
+
+    async with DiscordServer() as server:
+        with server.used_by_discord_py():
+            ada, bob = server.user("Ada"), server.user("Bob")
+            place = server.channel(server.guild("House", members=[ada, bob]), "garden")
+            channel = DiscordChannel(
+                "discord",
+                server.token,
+                context(Doors(str(ada)), tmp_path / "channel"),
+                api_base=server.api_url,
+                gateway_url=server.gateway_url,
+            )
+            async with (
+                session_host(tmp_path, ScriptedModel([]), schedules=True) as host,
+                anyio.create_task_group() as tasks,
+            ):
+                tasks.start_soon(channel.run, host.bus.channel("discord"))
+                await server.until_connected()
+                server.say(place, ada, f"<@{server.bot_id}> /remind every day at 8 roses")
+                await server.until_messages(place, 1)
+                [made] = server.answers(place)
+                [row] = made.components
+                cancel = next(one["custom_id"] for one in row["components"])
+                number = server.press(made.id, cancel, bob)
+                told = server.records.interactions[number]
+                alone = lambda: [  # noqa: E731
+                    one for one in server.records.messages.values() if one.ephemeral
+                ]
+                await server.until(lambda _: alone())
+                assert "only who set it" in alone()[0].content
+                assert (told.answer, made.edits, [*made.components]) == (6, [], [row])
+                assert await live(host, f"discord:{place}") == [1]
+                tasks.cancel_scope.cancel()
