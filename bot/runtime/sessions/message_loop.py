@@ -444,7 +444,12 @@ class MessageLoop:
         """Start what waits: first messages on the tape, then deferred ones."""
         if await self._start_waiting_turn():
             return
-        while (deferred := self._state.next_deferred(self._kind)) is not None:
+        # Each deferred message has a turn of its own: what joins one before its first step is easily
+        # overlooked.
+        while (
+            self._state.job is None
+            and (deferred := self._state.next_deferred(self._kind)) is not None
+        ):
             with use_language(await self._session.language_of(deferred[0].inbound)):
                 await self._carry_out(*deferred)
 
