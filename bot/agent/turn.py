@@ -111,6 +111,8 @@ class Turn:
         self._asking: anyio.CancelScope | None = None
         self._reconsidered = 0
 
+        self._calls.show = self._show
+        self._doing = ""
     @property
     def reply_to(self) -> str | None:
         """The platform's id of the newest message that it answers; None if no person sent one."""
@@ -347,12 +349,12 @@ class Turn:
         while not self._has_run:
             await self._grown.wait()
             self._grown = anyio.Event()
-            if self.partial:
-                return self.partial
+            if text := self.partial or self._doing:
+                return text
         return None
 
     def _stream(self, text: str) -> None:
-        self.partial = text
+        self.partial, self._doing = text, ""
         self._grown.set()
 
     async def _hand_off(self, error: ContextOverflow) -> bool:
@@ -381,6 +383,10 @@ class Turn:
     # Steps.
 
     async def _step(self, reply: ModelReply) -> None:
+    def _show(self, text: str) -> None:
+        self._doing = text
+        self._grown.set()
+
         """Write a reply that calls tools to the tape."""
         self._steps += 1
         entry = self._calls.call_entry(self.id, reply)

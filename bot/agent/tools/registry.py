@@ -73,6 +73,7 @@ class ToolContext:
             turn of the session.
         summaries: Whether the prompt has summaries of what lies before the view.
         files: Folders of files that a recall searches; None if there are none.
+        show: Shows the person, until there is more to show, what takes long.
     """
 
     tape: TapeService
@@ -101,6 +102,7 @@ class ToolContext:
         return self.memory.fold if self.view is None else self.view
 
     files: FileFolders | None = None
+    show: Callable[[str], None] = lambda _: None
 
     @property
     def cause(self) -> str:
