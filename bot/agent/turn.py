@@ -17,9 +17,11 @@ import anyio
 
 from bot.agent.client_requests import instructions_entry
 from bot.agent.handoff import make_handoff
+from bot.agent.refusals import complete
 from bot.agent.request_builder import BuiltRequest, RequestBuilder, prompt_digest
 from bot.agent.schedules.due_tape import is_occurrence_id
 from bot.agent.spending.decision import LimitUse
+from bot.agent.spending.metered_model import prompt_tokens
 from bot.agent.spending.texts import notice_text
 from bot.agent.texts import model_language
 from bot.agent.tool_calls import ToolCallRunner, files_to_send, pending_question
@@ -29,7 +31,6 @@ from bot.core.errors import (
     BudgetReached,
     ContextOverflow,
     ModelError,
-    ModelRejected,
     TransientModelError,
 )
 from bot.core.i18n import N_, _
@@ -46,6 +47,7 @@ from bot.memory.records.conversation_entries import (
     QUESTION,
     TURN_END,
     TURN_START,
+    entry_tokens,
     inbound_ids,
     replaced_entry_id,
 )
@@ -63,6 +65,16 @@ from bot.tape.entries import CONTEXT_OVERFLOW, TapeEntry, anchor, event, message
 logger = logging.getLogger(__name__)
 
 _MOST_RECONSIDERED = 3
+_SHORTER = 0.7
+_NO_ROOM = N_(
+    "This does not fit the model's window, even without older messages and results. Your message is "
+    "kept; please start a new session with /new."
+)
+_PICTURE_REFUSED = N_("The model's server refused a picture. I go on without it.")
+_TEXT_REFUSED = N_("The model's server refused a part of the conversation. I go on without it.")
+_MESSAGE_REFUSED = N_(
+    "The model's server refused this message, so I cannot answer it. I go on without it."
+)
 _CUT_OFF = N_("(cut off: the model reached its limit for one answer)")
 
 
@@ -99,6 +111,8 @@ class Turn:
         self._fold = session.fold
         self._zone = session.zone
         self._calls = ToolCallRunner(session, on_tool)
+        self._calls.show = self._show
+        self._doing = ""
         self._steps = 0
         self._usage = Usage()
         self._prompt_tokens = 0
@@ -111,8 +125,6 @@ class Turn:
         self._asking: anyio.CancelScope | None = None
         self._reconsidered = 0
 
-        self._calls.show = self._show
-        self._doing = ""
     @property
     def reply_to(self) -> str | None:
         """The platform's id of the newest message that it answers; None if no person sent one."""
@@ -228,6 +240,11 @@ class Turn:
                     return
                 await self._join_waiting()
                 reply = await self._call()
+                answered = {entry.id for entry in self._requests.answered_messages()}
+                if answered and answered <= self._fold.refused.entries:
+                    self.partial = ""
+                    await self.end("error", _(_MESSAGE_REFUSED), error=_MESSAGE_REFUSED)
+                    return
                 if reply.tool_calls and self._steps < self._agent.max_steps:
                     await self._step(reply)
                     await self._calls.run_pending(self.id)
@@ -239,7 +256,15 @@ class Turn:
         except ModelError as error:
             logger.warning("turn %s of %s failed: %s", self.id, self._tape.name, error)
             count_error("turn", error)
-            await self.end("error", _apology(error), error=_recorded(error))
+            text = _(_NO_ROOM) if self._lacks_room(error) else _apology(error)
+            await self.end("error", text, error=_recorded(error))
+
+    def _lacks_room(self, error: ModelError) -> bool:
+        """Return whether a prompt is too long although the messages that are answered are not."""
+        if not isinstance(error, ContextOverflow) or self._built is None:
+            return False
+        said = sum(map(entry_tokens, self._requests.answered_messages()))
+        return 2 * said < prompt_tokens(self._built.request)
 
     async def end(
         self,
@@ -315,16 +340,22 @@ class Turn:
     async def _ask(self) -> ModelReply:
         try:
             return await self._complete()
-        except ModelRejected:
-            # One image that a provider cannot read must not block the session.
-            if not self._requests.images.mark_rejected():
-                raise
-            return await self._complete()
         except ContextOverflow as error:
-            if self._handed_off or not await self._hand_off(error):
-                raise
-            self._handed_off = True
-            return await self._complete()
+            while True:
+                built = self._built
+                if not self._handed_off and await self._hand_off(error):
+                    self._handed_off = True
+                elif built is not None and built.shrinkable:
+                    # The window is smaller than the settings say.
+                    self._requests.rooms[self._agent.model.name] = (
+                        prompt_tokens(built.request) * self._requests.density * _SHORTER
+                    )
+                else:
+                    raise
+                try:
+                    return await self._complete()
+                except ContextOverflow as again:
+                    error = again
 
     async def _complete(self) -> ModelReply:
         closing = self._steps >= self._agent.max_steps
@@ -332,11 +363,10 @@ class Turn:
         self._calls.memory_seen = self._zone.read()
         self.partial = ""
         for last in (False, True):
-            reply = await self._agent.model.complete(built.request, self._stream)
+            reply = await complete(self._agent.model, built.request, self._stream)
             self._usage += reply.usage
             self._model = reply.model or self._model
             self._prompt_tokens = reply.usage.prompt_tokens
-            self._requests.images.mark_accepted()
             self._requests.record_model_call(built, reply.usage)
             if reply.content.strip() or reply.tool_calls:
                 return reply
@@ -353,6 +383,10 @@ class Turn:
                 return text
         return None
 
+    def _show(self, text: str) -> None:
+        self._doing = text
+        self._grown.set()
+
     def _stream(self, text: str) -> None:
         self.partial, self._doing = text, ""
         self._grown.set()
@@ -365,6 +399,7 @@ class Turn:
             timezone=self._agent.timezone,
             reason="context_length_exceeded",
             error=str(error),
+            refused=self._fold.refused.entries,
         )
         if handoff is None:
             return False
@@ -383,10 +418,6 @@ class Turn:
     # Steps.
 
     async def _step(self, reply: ModelReply) -> None:
-    def _show(self, text: str) -> None:
-        self._doing = text
-        self._grown.set()
-
         """Write a reply that calls tools to the tape."""
         self._steps += 1
         entry = self._calls.call_entry(self.id, reply)
@@ -407,6 +438,8 @@ class Turn:
                 data["extra"] = list(self._built.tail_records)
             if self._built.images is not None:
                 data["images"] = self._built.images
+            if self._built.shrunk:
+                data["shrunk"] = [list(pair) for pair in self._built.shrunk.items()]
         if not reply.cache_reported:
             data["cache_told"] = False
         step = event(LOOP_STEP, data)
@@ -421,6 +454,8 @@ class Turn:
         """
         built = self._built
         if built is None or built.tail_records or built.images is not None or built.from_outside:
+            return {}
+        if built.shrunk:
             return {}
         if self._steps != 1 or self._usage + self._calls.spent != reply.usage:
             return {}
@@ -458,6 +493,8 @@ class Turn:
         answered = self._fold.window.messages_by_platform_id(self.inbound)
         if (note := unreadable_files_note(answered, self._agent.model.profile)) is not None:
             text = f"{text}\n\n{note}"
+        for is_picture in dict.fromkeys(self._fold.refused.untold):
+            text += f"\n\n_{_(_PICTURE_REFUSED if is_picture else _TEXT_REFUSED)}_"
         warned = self._near_limits()
         if said := notice_text([use for use in warned if not use.is_reached]):
             text = f"{text}\n\n_{said}_"

@@ -1,4 +1,4 @@
-"""Add images to chat messages, and track which images the model accepts.
+"""Add images to chat messages.
 
 Rule 1: an image is shown in the message that it came with, after the text that describes it.
 Rule 2: only the newest are shown, and none that exceeds the providers' size limits.
@@ -258,51 +258,3 @@ def _changed(message: ChatMessage, entry: TapeEntry, shown: dict[int, _Shown]) -
 
 def _image_part(url: str) -> ChatMessage:
     return {"type": "image_url", "image_url": {"url": url}}
-
-
-class ImageTracker:
-    """Loads images by blob store name, except those that the model rejected.
-
-    A provider rejects a whole request for one image that it cannot read. Without this record, that
-    image would block its session until it leaves the view.
-
-    Args:
-        images: Loader of images; None if there is no store.
-    """
-
-    def __init__(self, images: ImageLoader | None) -> None:
-        self._images = images
-        self._shown: set[str] = set()
-        self._taken: set[str] = set()
-        self._refused: set[str] = set()
-
-    async def get(self, name: str) -> bytes | None:
-        """Return an image; None if it does not exist or was rejected."""
-        if self._images is None or name in self._refused:
-            return None
-        data = await self._images(name)
-        if data is not None:
-            self._shown.add(name)
-        return data
-
-    @property
-    def shown_names(self) -> list[str] | None:
-        """Names of the images in the current request; None if there is no image store."""
-        return None if self._images is None else sorted(self._shown)
-
-    def begin_request(self) -> None:
-        """Start a new request with no images shown."""
-        self._shown.clear()
-
-    def mark_accepted(self) -> None:
-        """Record that the model accepted the request and its images."""
-        self._taken |= self._shown
-
-    def mark_rejected(self) -> bool:
-        """Record a rejected request; return False if no image can be the cause.
-
-        Images that were accepted before are not suspected.
-        """
-        suspects = self._shown - self._taken
-        self._refused |= suspects
-        return bool(suspects)

@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup
 from bot.agent.commands.approvals import APPROVE
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandReply
+from bot.agent.refusals import refusals_recorded
 from bot.agent.schedules.due_tape import is_occurrence_id
 from bot.agent.turn import Turn
 from bot.bus import (
@@ -110,7 +111,8 @@ class MessageLoop:
     async def run(self) -> None:
         """Go on with what a kill left, then handle items until the session is idle for long."""
         try:
-            await self._run()
+            with refusals_recorded(self._session.tape, self._session.fold):
+                await self._run()
         finally:
             # What failed, perhaps while it was idle, takes no new task.
             self._leaving = True
