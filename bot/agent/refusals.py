@@ -11,16 +11,17 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bot.core.errors import ModelRejected, TransientModelError
-from bot.llm.base import ChatMessage, Model, ModelReply, ModelRequest, OnText, Usage
-from bot.memory.records.refusals import refused_event
+from bot.llm.base import Model, ModelReply, ModelRequest, OnText, Usage
+from bot.memory.records.refusals import MODEL_REFUSED
 from bot.memory.session.state.session_fold import SessionFold
+from bot.tape.entries import event
 from bot.tape.service import TapeService
 
 logger = logging.getLogger(__name__)
@@ -28,9 +29,10 @@ logger = logging.getLogger(__name__)
 _MOST_CALLS = 24
 _PICTURE = "[a picture that the model's server refused]"
 _TEXT = "[a text that the model's server refused]"
+_TAIL = "\n\n<records>"
 # A transcript's message is one part: its further lines are indented.
 _LINE = re.compile(r"\n(?! )")
-_NUMBER = re.compile(r"#\d+ ")
+_NUMBER = re.compile(r"(?:#\d+ )?")
 
 
 class _Guard:
@@ -51,84 +53,20 @@ class _Guard:
         except (ModelRejected, TransientModelError) as error:
             if not error.of_content:
                 raise
-            return await self._find(model, request, error)
-        self._accepted[model.name, request.purpose] = {hash(part) for part in _parts(request)}
-        return reply
-
-    async def _find(
-        self, model: Model, request: ModelRequest, error: ModelRejected | TransientModelError
-    ) -> ModelReply:
-        """Return the reply to the request without what is refused, which is recorded."""
-        accepted = self._accepted.get((model.name, request.purpose), ())
-        parts = list(dict.fromkeys(reversed(_parts(request))))
-        if isinstance(error, TransientModelError):
-            # A server that fails may be at fault itself, unless pictures came that it cannot read.
-            parts = [part for part in parts if _is_picture(part) and hash(part) not in accepted]
-        parts.sort(key=lambda part: (hash(part) in accepted, not _is_picture(part)))
-        new = sum(hash(part) not in accepted for part in parts)
-        search = _Search(model, request)
-        await search.run(parts, {1, new, len(parts)})
-        if search.reply is None:
-            raise error
-        found = search.found
-        logger.warning("%s refused %d parts of a request: %s", model.name, len(found), error)
-        named = [request.sources[part] for part in found if part in request.sources]
-        entries = [entry for tape, entry in named if tape == self._tape.name]
-        if found:
-            pictures = {_digest(part): _is_picture(part) for part in found}
-            await self._tape.append(refused_event(pictures, entries))
-        return replace(search.reply, usage=search.spent)
-
-
-class _Search:
-    """Finds the fewest parts without which a server answers a request."""
-
-    def __init__(self, model: Model, request: ModelRequest) -> None:
-        self.found: list[str] = []
-        self.reply: ModelReply | None = None
-        self.spent = Usage()
-        self._model = model
-        self._request = request
-        self._calls = 0
-
-    async def run(self, parts: list[str], first: set[int]) -> None:
-        """Search among parts, the most suspicious first; begin with so many of them."""
-        failed = 0
-        if not parts or await self._answers([]):
-            return  # Nothing can be to blame, or the refusal was a whim.
-        for passed in sorted(first):
-            if 0 < passed <= len(parts) and await self._answers(parts[:passed]):
-                break
-            failed = passed
+            accepted = self._accepted.get((model.name, request.purpose), set())
+            reply, found = await _find(model, request, error, accepted)
+            logger.warning("%s refused %d parts of a request: %s", model.name, len(found), error)
+            sources = [request.sources[part] for part in found if part in request.sources]
+            told = {
+                "parts": [_digest(part) for part in found],
+                "entries": [entry for tape, entry in sources if tape == self._tape.name],
+                "kinds": sorted({"picture" if _is_picture(part) else "text" for part in found}),
+            }
+            if found:
+                await self._tape.append(event(MODEL_REFUSED, told))
         else:
-            return
-        while parts:
-            while passed - failed > 1 and self._calls < _MOST_CALLS:
-                middle = max(failed + 1, min(2 * failed, (failed + passed) // 2))
-                if await self._answers(parts[:middle]):
-                    passed = middle
-                else:
-                    failed = middle
-            if passed - failed > 1:
-                return
-            self.found.append(parts[passed - 1])
-            failed, passed, parts = 0, passed - 1, parts[: passed - 1]
-            if parts and await self._answers([]):
-                return
-
-    async def _answers(self, left_out: list[str]) -> bool:
-        """Return whether the server answers without what was found and these parts."""
-        self._calls += 1
-        try:
-            out = {*self.found, *left_out}
-            reply = await self._model.complete(_without(self._request, out.__contains__))
-        except (ModelRejected, TransientModelError) as error:
-            if not error.of_content:
-                raise
-            return False
-        self.spent += reply.usage
-        self.reply = reply
-        return True
+            self._accepted[model.name, request.purpose] = set(map(hash, _parts(request)))
+        return reply
 
 
 _guard: ContextVar[_Guard | None] = ContextVar("guard", default=None)
@@ -154,9 +92,87 @@ async def complete(
     return await guard.complete(model, request, on_text)
 
 
+@dataclass(slots=True)
+class _Search:
+    """A search for the fewest parts without which a request is answered.
+
+    Attributes:
+        model: The model.
+        request: The request.
+        parts: What may be refused, the most suspicious first.
+        found: What is refused.
+        replies: The answers so far, the newest last.
+        calls: Number of calls.
+    """
+
+    model: Model
+    request: ModelRequest
+    parts: Sequence[str]
+    found: list[str] = field(default_factory=list)
+    replies: list[ModelReply] = field(default_factory=list)
+    calls: int = 0
+
+    async def run(self, first: Iterable[int]) -> None:
+        """Search, beginning with so many of the parts left out."""
+        failed = passed = 0
+        for passed in first:
+            if await self._answers(passed):
+                break
+            failed = passed
+        while passed and self.replies:
+            while passed - failed > 1 and self.calls < _MOST_CALLS:
+                middle = max(failed + 1, min(2 * failed, (failed + passed) // 2))
+                if await self._answers(middle):
+                    passed = middle
+                else:
+                    failed = middle
+            if passed - failed > 1:
+                break
+            self.found.append(self.parts[passed - 1])
+            failed, passed = 0, passed - 1
+            if passed and await self._answers(0):
+                break
+
+    async def _answers(self, suspects: int) -> bool:
+        self.calls += 1
+        out = {*self.found, *self.parts[:suspects]}
+        try:
+            self.replies.append(await self.model.complete(_without(self.request, out.__contains__)))
+        except (ModelRejected, TransientModelError) as again:
+            if not again.of_content:
+                raise
+            return False
+        return True
+
+
+async def _find(
+    model: Model,
+    request: ModelRequest,
+    error: ModelRejected | TransientModelError,
+    accepted: set[int],
+) -> tuple[ModelReply, list[str]]:
+    """Return the reply to a request without the fewest parts that are refused, and these.
+
+    Raises:
+        ModelError: No part is to blame.
+    """
+    parts = list(dict.fromkeys(reversed(_parts(request))))
+    if isinstance(error, TransientModelError):
+        # A server that fails may be at fault itself, unless pictures came that it cannot read.
+        parts = [part for part in parts if _is_picture(part) and hash(part) not in accepted]
+    parts.sort(key=lambda part: (hash(part) in accepted, not _is_picture(part)))
+    new = sum(hash(part) not in accepted for part in parts)
+    search = _Search(model, request, parts)
+    # Without any: what is refused only once was not refused for its content.
+    await search.run(sorted({0, 1, new, len(parts)}) if parts else ())
+    if not search.replies:
+        raise error
+    spent = sum((reply.usage for reply in search.replies), Usage())
+    return replace(search.replies[-1], usage=spent), search.found
+
+
 def _digest(part: str) -> str:
-    text = _NUMBER.sub("", part, count=1) if part.startswith("#") else part
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return hashlib.sha256(_NUMBER.sub("", part, 1).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _is_picture(part: str) -> bool:
@@ -166,68 +182,48 @@ def _is_picture(part: str) -> bool:
 def _parts(request: ModelRequest) -> list[str]:
     """Return what can be left out of a request, the oldest first."""
     found: list[str] = []
-
-    def collect(part: str) -> str:
-        found.append(part)
-        return part
-
-    _changed(request, collect)
-    return [part for part in found if part.strip()]
+    _without(request, lambda part: bool(found.append(part)))  # type: ignore[func-returns-value]
+    return found
 
 
 def _without(request: ModelRequest, refused: Callable[[str], bool]) -> ModelRequest:
-    """Return a request with a line in the place of each refused part."""
+    """Return a request with a line in the place of each refused part.
 
-    def change(part: str) -> str:
-        if not part.strip() or not refused(part):
-            return part
-        number = _NUMBER.match(part)
-        return _PICTURE if _is_picture(part) else f"{number[0] if number else ''}{_TEXT}"
-
-    return _changed(request, change)
-
-
-def _changed(request: ModelRequest, change: Callable[[str], str]) -> ModelRequest:
-    """Return a request with each part changed: tools, lines of prompts, whole messages of others."""
-    tools = [tool for tool in request.tools if change(tool.description) == tool.description]
-    messages = [_changed_message(one, request, change) for one in request.messages[:-1]]
-    last, length = dict(request.messages[-1]), request.tail_length
-    if length and isinstance(last["content"], str):
-        head, tail = last["content"][:-length], last["content"][-length:]
-        tail = "\n".join(map(change, _LINE.split(tail)))
-        last = _changed_message({**last, "content": head}, request, change)
-        last["content"], length = last["content"] + tail, len(tail)
-    else:
-        last = _changed_message(last, request, change)
-        if length:
-            length = len(last["content"][-1]["text"])
-    return replace(request, tools=tools, messages=[*messages, last], tail_length=length)
+    Parts are a tool, a picture, a call's arguments, a message of the conversation; else a line.
+    """
+    tools = [tool for tool in request.tools if not refused(tool.description)]
+    messages = _changed(list(request.messages), "", "", request, refused)
+    tail_length = request.tail_length if messages[-1] == request.messages[-1] else 0
+    return replace(request, tools=tools, messages=messages, tail_length=tail_length)
 
 
-def _changed_message(
-    message: ChatMessage, request: ModelRequest, change: Callable[[str], str]
-) -> ChatMessage:
-    def text(whole: str) -> str:
-        if message["role"] in ("assistant", "tool") or whole in request.sources:
-            return change(whole)
-        return "\n".join(map(change, _LINE.split(whole)))
+def _changed(
+    value: Any, key: str, role: str, request: ModelRequest, refused: Callable[[str], bool]
+) -> Any:
+    if isinstance(value, list):
+        return [_changed(one, key, role, request, refused) for one in value]
+    if isinstance(value, dict):
+        if value.get("type") == "image_url" and refused(value["image_url"]["url"]):
+            return {"type": "text", "text": _PICTURE}
+        role = value.get("role", role)
+        return {name: _changed(one, name, role, request, refused) for name, one in value.items()}
+    if key == "arguments":
+        return "{}" if refused(value) else value
+    if key not in ("content", "text") or not value:
+        return value
+    head, mark, tail = value.partition(_TAIL)
+    whole = role in ("assistant", "tool") or head in request.sources
+    # The tail is older than the newest message, before which it would be suspected.
+    told = _changed_lines(mark + tail if whole else value, refused)
+    return (_changed_part(head, refused) if whole else "") + told
 
-    def part(one: Any) -> Any:
-        if isinstance(url := (one.get("image_url") or {}).get("url"), str):
-            shown = change(url)
-            return one if shown == url else {"type": "text", "text": shown}
-        return {**one, "text": text(one["text"])} if isinstance(one.get("text"), str) else one
 
-    def call(one: Any) -> Any:
-        given = one["function"]["arguments"]
-        kept = given if change(given) == given else "{}"
-        return {**one, "function": {**one["function"], "arguments": kept}}
+def _changed_lines(text: str, refused: Callable[[str], bool]) -> str:
+    return "\n".join(_changed_part(line, refused) for line in _LINE.split(text))
 
-    made = dict(message)
-    if isinstance(content := message.get("content"), str):
-        made["content"] = text(content)
-    elif isinstance(content, list):
-        made["content"] = list(map(part, content))
-    if message.get("tool_calls"):
-        made["tool_calls"] = list(map(call, message["tool_calls"]))
-    return made
+
+def _changed_part(text: str, refused: Callable[[str], bool]) -> str:
+    if not text.strip() or not refused(text):
+        return text
+    number = _NUMBER.match(text)
+    return f"{number[0] if number else ''}{_TEXT}"

@@ -239,14 +239,14 @@ class RequestBuilder:
             made, over = request(room)
         newest, content = next(reversed(results.items()), (0, ""))
         if over > 0 and len(content) > _LEAST_KEPT:
-            share = 1 - over / (estimate_tokens(content) * self.density)
-            self.shrunk[newest] = max(_LEAST_KEPT, int(len(content) * (share - 0.1)))
+            # Some more, since the line takes room, too.
+            left_out = 1.2 * over * len(content) / (estimate_tokens(content) * self.density)
+            kept = self.shrunk.get(newest, len(content)) - int(left_out)
+            self.shrunk[newest] = max(_LEAST_KEPT, kept)
             made, over = request(room)
-        kept = (
-            len(text) > _LEAST_KEPT < self.shrunk.get(one, len(text))
-            for one, text in results.items()
+        return made, any(
+            self.shrunk.get(one, len(text)) > _LEAST_KEPT for one, text in results.items()
         )
-        return made, any(kept)
 
     def record_model_call(self, built: BuiltRequest, usage: Usage) -> None:
         """Record an answered call, which shows whether the provider's cache serves this conversation."""

@@ -18,10 +18,10 @@ from bot.agent.request_builder import prompt_digest
 from bot.agent.turn_history import ModelCall, PastTurn
 from bot.agent.views.exact import AnchorReader
 from bot.agent.views.registry import context_builder
-from bot.agent.vision import with_placeholders
+from bot.agent.vision import with_images
 from bot.core.errors import SettingsError
 from bot.core.i18n import _
-from bot.llm.base import ChatMessage
+from bot.llm.base import CapabilityProfile, ChatMessage
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.tombstones import ERASED_TEXT, is_erased
 from bot.memory.session.state.fold_loader import fold_at
@@ -106,8 +106,18 @@ async def reconstruct_request(
     plain = builder.render(window, rendered, anchors)
     spoken = window.conversation()
     entries = origins(plain, rendered, spoken, anchors)
-    history = with_placeholders(
-        plain, spoken, rendered, vision=call.vision is True, taken=call.images
+    taken = call.images
+
+    async def load(name: str) -> bytes | None:
+        return b"" if name in (taken or ()) else None
+
+    history = await with_images(
+        plain,
+        spoken,
+        rendered,
+        profile=CapabilityProfile(vision=call.vision is True),
+        images=None if taken is None else load,
+        named=True,
     )
     history = shrink_results(history, entries, call.shrunk)
     system, prompt, note = await _prompt(tape, fold)

@@ -493,8 +493,8 @@ class Turn:
         answered = self._fold.window.messages_by_platform_id(self.inbound)
         if (note := unreadable_files_note(answered, self._agent.model.profile)) is not None:
             text = f"{text}\n\n{note}"
-        for is_picture in dict.fromkeys(self._fold.refused.untold):
-            text += f"\n\n_{_(_PICTURE_REFUSED if is_picture else _TEXT_REFUSED)}_"
+        for kind in sorted(self._fold.refused.untold):
+            text += f"\n\n_{_(_PICTURE_REFUSED if kind == 'picture' else _TEXT_REFUSED)}_"
         warned = self._near_limits()
         if said := notice_text([use for use in warned if not use.is_reached]):
             text = f"{text}\n\n_{said}_"

@@ -8,7 +8,7 @@ Rule 3: for an image that is not shown, the text says so.
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import anyio.to_thread
@@ -75,6 +75,7 @@ async def with_images(
     *,
     profile: CapabilityProfile,
     images: ImageLoader | None,
+    named: bool = False,
 ) -> list[ChatMessage]:
     """Return the history with images added to their messages, or remarks on why they are missing.
 
@@ -84,45 +85,18 @@ async def with_images(
         rendered: Rendered messages by entry id.
         profile: The model's capabilities.
         images: Loader of images; None if there is no store.
+        named: Whether names of images stand for their content.
     """
     found = _images_of(entries, rendered)
     room = LARGEST_TOGETHER
     shown = []
     for image, old in _newest_first(found):
-        other = await _shown(image.file, room, profile, images, old=old)
-        room -= len(other.url)
-        shown.append((image, other))
-    return _with_shown(history, rendered, shown)
-
-
-def with_placeholders(
-    history: Sequence[ChatMessage],
-    entries: Sequence[TapeEntry],
-    rendered: RenderedMessages,
-    *,
-    vision: bool,
-    taken: Collection[str] | None,
-) -> list[ChatMessage]:
-    """Return the history as ``with_images`` made it, with image names instead of their content.
-
-    Args:
-        history: As for ``with_images``.
-        entries: As for ``with_images``.
-        rendered: As for ``with_images``.
-        vision: Whether the model could see images.
-        taken: Blob store names of the images that it was shown; None if there was no store.
-    """
-    room = LARGEST_TOGETHER
-    shown = []
-    for image, old in _newest_first(_images_of(entries, rendered)):
-        file, other = image.file, _Shown(remark=_GONE)
-        if not vision:
-            other = _Shown(remark=NO_VISION_NOTICE)
-        elif (remark := _unfit(file, room, known=taken is not None, old=old)) is not None:
-            other = _Shown(remark=remark)
-        elif file.blob in (taken or ()):
-            other = _Shown(url=f"{IMAGE_PLACEHOLDER_PREFIX}{file.blob}")
+        file = image.file
+        other = await _shown(file, room, profile, images, old=old)
+        if other.url:
             room -= len(_address(file.mime, "")) + _encoded(file.size)
+        if other.url and named:
+            other = _Shown(f"{IMAGE_PLACEHOLDER_PREFIX}{file.blob}")
         shown.append((image, other))
     return _with_shown(history, rendered, shown)
 

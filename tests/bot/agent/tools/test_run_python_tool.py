@@ -110,7 +110,8 @@ async def test_a_person_is_told_that_python_is_prepared_and_only_then(tmp_path):
     async with session_host(
         tmp_path, ScriptedModel(steps), tools=[python_tool(built, blobs)]
     ) as host:
-        assert await host.channel.ask("compute it") == "42"
+        sent = await host.channel.send("compute it")
+        assert await host.channel.wait_for_answer(sent, within=800) == "42"
         shown = [partial.text for partial in host.channel.partials]
         assert "Preparing Python. This takes a minute or two, once." in shown
         host.channel.partials.clear()
