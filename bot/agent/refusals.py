@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
+from weakref import ReferenceType, ref
 
 from bot.core.errors import ModelRejected, TransientModelError
 from bot.llm.base import Model, ModelReply, ModelRequest, OnText, Usage
@@ -69,13 +70,15 @@ class _Guard:
         return reply
 
 
-_guard: ContextVar[_Guard | None] = ContextVar("guard", default=None)
+# Weak: what a task begins for everybody keeps its context, and must not keep a session.
+_guard: ContextVar[ReferenceType[_Guard] | None] = ContextVar("guard", default=None)
 
 
 @contextmanager
 def refusals_recorded(tape: TapeService, fold: SessionFold) -> Iterator[None]:
     """Remember on a session's tape what servers refuse of the calls within the block."""
-    token = _guard.set(_Guard(tape, fold))
+    guard = _Guard(tape, fold)
+    token = _guard.set(ref(guard))
     try:
         yield
     finally:
@@ -86,7 +89,8 @@ async def complete(
     model: Model, request: ModelRequest, on_text: OnText | None = None
 ) -> ModelReply:
     """Run one call without what a server refused, or refuses now; see ``Model.complete``."""
-    guard = _guard.get()
+    held = _guard.get()
+    guard = held() if held is not None else None
     if guard is None:
         return await model.complete(request, on_text)
     return await guard.complete(model, request, on_text)

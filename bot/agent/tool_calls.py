@@ -61,13 +61,13 @@ class ToolCallRunner:
     Attributes:
         memory_seen: Memory as it was when the model was asked.
         spent: Usage of tools that call a model themselves.
-        show: Shows the person what takes long.
+        show: Shows the person what takes long; None while nobody looks.
     """
 
     def __init__(self, session: RequestBuilder, on_tool: Callable[[str], Awaitable[None]]) -> None:
         self.memory_seen = MemorySnapshot()
         self.spent = Usage()
-        self.show: Callable[[str], None] = lambda _: None
+        self.show: Callable[[str], None] | None = None
         self._session = session
         self._on_tool = on_tool
 

@@ -111,7 +111,6 @@ class Turn:
         self._fold = session.fold
         self._zone = session.zone
         self._calls = ToolCallRunner(session, on_tool)
-        self._calls.show = self._show
         self._doing = ""
         self._steps = 0
         self._usage = Usage()
@@ -226,7 +225,12 @@ class Turn:
         with span("turn", find_traceparent(session, *reversed(self.inbound)), turn=self.id) as here:
             # Delivery of the answer continues this trace.
             save_traceparent(session, self.id, current_traceparent())
-            await self._run()
+            self._calls.show = self._show
+            try:
+                await self._run()
+            finally:
+                # Else the two would hold each other, and the session with them.
+                self._calls.show = None
             here.set(steps=self._steps)
         self._has_run = True
         self._grown.set()

@@ -48,6 +48,8 @@ def python_tool(sandbox: PythonSandbox, blobs: Blobs) -> Tool[RunPythonArguments
 
     async def run(arguments: RunPythonArguments, context: ToolContext) -> ToolOutcome:
         def preparing() -> None:
+            if context.show is None:
+                return
             with readers_language():
                 context.show(_("Preparing Python. This takes a minute or two, once."))
 

@@ -73,7 +73,7 @@ class ToolContext:
             turn of the session.
         summaries: Whether the prompt has summaries of what lies before the view.
         files: Folders of files that a recall searches; None if there are none.
-        show: Shows the person, until there is more to show, what takes long.
+        show: Shows the person what takes long, until there is more to show; None if nobody looks.
     """
 
     tape: TapeService
@@ -102,7 +102,7 @@ class ToolContext:
         return self.memory.fold if self.view is None else self.view
 
     files: FileFolders | None = None
-    show: Callable[[str], None] = lambda _: None
+    show: Callable[[str], None] | None = None
 
     @property
     def cause(self) -> str:

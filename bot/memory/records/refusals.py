@@ -41,6 +41,7 @@ class Refusals:
 
     def pointers(self) -> dict[str, Any]:
         """Return the fold as JSON for pointers; empty if nothing was refused."""
-        named = {"parts": self.parts, "entries": self.entries, "kinds": self.untold}
-        told = {name: sorted(values) for name, values in named.items()}
-        return {"refused": told} if self.parts else {}
+        if not self.parts:
+            return {}
+        told = {"parts": sorted(self.parts), "entries": sorted(self.entries)}
+        return {"refused": {**told, "kinds": sorted(self.untold)}}
