@@ -28,8 +28,8 @@ from bot.tape.service import TapeService
 logger = logging.getLogger(__name__)
 
 _MOST_CALLS = 24
-_PICTURE = "[a picture that the model's server refused]"
-_TEXT = "[a text that the model's server refused]"
+_PICTURE = "[a picture that the model's server refused]"  # for the model
+_TEXT = "[a text that the model's server refused]"  # for the model
 _TAIL = "\n\n<records>"
 # A transcript's message is one part: its further lines are indented.
 _LINE = re.compile(r"\n(?! )")
