@@ -16,6 +16,7 @@ Rule 6: attachments are described in words after the text; ``vision.py`` adds th
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -47,8 +48,9 @@ from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 
 _NOT_IN_NAMES = LazyPattern(r"[^A-Za-z0-9_-]")
-_UNANSWERED = "(no answer was given)"
+_UNANSWERED = "(not answered yet)"
 _BEFORE_TAIL = "\n\n"
+_LONGEST_ARGUMENTS = 400
 RECALL_CALL = "memory_recall"
 """Name of the tool that looks something up, as models call it."""
 
@@ -179,6 +181,36 @@ def add_message(messages: list[ChatMessage], chat_message: ChatMessage) -> None:
     if messages and messages[-1]["role"] == "tool" and chat_message["role"] == "user":
         messages.append({"role": "assistant", "content": _UNANSWERED})
     messages.append(chat_message)
+
+
+def shrink_results(
+    history: Sequence[ChatMessage],
+    made_of: Sequence[tuple[int, ...]],
+    shrunk: Mapping[int, int],
+) -> list[ChatMessage]:
+    """Return a history with only the beginning of some results, and a line that says how to have them again.
+
+    Args:
+        history: The messages.
+        made_of: The ids of the entries that each was made from.
+        shrunk: How many characters of a result are kept, by its entry id.
+    """
+    called: dict[str, Mapping[str, Any]] = {}
+    shown = []
+    for message, ids in zip(history, made_of, strict=True):
+        called |= {call["id"]: call["function"] for call in message.get("tool_calls") or ()}
+        if message["role"] == "tool" and ids and ids[0] in shrunk:
+            asked, content = called[message["tool_call_id"]], message["content"]
+            kept = content[: shrunk[ids[0]]]
+            line = (
+                f"{kept}(Left out to make room: {len(content) - len(kept):,} characters of entry #{ids[0]}, "
+                f"which {asked['name']} returned for {asked['arguments'][:_LONGEST_ARGUMENTS]}. "
+                "What only reads can be called again.)"
+            )
+            shown.append({**message, "content": line})
+        else:
+            shown.append(message)
+    return shown
 
 
 def _answered_lookups(spoken: Sequence[TapeEntry]) -> set[int]:
@@ -354,3 +386,56 @@ def _arguments(text: Any) -> str:
         except (ValueError, RecursionError):
             pass
     return json.dumps({"malformed": replace_lone_surrogates(str(text))})
+
+
+def origins(
+    history: Sequence[ChatMessage],
+    rendered: RenderedMessages,
+    spoken: Sequence[TapeEntry],
+    anchors: Sequence[TapeEntry],
+) -> list[tuple[int, ...]]:
+    """Return for each message the ids of the entries that it was made from."""
+    known = {id(message): entry for entry, message in rendered.items()}
+    places = deque(
+        at
+        for at, entry in enumerate(spoken)
+        if entry.kind == "tool_call" and entry.calls and not is_erased(entry)
+    )
+    marks = deque(anchors)
+    results: list[TapeEntry] = []
+    found: list[tuple[int, ...]] = []
+    for message in history:
+        made_of: tuple[int, ...] = ()
+        if id(message) in known:
+            made_of = (known[id(message)],)
+        elif message.get("tool_calls") and places:
+            at = places.popleft()
+            results = _results_behind(spoken, at)
+            made_of = (spoken[at].id,)
+        elif message["role"] == "tool":
+            made_of = _taken(results, str(message.get("tool_call_id")))
+        elif marks and str(message["content"]).startswith("[Anchor created: "):
+            made_of = (marks.popleft().id,)
+        found.append(made_of)
+    return found
+
+
+def _results_behind(spoken: Sequence[TapeEntry], call: int) -> list[TapeEntry]:
+    found = []
+    for entry in spoken[call + 1 :]:
+        if entry.kind == "tool_call":
+            break
+        if entry.kind == "tool_result":
+            found.append(entry)
+    return found
+
+
+def _taken(results: list[TapeEntry], call: str) -> tuple[int, ...]:
+    """Remove and return the result of a call; a result without a call id answers the next call."""
+    fits = (entry for entry in results if str(entry.payload.get("call_id")) == call)
+    nameless = (entry for entry in results if "call_id" not in entry.payload)
+    other = next(fits, None) or next(nameless, None)
+    if other is None:
+        return ()
+    results.remove(other)
+    return (other.id,)

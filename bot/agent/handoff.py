@@ -8,11 +8,12 @@ fit. If that fails, the beginning and end of a portion are quoted instead.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
 
+from bot.agent.refusals import complete
 from bot.core.errors import ModelError
 from bot.core.reasons import Reason
 from bot.llm.base import Model, ModelRequest, Usage, estimate_tokens
@@ -70,6 +71,7 @@ async def make_handoff(
     timezone: tzinfo,
     reason: str,
     error: str,
+    refused: Collection[int] = (),
 ) -> Handoff | None:
     """Return the boundary that makes the prompt fit again; None if nothing can be cut.
 
@@ -80,12 +82,14 @@ async def make_handoff(
         timezone: The user's time zone.
         reason: Reason of the handoff, for the state.
         error: The provider's error message.
+        refused: Ids of entries that a model's server refused.
     """
     old, keep_from = split_window(window, min(context_tokens // 4, window.tokens // 3))
     if not old or keep_from is None:
         return None
     portion = min(context_tokens, window.tokens) // 3
-    summary, usage = await summarise(model, old, portion, timezone)
+    told = [entry for entry in old if entry.id not in refused]
+    summary, usage = await summarise(model, told, portion, timezone)
     state = {
         "summary": summary,
         "next_steps": [Reason("go_on").as_json()],
@@ -114,7 +118,7 @@ async def summarise(
             purpose="summary",
         )
         try:
-            reply = await model.complete(request)
+            reply = await complete(model, request)
         except ModelError as error:
             logger.warning("a summary could not be made (%s); quoting instead", error)
             summary = _quoted(summary, portion)

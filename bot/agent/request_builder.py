@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from bot.agent.agent import Agent
 from bot.agent.cached_prompt import CachedPrompt, LastModelCall, find_cached_prompt
 from bot.agent.client_requests import INSTRUCTIONS, client_notes, with_client
-from bot.agent.context import ModelContext, RenderedMessages, records_tail
+from bot.agent.context import (
+    ModelContext,
+    RenderedMessages,
+    origins,
+    records_tail,
+    shrink_results,
+)
 from bot.agent.prompt import PromptInputs, TaskKind, system_prompt
 from bot.agent.skills.skill_library import OfferedSkill
+from bot.agent.spending.metered_model import prompt_tokens
 from bot.agent.texts import model_language
 from bot.agent.tools.registry import Audience, Availability
 from bot.agent.views.automatic_recall import MIN_RECALL_BUDGET, AutomaticRecall
 from bot.agent.views.exact import AnchorReader
 from bot.agent.views.summaries import SummaryReader
-from bot.agent.vision import ImageTracker, with_images
+from bot.agent.vision import with_images
 from bot.core.patterns import LazyPattern
-from bot.llm.base import ChatMessage, ModelRequest, ToolSpec, Usage
+from bot.llm.base import ChatMessage, ModelRequest, ToolSpec, Usage, estimate_tokens
 from bot.memory.gate.claim_support import says_all
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.boundaries import boundary_summary
@@ -55,6 +62,11 @@ _FILE_WORDS = LazyPattern(
 _PRIVATE_PROBLEM = (
     "This problem is private: nothing of it goes into long-term memory; `problem_note` keeps it."
 )
+_FILLED, _SHRUNK = 0.85, 0.55
+"""Shares of a model's window: above the first, results shrink in one go until the second."""
+
+_LEAST_KEPT = 500
+_MOST_DENSE = 3.0
 _CLOSING = "This is the last step of this turn: no more tools; answer now with what is known."
 
 
@@ -72,6 +84,8 @@ class BuiltRequest:
         images: Whether the model supports images, and the names of the images it was shown; None if
             no image is in view.
         from_outside: Whether the tail may hold text from outside.
+        shrunk: Characters kept of results that were shrunk, by entry id.
+        shrinkable: Whether a result in view can be shrunk further.
     """
 
     request: ModelRequest
@@ -81,6 +95,8 @@ class BuiltRequest:
     first_in_view: int
     images: dict[str, Any] | None = None
     from_outside: bool = False
+    shrunk: dict[int, int] = field(default_factory=dict)
+    shrinkable: bool = False
 
 
 @dataclass(slots=True)
@@ -92,7 +108,6 @@ class RequestBuilder:
         tape: The session's tape.
         fold: The session's state.
         zone: The session's memory zone.
-        images: Tracks which images the model accepts.
         memory: The session's long-term memory.
         task: The kind of task that the requests are for; None for a conversation.
         rendered: Cache of rendered messages.
@@ -102,13 +117,15 @@ class RequestBuilder:
         last_model_call: The last call that a model answered; None before the first, and for a client that
             has its own instructions.
         prompted: The newest system prompt, with what it was built from.
+        shrunk: Characters kept of results that were shrunk, by entry id.
+        rooms: Tokens that fit a model's window as it showed, by its name.
+        density: Tokens of the last request for one that was estimated.
     """
 
     agent: Agent
     tape: TapeService
     fold: SessionFold
     zone: MemoryZone
-    images: ImageTracker
     memory: LongTermMemory
     task: TaskKind | None = None
     rendered: RenderedMessages = field(default_factory=dict)
@@ -117,6 +134,9 @@ class RequestBuilder:
     summaries: SummaryReader = field(init=False)
     last_model_call: LastModelCall | None = None
     prompted: tuple[PromptInputs, str] | None = field(default=None, init=False)
+    shrunk: dict[int, int] = field(default_factory=dict, init=False)
+    rooms: dict[str, float] = field(default_factory=dict, init=False)
+    density: float = field(default=1.0, init=False)
 
     def __post_init__(self) -> None:
         """Create the readers of anchors and summaries."""
@@ -152,26 +172,82 @@ class RequestBuilder:
         builder = self.agent.builder
         anchors = await self.anchors.read() if builder.anchors else ()
         first_in_view = fold.window.first_id
-        history = await self._add_images(
-            builder.render(fold.window, self.rendered, anchors), attached
-        )
-        tail = records_tail(self.fold, self.agent.timezone, extra, history)
-        context = ModelContext(prompt, tuple(history), tail)
-        request = ModelRequest(
-            messages=context.messages(),
-            tools=offered,
-            tool_choice="none" if closing else "auto",
-            tail_length=context.tail_length,
-        )
-        request = with_client(request, client, tools=tools)
+        drawn = builder.render(fold.window, self.rendered, anchors)
+        made_of = origins(drawn, self.rendered, fold.window.conversation(), anchors)
+        whole, pictures = await self._add_images(drawn, attached)
+
+        def request_of(history: Sequence[ChatMessage]) -> ModelRequest:
+            tail = records_tail(self.fold, self.agent.timezone, extra, history)
+            context = ModelContext(prompt, tuple(history), tail)
+            request = ModelRequest(
+                messages=context.messages(),
+                tools=offered,
+                tool_choice="none" if closing else "auto",
+                tail_length=context.tail_length,
+                sources=self._sources(history, made_of),
+            )
+            return with_client(request, client, tools=tools)
+
+        request, shrinkable = self._fitted(request_of, whole, made_of)
         return BuiltRequest(
             request,
             tuple(INSTRUCTIONS if one in instructed else one for one in extra),
             self.fold.version,
             inputs.memory,
             first_in_view,
-            self._pictures(attached),
+            pictures,
             from_outside=bool(passages) and self.recalled.from_files,
+            shrunk=dict(self.shrunk),
+            shrinkable=shrinkable,
+        )
+
+    def _sources(
+        self, history: Sequence[ChatMessage], made_of: Sequence[tuple[int, ...]]
+    ) -> dict[str, tuple[str, int]]:
+        found = {}
+        for message, ids in zip(history, made_of, strict=True):
+            content = message["content"]
+            texts = [one.get("text") for one in content] if isinstance(content, list) else [content]
+            texts += [call["function"]["arguments"] for call in message.get("tool_calls") or ()]
+            found.update({text: (self.tape.name, ids[-1]) for text in texts if text and ids})
+        return found
+
+    def _fitted(
+        self,
+        request_of: Callable[[Sequence[ChatMessage]], ModelRequest],
+        whole: Sequence[ChatMessage],
+        made_of: Sequence[tuple[int, ...]],
+    ) -> tuple[ModelRequest, bool]:
+        """Return a request that fits the window, the oldest results shrunk, and whether more could be."""
+        results = {
+            ids[0]: message["content"]
+            for message, ids in zip(whole, made_of, strict=True)
+            if message["role"] == "tool" and ids
+        }
+        self.shrunk = {one: kept for one, kept in self.shrunk.items() if one in results}
+        room = self.rooms.get(self.agent.model.name, self.agent.context_tokens * _FILLED)
+
+        def request(least: float) -> tuple[ModelRequest, float]:
+            made = request_of(shrink_results(whole, made_of, self.shrunk))
+            return made, prompt_tokens(made) * self.density - least
+
+        made, over = request(room)
+        if over > 0:
+            over += room * (1 - _SHRUNK / _FILLED)
+            for one, content in list(results.items())[:-1]:
+                if over > 0 and self.shrunk.get(one) != 0 and len(content) > _LEAST_KEPT:
+                    over -= estimate_tokens(content) * self.density
+                    self.shrunk[one] = 0
+            made, over = request(room)
+        newest, content = next(reversed(results.items()), (0, ""))
+        if over > 0 and len(content) > _LEAST_KEPT:
+            # Some more, since the line takes room, too.
+            left_out = 1.2 * over * len(content) / (estimate_tokens(content) * self.density)
+            kept = self.shrunk.get(newest, len(content)) - int(left_out)
+            self.shrunk[newest] = max(_LEAST_KEPT, kept)
+            made, over = request(room)
+        return made, any(
+            self.shrunk.get(one, len(text)) > _LEAST_KEPT for one, text in results.items()
         )
 
     def record_model_call(self, built: BuiltRequest, usage: Usage) -> None:
@@ -184,6 +260,8 @@ class RequestBuilder:
             built.memory,
             built.first_in_view,
         )
+        measured = usage.prompt_tokens / (prompt_tokens(built.request) or 1)
+        self.density = min(max(1.0, measured), _MOST_DENSE)
         opened = self.fold.turns.open_turn
         self.last_model_call = None if opened is None or opened.client else called
 
@@ -331,19 +409,22 @@ class RequestBuilder:
 
     async def _add_images(
         self, history: Sequence[ChatMessage], attached: Sequence[TapeEntry]
-    ) -> list[ChatMessage]:
-        """Return the history with images, or with a note that the model cannot see them."""
-        self.images.begin_request()
-        profile = self.agent.model.profile
-        return await with_images(
-            history, attached, self.rendered, profile=profile, images=self.images.get
-        )
+    ) -> tuple[list[ChatMessage], dict[str, Any] | None]:
+        """Return the history with images, or with a note that the model cannot see them, and a record of that."""
+        profile, images = self.agent.model.profile, self.agent.images
+        names: set[str] = set()
 
-    def _pictures(self, attached: Sequence[TapeEntry]) -> dict[str, Any] | None:
+        async def load(name: str) -> bytes | None:
+            data = await images(name) if images is not None else None
+            names.update([name] * (data is not None))
+            return data
+
+        loader = None if images is None else load
+        shown = await with_images(history, attached, self.rendered, profile=profile, images=loader)
         files = (file for entry in attached for file in attachments_in(entry.meta))
         if not any(file.is_viewable_image for file in files):
-            return None
-        return {"vision": self.agent.model.profile.vision, "shown": self.images.shown_names}
+            return shown, None
+        return shown, {"vision": profile.vision, "shown": None if images is None else sorted(names)}
 
     async def _problem_records(self) -> list[str]:
         """Return records of the active problem: its working set, or its name and summary."""

@@ -8,21 +8,20 @@ Rule 3: images appear by name, without their content.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
 from bot.agent.client_requests import INSTRUCTIONS, client_notes
-from bot.agent.context import ModelContext, RenderedMessages, records_tail
+from bot.agent.context import ModelContext, RenderedMessages, origins, records_tail, shrink_results
 from bot.agent.request_builder import prompt_digest
 from bot.agent.turn_history import ModelCall, PastTurn
 from bot.agent.views.exact import AnchorReader
 from bot.agent.views.registry import context_builder
-from bot.agent.vision import with_placeholders
+from bot.agent.vision import with_images
 from bot.core.errors import SettingsError
 from bot.core.i18n import _
-from bot.llm.base import ChatMessage
+from bot.llm.base import CapabilityProfile, ChatMessage
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.tombstones import ERASED_TEXT, is_erased
 from bot.memory.session.state.fold_loader import fold_at
@@ -106,10 +105,21 @@ async def reconstruct_request(
     window = fold.without_hidden_messages().window
     plain = builder.render(window, rendered, anchors)
     spoken = window.conversation()
-    entries = _origins(plain, rendered, spoken, anchors)
-    history = with_placeholders(
-        plain, spoken, rendered, vision=call.vision is True, taken=call.images
+    entries = origins(plain, rendered, spoken, anchors)
+    taken = call.images
+
+    async def load(name: str) -> bytes | None:
+        return b"" if name in (taken or ()) else None
+
+    history = await with_images(
+        plain,
+        spoken,
+        rendered,
+        profile=CapabilityProfile(vision=call.vision is True),
+        images=None if taken is None else load,
+        named=True,
     )
+    history = shrink_results(history, entries, call.shrunk)
     system, prompt, note = await _prompt(tape, fold)
     notes = [note] if note else []
     if call.vision is None and any(
@@ -173,56 +183,3 @@ async def _prompt(tape: TapeService, fold: SessionFold) -> tuple[str, int, str]:
 
 def _lacks_words(entry: TapeEntry) -> bool:
     return is_erased(entry) or ERASED_TEXT in f"{entry.payload}{entry.meta.get('quote', '')}"
-
-
-def _origins(
-    history: Sequence[ChatMessage],
-    rendered: RenderedMessages,
-    spoken: Sequence[TapeEntry],
-    anchors: Sequence[TapeEntry],
-) -> list[tuple[int, ...]]:
-    """Return for each message the ids of the entries that it was made from."""
-    known = {id(message): entry for entry, message in rendered.items()}
-    places = deque(
-        at
-        for at, entry in enumerate(spoken)
-        if entry.kind == "tool_call" and entry.calls and not is_erased(entry)
-    )
-    marks = deque(anchors)
-    results: list[TapeEntry] = []
-    found: list[tuple[int, ...]] = []
-    for message in history:
-        made_of: tuple[int, ...] = ()
-        if id(message) in known:
-            made_of = (known[id(message)],)
-        elif message.get("tool_calls") and places:
-            at = places.popleft()
-            results = _results_behind(spoken, at)
-            made_of = (spoken[at].id,)
-        elif message["role"] == "tool":
-            made_of = _taken(results, str(message.get("tool_call_id")))
-        elif marks and str(message["content"]).startswith("[Anchor created: "):
-            made_of = (marks.popleft().id,)
-        found.append(made_of)
-    return found
-
-
-def _results_behind(spoken: Sequence[TapeEntry], call: int) -> list[TapeEntry]:
-    found = []
-    for entry in spoken[call + 1 :]:
-        if entry.kind == "tool_call":
-            break
-        if entry.kind == "tool_result":
-            found.append(entry)
-    return found
-
-
-def _taken(results: list[TapeEntry], call: str) -> tuple[int, ...]:
-    """Remove and return the result of a call; a result without a call id answers the next call."""
-    fits = (entry for entry in results if str(entry.payload.get("call_id")) == call)
-    nameless = (entry for entry in results if "call_id" not in entry.payload)
-    other = next(fits, None) or next(nameless, None)
-    if other is None:
-        return ()
-    results.remove(other)
-    return (other.id,)

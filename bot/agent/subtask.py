@@ -13,12 +13,12 @@ from typing import Any
 
 from bot.agent.agent import Agent
 from bot.agent.prompt import TaskKind
+from bot.agent.refusals import complete
 from bot.agent.request_builder import RequestBuilder
 from bot.agent.tool_calls import ToolCallRunner
 from bot.agent.tools.recall import RECALL_TOOL, recall_tool
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, ToolRegistry
 from bot.agent.views.registry import DEFAULT_BUILDER
-from bot.agent.vision import ImageTracker
 from bot.core.clock import format_time
 from bot.core.errors import ModelError
 from bot.core.i18n import _, ngettext
@@ -116,7 +116,7 @@ class SubTaskRunner:
             calls.memory_seen = context.zone.read()
             built = await session.build(closing=task.steps + 1 >= most)
             with spends_as(self._kind):
-                reply = await session.agent.model.complete(built.request)
+                reply = await complete(session.agent.model, built.request)
             task.steps += 1
             task.spent += reply.usage
             context.record_usage(reply.usage)
@@ -151,10 +151,7 @@ class SubTaskRunner:
             images=None,
             builder=DEFAULT_BUILDER,
         )
-        images = ImageTracker(None)
-        return RequestBuilder(
-            agent, fork, fold, context.zone, images, context.memory, task=self._kind
-        )
+        return RequestBuilder(agent, fork, fold, context.zone, context.memory, task=self._kind)
 
 
 def recall_tool_for(agent: Agent) -> Tool[Any]:

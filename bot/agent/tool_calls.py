@@ -61,11 +61,13 @@ class ToolCallRunner:
     Attributes:
         memory_seen: Memory as it was when the model was asked.
         spent: Usage of tools that call a model themselves.
+        show: Shows the person what takes long; None while nobody looks.
     """
 
     def __init__(self, session: RequestBuilder, on_tool: Callable[[str], Awaitable[None]]) -> None:
         self.memory_seen = MemorySnapshot()
         self.spent = Usage()
+        self.show: Callable[[str], None] | None = None
         self._session = session
         self._on_tool = on_tool
 
@@ -376,6 +378,7 @@ class ToolCallRunner:
             view=session.fold if session.task is not None else None,
             summaries=session.agent.builder.summaries,
             files=session.readable_files(),
+            show=self.show,
         )
 
     def _spend(self, usage: Usage) -> None:

@@ -17,9 +17,11 @@ import anyio
 
 from bot.agent.client_requests import instructions_entry
 from bot.agent.handoff import make_handoff
+from bot.agent.refusals import complete
 from bot.agent.request_builder import BuiltRequest, RequestBuilder, prompt_digest
 from bot.agent.schedules.due_tape import is_occurrence_id
 from bot.agent.spending.decision import LimitUse
+from bot.agent.spending.metered_model import prompt_tokens
 from bot.agent.spending.texts import notice_text
 from bot.agent.texts import model_language
 from bot.agent.tool_calls import ToolCallRunner, files_to_send, pending_question
@@ -29,7 +31,6 @@ from bot.core.errors import (
     BudgetReached,
     ContextOverflow,
     ModelError,
-    ModelRejected,
     TransientModelError,
 )
 from bot.core.i18n import N_, _
@@ -46,6 +47,7 @@ from bot.memory.records.conversation_entries import (
     QUESTION,
     TURN_END,
     TURN_START,
+    entry_tokens,
     inbound_ids,
     replaced_entry_id,
 )
@@ -63,6 +65,16 @@ from bot.tape.entries import CONTEXT_OVERFLOW, TapeEntry, anchor, event, message
 logger = logging.getLogger(__name__)
 
 _MOST_RECONSIDERED = 3
+_SHORTER = 0.7
+_NO_ROOM = N_(
+    "This does not fit the model's window, even without older messages and results. Your message is "
+    "kept; please start a new session with /new."
+)
+_PICTURE_REFUSED = N_("The model's server refused a picture. I go on without it.")
+_TEXT_REFUSED = N_("The model's server refused a part of the conversation. I go on without it.")
+_MESSAGE_REFUSED = N_(
+    "The model's server refused this message, so I cannot answer it. I go on without it."
+)
 _CUT_OFF = N_("(cut off: the model reached its limit for one answer)")
 
 
@@ -99,6 +111,7 @@ class Turn:
         self._fold = session.fold
         self._zone = session.zone
         self._calls = ToolCallRunner(session, on_tool)
+        self._doing = ""
         self._steps = 0
         self._usage = Usage()
         self._prompt_tokens = 0
@@ -212,7 +225,12 @@ class Turn:
         with span("turn", find_traceparent(session, *reversed(self.inbound)), turn=self.id) as here:
             # Delivery of the answer continues this trace.
             save_traceparent(session, self.id, current_traceparent())
-            await self._run()
+            self._calls.show = self._show
+            try:
+                await self._run()
+            finally:
+                # Else the two would hold each other, and the session with them.
+                self._calls.show = None
             here.set(steps=self._steps)
         self._has_run = True
         self._grown.set()
@@ -226,6 +244,11 @@ class Turn:
                     return
                 await self._join_waiting()
                 reply = await self._call()
+                answered = {entry.id for entry in self._requests.answered_messages()}
+                if answered and answered <= self._fold.refused.entries:
+                    self.partial = ""
+                    await self.end("error", _(_MESSAGE_REFUSED), error=_MESSAGE_REFUSED)
+                    return
                 if reply.tool_calls and self._steps < self._agent.max_steps:
                     await self._step(reply)
                     await self._calls.run_pending(self.id)
@@ -237,7 +260,15 @@ class Turn:
         except ModelError as error:
             logger.warning("turn %s of %s failed: %s", self.id, self._tape.name, error)
             count_error("turn", error)
-            await self.end("error", _apology(error), error=_recorded(error))
+            text = _(_NO_ROOM) if self._lacks_room(error) else _apology(error)
+            await self.end("error", text, error=_recorded(error))
+
+    def _lacks_room(self, error: ModelError) -> bool:
+        """Return whether a prompt is too long although the messages that are answered are not."""
+        if not isinstance(error, ContextOverflow) or self._built is None:
+            return False
+        said = sum(map(entry_tokens, self._requests.answered_messages()))
+        return 2 * said < prompt_tokens(self._built.request)
 
     async def end(
         self,
@@ -313,16 +344,22 @@ class Turn:
     async def _ask(self) -> ModelReply:
         try:
             return await self._complete()
-        except ModelRejected:
-            # One image that a provider cannot read must not block the session.
-            if not self._requests.images.mark_rejected():
-                raise
-            return await self._complete()
         except ContextOverflow as error:
-            if self._handed_off or not await self._hand_off(error):
-                raise
-            self._handed_off = True
-            return await self._complete()
+            while True:
+                built = self._built
+                if not self._handed_off and await self._hand_off(error):
+                    self._handed_off = True
+                elif built is not None and built.shrinkable:
+                    # The window is smaller than the settings say.
+                    self._requests.rooms[self._agent.model.name] = (
+                        prompt_tokens(built.request) * self._requests.density * _SHORTER
+                    )
+                else:
+                    raise
+                try:
+                    return await self._complete()
+                except ContextOverflow as again:
+                    error = again
 
     async def _complete(self) -> ModelReply:
         closing = self._steps >= self._agent.max_steps
@@ -330,11 +367,10 @@ class Turn:
         self._calls.memory_seen = self._zone.read()
         self.partial = ""
         for last in (False, True):
-            reply = await self._agent.model.complete(built.request, self._stream)
+            reply = await complete(self._agent.model, built.request, self._stream)
             self._usage += reply.usage
             self._model = reply.model or self._model
             self._prompt_tokens = reply.usage.prompt_tokens
-            self._requests.images.mark_accepted()
             self._requests.record_model_call(built, reply.usage)
             if reply.content.strip() or reply.tool_calls:
                 return reply
@@ -347,12 +383,16 @@ class Turn:
         while not self._has_run:
             await self._grown.wait()
             self._grown = anyio.Event()
-            if self.partial:
-                return self.partial
+            if text := self.partial or self._doing:
+                return text
         return None
 
+    def _show(self, text: str) -> None:
+        self._doing = text
+        self._grown.set()
+
     def _stream(self, text: str) -> None:
-        self.partial = text
+        self.partial, self._doing = text, ""
         self._grown.set()
 
     async def _hand_off(self, error: ContextOverflow) -> bool:
@@ -363,6 +403,7 @@ class Turn:
             timezone=self._agent.timezone,
             reason="context_length_exceeded",
             error=str(error),
+            refused=self._fold.refused.entries,
         )
         if handoff is None:
             return False
@@ -401,6 +442,8 @@ class Turn:
                 data["extra"] = list(self._built.tail_records)
             if self._built.images is not None:
                 data["images"] = self._built.images
+            if self._built.shrunk:
+                data["shrunk"] = [list(pair) for pair in self._built.shrunk.items()]
         if not reply.cache_reported:
             data["cache_told"] = False
         step = event(LOOP_STEP, data)
@@ -415,6 +458,8 @@ class Turn:
         """
         built = self._built
         if built is None or built.tail_records or built.images is not None or built.from_outside:
+            return {}
+        if built.shrunk:
             return {}
         if self._steps != 1 or self._usage + self._calls.spent != reply.usage:
             return {}
@@ -452,6 +497,8 @@ class Turn:
         answered = self._fold.window.messages_by_platform_id(self.inbound)
         if (note := unreadable_files_note(answered, self._agent.model.profile)) is not None:
             text = f"{text}\n\n{note}"
+        for kind in sorted(self._fold.refused.untold):
+            text += f"\n\n_{_(_PICTURE_REFUSED if kind == 'picture' else _TEXT_REFUSED)}_"
         warned = self._near_limits()
         if said := notice_text([use for use in warned if not use.is_reached]):
             text = f"{text}\n\n_{said}_"

@@ -48,6 +48,7 @@ class ModelCall:
         vision: Whether the model could see images; None if not recorded or if none was in view.
         images: Names of the images that it was shown; None if there was no image store.
         erased: Whether its records were erased since.
+        shrunk: Characters shown of results that were shrunk, by entry id.
     """
 
     step: int
@@ -61,6 +62,7 @@ class ModelCall:
     vision: bool | None = None
     images: frozenset[str] | None = frozenset()
     erased: bool = False
+    shrunk: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +298,7 @@ def _call(entry: TapeEntry) -> ModelCall:
         images.get("vision") is True if isinstance(images, dict) else None,
         frozenset(map(str, shown)) if isinstance(shown, list) else None,
         is_erased(entry),
+        dict(data.get("shrunk") or ()),
     )
 
 

@@ -1,4 +1,4 @@
-"""Add images to chat messages, and track which images the model accepts.
+"""Add images to chat messages.
 
 Rule 1: an image is shown in the message that it came with, after the text that describes it.
 Rule 2: only the newest are shown, and none that exceeds the providers' size limits.
@@ -8,7 +8,7 @@ Rule 3: for an image that is not shown, the text says so.
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import anyio.to_thread
@@ -75,6 +75,7 @@ async def with_images(
     *,
     profile: CapabilityProfile,
     images: ImageLoader | None,
+    named: bool = False,
 ) -> list[ChatMessage]:
     """Return the history with images added to their messages, or remarks on why they are missing.
 
@@ -84,45 +85,18 @@ async def with_images(
         rendered: Rendered messages by entry id.
         profile: The model's capabilities.
         images: Loader of images; None if there is no store.
+        named: Whether names of images stand for their content.
     """
     found = _images_of(entries, rendered)
     room = LARGEST_TOGETHER
     shown = []
     for image, old in _newest_first(found):
-        other = await _shown(image.file, room, profile, images, old=old)
-        room -= len(other.url)
-        shown.append((image, other))
-    return _with_shown(history, rendered, shown)
-
-
-def with_placeholders(
-    history: Sequence[ChatMessage],
-    entries: Sequence[TapeEntry],
-    rendered: RenderedMessages,
-    *,
-    vision: bool,
-    taken: Collection[str] | None,
-) -> list[ChatMessage]:
-    """Return the history as ``with_images`` made it, with image names instead of their content.
-
-    Args:
-        history: As for ``with_images``.
-        entries: As for ``with_images``.
-        rendered: As for ``with_images``.
-        vision: Whether the model could see images.
-        taken: Blob store names of the images that it was shown; None if there was no store.
-    """
-    room = LARGEST_TOGETHER
-    shown = []
-    for image, old in _newest_first(_images_of(entries, rendered)):
-        file, other = image.file, _Shown(remark=_GONE)
-        if not vision:
-            other = _Shown(remark=NO_VISION_NOTICE)
-        elif (remark := _unfit(file, room, known=taken is not None, old=old)) is not None:
-            other = _Shown(remark=remark)
-        elif file.blob in (taken or ()):
-            other = _Shown(url=f"{IMAGE_PLACEHOLDER_PREFIX}{file.blob}")
+        file = image.file
+        other = await _shown(file, room, profile, images, old=old)
+        if other.url:
             room -= len(_address(file.mime, "")) + _encoded(file.size)
+        if other.url and named:
+            other = _Shown(f"{IMAGE_PLACEHOLDER_PREFIX}{file.blob}")
         shown.append((image, other))
     return _with_shown(history, rendered, shown)
 
@@ -258,51 +232,3 @@ def _changed(message: ChatMessage, entry: TapeEntry, shown: dict[int, _Shown]) -
 
 def _image_part(url: str) -> ChatMessage:
     return {"type": "image_url", "image_url": {"url": url}}
-
-
-class ImageTracker:
-    """Loads images by blob store name, except those that the model rejected.
-
-    A provider rejects a whole request for one image that it cannot read. Without this record, that
-    image would block its session until it leaves the view.
-
-    Args:
-        images: Loader of images; None if there is no store.
-    """
-
-    def __init__(self, images: ImageLoader | None) -> None:
-        self._images = images
-        self._shown: set[str] = set()
-        self._taken: set[str] = set()
-        self._refused: set[str] = set()
-
-    async def get(self, name: str) -> bytes | None:
-        """Return an image; None if it does not exist or was rejected."""
-        if self._images is None or name in self._refused:
-            return None
-        data = await self._images(name)
-        if data is not None:
-            self._shown.add(name)
-        return data
-
-    @property
-    def shown_names(self) -> list[str] | None:
-        """Names of the images in the current request; None if there is no image store."""
-        return None if self._images is None else sorted(self._shown)
-
-    def begin_request(self) -> None:
-        """Start a new request with no images shown."""
-        self._shown.clear()
-
-    def mark_accepted(self) -> None:
-        """Record that the model accepted the request and its images."""
-        self._taken |= self._shown
-
-    def mark_rejected(self) -> bool:
-        """Record a rejected request; return False if no image can be the cause.
-
-        Images that were accepted before are not suspected.
-        """
-        suspects = self._shown - self._taken
-        self._refused |= suspects
-        return bool(suspects)

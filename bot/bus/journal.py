@@ -210,28 +210,19 @@ def encode_state(
 
 def _rest(inbound: Inbound) -> dict[str, Any]:
     """Return the optional fields that are set."""
-    rest: dict[str, Any] = {}
-    if not inbound.expects_answer:
-        rest["asks"] = False
-    if inbound.edited_message_id is not None:
-        rest["edits"] = inbound.edited_message_id
-    if inbound.pressed_message_id is not None:
-        rest["pressed"] = inbound.pressed_message_id
-    if inbound.answer_to is not None:
-        rest["via"] = inbound.answer_to.session
-    if inbound.parts:
-        rest["parts"] = inbound.parts
-    if inbound.attachments:
-        rest["attachments"] = [_attachment_json(attachment) for attachment in inbound.attachments]
-    if inbound.cause != PERSON:
-        rest["cause"] = inbound.cause.as_json()
-    if inbound.client is not None:
-        rest["client"] = inbound.client.as_json()
-    if inbound.grant is not None:
-        rest["grant"] = inbound.grant.as_json()
-    if inbound.trace is not None:
-        rest["trace"] = inbound.trace
-    return rest
+    optional = {
+        "asks": None if inbound.expects_answer else False,
+        "edits": inbound.edited_message_id,
+        "pressed": inbound.pressed_message_id,
+        "via": inbound.answer_to and inbound.answer_to.session,
+        "parts": inbound.parts or None,
+        "attachments": [_attachment_json(one) for one in inbound.attachments] or None,
+        "cause": None if inbound.cause == PERSON else inbound.cause.as_json(),
+        "client": inbound.client and inbound.client.as_json(),
+        "grant": inbound.grant and inbound.grant.as_json(),
+        "trace": inbound.trace,
+    }
+    return {name: value for name, value in optional.items() if value is not None}
 
 
 def _attachment_json(attachment: Attachment) -> dict[str, Any]:

@@ -195,11 +195,15 @@ class TransientModelError(ModelError):
 
     Attributes:
         retry_after: Seconds that the provider asked to wait, if it did.
+        of_content: Whether something in the request may have had the server fail.
     """
 
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+    def __init__(
+        self, message: str, *, retry_after: float | None = None, of_content: bool = False
+    ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.of_content = of_content
 
 
 class ContextOverflow(ModelError):
@@ -211,7 +215,15 @@ class ModelAuthError(ModelError):
 
 
 class ModelRejected(ModelError):
-    """The provider refuses this request; a retry does not help."""
+    """The provider refuses this request; a retry does not help.
+
+    Attributes:
+        of_content: Whether something in the request may be what it refuses.
+    """
+
+    def __init__(self, message: str, *, of_content: bool = True) -> None:
+        super().__init__(message)
+        self.of_content = of_content
 
 
 class ModelUnavailable(ModelError):

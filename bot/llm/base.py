@@ -123,6 +123,7 @@ class ModelRequest:
         parameters: Further parameters by their OpenAI names, such as ``temperature``; an adapter
             leaves out those that it does not know.
         purpose: Why the call is made; for usage records.
+        sources: Tape and entry id of the texts that are entries of a tape.
         tail_length: Characters at the end of the last message that no later request repeats; what
             is before them is worth a place in the provider's cache.
     """
@@ -135,6 +136,7 @@ class ModelRequest:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     purpose: Purpose = "turn"
     tail_length: int = 0
+    sources: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

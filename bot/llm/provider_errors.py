@@ -51,6 +51,7 @@ _NOISE = LazyPattern(r"(?:(?<!\s)\s++)?ssl:<[^>]{0,300}>|<[^<>]* object at 0x[0-
 _KEY = LazyPattern(r"\b(?:sk|pk|rk|gsk|xai|hf|AIza)[-_]?[A-Za-z0-9*_-]{6,}|(?<=Bearer )\S+")
 _SECRET_NAMES = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
 _RETRYABLE = frozenset({408, 409, 425, 429})
+_OF_CONTENT = frozenset({400, 413, 415, 422, 451})
 
 
 def model_error(
@@ -72,19 +73,23 @@ def model_error(
     error = told if error == told else _in_short(cause) or error
     text = Reason("model_said", model=name, error=error)
     if "LLM Provider NOT provided" in whole:
-        return ModelRejected(Reason("model_no_provider", model=name))
+        return ModelRejected(Reason("model_no_provider", model=name), of_content=False)
     if status not in {401, 403, 429} and _is_overflow(cause, whole):
         return ContextOverflow(text)
+    if status == 403 and "flagged_input" in whole:
+        # OpenRouter's moderation.
+        return ModelRejected(text)
     if status in {401, 403}:
         return ModelAuthError(text)
     if status == 400 and "tool_use_failed" in whole:
         # Groq could not read the call that the model wrote; the next one may be right.
         return TransientModelError(text)
     if status == 429 and "insufficient_quota" in whole:
-        return ModelRejected(text)
+        return ModelRejected(text, of_content=False)
     if status is None or status in _RETRYABLE or status >= 500:
-        return TransientModelError(text, retry_after=retry_after(_headers(exc, cause), now))
-    return ModelRejected(text)
+        wait = retry_after(_headers(exc, cause), now)
+        return TransientModelError(text, retry_after=wait, of_content=status == 500)
+    return ModelRejected(text, of_content=status in _OF_CONTENT)
 
 
 def _in_short(exc: Exception) -> str | None:

@@ -188,5 +188,5 @@ def _stepper(script: Script) -> Callable[[ModelRequest], ScriptStep]:
     if callable(script):
         return script
     steps: Iterator[ScriptStep] = iter(script)
-    spent = ModelRejected("the script has no further step")
+    spent = ModelRejected("the script has no further step", of_content=False)
     return lambda _: next(steps, spent)

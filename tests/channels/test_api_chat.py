@@ -158,7 +158,7 @@ async def test_an_image_by_data_url_is_kept_and_shown(tmp_path: Path) -> None:
 
 
 async def test_errors_have_the_shape_that_clients_know(tmp_path: Path) -> None:
-    model = ScriptedModel([ModelRejected("the provider says no")])
+    model = ScriptedModel([ModelRejected("the provider says no", of_content=False)])
     async with program(tmp_path, model) as stage:
         names = [one.id async for one in stage.client.models.list()]
         assert names[0] == "tapebot"

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -53,7 +53,8 @@ _GUEST = Path(program.__file__).with_name("guest.py")
 
 _PROBLEMS = {
     program.RAISED: "",
-    program.TIMED_OUT: "it ran for more than {seconds:g} seconds",
+    program.TIMED_OUT: "it took more than {seconds:g} seconds of processor time",
+    program.SLEPT: "it took more than {most:g} seconds",
     program.FOLDER_FULL: f"it wrote more than {program.FOLDER_BYTES >> 20} MB or "
     f"{program.MOST_FILES:,} files",
     program.TRAPPED: "the interpreter broke",
@@ -89,7 +90,7 @@ class PythonSandbox:
 
     Args:
         folder: Keeps the component, and the folders of running code; nothing else may use it.
-        seconds: The most seconds of a run.
+        seconds: The most seconds of processor time of a run.
     """
 
     def __init__(self, folder: Path, *, seconds: float = RUN_SECONDS) -> None:
@@ -105,22 +106,28 @@ class PythonSandbox:
     def _runs(self) -> Path:
         return self._folder / "runs"
 
-    async def run(self, code: str, files: Mapping[str, bytes] | None = None) -> CodeResult:
+    async def run(
+        self,
+        code: str,
+        files: Mapping[str, bytes] | None = None,
+        preparing: Callable[[], None] = lambda: None,
+    ) -> CodeResult:
         """Run code and return what it left.
 
         Args:
             code: The code.
             files: Files that it finds in its folder, by their name; None for none.
+            preparing: Called if the code has to wait until the interpreter is built.
 
         Raises:
             CodeNotRun: The sandbox cannot be built, or the disk refuses.
         """
         given = files or {}
         async with self._slots:
-            result = await self._run(await self._built(), code, given)
+            result = await self._run(await self._built(preparing), code, given)
             if result is None:
                 # The component is damaged, or was compiled for another processor.
-                result = await self._run(await self._built(again=True), code, given)
+                result = await self._run(await self._built(preparing, again=True), code, given)
         if result is None:
             raise CodeNotRun("the sandbox cannot be loaded")
         return result
@@ -134,7 +141,7 @@ class PythonSandbox:
                 ["run", str(component), str(folder), str(self._seconds)],
                 code.encode("utf-8", "replace"),
                 printed,
-                self._seconds + _SPARE_SECONDS,
+                self._seconds * program.PATIENCE + _SPARE_SECONDS,
             )
             if status == program.UNUSABLE:
                 return None
@@ -147,22 +154,25 @@ class PythonSandbox:
     def _problem(self, status: int | None) -> str:
         """Return why a run was stopped; empty if it ended by itself."""
         if status is None:
-            status = program.TIMED_OUT
+            status = program.SLEPT
         if status not in (program.DONE, *_PROBLEMS):
             logger.warning("a process that runs code ended with status %s", status)
         known = "" if status == program.DONE else _PROBLEMS.get(status, "its process broke")
-        return known.format(seconds=self._seconds)
+        return known.format(seconds=self._seconds, most=self._seconds * program.PATIENCE)
 
-    async def _built(self, *, again: bool = False) -> Path:
+    async def _built(self, preparing: Callable[[], None], *, again: bool = False) -> Path:
         """Return the compiled component; build it if it is missing.
 
         Raises:
             CodeNotRun: It cannot be built.
         """
+        if self._building.locked():
+            preparing()
         async with self._building:
             if self._component is None or again:
                 target = self._folder / await anyio.to_thread.run_sync(_component_name)
                 if again or not await anyio.Path(target).exists():
+                    preparing()
                     await self._build(target)
                 self._component = target
             return self._component

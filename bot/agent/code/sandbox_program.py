@@ -21,8 +21,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import wasmtime
 
-DONE, RAISED, TIMED_OUT, FOLDER_FULL, TRAPPED, UNUSABLE = 0, 10, 11, 12, 13, 14
+DONE, RAISED, TIMED_OUT, FOLDER_FULL, TRAPPED, UNUSABLE, SLEPT = 0, 10, 11, 12, 13, 14, 15
 """Exit status of a run: its end, an exception, a limit, or a component that cannot be loaded."""
+
+PATIENCE = 15
+"""Seconds that may pass for one of processor time: other work, or code that sleeps."""
 
 MEMORY = 256 << 20
 """The most bytes of memory of the code and its interpreter."""
@@ -89,7 +92,7 @@ def run(target: str, folder: str, seconds: float, parent: int) -> None:
     Args:
         target: The compiled component.
         folder: The only folder that the code sees, as ``/``.
-        seconds: The most seconds that it runs.
+        seconds: The most seconds of processor time that it takes.
         parent: The bot's process.
     """
     import wasmtime
@@ -114,7 +117,7 @@ def run(target: str, folder: str, seconds: float, parent: int) -> None:
     assert function is not None
     _limit_resources(seconds)
     threading.Thread(
-        target=_watch, args=(folder, time.monotonic() + seconds, parent), daemon=True
+        target=_watch, args=(folder, time.process_time() + seconds, parent), daemon=True
     ).start()
     try:
         status = DONE if function(store, source) else RAISED
@@ -143,7 +146,7 @@ def _engine() -> wasmtime.Engine:
 
 def _limit_resources(seconds: float) -> None:
     """Limit what WebAssembly does not: the size of a file, open files, the host's memory and time."""
-    most = int(seconds) + 5
+    most = int(time.process_time() + seconds) + 5
     for kind, limit in (
         (resource.RLIMIT_FSIZE, FILE_BYTES),
         (resource.RLIMIT_NOFILE, _OPEN_FILES),
@@ -158,7 +161,7 @@ def _watch(folder: str, deadline: float, parent: int) -> None:
     """End the process when its time is up, its folder is full, or the bot is gone."""
     while True:
         time.sleep(_LOOK)
-        if time.monotonic() > deadline:
+        if time.process_time() > deadline:
             os._exit(TIMED_OUT)
         if os.getppid() != parent or folder_is_full(folder):
             os._exit(FOLDER_FULL)

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.agent.consolidation.answer_tool import AnswerTool, UnusableAnswer
+from bot.agent.refusals import complete
 from bot.core.errors import ModelError
 from bot.core.reasons import Reason
 from bot.llm.base import ChatMessage, Model, ModelReply, ModelRequest, Usage
@@ -142,9 +143,8 @@ async def judge_claims(
     for first in range(0, len(asked), _MOST_CLAIMS):
         portion = asked[first : first + _MOST_CLAIMS]
         try:
-            reply = await model.complete(
-                _request(model, [claim_question for _, claim_question in portion], timezone)
-            )
+            asking = [claim_question for _, claim_question in portion]
+            reply = await complete(model, _request(model, asking, timezone))
             usage += reply.usage
             judgements = _read(model, reply)
         except UnusableAnswer as error:

@@ -24,6 +24,7 @@ from bot.agent.consolidation.prompts import (
     continuing_text,
 )
 from bot.agent.context import render_message
+from bot.agent.refusals import complete
 from bot.core.errors import ContextOverflow, ModelRejected
 from bot.llm.base import Model, ModelReply, Usage
 from bot.memory.gate.cited_sentences import cite_quote
@@ -111,7 +112,7 @@ class ContinuedConsolidation:
             facts, [line for _, line in lines], newer=newer, before=self._beginning_after()
         )
         try:
-            reply = await model.complete(self.cached.continued_with(text))
+            reply = await complete(model, self.cached.continued_with(text))
         except (ContextOverflow, ModelRejected) as error:
             logger.info("The conversation of %s could not be continued: %s", tape, error)
             return None, Usage()

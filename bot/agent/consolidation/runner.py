@@ -24,11 +24,12 @@ from bot.agent.consolidation.prompts import (
     SaveMemory,
     consolidation_messages,
 )
+from bot.agent.refusals import complete
 from bot.core.errors import ConsolidationFailed, ContextOverflow, MemoryRefused
 from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason, parse_reason, reason_of
 from bot.language.sentences import split_sentences
-from bot.llm.base import Model, ModelReply, Usage
+from bot.llm.base import Model, ModelReply, ModelRequest, Usage
 from bot.memory.gate.cited_sentences import user_names
 from bot.memory.gate.instruction_detection import contains_instructions
 from bot.memory.records.conversation_entries import (
@@ -134,7 +135,11 @@ async def consolidate(
     while True:
         portion = _portion(entries, portion_tokens, memory.fold.window)
         try:
-            heard = visible_entries(portion, memory.fold.window, entries[len(portion) :])
+            heard = [
+                entry
+                for entry in visible_entries(portion, memory.fold.window, entries[len(portion) :])
+                if entry.id not in memory.fold.refused.entries
+            ]
             covered = EntryRange(entry_range.first, portion[-1].id if portion else entry_range.last)
             learn = _Learner(memory, timezone, model, judging, imported=imported, cached=cached)
             if any(map(is_local_only, portion)):
@@ -238,8 +243,16 @@ async def _learn(
         answer, usage = await continued.ask(model, facts, newer, lines, memory.tape.name)
         continues = answer is not None
     if answer is None:
+        # An answer of the assistant is shown without its time if that repeats.
+        sources = {
+            text: (memory.tape.name, entry.id)
+            for entry, line in lines
+            for text in (line.partition("] ")[2], line)
+        }
         try:
-            answer, more = await _ask(model, facts, newer, [line for _, line in lines], failure)
+            told = [line for _, line in lines]
+            request = _request(model, facts, newer, told, failure)
+            answer, more = await _ask(model, replace(request, sources=sources))
         except ConsolidationFailed as error:
             error.usage = (usage + Usage(**error.usage)).as_json() if error.usage else None
             raise
@@ -414,21 +427,24 @@ def _said_later(facts: Sequence[Fact], tape: str, last: TapeEntry) -> set[int]:
     }
 
 
-async def _ask(
+def _request(
     model: Model,
     facts: Sequence[Fact],
     newer: Collection[int],
     lines: Sequence[str],
     failure: TapeEntry | None,
-) -> tuple[SaveMemory, Usage]:
+) -> ModelRequest:
     by_grammar = answers_by_grammar(model)
     refused = str(parse_reason(failure.data.get("error"))) if failure is not None else None
     messages = consolidation_messages(
         facts, lines, by_grammar=by_grammar, newer=newer, refused=refused
     )
     # A small model that loops within the grammar must be stopped.
-    request = SAVE_MEMORY_TOOL.request(model, messages, "consolidation", grammar_tokens=1_500)
-    reply = await model.complete(request)
+    return SAVE_MEMORY_TOOL.request(model, messages, "consolidation", grammar_tokens=1_500)
+
+
+async def _ask(model: Model, request: ModelRequest) -> tuple[SaveMemory, Usage]:
+    reply = await complete(model, request)
     try:
         return _read(model, reply), reply.usage
     except ConsolidationFailed as error:

@@ -78,7 +78,7 @@ class MeteredModel(Model):
         spender = current_spender()
         role = spender.role or request.purpose
         call = await self._spending.reserve(
-            spender, role, self.name, lambda: (_prompt_tokens(request), _reply_tokens(request))
+            spender, role, self.name, lambda: (prompt_tokens(request), _reply_tokens(request))
         )
         if isinstance(call, LimitUse):
             return await self._answer_otherwise(request, on_text, role, call)
@@ -99,7 +99,7 @@ class MeteredModel(Model):
         except BaseException:
             # The provider bills what it read and wrote until the call was cancelled.
             written = estimate_tokens(streamed) if streamed else 0
-            self._spending.settle(call, Usage(_prompt_tokens(request), 0, written, None, 1))
+            self._spending.settle(call, Usage(prompt_tokens(request), 0, written, None, 1))
             raise
         answered = reply.model or self.name
         self._spending.settle(call, Usage() if answered == OFFLINE else reply.usage, answered)
@@ -141,7 +141,7 @@ def _reply_tokens(request: ModelRequest) -> int:
     return min(request.max_tokens or _REPLY_TOKENS, _REPLY_TOKENS)
 
 
-def _prompt_tokens(request: ModelRequest) -> int:
+def prompt_tokens(request: ModelRequest) -> int:
     """Return a cheap estimate of the tokens that a request reads."""
     tools = sum(estimate_tokens(f"{tool.description}{tool.parameters}") for tool in request.tools)
     return tools + sum(_tokens(message) for message in request.messages)

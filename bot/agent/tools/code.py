@@ -14,12 +14,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.agent.code.sandbox import CodeResult, PythonSandbox
 from bot.agent.flow.outgoing import context_view
+from bot.agent.texts import readers_language
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.bus.media.attachments import NO_SPACE, SPARE_BYTES
 from bot.bus.media.blobs import Blobs
 from bot.bus.media.media_types import IMAGES, media_type
 from bot.core.errors import CodeNotRun
 from bot.core.files import disk_error_text
+from bot.core.i18n import _
 from bot.memory.records.attachments import EntryAttachment, one_line
 from bot.memory.records.file_names import sent_name
 
@@ -45,7 +47,13 @@ def python_tool(sandbox: PythonSandbox, blobs: Blobs) -> Tool[RunPythonArguments
     """
 
     async def run(arguments: RunPythonArguments, context: ToolContext) -> ToolOutcome:
-        result = await sandbox.run(arguments.code)
+        def preparing() -> None:
+            if context.show is None:
+                return
+            with readers_language():
+                context.show(_("Preparing Python. This takes a minute or two, once."))
+
+        result = await sandbox.run(arguments.code, preparing=preparing)
         kept = [await _keep(name, data, blobs) for name, data in result.files.items()]
         sent = [(file.name, sent_name(file.blob or "", file.name)) for file in kept]
         return ToolOutcome(

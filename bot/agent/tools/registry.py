@@ -75,6 +75,7 @@ class ToolContext:
             turn of the session.
         summaries: Whether the prompt has summaries of what lies before the view.
         files: Folders of files that a recall searches; None if there are none.
+        show: Shows the person what takes long, until there is more to show; None if nobody looks.
     """
 
     tape: TapeService
@@ -103,6 +104,7 @@ class ToolContext:
         return self.memory.fold if self.view is None else self.view
 
     files: FileFolders | None = None
+    show: Callable[[str], None] | None = None
 
     def may(self, right: Right) -> bool:
         """Return whether all tokens by which the answered messages came allow what needs a right."""

@@ -182,7 +182,7 @@ def _not_in_view(
         return []
     spoken = fold.window.conversation()
     shown = {one for entry in spoken for one in (entry.id, replaced_entry_id(entry)) if one}
-    seen = shown | set(fold.window.queued)
+    seen = shown | set(fold.window.queued) | fold.refused.entries
     return [
         passage
         for passage in recalled_passages

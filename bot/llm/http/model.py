@@ -230,7 +230,7 @@ class HTTPModel(Model):
                 exc, name=self._name, now=datetime.now(UTC), secret=self._server.key
             ) from exc
         except TooLarge as exc:
-            raise ModelRejected(self._said(reason_of(exc))) from exc
+            raise ModelRejected(self._said(reason_of(exc)), of_content=False) from exc
         except TimeoutError as exc:
             raise TransientModelError(self._said(Reason("model_timeout"))) from exc
         except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as exc:

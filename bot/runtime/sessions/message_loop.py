@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup
 from bot.agent.commands.approvals import APPROVE
 from bot.agent.commands.parser import ParsedCommand, parse_command
 from bot.agent.commands.registry import CommandReply
+from bot.agent.refusals import refusals_recorded
 from bot.agent.schedules.due_tape import is_occurrence_id
 from bot.agent.turn import Turn
 from bot.bus import (
@@ -115,7 +116,8 @@ class MessageLoop:
     async def run(self) -> None:
         """Go on with what a kill left, then handle items until the session is idle for long."""
         try:
-            await self._run()
+            with refusals_recorded(self._session.tape, self._session.fold):
+                await self._run()
         finally:
             # What failed, perhaps while it was idle, takes no new task.
             self._leaving = True
@@ -489,7 +491,12 @@ class MessageLoop:
         """Start what waits: first messages on the tape, then deferred ones."""
         if await self._start_waiting_turn():
             return
-        while (deferred := self._state.next_deferred(self._kind)) is not None:
+        # Each deferred message has a turn of its own: what joins one before its first step is easily
+        # overlooked.
+        while (
+            self._state.job is None
+            and (deferred := self._state.next_deferred(self._kind)) is not None
+        ):
             with use_language(await self._session.language_of(deferred[0].inbound)):
                 await self._carry_out(*deferred)
 

@@ -19,6 +19,7 @@ from bot.memory.records.outside_text import typed_words
 from bot.memory.records.transcript import render_transcript
 from bot.runtime.sessions.session import Session
 from bot.runtime.sessions.writer import SessionWriter
+from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
 
 FAILED = N_("Memory archival failed, session not cleared. Please try again.")
@@ -109,7 +110,7 @@ class NewSession:
 
 def own_words_summary(session: Session) -> dict[str, Any]:
     """Return a person's last words of this phase: what the model wrote could repeat text from outside."""
-    spoken = [words for one in session.fold.window.conversation() if (words := typed_words(one))]
+    spoken = [words for one in _shown(session) if (words := typed_words(one))]
     lines = [f"- {one_line(words, _QUOTED_LENGTH)}" for words in spoken[-_QUOTED_LINES:]]
     return summary_state("\n".join(lines), Reason("own_words" if lines else "no_own_words"))
 
@@ -119,14 +120,18 @@ async def phase_summary(session: Session, *, consolidated: bool) -> dict[str, An
 
     It covers only the current problem.
     """
-    fold = session.fold
     if consolidated:
         history = await _history(session)
         return summary_state(history, None if history else Reason("nothing_before"))
-    spoken = [entry for entry in fold.window.conversation() if entry.kind == "message"]
+    spoken = [entry for entry in _shown(session) if entry.kind == "message"]
     zone = session.services.agent.timezone
     lines = [line[:_QUOTED_LENGTH] for line in render_transcript(spoken[-_QUOTED_LINES:], zone)]
     return summary_state("\n".join(lines), Reason("last_words") if lines else None)
+
+
+def _shown(session: Session) -> list[TapeEntry]:
+    refused = session.fold.refused.entries
+    return [entry for entry in session.fold.window.conversation() if entry.id not in refused]
 
 
 async def _history(session: Session) -> str:

@@ -12,7 +12,6 @@ from bot.agent.schedules.due_tape import parse_occurrence_id
 from bot.agent.views.automatic_recall import AutomaticRecall
 from bot.agent.views.exact import AnchorReader
 from bot.agent.views.summaries import SummaryReader
-from bot.agent.vision import ImageTracker
 from bot.bus import PERSON, Address, Inbound
 from bot.memory.records.conversation_entries import AUTOMATION
 from bot.memory.records.episodes import stamp_problem
@@ -182,12 +181,11 @@ async def open_session(
     await zone.load_or_create()
     memory = LongTermMemory(tape, fold, zone, services.scopes, hours=services.working_set_hours)
     await memory.open()
-    images = ImageTracker(services.agent.images)
 
     def background_run(kind: str) -> BackgroundRun:
         return BackgroundRun(kind, services.agent.clock, post, working_on)
 
-    requests = RequestBuilder(services.agent, tape, fold, zone, images, memory)
+    requests = RequestBuilder(services.agent, tape, fold, zone, memory)
     session = Session(
         services,
         Address.parse(key),

@@ -21,6 +21,7 @@ from bot.memory.records.conversation_entries import TURN_START, switched_problem
 from bot.memory.records.event_names import IMPORT_READING, MODEL_CHOSEN
 from bot.memory.records.fact_fold import FactFold, fold_entries
 from bot.memory.records.pending_calls import PendingCalls
+from bot.memory.records.refusals import Refusals
 from bot.memory.records.schedules import ScheduleFold
 from bot.memory.records.turn_marks import unfold
 from bot.memory.session.state.context_window import (
@@ -83,6 +84,7 @@ class Pointers(BaseModel):
         reading: Whether this chat reads the person's imported conversations.
         outside: Where text from outside began; see ``OutsideFold.pointers``.
         instructions: Id of the newest instructions of a client program; 0 if there are none.
+        refused: What models' servers refused; see ``Refusals.pointers``.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -117,6 +119,7 @@ class Pointers(BaseModel):
     reading: bool = False
     outside: list[Any] | None = None
     instructions: int = 0
+    refused: dict[str, Any] = {}
 
 
 @dataclass(slots=True)
@@ -139,6 +142,7 @@ class SessionFold:
         chosen_preset: Name of the model preset that the chat chose; empty for the default.
         reads_imports: Whether this chat reads the person's imported conversations.
         outside: Where text from outside began.
+        refused: What models' servers refused.
         pointers_at: Id of the newest entry that has pointers; 0 if there is none.
     """
 
@@ -158,6 +162,7 @@ class SessionFold:
     chosen_preset: str = ""
     reads_imports: bool = False
     outside: OutsideFold = field(default_factory=OutsideFold)
+    refused: Refusals = field(default_factory=Refusals)
     pointers_at: int = 0
 
     @property
@@ -194,6 +199,7 @@ class SessionFold:
         self.facts.apply(entry)
         self.pending_calls.apply(entry)
         self.schedules.apply(entry)
+        self.refused.apply(entry)
         self.outside.apply(entry, unconsolidated=self.window.unconsolidated > 0)
         if entry.is_boundary:
             self.boundary = entry
@@ -263,6 +269,7 @@ class SessionFold:
             "prompt": list(turns.last_prompt),
             "prompt_tokens": turns.last_prompt_tokens,
             "outside": self.outside.pointers(),
+            **self.refused.pointers(),
             **_owed(turns),
         }
         if turns.instructions is not None:
@@ -328,6 +335,7 @@ class SessionFold:
         self.chosen_preset = pointers.preset
         self.reads_imports = pointers.reading
         self.outside = OutsideFold.restored(pointers.outside, pointers.at)
+        self.refused.restore(pointers.refused)
         self.version = self.pointers_at = pointers.at
 
 

@@ -199,7 +199,7 @@ async def test_calls_without_a_price_count_by_tokens_and_an_assumed_price(tmp_pa
 
 async def test_a_failed_call_costs_nothing_and_a_stopped_one_what_it_read(tmp_path):
     waiting = PausedStep(text_reply("never"), partial="so far")
-    model = ScriptedModel([ModelRejected("no"), waiting])
+    model = ScriptedModel([ModelRejected("no", of_content=False), waiting])
     async with session_host(tmp_path, model, metered=True) as host:
         await host.channel.ask("/budget set each 5$ day")
         await host.channel.ask("hi")
@@ -281,8 +281,8 @@ async def test_owners_see_everybody_and_remove_limits_by_button(tmp_path):
 
 
 def test_requests_are_estimated_with_images_counted_as_images() -> None:
-    from bot.agent.spending.metered_model import _prompt_tokens
+    from bot.agent.spending.metered_model import prompt_tokens
 
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 10**6}}
     request = ModelRequest([{"role": "user", "content": [picture, {"type": "text", "text": "x"}]}])
-    assert 1_000 < _prompt_tokens(request) < 1_100
+    assert 1_000 < prompt_tokens(request) < 1_100

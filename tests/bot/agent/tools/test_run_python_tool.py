@@ -100,3 +100,21 @@ async def test_stop_ends_the_code(chat):
     assert await chat.host.channel.ask("/stop") == "Stopped."
     assert processes_of(chat.folder) == []
     assert list((chat.folder / "sandbox" / "runs").iterdir()) == []
+
+
+async def test_a_person_is_told_that_python_is_prepared_and_only_then(tmp_path):
+    blobs, built = FolderBlobs(tmp_path / "blobs"), await built_sandbox(tmp_path / "sandbox")
+    for component in (tmp_path / "sandbox").glob("*.cwasm"):
+        component.unlink()
+    steps = [tool_call_reply(("run_python", {"code": "print(6 * 7)"})), text_reply("42")] * 2
+    async with session_host(
+        tmp_path, ScriptedModel(steps), tools=[python_tool(built, blobs)]
+    ) as host:
+        sent = await host.channel.send("compute it")
+        assert await host.channel.wait_for_answer(sent, within=800) == "42"
+        shown = [partial.text for partial in host.channel.partials]
+        assert "Preparing Python. This takes a minute or two, once." in shown
+        host.channel.partials.clear()
+        assert await host.channel.ask("and again") == "42"
+        assert not any("Preparing" in partial.text for partial in host.channel.partials)
+        assert not any("Preparing" in str(entry.payload) for entry in await host.tape())

@@ -92,7 +92,7 @@ async def test_a_task_spends_for_who_set_it(tmp_path):
 
 
 async def test_a_model_that_fails_is_told_in_one_line(tmp_path):
-    model = ScriptedModel([ModelRejected("the key is wrong")])
+    model = ScriptedModel([ModelRejected("the key is wrong", of_content=False)])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask(SET)
         answer = await due(host, 7_200)

@@ -1,12 +1,10 @@
-"""Files that come with messages: their captions, and pictures that a provider refuses."""
+"""Files that come with messages, and their captions."""
 
 from __future__ import annotations
 
 from session_rig import shown
 
 from bot.bus import Attachment
-from bot.core.errors import ModelRejected
-from bot.llm.base import CapabilityProfile
 from bot.testing.host import session_host
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
 
@@ -35,21 +33,3 @@ async def test_a_caption_that_begins_with_a_slash_is_a_caption(tmp_path):
     async with session_host(tmp_path, model) as host:
         sent = await host.channel.send("/summary of this, please", attachments=(document,))
         assert await host.channel.wait_for_answer(sent) == "a report"
-
-
-async def test_a_picture_that_a_provider_refuses_silences_no_session(tmp_path):
-    async def picture(_: str) -> bytes:
-        return b"\xff\xd8\xff not a picture"
-
-    def answer(request):
-        if "image_url" in str(request.messages):
-            return ModelRejected("400: could not process image")
-        return text_reply("I cannot open it")
-
-    image = Attachment("image", "photo.jpg", "image/jpeg", 20, blob="0" * 64)
-    model = ScriptedModel(answer, profile=CapabilityProfile(vision=True))
-    async with session_host(tmp_path, model, images=picture) as host:
-        sent = await host.channel.send("what is it?", attachments=(image,))
-        assert await host.channel.wait_for_answer(sent) == "I cannot open it"
-        assert await host.channel.ask("hm") == "I cannot open it"
-    assert len(model.requests) == 3

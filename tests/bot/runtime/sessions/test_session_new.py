@@ -215,3 +215,21 @@ async def test_a_line_of_underscores_is_kept_like_any_other_word(tmp_path, said)
         await host.channel.ask(said)
         assert await host.channel.ask("/new") == "New session started."
         assert await host.channel.ask("hello again") == "ok"
+
+
+async def test_each_message_that_waited_for_new_gets_an_answer_of_its_own(tmp_path):
+    held = PausedStep(TOLD)
+
+    def answer(request: ModelRequest) -> ModelReply:
+        return text_reply(f"answered: {str(request.messages[-1]['content'])[-3:]}")
+
+    model = ScriptedModel(answer, consolidation=[held])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("I live in Oslo")
+        new = await host.channel.send("/new")
+        await held.entered.wait()
+        waiting = [await host.channel.send(text) for text in ("one", "two", "/status", "six")]
+        held.release.set()
+        assert await host.channel.wait_for_answer(new) == "New session started."
+        told = [await host.channel.wait_for_answer(one) for one in waiting]
+    assert [told[0], told[1], told[3]] == ["answered: one", "answered: two", "answered: six"]

@@ -102,6 +102,7 @@ async def test_a_message_during_a_turn_joins_at_the_next_step(tmp_path):
     # Some providers refuse a user's message right behind a tool's.
     assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
     assert users(model.requests[1])[-1].endswith("second")
+    assert model.requests[1].messages[-2]["content"] == "(not answered yet)"
 
 
 async def test_parallel_messages_of_one_session_never_mis_pair_tool_results(tmp_path):
