@@ -230,7 +230,7 @@ def _backup(settings: Settings, chosen: argparse.Namespace) -> int:
             _("this needs {name}: pip install 'tapebot[backup]'", name=error.name)
         ) from error
     if chosen.command == "restore":
-        return restore(settings, chosen.backup, chosen.identity)
+        return restore(settings, chosen.backup, chosen.identity, chosen.signed_by)
     return backup(settings, chosen.to, chosen.recipient, chosen.keep)
 
 

@@ -248,6 +248,11 @@ def _backup(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         metavar="FILE",
         help=_("an age key file, instead of the passphrase"),
     )
+    restore.add_argument(
+        "--signed-by",
+        metavar="SIGNER",
+        help=_("who signs your backups, as `tapebot backup` prints it"),
+    )
 
 
 def _database(parser: argparse.ArgumentParser) -> None:
