@@ -65,7 +65,7 @@ def read_bub(path: Path, timezone: tzinfo, sessions: Sequence[str] = ()) -> Impo
             its key.
     """
     imported_data = ImportedData(BOT)
-    tapes = _tapes(path, imported_data)
+    tapes = _tapes(path.resolve(), imported_data)
     for name, files in sorted(tapes.items()):
         records = list(_records(files, imported_data))
         given = sessions[0] if len(sessions) == 1 and len(tapes) == 1 else None
@@ -96,7 +96,7 @@ def _tapes(path: Path, imported_data: ImportedData) -> dict[str, list[Path]]:
         archives = sorted([*folder.glob("*.jsonl.*.bak"), *folder.glob("*/*.jsonl.*.bak")])
         for file in [*archives, *sorted(folder.glob("*.jsonl"))]:
             name = file.name.partition(".jsonl")[0]
-            if not is_file(file, file.name, imported_data.problems):
+            if not is_file(file, file.name, imported_data.problems.append):
                 continue
             if name.count("__") > 1:
                 imported_data.problems.append(
@@ -113,7 +113,7 @@ def _records(
     """Yield each entry with its file and line; a duplicate line is reported and skipped."""
     for file in files:
         seen: set[str] = set()
-        for number, value in read_json_lines(file, file.name, imported_data.problems):
+        for number, value in read_json_lines(file, file.name, imported_data.problems.append):
             where = _("{name}, line {number}", name=file.name, number=number)
             if (
                 not isinstance(value, dict)

@@ -17,7 +17,7 @@ from typing import Any
 from bot.core.clock import format_time
 from bot.core.i18n import N_, _
 from bot.transfer.conversion import parse_time, text_and_files
-from bot.transfer.imported import ImportedSession, display_path, read_text
+from bot.transfer.imported import ImportedSession, display_path, is_file, read_text
 from bot.transfer.reading import Reading
 
 BOT = "hermes"
@@ -47,17 +47,19 @@ def read_hermes(path: Path, reading: Reading) -> Iterator[ImportedSession]:
         path: Hermes' home (``~/.hermes``), with its profiles, or its ``state.db``.
         reading: Receives what is found besides.
     """
+    path = path.resolve()
     if path.is_file():
         yield from _of_database(path, path.parent, reading)
         return
     for home in (path, *sorted(path.glob("profiles/*"))):
-        if (home / "state.db").is_file():
-            yield from _of_database(home / "state.db", path, reading)
+        database = home / "state.db"
+        if is_file(database, display_path(database, path), reading.report):
+            yield from _of_database(database, path, reading)
         for name in ("MEMORY.md", "USER.md"):
             file = home / "memories" / name
             if file.is_file():
                 moment = format_time(datetime.fromtimestamp(file.stat().st_mtime, UTC))
-                text = read_text(file, display_path(file, path), reading.problems)
+                text = read_text(file, display_path(file, path), reading.report)
                 for entry in text.split(_DELIMITER):
                     reading.add_memory(" ".join(entry.split()), when=moment)
 
