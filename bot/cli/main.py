@@ -198,6 +198,10 @@ def _memory(settings: Settings, chosen: argparse.Namespace) -> int:
         from bot.cli.memory_audit import audit_memory
 
         return audit_memory(settings, chosen.session, as_json=chosen.json)
+    if chosen.memory == "erase":
+        from bot.cli.person_erasure import erase_person
+
+        return erase_person(settings, chosen.person, yes=chosen.yes)
     from bot.cli.memory_export import export_memory, write_memory_files
 
     if chosen.memory == "files":

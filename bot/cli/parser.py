@@ -174,6 +174,9 @@ def _memory(parser: argparse.ArgumentParser) -> None:
     files.add_argument(
         "--to", type=Path, metavar="DIR", required=True, help=_("the folder for them")
     )
+    erase = memory.add_parser("erase", help=_("erase everything of a person for good"))
+    erase.add_argument("person", help=_("for example telegram:42"))
+    erase.add_argument("--yes", action="store_true", help=_("do not ask"))
     audit = memory.add_parser(
         "audit", help=_("check the evidence of facts, and whether they are still valid")
     )
