@@ -25,9 +25,9 @@ def find_zones(name: str, *, close: bool = False) -> list[str]:
         return [found]
     wanted = _folded(name.partition(",")[0])
     if not close:
-        found = cities.get(wanted, set())
+        zones = cities.get(wanted, set())
         # An old name beside the new one is no choice.
-        return sorted(found & _current_names() or found)
+        return sorted(zones & _current_names() or zones)
     near = difflib.get_close_matches(wanted, cities, n=1, cutoff=_CLOSE)
     return sorted(zone for city in near for zone in cities[city])
 
