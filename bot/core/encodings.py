@@ -18,7 +18,7 @@ utf-16-be utf-16-le utf-8
 """.split()
 )
 
-# Each codec, and the names for it that Python does not know or takes for another one.
+# Each codec, and the names for it that Python does not know or takes for another one; for programs.
 _NAMES = """
 utf-8: unicode-1-1-utf-8 unicode11utf8 unicode20utf8 x-unicode20utf8; iso8859-2: iso88592;
 iso8859-3: iso88593; iso8859-4: iso88594; iso8859-5: iso88595; iso8859-6: csiso88596e csiso88596i
