@@ -20,7 +20,7 @@ from bot.core.errors import BackupFailed, SettingsError
 from bot.core.i18n import _
 from bot.transfer.backup_signature import signer_of
 
-_SIGNED_BY = "# signed by "
+_SIGNED_BY = "# signed by "  # for the parser
 
 
 @dataclass(frozen=True, slots=True)
