@@ -1,4 +1,6 @@
-"""An MCP server of an older protocol that misbehaves on the wire; a script: ``mcp_raw_server.py FOLDER``.
+"""An MCP server of an older protocol that misbehaves on the wire: ``mcp_raw_server.py FOLDER [PORT [sse]]``.
+
+With a port it speaks HTTP: JSON, or streams of events.
 
 It speaks the handshake of 2025, mixes lines that are no messages into its output, and its tools answer with what
 is no result.
@@ -10,11 +12,14 @@ import json
 import os
 import signal
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(sys.argv[1])
-TOOLS = ("fine", "nonsense", "endless", "deep", "renamed")
+TOOLS = ("fine", "nonsense", "endless", "deep", "renamed", "half", "low", "key", "bytes")
+SENT: list[list[bytes]] = []
+"""What is sent over HTTP as the answer to the request at hand; without it, standard output is written."""
 
 
 def slay(folder: Path) -> None:
@@ -27,13 +32,22 @@ def slay(folder: Path) -> None:
 
 
 def say(message: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-    sys.stdout.flush()
+    send(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+
+def send(line: bytes) -> None:
+    if SENT:
+        SENT[0].append(line)
+        return
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
 
 
 def tools() -> list[dict[str, Any]]:
     told = (FOLDER / "told.txt").read_text() if (FOLDER / "told.txt").exists() else "first"
-    return [{"name": n, "description": told, "inputSchema": {"type": "object"}} for n in TOOLS]
+    more = (FOLDER / "more.json").read_text() if (FOLDER / "more.json").exists() else "[]"
+    mine = [{"name": n, "description": told, "inputSchema": {"type": "object"}} for n in TOOLS]
+    return [*mine, *json.loads(more)]
 
 
 def call(number: Any, name: str) -> None:
@@ -51,6 +65,18 @@ def call(number: Any, name: str) -> None:
         deep = "[" * 5_000 + "]" * 5_000
         sys.stdout.write(f'{{"jsonrpc":"2.0","id":{number},"result":{{"content":{deep}}}}}\n')
         say({"id": number, "result": fine})
+    elif name in ("half", "low"):
+        half = "tea \ud83d and \\\\ud83d cup" if name == "half" else "tea \udc9b cup"
+        say({"id": number, "result": {"content": [{"type": "text", "text": half}]}})
+    elif name == "key":
+        result = {"content": [], "structuredContent": {"a\ud83d": "tea 🍵"}}
+        say({"id": number, "result": result})
+    elif name == "bytes":
+        send(
+            json.dumps({"jsonrpc": "2.0", "id": number, "result": fine})
+            .encode()
+            .replace(b"fine", b"tea \xf0\x9f cup")
+        )
     elif name == "renamed":
         (FOLDER / "told.txt").write_text("second")
         say({"method": "notifications/tools/list_changed"})
@@ -59,31 +85,62 @@ def call(number: Any, name: str) -> None:
         say({"id": number, "result": fine})
 
 
+def answer(asked: dict[str, Any]) -> None:
+    number, method = asked.get("id"), asked.get("method")
+    if method == "initialize":
+        info = {"name": "raw", "version": "1"}
+        caps = {"tools": {"listChanged": True}}
+        say(
+            {
+                "id": number,
+                "result": {
+                    "protocolVersion": "2025-06-18",
+                    "capabilities": caps,
+                    "serverInfo": info,
+                },
+            }
+        )
+    elif method == "tools/list":
+        say({"id": number, "result": {"tools": tools()}})
+    elif method == "tools/call":
+        call(number, asked["params"]["name"])
+    elif number is not None:
+        say({"id": number, "error": {"code": -32601, "message": "unknown method"}})
+
+
+class OverHttp(BaseHTTPRequestHandler):
+    """Streamable HTTP without sessions."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        SENT.append([])
+        answer(asked)
+        lines = SENT.pop()
+        sse = len(sys.argv) > 3
+        body = b"".join(b"data: " + line + b"\n\n" for line in lines) if sse else b"".join(lines)
+        self.send_response(200 if lines else 202)
+        self.send_header("Content-Type", "text/event-stream" if sse else "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        self.send_error(405)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 def main() -> None:
+    if len(sys.argv) > 2:
+        with HTTPServer(("127.0.0.1", int(sys.argv[2])), OverHttp) as server:
+            (FOLDER / "port").write_text(str(server.server_port))
+            server.serve_forever()
     sys.stdout.write("Welcome to a server that greets on standard output!\n")
     sys.stdout.write('{"jsonrpc": "1.0", "half": \n')
+    sys.stdout.flush()
     for line in sys.stdin:
-        asked = json.loads(line)
-        number, method = asked.get("id"), asked.get("method")
-        if method == "initialize":
-            info = {"name": "raw", "version": "1"}
-            caps = {"tools": {"listChanged": True}}
-            say(
-                {
-                    "id": number,
-                    "result": {
-                        "protocolVersion": "2025-06-18",
-                        "capabilities": caps,
-                        "serverInfo": info,
-                    },
-                }
-            )
-        elif method == "tools/list":
-            say({"id": number, "result": {"tools": tools()}})
-        elif method == "tools/call":
-            call(number, asked["params"]["name"])
-        elif number is not None:
-            say({"id": number, "error": {"code": -32601, "message": "unknown method"}})
+        answer(json.loads(line))
 
 
 if __name__ == "__main__":

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from xml.etree import ElementTree as ET
+
+import pytest
+from dotenv import dotenv_values
 
 from bot.agent.commands.builtin import builtin_commands
 from docs.pictures.make import CHAT, INSPECTOR, conversation
@@ -39,3 +43,53 @@ def test_the_pictures_are_shown_and_small():
 def test_the_readme_lists_every_command():
     listed = re.findall(r"^\| `/(\w+)", README, re.MULTILINE)
     assert {one.name for one in builtin_commands().visible_commands()} <= set(listed)
+
+
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(ROOT / "docs").rglob("*.md"),
+    *(ROOT / "deploy").rglob("*.md"),
+]
+BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`((?:touch|install|cp|mv|echo|printf|cat|tee|test|rm) [^`\n]*\.env[^`\n]*)`")
+RECIPE = re.compile(rf"{BLOCK.pattern}|{INLINE.pattern}", re.MULTILINE | re.DOTALL)
+
+
+def env_recipes(text):
+    """Yield what a page says of ``.env``, in order: a command, or lines for the file."""
+    for kind, block, inline in RECIPE.findall(text):
+        if kind == "ini":
+            yield "lines", block
+        for line in [inline] if inline else block.splitlines():
+            command = line.strip().removeprefix("$ ").partition(" # ")[0]
+            if kind not in ("ini", "toml") and re.search(r"(?<![\w/.])\.env(?![\w.])", command):
+                yield "command", command
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/howto/telegram.md"])
+def test_who_follows_a_page_in_order_keeps_every_line_of_env(tmp_path, page):
+    """Each page is followed on a machine where the README was followed before."""
+    wanted: dict[str, str] = {}
+    for text in (README, (ROOT / page).read_text(encoding="utf-8")):
+        for kind, recipe in env_recipes(text):
+            if kind == "command":
+                subprocess.run(recipe, shell=True, cwd=tmp_path, check=True)
+            else:
+                names = re.findall(r"^ *(\w+)=", recipe, re.MULTILINE)
+                wanted |= dict.fromkeys(names, "")
+                with (tmp_path / ".env").open("a") as file:
+                    file.write(recipe)
+            assert set(dotenv_values(tmp_path / ".env")) == set(wanted), recipe
+    assert {"TAPEBOT_MODEL", "TAPEBOT_TELEGRAM_TOKEN"} <= set(wanted)
+    assert (tmp_path / ".env").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_recipe_empties_a_file_of_settings_or_sets_one_twice(page):
+    text = page.read_text(encoding="utf-8")
+    for line in text.splitlines():
+        overwrites = re.search(r"(?:/dev/null|\.env\.example|[^>]>) *\S*\.env\b(?!\.)", line)
+        assert not overwrites or "test -e" in line, line
+    for kind, block in BLOCK.findall(text):
+        names = re.findall(r"^ *([A-Z][A-Z0-9_]+)=", block, re.MULTILINE) if kind == "ini" else []
+        assert len(names) == len(set(names)), block

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.cli.tape import printable
-from bot.core.errors import SettingsError
+from bot.core.errors import BackupFailed, SettingsError
 from bot.core.i18n import _, ngettext
 from bot.runtime.app.daily_backup import check_in_files, configured_key
-from bot.runtime.settings import Settings
-from bot.transfer.backup import BackupResult, create_backup, open_identity, restore_backup
+from bot.runtime.settings import ENV_FILE, TOML_FILE, Settings
+from bot.transfer.backup import BackupResult, create_backup, open_key, restore_backup
 from bot.transfer.backup_encryption import passphrase_key
 
 _SHORTEST_PASSPHRASE = 10
@@ -58,25 +58,30 @@ def backup(settings: Settings, to: Path | None, recipients: Sequence[str], keep:
             counts=_counts(made),
         )
     )
+    print(_("signed by\t{signer}", signer=made.signer))
     for name in made.removed:
         print(_("removed\t{name}", name=name))
     print(_("A .env outside of the home folder is not part of it: keep a copy of it yourself."))
     return _tell_damage(made)
 
 
-def restore(settings: Settings, backup: Path, identity: Path | None) -> int:
+def restore(
+    settings: Settings, backup: Path, identity: Path | None, signer: str | None = None
+) -> int:
     """Restore a backup to the home of the settings, which must be empty.
 
     Args:
         settings: The settings that locate the home.
         backup: The backup's folder.
         identity: An age key file; None for the passphrase.
+        signer: Whose backups are restored without a question; None for what the passphrase tells.
 
     Returns:
         1 if tapes in it are damaged; they are restored all the same. Else 0.
 
     Raises:
-        BackupFailed: The home is not empty, the key does not fit, or the backup is damaged.
+        BackupFailed: The home is not empty, the key does not fit, the backup is damaged or mixed, or
+            it is not known to be the owner's and nobody confirmed it.
         OSError: A disk refused; the home is unchanged.
     """
     check_in_files(settings)
@@ -86,8 +91,15 @@ def restore(settings: Settings, backup: Path, identity: Path | None) -> int:
             return settings.backup_passphrase.get_secret_value()
         return getpass.getpass(_("Passphrase: "))
 
-    key = open_identity(backup, passphrase, identity)
-    done = restore_backup(backup, settings.home, key, workspace=settings.workspace_id or "")
+    key, told = open_key(backup, passphrase, identity)
+    done = restore_backup(
+        backup,
+        settings.home,
+        key,
+        signer=signer or told,
+        confirm=_confirm,
+        workspace=settings.workspace_id or "",
+    )
     print(
         _(
             "restored\t{path}: {counts}, as of {taken}",
@@ -98,6 +110,34 @@ def restore(settings: Settings, backup: Path, identity: Path | None) -> int:
     )
     print(_("What was erased after that moment is back: erase it again. Then start tapebot."))
     return _tell_damage(done)
+
+
+def _confirm(home: Path, signer: str) -> bool:
+    """Show what a backup that anybody may have made would set, and ask for a yes."""
+    told = [
+        _("Nothing tells that this is a backup of yours. It is signed by {signer}.", signer=signer)
+    ]
+    for path in sorted(home.iterdir()):
+        if path.name.casefold() in (TOML_FILE, ENV_FILE.name) and path.is_file():
+            told.append(_("Its {name} says:", name=printable(path.name)))
+            lines = path.read_text("utf-8", "backslashreplace").splitlines()
+            told.extend(f"  {printable(line)}" for line in lines)
+    told.append(
+        _(
+            "Also who may use tapebot, what tools, skills and programs may do without a question, and "
+            "what is scheduled would count as it says."
+        )
+    )
+    print("\n".join(told))
+    if not sys.stdin.isatty():
+        raise BackupFailed(
+            _(
+                "Nothing was restored: nobody is here to say yes. If this signer is the one that "
+                "`tapebot backup` printed, add --signed-by {signer}",
+                signer=signer,
+            )
+        )
+    return input(_("Restore it? [y/N] ")).strip().lower() in ("y", "yes")
 
 
 def _new_passphrase() -> str:

@@ -55,6 +55,7 @@ def import_jsonl(settings: Settings, path: Path, *, dry_run: bool = False) -> in
                 "import on the machine of the tape server"
             )
         )
+    path = path.resolve()
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     if not path.exists() or not files:
         raise TapeNotFound(_("{path}: no export found", path=path))

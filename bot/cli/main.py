@@ -193,6 +193,10 @@ def _memory(settings: Settings, chosen: argparse.Namespace) -> int:
         from bot.cli.memory_audit import audit_memory
 
         return audit_memory(settings, chosen.session, as_json=chosen.json)
+    if chosen.memory == "erase":
+        from bot.cli.person_erasure import erase_person
+
+        return erase_person(settings, chosen.person, yes=chosen.yes)
     from bot.cli.memory_export import export_memory, write_memory_files
 
     if chosen.memory == "files":
@@ -223,7 +227,7 @@ def _backup(settings: Settings, chosen: argparse.Namespace) -> int:
             _("this needs {name}: pip install 'tapebot[backup]'", name=error.name)
         ) from error
     if chosen.command == "restore":
-        return restore(settings, chosen.backup, chosen.identity)
+        return restore(settings, chosen.backup, chosen.identity, chosen.signed_by)
     return backup(settings, chosen.to, chosen.recipient, chosen.keep)
 
 

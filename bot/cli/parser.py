@@ -165,6 +165,9 @@ def _memory(parser: argparse.ArgumentParser) -> None:
     files.add_argument(
         "--to", type=Path, metavar="DIR", required=True, help=_("the folder for them")
     )
+    erase = memory.add_parser("erase", help=_("erase everything of a person for good"))
+    erase.add_argument("person", help=_("for example telegram:42"))
+    erase.add_argument("--yes", action="store_true", help=_("do not ask"))
     audit = memory.add_parser(
         "audit", help=_("check the evidence of facts, and whether they are still valid")
     )
@@ -233,6 +236,11 @@ def _backup(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         type=Path,
         metavar="FILE",
         help=_("an age key file, instead of the passphrase"),
+    )
+    restore.add_argument(
+        "--signed-by",
+        metavar="SIGNER",
+        help=_("who signs your backups, as `tapebot backup` prints it"),
     )
 
 

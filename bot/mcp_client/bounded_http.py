@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Callable
 
 import httpx2
 
+from bot.mcp_client.wire import mend_text
+
 Origin = tuple[str, str, int | None]
 """Scheme, host and port; None for the scheme's own."""
 
@@ -33,9 +35,10 @@ class OriginTransport(httpx2.AsyncBaseTransport):
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
             raise httpx2.DecodingError("the answer is compressed, unasked", request=request)
-        if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _BoundedStream(response.stream)
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        stream = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+        response.headers.pop("content-length", None)
+        response.stream = _BoundedStream(response.stream, by_line=stream)
         return response
 
     async def aclose(self) -> None:
@@ -44,18 +47,25 @@ class OriginTransport(httpx2.AsyncBaseTransport):
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """The body of an answer, up to ``MOST_BYTES``."""
+    """The mended body of an answer, or each line of a stream of events, up to ``MOST_BYTES``."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+    def __init__(self, inner: httpx2.AsyncByteStream, *, by_line: bool) -> None:
         self._inner = inner
+        self._by_line = by_line
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        room = MOST_BYTES
+        held = bytearray()
         async for chunk in self._inner:
-            room -= len(chunk)
-            if room < 0:
+            held += chunk
+            end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) if self._by_line else -1
+            if end >= 0:
+                end += len(held) - len(chunk) + 1
+                yield mend_text(bytes(held[:end]))
+                del held[:end]
+            if len(held) > MOST_BYTES:
                 raise httpx2.StreamError("the answer is too large")
-            yield chunk
+        if held:
+            yield mend_text(bytes(held))
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -8,7 +8,7 @@ import json
 import logging
 import math
 from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import anyio
@@ -27,13 +27,15 @@ from bot.mcp_client.definitions import MOST_TOOLS, ToolDefinition, by_name, defi
 from bot.mcp_client.logins import ServerLogin
 from bot.mcp_client.results import RemoteResult, ResultFile
 from bot.mcp_client.settings import McpServer
-from bot.mcp_client.transports import http_transport, stdio_transport
+from bot.mcp_client.transports import Streams, http_transport, stdio_transport
+from bot.mcp_client.wire import MendedStream
 
 CONNECT_SECONDS = 30.0
 """Seconds that a server has to start and to answer."""
 
 _MOST_PAGES = 20
 _LONGEST_ERROR = 500
+_TWICE = N_("it names two tools so; the first counts")
 _UNKNOWN = N_("it is not known whether the call was carried out")
 
 # It logs each malformed message with a traceback, as often as a server likes to send them. What
@@ -50,12 +52,16 @@ class McpSession:
         redact: Removes secrets from texts.
         changed: Called when a call shows that something changed at the server.
         ended: Called with the reason when a call shows that the connection ended.
+
+    Attributes:
+        left_out: Why tools of the last list cannot be used, by the server's name for them.
     """
 
     def __init__(
         self,
         name: str,
         client: Client,
+        left_out: dict[str, str],
         redact: Callable[[str], str],
         *,
         changed: Callable[[], None],
@@ -63,6 +69,7 @@ class McpSession:
     ) -> None:
         self._name = name
         self._client = client
+        self.left_out = left_out
         self._redact = redact
         self._changed = changed
         self._ended = ended
@@ -74,6 +81,7 @@ class McpSession:
             McpUnavailable: It answers too late or with nonsense.
         """
         found: list[ToolDefinition] = []
+        self.left_out.clear()
         cursor: str | None = None
         try:
             with anyio.fail_after(CONNECT_SECONDS):
@@ -93,7 +101,11 @@ class McpSession:
             raise McpUnavailable(Reason("mcp_ended") if ended else _told(error)) from error
         except (ValueError, RuntimeError, RecursionError) as error:
             raise McpUnavailable(Reason("mcp_bad_list")) from error
-        return by_name(found)
+        kept = by_name(found)
+        for one in found:
+            if kept.get(one.name, one) is not one:
+                self.left_out[one.name] = _TWICE
+        return kept
 
     async def watch(self) -> None:
         """Hear when the server says that its tools changed, while that can be heard.
@@ -175,13 +187,22 @@ async def open_session(
         if server.command is not None
         else http_transport(server, login, ended)
     )
-    client = Client(transport, message_handler=handle, cache=None)
+    left_out: dict[str, str] = {}
+    client = Client(_mended(transport, left_out), message_handler=handle, cache=None)
     with anyio.CancelScope(deadline=anyio.current_time() + CONNECT_SECONDS) as connecting:
         async with client:
             connecting.deadline = math.inf
-            yield McpSession(name, client, redact, changed=changed, ended=ended)
+            yield McpSession(name, client, left_out, redact, changed=changed, ended=ended)
     if connecting.cancelled_caught:
         raise McpUnavailable(Reason("mcp_slow", seconds=f"{CONNECT_SECONDS:.0f}"))
+
+
+@asynccontextmanager
+async def _mended(
+    transport: AbstractAsyncContextManager[Streams], left_out: dict[str, str]
+) -> AsyncGenerator[Streams]:
+    async with transport as (incoming, outgoing):
+        yield MendedStream(incoming, left_out), outgoing
 
 
 def explained(error: BaseException) -> str:

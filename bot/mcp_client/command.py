@@ -134,7 +134,7 @@ def _right_line(client: McpClient, right: Right) -> str:
 
 
 async def _tools(client: McpClient, connection: ServerConnection) -> str:
-    if not connection.definitions:
+    if not connection.definitions and not connection.left_out:
         return _server_line(connection)
     allowed = {
         one.tool
@@ -146,6 +146,9 @@ async def _tools(client: McpClient, connection: ServerConnection) -> str:
     for definition in connection.definitions.values():
         mark = f" {allowing}" if definition.name in allowed else ""
         lines.append(f"- `{definition.name}`{mark}: {code(definition.description, 120)}")
+    for name, why in connection.left_out.items():
+        told = {"name": code(name), "why": code(_(why))}
+        lines.append(_("- {name}: cannot be used: {why}", **told))
     lines += [
         "",
         _("The words are the server's own. `/mcp {name} TOOL` shows a tool.", name=connection.name),

@@ -47,6 +47,7 @@ class ServerConnection:
     Attributes:
         name: The server's name.
         definitions: The tools that it listed last, by name; they stay while it is not there.
+        left_out: Why tools of that list cannot be used, by the server's name for them.
         why: Why it is not there; empty while it is.
         login: Its login in a browser; None if it has none.
     """
@@ -63,6 +64,7 @@ class ServerConnection:
     ) -> None:
         self.name = name
         self.definitions: dict[str, ToolDefinition] = {}
+        self.left_out: dict[str, str] = {}
         self.why: str = Reason("mcp_not_reached")
         self._server = server
         self._clock = clock
@@ -145,7 +147,7 @@ class ServerConnection:
             ) as session,
             anyio.create_task_group() as tasks,
         ):
-            self.definitions = await session.list_tools()
+            await self._list(session)
             self._session, self.why, self._reported = session, "", False
             logger.info("the MCP server %s: %d tools", self.name, len(self.definitions))
             await self._listed(self)
@@ -159,16 +161,25 @@ class ServerConnection:
                     # A server may say it a thousand times a second.
                     await self._clock.sleep(_LIST_PAUSE)
                 self._changed = anyio.Event()
-                self.definitions = await session.list_tools()
+                await self._list(session)
                 await self._listed(self)
+
+    async def _list(self, session: McpSession) -> None:
+        try:
+            self.definitions = await session.list_tools()
+        except McpUnavailable as error:
+            # Leaving the connection tells that it ended, which is no reason.
+            self._end = self._end or reason_of(error)
+            raise
+        self.left_out = dict(session.left_out)
 
     def _note_change(self) -> None:
         self._changed.set()
 
     def _note_end(self, why: str) -> None:
         """Let no more calls begin; the owner of the connection then leaves it."""
-        self._end = why
-        self._lose(why)
+        self._end = self._end or why
+        self._lose(self._end)
         self._changed.set()
 
     def _redacted(self, why: str) -> str:

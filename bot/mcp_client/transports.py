@@ -30,6 +30,7 @@ from bot.mcp_client.bounded_http import MOST_BYTES, Origin, OriginTransport, ori
 from bot.mcp_client.logins import ServerLogin
 from bot.mcp_client.oauth import program_auth, server_auth
 from bot.mcp_client.settings import McpServer
+from bot.mcp_client.wire import mend_text
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +103,7 @@ async def _read_messages(
             while bad < _MOST_BAD_LINES:
                 line = await lines.receive_until(b"\n", MOST_BYTES)
                 try:
-                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    message = jsonrpc_message_adapter.validate_json(mend_text(line), by_name=False)
                 except ValueError:
                     bad += 1
                 else:

@@ -8,15 +8,18 @@ Rule 1: a backup holds the home as of one moment (``home_snapshot``); tapebot ma
 Rule 2: it has its name only once it was decrypted, unpacked and checked.
 Rule 3: only whole backups count when old ones are removed.
 Rule 4: a restore writes to a new folder, checks the tapes, and renames it.
+Rule 5: both archives name their backup, and the home that made them has signed this. What others
+    made is restored only after the owner saw its settings.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -40,9 +43,11 @@ from bot.tape.stores.folder_verification import VerificationReport, verify_folde
 from bot.transfer.backup_archive import read_archive, write_archive
 from bot.transfer.backup_encryption import (
     BackupKey,
+    lock,
     parse_identity,
     unlock,
 )
+from bot.transfer.backup_signature import SIGNING_KEY, signing_key
 from bot.transfer.home_snapshot import (
     CHECK_FOLDER,
     HomeSnapshot,
@@ -78,6 +83,7 @@ class BackupResult:
         size: Their bytes.
         tapes: The check of its tapes.
         removed: Names of older backups that were removed.
+        signer: Whose key signed it.
     """
 
     path: Path
@@ -85,6 +91,7 @@ class BackupResult:
     files: int
     size: int
     tapes: VerificationReport
+    signer: str
     removed: tuple[str, ...] = ()
 
 
@@ -126,6 +133,7 @@ def create_backup(
             raise BackupFailed(_("{made} exists already", made=made))
         try:
             part.mkdir(mode=PRIVATE_DIRECTORY)
+            key = replace(key, signing=signing_key(home))
             snapshot = _write(home, part, key, now, beat)
             report = _check(part, key.identity, home, workspace, beat)
             part.rename(made)
@@ -140,7 +148,7 @@ def create_backup(
         kept = (*snapshot.files, *snapshot.blobs)
         removed = () if keep is None else _rotate(to, keep)
         size = sum(file.size for file in kept)
-        return BackupResult(made, format_time(now), len(kept), size, report, removed)
+        return BackupResult(made, format_time(now), len(kept), size, report, key.signer, removed)
 
 
 def newest_backup(to: Path) -> Path | None:
@@ -154,18 +162,27 @@ def backup_time(backup: Path) -> datetime:
 
 
 def restore_backup(
-    backup: Path, home: Path, identity: x25519.Identity, *, workspace: str = ""
+    backup: Path,
+    home: Path,
+    identity: x25519.Identity,
+    *,
+    signer: str | None,
+    confirm: Callable[[Path, str], bool],
+    workspace: str = "",
 ) -> BackupResult:
     """Restore a backup to a home that is missing or empty.
 
     Args:
         backup: The backup's folder.
         home: The home folder.
-        identity: Opens the backup; see ``open_identity``.
+        identity: Opens the backup; see ``open_key``.
+        signer: Whose backups need no confirmation; None if that is unknown.
+        confirm: Asks whether to use an unpacked home that another signed; nothing uses it yet.
         workspace: The workspace of the tapes.
 
     Raises:
-        BackupFailed: The home holds something, the key does not fit, or the backup is damaged.
+        BackupFailed: The home holds something, the key does not fit, the backup is damaged or mixed,
+            or nobody confirmed it.
         OSError: A disk refused; the home is unchanged.
     """
     if home.exists() and any(home.iterdir()):
@@ -182,7 +199,16 @@ def restore_backup(
         fresh.mkdir(mode=PRIVATE_DIRECTORY)
         manifest = read_archive(backup / STATE, identity, fresh)
         files = read_archive(backup / FILES, identity, fresh)
+        if (manifest.backup, manifest.signer) != (files.backup, files.signer):
+            raise BackupFailed(
+                _("{STATE} and {FILES} are of two backups", STATE=STATE, FILES=FILES)
+            )
         report = verify_folder(fresh / "tapes", workspace)
+        if manifest.signer != signer:
+            if not confirm(fresh, manifest.signer):
+                raise BackupFailed(_("Nothing was restored."))
+            # Whoever made the backup may have this key.
+            (fresh / SIGNING_KEY).unlink(missing_ok=True)
         _sync(fresh)
         if home.exists():
             home.rmdir()
@@ -191,13 +217,13 @@ def restore_backup(
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     count, size = manifest.count + files.count, manifest.size + files.size
-    return BackupResult(home, manifest.taken, count, size, report)
+    return BackupResult(home, manifest.taken, count, size, report, manifest.signer)
 
 
-def open_identity(
+def open_key(
     backup: Path, passphrase: Callable[[], str], identity_file: Path | None
-) -> x25519.Identity:
-    """Return the key that opens a backup.
+) -> tuple[x25519.Identity, str | None]:
+    """Return the key that opens a backup, and who signed it if the passphrase vouches for that.
 
     Args:
         backup: The backup's folder.
@@ -213,7 +239,7 @@ def open_identity(
             _("{backup} is no backup: it has no {STATE}", backup=backup, STATE=STATE)
         )
     if identity_file is not None:
-        return parse_identity(identity_file.read_text("utf-8", "replace"))
+        return parse_identity(identity_file.read_text("utf-8", "replace")), None
     if not (backup / KEY).is_file():
         raise BackupFailed(
             _("this backup is for the owner of a key: give its file with --identity")
@@ -243,14 +269,18 @@ def _write(
     home: Path, part: Path, key: BackupKey, now: datetime, beat: Callable[[], None]
 ) -> HomeSnapshot:
     """Write both archives of a snapshot; take another one if the home changed too much."""
-    about = {"tapebot": version("tapebot"), "taken": format_time(now)}
+    about = {
+        "tapebot": version("tapebot"),
+        "taken": format_time(now),
+        "backup": secrets.token_hex(16),
+    }
     snapshot = _write_state(home, part, key, about, beat)
     # The state names these files, so that none is missing but those that were erased meanwhile.
     gone: list[str] = []
     write_archive(part / FILES, key, snapshot, snapshot.blobs, about, gone=gone, beat=beat)
-    if key.locked is not None:
-        write_synced(part / KEY, key.locked)
-    first = "age -d key.age > key.txt; " if key.locked is not None else ""
+    if key.passphrase is not None:
+        write_synced(part / KEY, lock(key))
+    first = "age -d key.age > key.txt; " if key.passphrase is not None else ""
     write_synced(part / "README.txt", _README.format(unlock=first).encode())
     sync_directory(part)
     there = tuple(file for file in snapshot.blobs if file.path not in set(gone))

@@ -1,7 +1,7 @@
-"""Write and read the archives of a backup: compressed, encrypted, with the digest of each file. Blocking.
+"""Write and read the archives of a backup: compressed, encrypted, signed. Blocking.
 
-Rule 1: an archive ends with a manifest of its files. Without it, it is incomplete.
-Rule 2: nothing is written outside the folder that it is unpacked to.
+Rule 1: an archive ends with a signed list of its files' digests, its own name and its backup.
+Rule 2: nothing is written outside the folder that it is unpacked to, and nothing that no backup holds.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from bot.core.errors import BackupFailed
 from bot.core.files import PRIVATE_FILE, private_directory
 from bot.core.i18n import _
 from bot.transfer.backup_encryption import BackupKey, decrypt, encrypt
-from bot.transfer.home_snapshot import HomeSnapshot, SnapshotChanged, SnapshotFile
+from bot.transfer.backup_signature import is_signed
+from bot.transfer.home_snapshot import HomeSnapshot, SnapshotChanged, SnapshotFile, is_saved
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 _MANIFEST = "backup.json"
+_SIGNATURE = "backup.json.sig"
 _FORMAT = 1
 _COMPRESSION = 6
 
@@ -49,7 +51,7 @@ def write_archive(
 
     Args:
         path: The archive.
-        key: What encrypts it.
+        key: What encrypts and signs it.
         snapshot: Reads the files.
         files: The files.
         about: What its manifest tells besides the files' digests.
@@ -61,7 +63,8 @@ def write_archive(
         BackupFailed: The encryption failed.
         OSError: A disk refused.
     """
-    pack = partial(_pack, snapshot, files, {"format": _FORMAT, **about}, gone)
+    about = {"format": _FORMAT, "archive": path.name, "signer": key.signer, **about}
+    pack = partial(_pack, snapshot, files, about, gone, key=key)
     with path.open("wb") as out:
         path.chmod(PRIVATE_FILE)
         encrypt(pack, _Beating(out, beat), key)
@@ -75,16 +78,10 @@ def _pack(
     about: dict[str, Any],
     gone: list[str] | None,
     out: BufferedIOBase,
+    *,
+    key: BackupKey,
 ) -> None:
-    """Write files as a compressed archive, and a manifest with their digests at its end.
-
-    Args:
-        snapshot: Reads the files.
-        files: The files.
-        about: More for the manifest.
-        gone: Receives files that are gone; None raises for them.
-        out: Where to write.
-    """
+    """Write files as a compressed archive, and a signed manifest with their digests at its end."""
     digests = {}
     with (
         gzip.GzipFile(fileobj=out, mode="wb", compresslevel=_COMPRESSION) as packed,
@@ -100,9 +97,10 @@ def _pack(
                     continue
             digests[file.path] = _add(archive, file, chunks)
         manifest = json.dumps({**about, "files": digests}, ensure_ascii=False).encode()
-        info = tarfile.TarInfo(_MANIFEST)
-        info.size, info.mode = len(manifest), PRIVATE_FILE
-        archive.addfile(info, io.BytesIO(manifest))
+        for name, data in ((_MANIFEST, manifest), (_SIGNATURE, key.sign(manifest))):
+            info = tarfile.TarInfo(name)
+            info.size, info.mode = len(data), PRIVATE_FILE
+            archive.addfile(info, io.BytesIO(data))
 
 
 def _add(archive: tarfile.TarFile, file: SnapshotFile, chunks: Iterator[bytes]) -> str:
@@ -162,11 +160,15 @@ class ArchiveContents:
         taken: When the home was read, ISO 8601.
         count: How many files it held.
         size: Their bytes.
+        backup: The backup that it is a part of.
+        signer: Whose key has signed it.
     """
 
     taken: str
     count: int
     size: int
+    backup: str
+    signer: str
 
 
 def read_archive(
@@ -184,28 +186,31 @@ def read_archive(
         beat: Called with each piece; what it raises ends the work.
 
     Raises:
-        BackupFailed: The archive is damaged or of another format, or the key does not fit.
+        BackupFailed: The archive is damaged, of another format or another's, or the key does not fit.
         OSError: A disk refused.
     """
     found: list[ArchiveContents] = []
     with path.open("rb") as source:
-        decrypt(source, lambda plain: _extract(into, _Beating(plain, beat), found), identity)
+        extract = partial(_extract, into, path.name, found)
+        decrypt(source, lambda plain: extract(_Beating(plain, beat)), identity)
     if not found:
         raise BackupFailed(_("{name} has no end: the backup is incomplete", name=path.name))
     return found[0]
 
 
-def _extract(into: Path | None, plain: BufferedIOBase, found: list[ArchiveContents]) -> None:
+def _extract(
+    into: Path | None, own_name: str, found: list[ArchiveContents], plain: BufferedIOBase
+) -> None:
     digests: dict[str, str] = {}
-    size, manifest = 0, b""
+    size, last = 0, {_MANIFEST: b"", _SIGNATURE: b""}
     try:
         with tarfile.open(fileobj=plain, mode="r|gz") as archive:
             for info in archive:
                 source = archive.extractfile(info) if info.isreg() else None
                 if source is None:
                     raise BackupFailed(_("{name!r} in the backup is no file", name=info.name[:100]))
-                if info.name == _MANIFEST:
-                    manifest = source.read()
+                if info.name in last:
+                    last[info.name] = source.read()
                     continue
                 digests[info.name] = _copy(source, info, into)
                 size += info.size
@@ -213,13 +218,19 @@ def _extract(into: Path | None, plain: BufferedIOBase, found: list[ArchiveConten
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise BackupFailed(_("the backup is damaged ({error})", error=error)) from error
-    found.append(_compared(manifest, digests, size))
+    read = _compared(last[_MANIFEST], own_name, digests, size)
+    if not is_signed(last[_MANIFEST], last[_SIGNATURE], read.signer):
+        raise BackupFailed(_("{name} is not signed: tapebot did not make it", name=own_name))
+    found.append(read)
 
 
-def _compared(manifest: bytes, digests: dict[str, str], size: int) -> ArchiveContents:
+def _compared(
+    manifest: bytes, own_name: str, digests: dict[str, str], size: int
+) -> ArchiveContents:
     try:
         told = json.loads(manifest)
-        form, files, taken = told["format"], told["files"], str(told["taken"])
+        form, files, name = told["format"], told["files"], told["archive"]
+        taken, backup, signer = (str(told[key]) for key in ("taken", "backup", "signer"))
     except (ValueError, KeyError, TypeError) as error:
         raise BackupFailed(_("the backup has no list of its files: it is incomplete")) from error
     if form != _FORMAT:
@@ -234,7 +245,11 @@ def _compared(manifest: bytes, digests: dict[str, str], size: int) -> ArchiveCon
         raise BackupFailed(
             _("{differ} in the backup differs from what was saved", differ=differ[0][0])
         )
-    return ArchiveContents(taken, len(digests), size)
+    if name != own_name:
+        raise BackupFailed(
+            _("{name} is another archive under this name: {other}", name=own_name, other=name)
+        )
+    return ArchiveContents(taken, len(digests), size, backup, signer)
 
 
 def _copy(source: IO[bytes], info: tarfile.TarInfo, into: Path | None) -> str:
@@ -246,6 +261,8 @@ def _copy(source: IO[bytes], info: tarfile.TarInfo, into: Path | None) -> str:
             digest.update(data)
         return digest.hexdigest()
     private_directory(path.parent)
+    if path.exists():
+        raise BackupFailed(_("{name!r} is in the backup twice", name=info.name[:100]))
     with path.open("xb") as out:
         path.chmod(info.mode & 0o700)
         while data := source.read(1 << 20):
@@ -256,6 +273,7 @@ def _copy(source: IO[bytes], info: tarfile.TarInfo, into: Path | None) -> str:
 
 def _inside(folder: Path, name: str) -> Path:
     path = Path(name)
-    if path.is_absolute() or ".." in path.parts or "\0" in name or not path.parts:
+    # An index or the sandbox's program is made anew: only somebody else puts one there.
+    if path.is_absolute() or ".." in path.parts or "\0" in name or not is_saved(path):
         raise BackupFailed(_("{name!r} in the backup is no path below the home", name=name[:100]))
     return folder / path

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BufferedIOBase
 from os import fdopen, pipe
 
 import pyrage
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pyrage import x25519
 
 from bot.core.errors import BackupFailed, SettingsError
 from bot.core.i18n import _
+from bot.transfer.backup_signature import signer_of
+
+_SIGNED_BY = "# signed by "  # for the parser
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +30,38 @@ class BackupKey:
     Attributes:
         identity: Opens the backup; it is known while the backup is made, so that it can be checked.
         recipients: Whom the archives are encrypted for.
-        locked: The identity, encrypted with a passphrase; None if there are other recipients.
+        passphrase: What encrypts the identity; None if there are other recipients.
+        signing: The home's key, which signs the archives; None before it is known.
     """
 
     identity: x25519.Identity
     recipients: tuple[x25519.Recipient, ...]
-    locked: bytes | None = None
+    passphrase: str | None = field(default=None, repr=False)
+    signing: Ed25519PrivateKey | None = None
+
+    @property
+    def signer(self) -> str:
+        """The text by which a person knows whose key signs."""
+        assert self.signing is not None
+        return signer_of(self.signing)
+
+    def sign(self, data: bytes) -> bytes:
+        """Return a signature of these bytes."""
+        assert self.signing is not None
+        return self.signing.sign(data)
 
 
 def passphrase_key(passphrase: str) -> BackupKey:
     """Return a new key that a passphrase unlocks."""
     identity = x25519.Identity.generate()
-    locked = pyrage.passphrase.encrypt(str(identity).encode(), passphrase)
-    return BackupKey(identity, (identity.to_public(),), locked)
+    return BackupKey(identity, (identity.to_public(),), passphrase)
+
+
+def lock(key: BackupKey) -> bytes:
+    """Return an identity and who signs its backup, encrypted with the passphrase."""
+    assert key.passphrase is not None
+    text = f"{_SIGNED_BY}{key.signer}\n{key.identity}\n"
+    return pyrage.passphrase.encrypt(text.encode(), key.passphrase)
 
 
 def recipient_key(recipients: Sequence[str]) -> BackupKey:
@@ -65,14 +88,14 @@ def recipient_key(recipients: Sequence[str]) -> BackupKey:
     return BackupKey(identity, (*keys, identity.to_public()))
 
 
-def unlock(locked: bytes, passphrase: str) -> x25519.Identity:
-    """Return the identity that a passphrase unlocks.
+def unlock(locked: bytes, passphrase: str) -> tuple[x25519.Identity, str | None]:
+    """Return the identity that a passphrase unlocks, and who signed its backup.
 
     Raises:
         BackupFailed: The passphrase is wrong, the file is damaged, or this machine is too slow now.
     """
     try:
-        return parse_identity(pyrage.passphrase.decrypt(locked, passphrase).decode())
+        text = pyrage.passphrase.decrypt(locked, passphrase).decode()
     except (pyrage.DecryptError, UnicodeDecodeError) as error:
         # age measures how long scrypt would take here, and gives up where that is far longer than at the backup.
         if str(error).startswith("Excessive work"):
@@ -85,6 +108,8 @@ def unlock(locked: bytes, passphrase: str) -> x25519.Identity:
         raise BackupFailed(
             _("the passphrase is wrong, or the backup's key.age is damaged")
         ) from error
+    signer = text.partition("\n")[0].removeprefix(_SIGNED_BY)
+    return parse_identity(text), signer
 
 
 def parse_identity(text: str) -> x25519.Identity:

@@ -2,11 +2,13 @@
 
 Rule 1: nothing is unpacked to disk; a member is read as a stream.
 Rule 2: names in an archive only choose what is read; they are never a path.
-Rule 3: a member that expands suspiciously is read up to a limit, and reported.
+Rule 3: links and what is no file are not read (``core.foreign_files``).
+Rule 4: a member that expands suspiciously is read up to a limit, and reported.
 """
 
 from __future__ import annotations
 
+import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -17,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from bot.core.clock import format_time
+from bot.core.foreign_files import why_not_read_at
 from bot.core.i18n import _
 
 Wanted = Callable[[str, str], bool]
@@ -119,15 +122,18 @@ def find_files(path: Path, wanted: Wanted, report: Callable[[str], None]) -> lis
         wanted: Returns whether to read a file, given the lower-case names of its folder and itself.
         report: Receives archives that cannot be read.
     """
+    path = path.resolve()
     if path.is_file() and not zipfile.is_zipfile(path):
         return [ExportFile(path, None, path.name)]
     if path.is_file():
         return sorted(_members(path, wanted, report), key=lambda one: one.shown)
     found: list[ExportFile] = []
     for file in sorted([*path.glob("*"), *path.glob("*/*")]):
-        if not file.is_file() or file.name.startswith("."):
+        if file.is_dir() or file.name.startswith("."):
             continue
-        if wanted(file.parent.name.lower(), file.name.lower()):
+        if why_not_read_at(file) is not None:
+            report(_("{shown}: is a link or no file; skipped", shown=file.relative_to(path)))
+        elif wanted(file.parent.name.lower(), file.name.lower()):
             found.append(ExportFile(file, None, str(file.relative_to(path))))
         elif file.suffix.lower() == ".zip" and zipfile.is_zipfile(file):
             found += _members(file, wanted, report)
@@ -144,7 +150,12 @@ def _members(path: Path, wanted: Wanted, report: Callable[[str], None]) -> Itera
     for member in members:
         place = PurePosixPath(member.filename)
         hidden = place.name.startswith(".") or "__MACOSX" in place.parts
-        if not hidden and wanted(place.parent.name.lower(), place.name.lower()):
+        if hidden or not wanted(place.parent.name.lower(), place.name.lower()):
+            continue
+        kind = stat.S_IFMT(member.external_attr >> 16)
+        if kind not in (0, stat.S_IFREG) or place.is_absolute() or ".." in place.parts:
+            report(_("{shown}: is a link or no file; skipped", shown=member.filename))
+        else:
             yield ExportFile(path, member, f"{path.name}/{member.filename}")
 
 

@@ -149,7 +149,7 @@ def _look(home: Path) -> list[SnapshotFile]:
             name for name in names if (above / name).as_posix() not in _LEFT_OUT_FOLDERS
         )
         for name in sorted(files):
-            if above.parts[:1] != (_WORKSPACE,) and _is_left_out(name):
+            if not is_saved(above / name):
                 continue
             try:
                 status = Path(folder, name).lstat()
@@ -160,8 +160,13 @@ def _look(home: Path) -> list[SnapshotFile]:
     return found
 
 
-def _is_left_out(name: str) -> bool:
-    return name.endswith(_LEFT_OUT_SUFFIXES) or _INDEX in name
+def is_saved(path: Path) -> bool:
+    """Say whether a backup holds a file, by its path below the home."""
+    folders = {folder.as_posix().casefold() for folder in path.parents}
+    name = path.name.casefold()
+    left_out = name.endswith(_LEFT_OUT_SUFFIXES) or _INDEX in name
+    own = path.parts[:1] == (_WORKSPACE,)
+    return bool(name) and not folders & _LEFT_OUT_FOLDERS and (own or not left_out)
 
 
 def _described(path: str, status: os.stat_result) -> SnapshotFile:

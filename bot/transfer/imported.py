@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bot.core.errors import InvalidEntry
+from bot.core.foreign_files import why_not_read_at
 from bot.core.i18n import _
 from bot.tape.codec import encode_entries
 from bot.tape.entries import TapeEntry
 from bot.transfer.conversion import session_key
 
 CONSOLE_SESSION = "console:local"
+Report = Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -134,44 +136,44 @@ class ImportedData:
             taken.add(imported_session.session)
 
 
-def read_json_lines(path: Path, shown: str, problems: list[str]) -> Iterator[tuple[int, Any]]:
+def read_json_lines(path: Path, shown: str, report: Report) -> Iterator[tuple[int, Any]]:
     """Yield the number and the value of each readable line of a JSONL file.
 
     Args:
         path: The file.
         shown: Display name of the file.
-        problems: Receives unreadable lines.
+        report: Receives unreadable lines.
     """
-    for number, raw in enumerate(_decoded(path, shown, problems).split("\n"), start=1):
+    for number, raw in enumerate(_decoded(path, shown, report).split("\n"), start=1):
         if not raw.strip():
             continue
         try:
             yield number, json.loads(raw, parse_constant=_refuse)
         except (ValueError, RecursionError):
-            problems.append(_("{shown}, line {number}: cannot be read", shown=shown, number=number))
+            report(_("{shown}, line {number}: cannot be read", shown=shown, number=number))
 
 
-def is_file(path: Path, shown: str, problems: list[str]) -> bool:
-    """Return whether a path is a file; report a folder, a pipe or a dangling link."""
-    if not path.is_file():
-        problems.append(_("{shown}: is not a file; skipped", shown=shown))
+def is_file(path: Path, shown: str, report: Report) -> bool:
+    """Return whether a path is a file to read; report a folder, a pipe or a link."""
+    if why_not_read_at(path) is not None:
+        report(_("{shown}: is a link or no file; skipped", shown=shown))
         return False
-    return True
+    return path.is_file()
 
 
-def read_text(path: Path, shown: str, problems: list[str]) -> str:
+def read_text(path: Path, shown: str, report: Report) -> str:
     """Return a text file's content with normalised line ends; empty if there is no file."""
-    text = _decoded(path, shown, problems) if path.is_file() else ""
+    text = _decoded(path, shown, report)
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").strip()
 
 
-def _decoded(path: Path, shown: str, problems: list[str]) -> str:
+def _decoded(path: Path, shown: str, report: Report) -> str:
+    if not is_file(path, shown, report):
+        return ""
     try:
         data = path.read_bytes()
     except OSError as error:
-        problems.append(
-            _("{shown}: cannot be read ({strerror})", shown=shown, strerror=error.strerror)
-        )
+        report(_("{shown}: cannot be read ({strerror})", shown=shown, strerror=error.strerror))
         return ""
     encoding = "utf-8-sig"
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -179,9 +181,7 @@ def _decoded(path: Path, shown: str, problems: list[str]) -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError:
-        problems.append(
-            _("{shown}: parts of it are not text; those characters are lost", shown=shown)
-        )
+        report(_("{shown}: parts of it are not text; those characters are lost", shown=shown))
         return data.decode(encoding, "replace")
 
 

@@ -86,7 +86,7 @@ def read_nanobot(path: Path, timezone: tzinfo) -> ImportedData:
             contains ``MEMORY.md`` or ``HISTORY.md``.
         timezone: Timezone of its times, which nanobot writes without one.
     """
-    imported_data = ImportedData(BOT)
+    imported_data, path = ImportedData(BOT), path.resolve()
     taken: dict[str, str] = {}
     for record in _records(path, imported_data):
         if not record.header and not any(map(_is_message, record.messages)):
@@ -131,11 +131,12 @@ def _records(path: Path, imported_data: ImportedData) -> Iterator[_Record]:
     ]
     for folder in folders or [path]:
         for database in sorted([*folder.glob(_DATABASE), *folder.glob(f"*/{_DATABASE}")]):
-            yield from _of_database(database, path, imported_data)
+            if is_file(database, display_path(database, path), imported_data.problems.append):
+                yield from _of_database(database, path, imported_data)
     for folder in folders or [path]:
         nested = folder.glob("*/*.jsonl") if folder.name == "sessions" else ()
         for file in sorted([*nested, *folder.glob("*.jsonl")]):
-            if is_file(file, display_path(file, path), imported_data.problems):
+            if is_file(file, display_path(file, path), imported_data.problems.append):
                 yield _of_file(file, path, imported_data)
 
 
@@ -143,7 +144,7 @@ def _of_file(file: Path, home: Path, imported_data: ImportedData) -> _Record:
     source = display_path(file, home)
     header: dict[str, Any] = {}
     messages: list[tuple[str, Any]] = []
-    for number, value in read_json_lines(file, source, imported_data.problems):
+    for number, value in read_json_lines(file, source, imported_data.problems.append):
         kind = value.get("_type") if isinstance(value, dict) else None
         if kind == "metadata":
             header = value
@@ -308,7 +309,9 @@ def _read_memory(folder: Path, home: Path, imported_data: ImportedData, timezone
     """
     memory = imported_data.memory
     text = read_text(
-        folder / "MEMORY.md", display_path(folder / "MEMORY.md", home), imported_data.problems
+        folder / "MEMORY.md",
+        display_path(folder / "MEMORY.md", home),
+        imported_data.problems.append,
     )
     lines = [line for line in text.split("\n") if line.strip() not in _TEMPLATE]
     if any(line.strip() and not line.startswith("#") for line in lines):
@@ -319,7 +322,7 @@ def _read_memory(folder: Path, home: Path, imported_data: ImportedData, timezone
     ]
     for note in sorted([*folder.glob("*.md"), *folder.glob("notes/*.md")]):
         if _DAY.fullmatch(note.stem):
-            body = read_text(note, display_path(note, home), imported_data.problems)
+            body = read_text(note, display_path(note, home), imported_data.problems.append)
             body = body.removeprefix(f"# {note.stem}").strip()
             if body:
                 memory.notes[note.stem] = body
@@ -332,7 +335,7 @@ def _history_lines(
     name = display_path(file, home)
     parts: list[list[str]] = []
     raw = False
-    for line in read_text(file, name, imported_data.problems).split("\n"):
+    for line in read_text(file, name, imported_data.problems.append).split("\n"):
         dated = _DATED.match(line)
         # A dump of messages has dated lines itself.
         if dated and not (raw and _RAW_LINE.match(line)):
@@ -368,7 +371,7 @@ def _history_records(
         for imported_session in imported_data.conversations
     }
     entries: list[TapeEntry] = []
-    for number, value in read_json_lines(file, name, imported_data.problems):
+    for number, value in read_json_lines(file, name, imported_data.problems.append):
         content = value.get("content") if isinstance(value, dict) else None
         if not isinstance(content, str):
             imported_data.problems.append(

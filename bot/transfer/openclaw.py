@@ -52,14 +52,14 @@ def read_openclaw(path: Path, reading: Reading) -> Iterator[ImportedSession]:
             transcript.
         reading: Receives what is found besides.
     """
+    path = path.resolve()
     folders = [path] if path.is_dir() else [path.parent]
     for folder in sorted(path.glob("agents/*/sessions")) or folders:
         keys = _session_keys(folder, reading)
         files = sorted(folder.glob("*.jsonl")) if path.is_dir() else [path]
         for file in files:
             shown = display_path(file, path)
-            if not is_file(file, shown, []):
-                reading.report(_("{shown}: is not a file; skipped", shown=shown))
+            if not is_file(file, shown, reading.report):
                 continue
             key = keys.get(file.stem, "")
             if "-topic-" in file.stem or _CHAT_OF_OTHERS.search(key):
@@ -81,7 +81,7 @@ def _session_keys(folder: Path, reading: Reading) -> dict[str, str]:
     if not file.is_file():
         return {}
     try:
-        found = json.loads(read_text(file, file.name, reading.problems))
+        found = json.loads(read_text(file, file.name, reading.report))
     except (ValueError, RecursionError):
         reading.report(
             _("{name}: cannot be read; chats are known by their transcripts alone", name=file.name)
@@ -232,7 +232,7 @@ def _read_workspace(folder: Path, home: Path, reading: Reading) -> Iterator[Impo
         if not file.is_file():
             continue
         shown = display_path(file, home)
-        text = read_text(file, shown, reading.problems)
+        text = read_text(file, shown, reading.report)
         moment = format_time(datetime.fromtimestamp(file.stat().st_mtime, UTC))
         day = _DATED.match(file.stem)
         if day is None or file.parent != notes:

@@ -18,6 +18,7 @@ import anyio.to_thread
 
 from bot.bus import Address
 from bot.core.errors import InvalidEntry, InvalidInbound, TapeExists
+from bot.core.foreign_files import why_not_read_at
 from bot.core.i18n import _
 from bot.tape.codec import TapeLine, decode_line
 from bot.tape.store import HEADER_EVENT, header_title
@@ -80,7 +81,7 @@ def _open_export(path: Path) -> Iterator[tuple[str, Iterator[TapeLine]]]:
         InvalidEntry: The file is no export. Iterating over the lines may raise it, too.
         OSError: The file cannot be read.
     """
-    if not path.is_file():
+    if why_not_read_at(path) is not None:
         raise InvalidEntry(_("{path}: is not a regular file; save the export as one", path=path))
     with path.open("rb") as file:
         session = _session(path, file)

@@ -36,6 +36,10 @@ NOT_RUN = {
     ("docs/backup.md", ""): "asks at a terminal; docs/howto/backup.md and restore.md run both",
     ("docs/budgets.md", "/budget"): "sums of a model with prices; docs/howto/budget.md runs it",
     (
+        "docs/howto/erase-person.md",
+        "tapebot memory erase telegram:42",
+    ): "asks at a terminal; tests/bot/runtime/test_person_erasure.py",
+    (
         "docs/howto/postgres.md",
         "tapebot db migrate",
     ): "a database; tests/bot/cli/test_cli_database.py",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from bot.agent.commands.parser import closest_name
+import anyio.to_thread
+
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.agent.languages import Languages
 from bot.bus import Button
-from bot.core.i18n import LANGUAGES, N_, _, current_language, match_language, use_language
+from bot.core.i18n import LANGUAGES, N_, _, current_language, use_language
+from bot.core.locale_names import find_language
 
 _AUTO = "auto"
 
@@ -25,9 +27,9 @@ def language_command(languages: Languages) -> Command:
         if wanted == _AUTO:
             await languages.choose(identity, None)
             return CommandReply(_("From your next message on I follow the language of your app."))
-        code = match_language([wanted]) or _named(wanted)
+        code = await anyio.to_thread.run_sync(find_language, wanted)
         if code is None:
-            return CommandReply(_unknown(wanted))
+            return CommandReply(await anyio.to_thread.run_sync(_unknown, wanted))
         await languages.choose(identity, code)
         with use_language(code):
             return CommandReply(_("I speak {language} with you now.", language=LANGUAGES[code]))
@@ -60,15 +62,9 @@ def _show(chosen: str) -> CommandReply:
     return CommandReply("\n".join(lines), buttons=tuple(buttons))
 
 
-def _named(wanted: str) -> str | None:
-    """Return the code of a language that is given by its own name."""
-    return next((code for code, title in LANGUAGES.items() if title.lower() == wanted), None)
-
-
 def _unknown(wanted: str) -> str:
     shown = wanted[:40].replace("`", "'")
-    close = closest_name(wanted, [title.lower() for title in LANGUAGES.values()])
-    code = None if close is None else _named(close)
+    code = find_language(wanted, close=True)
     if code is None:
         return _("I do not speak `{language}`. `/language` lists what I speak.", language=shown)
     return _(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import anyio.to_thread
+
 from bot.agent.commands.registry import Command, CommandContext, CommandReply, idempotency_key
 from bot.agent.schedules.session_schedules import SessionSchedules
 from bot.agent.schedules.wording import escape_markdown, when_text
 from bot.agent.texts import capitalized
 from bot.bus import Button
-from bot.core.i18n import N_, _, format_time
+from bot.core.i18n import N_, _, format_list, format_time
+from bot.core.locale_names import find_zones
 from bot.memory.records.schedules import TIMEZONE_SET, Author, Kind, Schedule, find_zone
 from bot.memory.records.transcript import sender_name, sent_time
 from bot.tape.entries import event
@@ -16,6 +21,8 @@ _EXAMPLE = N_(
     "When, and what? For example: `/remind tomorrow at 17:00 call mom`, or `/remind every Monday at "
     "8 water the plants`.\n`/schedules` lists what is set."
 )
+_MOST_ZONES = 5
+_WHICH_ZONE = N_("There is no one time zone `{name}`. Did you mean {names}?")
 _NO_ZONE = N_(
     "There is no time zone `{name}`. Give its IANA name, such as `Europe/Berlin`, "
     "`America/New_York` or `Asia/Kolkata`."
@@ -81,9 +88,18 @@ async def _timezone(arguments: str, context: CommandContext) -> CommandReply:
                 time=format_time(schedules.now().astimezone(schedules.zone)),
             )
         )
-    zone = find_zone(name)
+    found = await anyio.to_thread.run_sync(find_zones, name)
+    zone = find_zone(found[0]) if len(found) == 1 else None
     if zone is None:
-        return CommandReply(_(_NO_ZONE, name=name[:60].replace("`", "")))
+        shown = name[:60].replace("`", "")
+        near = found or await anyio.to_thread.run_sync(partial(find_zones, name, close=True))
+        if not near:
+            return CommandReply(_(_NO_ZONE, name=shown))
+        commands = [f"/timezone {one}" for one in near[:_MOST_ZONES]]
+        names = format_list([f"`{command}`" for command in commands], "or")
+        buttons = tuple(Button(one.partition(" ")[2], one) for one in commands)
+        return CommandReply(_(_WHICH_ZONE, name=shown, names=names), buttons=buttons)
+    [name] = found
     told = [
         _(
             "Times here are now in {zone}, where it is {time}.",
@@ -109,7 +125,7 @@ REMIND_COMMAND = Command(
 TIMEZONE_COMMAND = Command(
     "timezone",
     N_("show the time zone of this conversation"),
-    (("NAME", N_("set it by its IANA name, such as `Europe/Berlin`")),),
+    (("NAME", N_("set it by its city or IANA name, such as `Europe/Berlin`")),),
     _timezone,
     destructive=lambda arguments: bool(arguments.strip()),
     reads=("",),

@@ -20,13 +20,12 @@ from bot.agent.skills.skill_package import (
     shown_path,
 )
 from bot.core.errors import SkillRefused
-from bot.core.i18n import N_, _, format_number
+from bot.core.foreign_files import IS_LINK, why_not_read
+from bot.core.i18n import _, format_number
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # Without O_NONBLOCK opening a pipe would wait for its other end.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-IS_LINK = N_("{path} is a symbolic link")
-NO_FILE = N_("{path} is no file")
 _LEFT_OUT = frozenset({".git"})
 _LINK = errno.ELOOP
 
@@ -42,9 +41,8 @@ def read_folder(root: Path) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     with _opened(str(root), _FOLDER) as folder:
         for path, status in _walk(folder):
-            if not stat.S_ISREG(status.st_mode):
-                told = IS_LINK if stat.S_ISLNK(status.st_mode) else NO_FILE
-                raise SkillRefused(_(told, path=shown_path(path)))
+            if (why := why_not_read(status)) is not None:
+                raise SkillRefused(_(why, path=shown_path(path)))
             sizes[path] = status.st_size
             check_size(sizes)
         for path in sizes:
@@ -61,7 +59,7 @@ def list_folder(root: Path) -> dict[str, int]:
     found: dict[str, int] = {}
     with _opened(str(root), _FOLDER) as folder:
         for path, status in _walk(folder):
-            if stat.S_ISREG(status.st_mode) and path.isprintable():
+            if why_not_read(status) is None and path.isprintable():
                 found[path] = status.st_size
             if len(found) >= MAX_FILES:
                 break
@@ -113,8 +111,8 @@ def _read(folder: int, path: str) -> bytes:
             with _opened(first, _FOLDER | os.O_NOFOLLOW, folder) as below:
                 return _read(below, rest)
         with _opened(first, _FILE, folder) as descriptor:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise SkillRefused(_(NO_FILE, path=shown_path(path)))
+            if (why := why_not_read(os.fstat(descriptor))) is not None:
+                raise SkillRefused(_(why, path=shown_path(path)))
             with os.fdopen(os.dup(descriptor), "rb") as file:
                 data = file.read(MAX_FILE_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError) as error:

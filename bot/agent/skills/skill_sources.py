@@ -12,7 +12,7 @@ import anyio.to_thread
 
 from bot.agent.foreign_text import one_line
 from bot.agent.skills.git_repository import FETCH_SECONDS, GitRepository, is_git_address
-from bot.agent.skills.skill_folder import IS_LINK, NO_FILE, read_folder
+from bot.agent.skills.skill_folder import read_folder
 from bot.agent.skills.skill_format import SKILL_FILE
 from bot.agent.skills.skill_package import (
     MAX_BYTES,
@@ -25,6 +25,7 @@ from bot.agent.skills.skill_package import (
 from bot.agent.texts import joined
 from bot.core.errors import SkillRefused
 from bot.core.files import disk_error_text, private_directory
+from bot.core.foreign_files import IS_LINK, NO_FILE
 from bot.core.i18n import N_, _
 from bot.core.ids import new_id
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 
 import anyio.to_thread
@@ -11,12 +10,13 @@ from bot.bus.media.documents import (
     UNREADABLE,
     DocumentText,
     decode_text,
+    has_mark,
     read_document,
     read_page,
     read_text,
 )
 from bot.bus.media.media_types import PDF, media_type
-from bot.core.patterns import LazyPattern
+from bot.core.encodings import web_codec
 
 MAX_PAGE_TEXT = 200_000
 """The most characters of text from a page."""
@@ -28,14 +28,11 @@ _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _TEXTS = frozenset(
     {"application/json", "application/xml", "application/x-ndjson", "application/yaml", PDF} | _HTML
 )
-_META_CHARSET = re.compile(rb"charset\s{0,4}=\s{0,4}[\"']?([\w-]{1,40})")
+_IN_PAGE = re.compile(
+    rb"(?:charset|encoding)\s{0,4}=\s{0,4}[\"']?\s{0,4}([\w:.-]{1,40})", re.IGNORECASE
+)
 _HEAD = 2_048
 _STARTS_HTML = re.compile(rb"\s{0,100}<(?:!doctype html|html|head|body)", re.IGNORECASE)
-# Other codecs of Python are no encodings of pages, and some take long on hostile bytes.
-_CHARSET = LazyPattern(
-    r"utf-?8(?:-sig)?|utf-?16(?:-?[lb]e)?|iso-?8859-\d{1,2}|latin-?1|cp12\d\d|windows-12\d\d|koi8-[ru]|gbk"
-    r"|gb2312|gb18030|big5|shift_jis|euc_jp|euc-jp|euc_kr|euc-kr|mac-roman|ascii|us-ascii|tis-620"
-)
 
 
 def is_readable(kind: str) -> bool:
@@ -59,12 +56,17 @@ async def read_fetched(data: bytes, content_type: str, address: str) -> Document
     if not is_readable(mime) and said:
         return DocumentText(None, UNREADABLE)
     if mime in _HTML or (not said and _STARTS_HTML.match(data)):
-        page = await anyio.to_thread.run_sync(_decoded, data, content_type)
+        in_page = _IN_PAGE.search(data[:_HEAD])
+        # Its name was read as ASCII, so the page is not in UTF-16.
+        said_in_page = re.sub(r"(?i)utf-?16.*", "utf-8", in_page[1].decode()) if in_page else ""
+        page = await anyio.to_thread.run_sync(_decoded, data, content_type, said_in_page)
         if page is None:
             return DocumentText(None, UNREADABLE)
         return await read_page(page, address, limit=MAX_PAGE_TEXT)
-    plain = await anyio.to_thread.run_sync(_as_utf8, data, content_type)
-    return await anyio.to_thread.run_sync(read_text, plain, MAX_PAGE_TEXT)
+    plain = await anyio.to_thread.run_sync(_decoded, data, content_type, "")
+    if plain is None:
+        return DocumentText(None, UNREADABLE)
+    return await anyio.to_thread.run_sync(read_text, plain.encode(), MAX_PAGE_TEXT)
 
 
 def split_parts(text: str, size: int = PART_CHARACTERS) -> list[str]:
@@ -82,34 +84,16 @@ def split_parts(text: str, size: int = PART_CHARACTERS) -> list[str]:
     return [*parts, text[start:]]
 
 
-def _decoded(data: bytes, content_type: str) -> str | None:
-    """Return a page's HTML by the charset that the server, the page or its bytes state."""
-    in_page = _META_CHARSET.search(data[:_HEAD])
-    for name in (_charset(content_type), in_page[1].decode("ascii", "replace") if in_page else ""):
-        if (charset := _known(name)) is not None:
-            return data.decode(charset, "replace")
-    return decode_text(data)
-
-
-def _as_utf8(data: bytes, content_type: str) -> bytes:
-    charset = _known(_charset(content_type))
-    if charset is None or charset == "utf-8":
-        return data
-    return data.decode(charset, "replace").encode("utf-8", "replace")
-
-
-def _charset(content_type: str) -> str:
+def _decoded(data: bytes, content_type: str, in_page: str) -> str | None:
+    """Return a text by its mark, or the encoding that the server or it itself states; None if in vain."""
     _, _, said = content_type.lower().partition("charset=")
-    return said.partition(";")[0].strip(" \"'")
-
-
-def _known(name: str) -> str | None:
-    """Return Python's name of a charset of pages; None if it is none."""
-    if not _CHARSET.fullmatch(name.lower().replace("_", "-")) and not _CHARSET.fullmatch(
-        name.lower()
-    ):
-        return None
-    try:
-        return codecs.lookup(name).name
-    except LookupError:
-        return None
+    stated = [name for name in (said.partition(";")[0].strip(" \"'"), in_page) if name]
+    codec = next(filter(None, map(web_codec, stated)), None)
+    if codec is not None and codec != "utf-8" and not has_mark(data):
+        return data.decode(codec, "replace")
+    if codec is None and stated and not has_mark(data):
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return None
+    return decode_text(data)

@@ -52,6 +52,7 @@ _MARKS = (
 _OFFICE_MARKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf")
 """First bytes of archives, among them office files and e-books, of older office files, and of RTF."""
 
+_WIDE = LazyPattern(r"[^\x00-\x7f]")
 _SAMPLE = 4_096
 _SLICE = 65_536
 # Logs contain escapes and bells; no text contains other control characters.
@@ -129,6 +130,11 @@ def _visible_text(text: str, most: int) -> str:
     return shown.rstrip()
 
 
+def has_mark(data: bytes) -> bool:
+    """Say whether bytes begin with a mark of their encoding."""
+    return any(data.startswith(mark) for mark, _encoding in _MARKS)
+
+
 def decode_text(data: bytes) -> str | None:
     """Return the text of bytes in any encoding; None if they are no text."""
     for mark, encoding in _MARKS:
@@ -139,12 +145,13 @@ def decode_text(data: bytes) -> str | None:
         return data.decode(wide, "replace")
     if len(data) - len(data.translate(None, _CONTROLS)) > len(data) // 1_000:
         return None
-    for encoding in ("utf-8", "cp1252"):
-        try:
-            return data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-    return data.decode("latin-1")
+    text = data.decode("utf-8", "replace")
+    if not (lost := text.count("\ufffd")) or len(_WIDE.findall(text)) > 2 * lost:
+        return text
+    try:
+        return data.decode("cp1252")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
 
 
 def _utf16_byte_order(sample: bytes) -> str | None:

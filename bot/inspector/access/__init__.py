@@ -2,6 +2,7 @@
 
 __all__ = [
     "control_handlers",
+    "login_store",
     "logins",
     "origin",
 ]

@@ -16,6 +16,7 @@ __all__ = [
     "mcp",
     "memory_clients",
     "open_app",
+    "person_erasure",
     "plugins",
     "residual_files",
     "run",

@@ -11,6 +11,7 @@ from typing import Any
 from bot.core.errors import TapeError
 from bot.core.i18n import _, ngettext
 from bot.runtime.app.build import App
+from bot.runtime.app.person_erasure import answer
 from bot.runtime.control_socket import Handler
 from bot.runtime.sessions.session_reset import reset_session
 from bot.tape.entries import TapeEntry
@@ -33,6 +34,7 @@ def control_handlers(app: App) -> Mapping[str, Handler]:
         "reset": partial(_reset, app),
         "memory": app.memory_requests.run,
         "channels": partial(_channels, app),
+        "erase": partial(answer, app),
         **app.web.handlers(),
     }
 

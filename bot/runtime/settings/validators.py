@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import difflib
 import re
+from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, ValidationInfo
 from tzlocal import get_localzone_name
 
 from bot.core.addresses import host_and_port, web_address
 from bot.core.i18n import LANGUAGES, N_, _, match_language
+from bot.core.locale_names import find_language, find_zones
 from bot.core.plugins import Plugins
 from channels.registry import PLATFORMS
 
@@ -138,32 +140,22 @@ PersonOrChat = Annotated[str, AfterValidator(_person_or_chat)]
 def time_zone(name: str) -> str:
     """Return the name of an existing time zone."""
     name = name.strip()
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
-        raise ValueError(
-            _(
-                "a time zone such as Europe/Berlin{hint}",
-                hint=spelling_hint(name, _zones()),
-            )
-        ) from exc
-    return name
+    with suppress(ZoneInfoNotFoundError, ValueError, OSError):
+        return ZoneInfo(name).key
+    found = find_zones(name)
+    if len(found) == 1:
+        return found[0]
+    near = [_("(did you mean {name}?)", name=one) for one in found or find_zones(name, close=True)]
+    hint = f" {near[0]}" if near else ""
+    raise ValueError(_("a time zone such as Europe/Berlin{hint}", hint=hint))
 
 
 def language_code(code: str) -> str:
     """Return the code of a language that the program speaks."""
-    known = match_language([code])
+    known = match_language([code]) or find_language(code)
     if known is None:
         raise ValueError(_("one of {names}", names=", ".join(LANGUAGES)))
     return known
-
-
-def _zones() -> dict[str, str]:
-    """Return zone names by lower-case name, and by city."""
-    names = sorted(available_timezones())
-    return {name.rpartition("/")[2].lower(): name for name in names} | {
-        name.lower(): name for name in names
-    }
 
 
 def local_zone() -> str:

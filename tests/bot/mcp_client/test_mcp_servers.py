@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
+import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +16,7 @@ import anyio
 import pytest
 from anyio.abc import SocketAttribute
 from mcp_talk import (
+    RAW,
     calls_of,
     connected,
     gone,
@@ -207,6 +211,86 @@ async def test_an_older_protocol_works_beside_lines_that_are_no_messages(tmp_pat
         answer = await host.channel.ask("use mcp_files_nonsense")
         assert "its answer is malformed; it is not known whether" in answer
         assert "fine" in await host.channel.ask("use mcp_files_deep")
+
+
+BAD_TOOLS = {
+    "text": {"inputSchema": {"type": "string"}},
+    "nothing": {"inputSchema": None},
+    "missing": {},
+    "list": {"inputSchema": []},
+    "untyped": {"inputSchema": {"properties": {}}},
+    "told": {"description": 7, "inputSchema": {"type": "object"}},
+}
+GOOD_TOOLS = {
+    "circle": {"inputSchema": {"type": "object", "properties": {"a": {"$ref": "#/properties/a"}}}},
+    "huge": {
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                f"p{n}": {"type": "string", "description": "x" * 99} for n in range(900)
+            },
+        }
+    },
+    "odd output": {"inputSchema": {"type": "object"}, "outputSchema": {"type": "array"}},
+    "odd extras": {"inputSchema": {"type": "object"}, "icons": 5, "_meta": [], "execution": "?"},
+}
+
+
+@pytest.mark.parametrize("over", ["stdio", "http"])
+async def test_a_tool_that_cannot_be_used_costs_itself_alone_and_says_why(tmp_path, over):
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    listed = [{"name": name, **one} for name, one in (BAD_TOOLS | GOOD_TOOLS).items()]
+    listed += [{"name": 5, "inputSchema": {"type": "object"}}, "no tool", None]
+    listed += [{"name": "half\ud83d", "inputSchema": {"type": "object"}}]
+    listed += [{"name": "fine", "inputSchema": {"type": "object"}}]
+    (folder / "more.json").write_text(json.dumps(listed))
+    with raw_over(folder, over) as server:
+        async with talk(tmp_path / "home", files=await server()) as host:
+            told = await host.channel.ask("/mcp files")
+            for page in (2, 3):
+                told += await host.channel.ask(f"/mcp files page {page}")
+            for name in BAD_TOOLS:
+                assert f"- `{name}`: cannot be used: `" in told
+            assert "`text`: cannot be used: `inputSchema.type: " in told
+            assert "- `fine`: cannot be used: `it names two tools so; the first counts`" in told
+            for name in ("circle", "huge", "odd-output", "odd-extras", "half-"):
+                assert f"- `{name}" in told
+            await allow(host, "fine")
+            assert "fine" in await host.channel.ask("use mcp_files_fine")
+
+
+@pytest.mark.parametrize("over", ["stdio", "http", "http sse"])
+async def test_half_a_character_in_a_result_costs_that_character(tmp_path, over):
+    folder = tmp_path / "raw"
+    with raw_over(folder, over) as server:
+        async with talk(tmp_path / "home", files=await server()) as host:
+            await allow(host, "half", "low", "key", "bytes", "fine")
+            assert "tea \ufffd and \\\\ud83d cup" in await host.channel.ask("use mcp_files_half")
+            assert "tea \ufffd cup" in await host.channel.ask("use mcp_files_low")
+            assert '{"a\ufffd": "tea 🍵"}' in await host.channel.ask("use mcp_files_key")
+            assert "tea \ufffd cup" in await host.channel.ask("use mcp_files_bytes")
+            assert "fine" in await host.channel.ask("use mcp_files_fine")
+
+
+@contextmanager
+def raw_over(folder, over):
+    """Yield what awaits the settings of the server that misbehaves, over a transport."""
+
+    async def settings():
+        if over == "stdio":
+            return raw_server(folder)
+        return McpServer(url=f"http://127.0.0.1:{await port_of(folder)}/mcp", timeout=20)
+
+    folder.mkdir(exist_ok=True)
+    arguments = [sys.executable, str(RAW), str(folder), "0", *over.split()[1:]]
+    process = None if over == "stdio" else subprocess.Popen(arguments)
+    try:
+        yield settings
+    finally:
+        if process is not None:
+            process.kill()
+            process.wait()
 
 
 @pytest.mark.slow

@@ -114,7 +114,7 @@ def test_settings_cannot_be_changed_once_read():
         ("MEMORY_WINDOW", "9", "of at least 10"),
         ("TAPE_SYNC", "never", "always or os"),
         ("LOG_LEVEL", "loud", "debug or info or warning or error"),
-        ("TIMEZONE", "berlin", "did you mean Europe/Berlin?"),
+        ("TIMEZONE", "central", "did you mean America/Chicago?"),
         ("TIMEZONE", "Europe/Berln", "did you mean Europe/Berlin?"),
         ("TIMEZONE", "../../etc/hosts", "a time zone such as Europe/Berlin"),
         ("MODEL_API_BASE", "localhost:11434", "starts with http:// or https://"),

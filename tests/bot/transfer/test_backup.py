@@ -10,11 +10,14 @@ import signal
 import subprocess
 import sys
 import tarfile
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pexpect
 import pyrage
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bot.bus import Attachment
 from bot.bus.media.blobs import FolderBlobs
@@ -24,13 +27,15 @@ from bot.testing.host import session_host
 from bot.transfer.backup import (
     FILES,
     STATE,
+    BackupResult,
     create_backup,
     newest_backup,
-    open_identity,
+    open_key,
     restore_backup,
 )
 from bot.transfer.backup_encryption import (
     BackupKey,
+    lock,
     parse_identity,
     passphrase_key,
     recipient_key,
@@ -97,7 +102,11 @@ def owners_key() -> BackupKey:
 
 
 def restored(backup: Path, home: Path) -> Path:
-    return restore_backup(backup, home, OWNER).path
+    return restore_any(backup, home, OWNER).path
+
+
+def restore_any(backup: Path, home: Path, identity: pyrage.x25519.Identity) -> BackupResult:
+    return restore_backup(backup, home, identity, signer=None, confirm=lambda *_: True)
 
 
 def tree(home: Path) -> dict[str, bytes]:
@@ -114,8 +123,10 @@ def test_a_restored_home_remembers_and_answers_as_before(backup, tmp_path):
     assert "Pia" in talk(again, "What is my cat called?\n")
 
 
-def test_it_holds_everything_but_what_is_computed_again(home, backup, tmp_path):
-    saved = tree(restored(backup, tmp_path / "again"))
+def test_it_holds_everything_but_what_is_computed_again(home, tmp_path):
+    made, again = create_backup(home, tmp_path / "backups", owners_key(), NOW), tmp_path / "again"
+    restore_backup(made.path, again, OWNER, signer=made.signer, confirm=lambda *_: False)
+    saved = tree(again)
     left_out = set(tree(home)) - set(saved)
     assert saved == {name: data for name, data in tree(home).items() if name not in left_out}
     assert "workspace/poetry.lock" in saved
@@ -153,7 +164,7 @@ def test_nobody_reads_it_without_the_key(backup):
     assert b"Oslo" not in data
     stranger = pyrage.x25519.Identity.generate()
     with pytest.raises(BackupFailed, match="key does not fit"):
-        restore_backup(backup, backup.parent / "again", stranger)
+        restore_any(backup, backup.parent / "again", stranger)
     assert not (backup.parent / "again").exists()
     assert [path.stat().st_mode & 0o077 for path in backup.iterdir()] == [0] * 3
 
@@ -162,18 +173,22 @@ def test_the_owner_of_a_key_needs_its_file_and_no_passphrase(backup, tmp_path):
     file = tmp_path / "key.txt"
     file.write_text(f"# created: today\n{OWNER}\n")
     with pytest.raises(BackupFailed, match="--identity"):
-        open_identity(backup, lambda: WORDS, None)
-    identity = open_identity(backup, lambda: WORDS, file)
-    assert restore_backup(backup, tmp_path / "again", identity).tapes.tapes == 3
+        open_key(backup, lambda: WORDS, None)
+    identity, signer = open_key(backup, lambda: WORDS, file)
+    assert signer is None
+    assert restore_any(backup, tmp_path / "again", identity).tapes.tapes == 3
 
 
 @pytest.mark.slow
 def test_a_passphrase_opens_it_and_so_do_age_and_tar(home, tmp_path):
     backup = create_backup(home, tmp_path / "backups", passphrase_key(WORDS), NOW).path
     with pytest.raises(BackupFailed, match="passphrase is wrong"):
-        open_identity(backup, lambda: "a guess", None)
-    identity = open_identity(backup, lambda: WORDS, None)
-    assert restore_backup(backup, tmp_path / "again", identity).tapes.tapes == 3
+        open_key(backup, lambda: "a guess", None)
+    identity, signer = open_key(backup, lambda: WORDS, None)
+    again = restore_backup(
+        backup, tmp_path / "again", identity, signer=signer, confirm=lambda *_: False
+    )
+    assert again.tapes.tapes == 3
     # As the README beside it says.
     text = pyrage.passphrase.decrypt((backup / "key.age").read_bytes(), WORDS).decode()
     plain = pyrage.decrypt((backup / STATE).read_bytes(), [parse_identity(text)])
@@ -196,8 +211,7 @@ def test_a_damaged_backup_is_refused_and_the_home_stays_as_it_was(backup, tmp_pa
 
 
 def test_a_machine_that_is_too_slow_for_a_passphrase_is_not_told_that_it_is_wrong():
-    locked = passphrase_key(WORDS).locked
-    assert locked is not None
+    locked = lock(replace(passphrase_key(WORDS), signing=Ed25519PrivateKey.generate()))
     slow = re.sub(rb"(-> scrypt \S+) \d+", rb"\1 40", locked, count=1)
     with pytest.raises(BackupFailed, match="too slow or too busy"):
         unlock(slow, WORDS)
@@ -210,8 +224,18 @@ def test_a_home_with_anything_in_it_is_not_overwritten(home, backup):
     assert tree(home) == before
 
 
-@pytest.mark.parametrize("name", ["../escaped", "/etc/escaped", "tapes/../../escaped"])
-def test_an_archive_that_reaches_out_of_the_home_is_refused(tmp_path, name):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../escaped",
+        "/etc/escaped",
+        "tapes/../../escaped",
+        "sandbox/escaped",
+        "./Sandbox/escaped",
+        "tapes/escaped.index.db",
+    ],
+)
+def test_an_archive_with_what_no_backup_holds_is_refused(tmp_path, name):
     key = owners_key()
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w:gz") as archive:
@@ -221,7 +245,7 @@ def test_an_archive_that_reaches_out_of_the_home_is_refused(tmp_path, name):
     for file in (STATE, FILES):
         (forged / file).write_bytes(pyrage.encrypt(plain.getvalue(), list(key.recipients)))
     with pytest.raises(BackupFailed, match="no path below"):
-        restore_backup(forged, tmp_path / "deep" / "again", key.identity)
+        restore_any(forged, tmp_path / "deep" / "again", key.identity)
     assert not list(tmp_path.rglob("escaped"))
 
 
@@ -321,3 +345,127 @@ def test_a_backup_of_a_running_bot_is_a_state_that_it_had(tmp_path):
         again = restored(made.path, tmp_path / f"again-{number}")
         answer = talk(again, f"Which room is my box {number} in?\n")
         assert f"room {number + 100}" in answer
+
+
+FORGED = """[mcp.helper]
+command = "touch"
+args = ["escaped"]
+\x1b[2K"""
+
+
+@pytest.fixture(scope="module")
+def forgery(home, tmp_path_factory) -> Path:
+    """A backup of another's home, for whoever's key everybody knows."""
+    place = tmp_path_factory.mktemp("forged")
+    shutil.copytree(home, place / "home", ignore=shutil.ignore_patterns("backup-signing.key"))
+    (place / "home" / "tapebot.toml").write_text(FORGED)
+    (place / "home" / ".env").write_text("TAPEBOT_SEARCH_URL=http://evil.example\n")
+    return create_backup(place / "home", place / "backups", owners_key(), NOW).path
+
+
+def restore_command(
+    backup: Path, home: Path, tmp_path: Path, *more: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    key = tmp_path / "key.txt"
+    key.write_text(f"{OWNER}\n")
+    identity = () if variables else ("--identity", str(key))
+    return subprocess.run(
+        program(home, "restore", str(backup), *identity, *more),
+        env={**environment(home), **variables},
+        cwd=tmp_path,
+        input="",
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_what_another_home_made_is_shown_and_not_restored_unasked(home, backup, forgery, tmp_path):
+    done = restore_command(forgery, tmp_path / "again", tmp_path)
+    assert done.returncode != 0
+    for line in (*FORGED.splitlines()[:3], "TAPEBOT_SEARCH_URL=http://evil.example"):
+        assert f"  {line}\n" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert "--signed-by ed25519:" in done.stderr
+    assert not (tmp_path / "again").exists()
+    assert not (tmp_path / "again.restoring").exists()
+
+
+def test_a_signer_whom_the_owner_names_is_believed_and_no_other(backup, forgery, tmp_path):
+    signer = re.search(r"ed25519:\S+", restore_command(backup, tmp_path / "a", tmp_path).stdout)
+    assert signer is not None
+    named = ("--signed-by", signer.group().rstrip("."))
+    assert restore_command(forgery, tmp_path / "again", tmp_path, *named).returncode != 0
+    assert not (tmp_path / "again").exists()
+    done = restore_command(backup, tmp_path / "again", tmp_path, *named)
+    assert (done.returncode, done.stderr) == (0, "")
+    # The restored home signs as before.
+    again = create_backup(tmp_path / "again", tmp_path / "more", owners_key(), NOW)
+    assert again.signer == named[1]
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_at_a_terminal_the_owner_decides_about_anothers_backup(forgery, tmp_path, answer):
+    (tmp_path / "key.txt").write_text(f"{OWNER}\n")
+    home = tmp_path / "again"
+    arguments = program(home, "restore", str(forgery), "--identity", str(tmp_path / "key.txt"))
+    child = pexpect.spawn(
+        arguments[0], arguments[1:], env=environment(home), cwd=str(tmp_path), timeout=60
+    )
+    child.expect_exact('command = "touch"')
+    child.expect_exact("[y/N]")
+    assert not home.exists()
+    child.sendline(answer)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert (child.exitstatus == 0) == home.exists() == (answer == "y")
+    # Whoever made it may sign with its key: the home gets another.
+    assert not (home / "backup-signing.key").exists()
+
+
+@pytest.mark.slow
+def test_a_passphrase_vouches_for_the_signer(home, tmp_path):
+    mine = create_backup(home, tmp_path / "backups", passphrase_key(WORDS), NOW).path
+    words = {"TAPEBOT_BACKUP_PASSPHRASE": WORDS}
+    assert restore_command(mine, tmp_path / "again", tmp_path, **words).returncode == 0
+
+
+@pytest.mark.parametrize("swap", ["files for state", "state for files", "another backup's files"])
+def test_archives_under_another_name_or_of_two_backups_are_refused(home, backup, tmp_path, swap):
+    if swap == "files for state":
+        shutil.copy(backup / FILES, backup / STATE)
+    elif swap == "state for files":
+        shutil.copy(backup / STATE, backup / FILES)
+    else:
+        other = create_backup(home, tmp_path / "others", owners_key(), NOW).path
+        shutil.copy(other / FILES, backup / FILES)
+    done = restore_command(backup, tmp_path / "again", tmp_path)
+    assert done.returncode != 0
+    assert any(why in done.stderr for why in ("two backups", "another archive", "twice"))
+    assert not (tmp_path / "again").exists()
+
+
+@pytest.mark.parametrize("cut", ["unsigned", "changed", "renamed"])
+def test_an_archive_whose_list_was_changed_is_refused(backup, tmp_path, cut):
+    """Who can encrypt for the owner, and knows what is in a backup, cannot change what it says."""
+    plain, forged = pyrage.decrypt((backup / STATE).read_bytes(), [OWNER]), io.BytesIO()
+    with (
+        tarfile.open(fileobj=io.BytesIO(plain)) as old,
+        tarfile.open(fileobj=forged, mode="w:gz") as new,
+    ):
+        for info in old:
+            source = old.extractfile(info)
+            assert source is not None
+            data = source.read()
+            if info.name == "backup.json" and cut == "changed":
+                data = data.replace(b'"taken": "2026', b'"taken": "2027')
+            if info.name == "backup.json" and cut == "renamed":
+                data = data.replace(b'"backup": "', b'"backup": "0')
+            info.size = len(data)
+            if cut != "unsigned" or info.name != "backup.json.sig":
+                new.addfile(info, io.BytesIO(data))
+    (backup / STATE).write_bytes(pyrage.encrypt(forged.getvalue(), [OWNER.to_public()]))
+    done = restore_command(backup, tmp_path / "again", tmp_path)
+    assert done.returncode != 0
+    assert "is not signed" in done.stderr

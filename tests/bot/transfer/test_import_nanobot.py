@@ -392,4 +392,4 @@ def test_what_is_no_file_is_told_and_the_others_come(tmp_path, capsys):
     assert import_nanobot(settings(tmp_path), tmp_path / "theirs") == 0
     told = capsys.readouterr()
     assert "imported\ttelegram:1: 1 message" in told.out
-    assert told.err.count("is not a file; skipped") == 2
+    assert told.err.count("is a link or no file; skipped") == 2

@@ -7,6 +7,7 @@ import pytest
 
 from bot.agent.languages import Languages, LanguagesFold
 from bot.core.i18n import LANGUAGES
+from bot.runtime.settings import load_settings
 from bot.tape.stores.file import FileTapeStore
 from bot.testing.fake_channel import ADA
 from bot.testing.host import session_host
@@ -49,7 +50,10 @@ async def test_the_command_offers_every_language_by_its_own_name(tmp_path):
         ]
 
 
-@pytest.mark.parametrize("wanted", ["de-AT", "DE", "deutsch"])
+@pytest.mark.parametrize(
+    "wanted",
+    ["de-AT", "DE", "deutsch", "Deutsch", "german", "GERMAN", "allemand", "Немецкий", "德语"],
+)
 async def test_a_language_is_chosen_by_code_or_name(tmp_path, wanted):
     async with session_host(tmp_path, ScriptedModel([])) as host:
         assert "Deutsch" in await host.channel.ask(f"/language {wanted}")
@@ -94,3 +98,52 @@ async def test_the_newest_choice_of_linked_accounts_counts_after_a_snapshot_too(
         assert await languages.language_of("telegram:7") is None
     finally:
         await store.close()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code"), [("francais", "fr"), ("français", "fr"), ("german", "de")]
+)
+def test_the_installations_language_is_set_by_name_too(tmp_path, monkeypatch, wanted, code):
+    monkeypatch.setenv("TAPEBOT_LANGUAGE", wanted)
+    assert load_settings(home=tmp_path).language == code
+
+
+ZONES = {
+    "Berlin": "Europe/Berlin",
+    "berlin": "Europe/Berlin",
+    "europe/berlin": "Europe/Berlin",
+    "Berlin, Germany": "Europe/Berlin",
+    "new york": "America/New_York",
+    "NEW_YORK": "America/New_York",
+    "são paulo": "America/Sao_Paulo",
+    "Sao Paulo": "America/Sao_Paulo",
+    "Wien": "Europe/Vienna",
+    "Москва": "Europe/Moscow",
+    "kolkata": "Asia/Kolkata",
+    "Kyiv": "Europe/Kyiv",
+    "utc": "UTC",
+}
+
+
+@pytest.mark.parametrize(("wanted", "zone"), ZONES.items())
+async def test_a_time_zone_is_set_by_its_city_in_any_case(tmp_path, monkeypatch, wanted, zone):
+    monkeypatch.setenv("TAPEBOT_TIMEZONE", wanted)
+    assert load_settings(home=tmp_path).timezone == zone
+    async with session_host(tmp_path, ScriptedModel([])) as host:
+        assert f"`{zone}`" in await host.channel.ask(f"/timezone {wanted}")
+        assert f"`{zone}`" in await host.channel.ask("/timezone")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        ("central", "Did you mean `/timezone America/Chicago` or `/timezone America/Winnipeg`?"),
+        ("Brlin", "Did you mean `/timezone Europe/Berlin`?"),
+        ("GMT+2", "Give its IANA name"),
+        ("nowhere at all", "Give its IANA name"),
+    ],
+)
+async def test_a_time_zone_that_is_not_clear_is_asked_about(tmp_path, wanted, told):
+    async with session_host(tmp_path, ScriptedModel([])) as host:
+        assert told in await host.channel.ask(f"/timezone {wanted}")
+        assert "`UTC`" in await host.channel.ask("/timezone")

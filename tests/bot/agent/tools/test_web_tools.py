@@ -124,6 +124,27 @@ async def test_a_long_text_is_read_part_by_part_from_the_kept_page(web):
     assert "has no part 5; its last is 4" in await web.fetch("/", part=5)
 
 
+LABELLED = [
+    ("x-sjis", "cp932", "①渡し船"),
+    ("windows-31j", "cp932", "渡し船"),
+    ('"Shift_JIS"', "cp932", "髙橋"),
+    ("ISO-8859-1", "cp1252", "Fähre für 5 €"),
+    ("latin1", "cp1252", "“Fähre”"),
+    ("ascii", "cp1252", "“Fähre”"),
+    ("gb2312", "gb18030", "镕轮渡"),
+    ("ks_c_5601-1987", "cp949", "똠방각하"),
+    ("x-x-big5", "big5hkscs", "渡輪"),
+    ("tis-620", "cp874", "เรือ"),
+    ("iso-8859-9", "cp1254", "ağaç…"),
+    ("x-cp1251", "cp1251", "Паром"),
+    ("koi", "koi8-r", "Паром"),
+    ("x-cp1258", "cp1258", "đô"),
+    ("unicode", "utf-16-le", "Fähre"),
+    ("utf8", "utf-8", "Fähre"),
+    ("unicode-1-1-utf-8", "utf-8", "Fähre"),
+]
+
+
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
@@ -134,6 +155,34 @@ async def test_a_long_text_is_read_part_by_part_from_the_kept_page(web):
         (reply("Паром".encode("koi8-r"), "text/html; charset=koi8-r"), "Паром"),
         (reply(b"<meta charset=windows-1251>" + "Паром".encode("cp1251")), "Паром"),
         (reply("<html><body>Fähre</body></html>", "text/html; charset=idna"), "Fähre"),
+        *[
+            (reply(text.encode(codec), f"{kind}; charset={name}"), text)
+            for kind in ("text/plain", "text/html")
+            for name, codec, text in LABELLED
+        ],
+        (reply(b"<meta charset='x-sjis'>" + "①渡し船".encode("cp932")), "①渡し船"),
+        (
+            reply(
+                b'<META http-equiv=Content-Type content="text/html; CHARSET=windows-31j">'
+                + "渡し船".encode("cp932")
+            ),
+            "渡し船",
+        ),
+        (
+            reply(
+                b'<?xml version="1.0" encoding="EUC-KR"?><html><body>' + "똠방각하".encode("cp949"),
+                "application/xhtml+xml",
+            ),
+            "똠방각하",
+        ),
+        (reply("<meta charset=utf-16><p>Fähre"), "Fähre"),
+        (reply("\ufeff<html><body>Fähre", "text/html; charset=windows-1252"), "Fähre"),
+        (reply("\ufeffFähre", "text/plain; charset=x-sjis"), "Fähre"),
+        (reply("<html><body>Fähre".encode("utf-16"), "text/html; charset=utf-8"), "Fähre"),
+        (
+            reply("Fähre, Übersee, \u00fc".encode()[:-1], "text/plain; charset=utf8"),
+            "Fähre, Übersee",
+        ),
         (reply("<html><body>Fähre</body></html>", "text/html; charset=\xff"), "Fähre"),
     ],
 )
@@ -147,6 +196,9 @@ async def test_texts_are_read_in_the_encoding_that_they_are_in(web, answer, text
     [
         (reply(b"\x89PNG\r\n\x1a\n", "text/html"), "cannot be read"),
         (reply(bytes(range(256)) * 9, "text/plain"), "cannot be read"),
+        (reply("渡し船".encode("cp932"), "text/html; charset=x-own"), "cannot be read"),
+        (reply("渡し船".encode("cp932"), "text/plain; charset=x-own"), "cannot be read"),
+        (reply(b"<meta charset=x-own>" + "渡し船".encode("cp932")), "cannot be read"),
         (reply(b"no pdf", "application/pdf"), "the PDF is damaged"),
         (reply(b"x", "video/mp4"), "files of the type 'video/mp4' are not read"),
         (reply(status="500 Broken"), "the server answered 500 Broken"),

@@ -1,0 +1,230 @@
+"""Erase everything of a person: conversations, facts, files, access, and what they said in groups.
+
+Rule 1: access goes first, so that nothing new comes; then copies, then what they were made from.
+Rule 2: whatever a kill interrupts, running it again finds and erases the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from bot.core.errors import MemoryRefused
+from bot.core.i18n import _, ngettext
+from bot.core.reasons import reason_text
+from bot.inspector.access.login_store import LoginStore
+from bot.memory.erasure.entry_matcher import ErasureRights
+from bot.memory.erasure.erasure_candidates import CandidateCollector, ErasurePreview, visit_entries
+from bot.memory.erasure.erasure_query import ErasureQuery, KeptContent
+from bot.memory.erasure.persons_entries import blobs_in, is_persons_entry
+from bot.memory.records.files import FILES_PREFIX
+from bot.memory.records.schedules import read_schedule
+from bot.memory.records.tombstones import is_erased
+from bot.memory.records.transcript import sender_id
+from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX, is_shared_scope
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.scope.identities import identity_at
+from bot.memory.session.state.fold_loader import load_state
+from bot.memory.session.state.zone import MemoryZone
+from bot.runtime.app.build import App
+from bot.runtime.sessions.derived_files import BUSY, suspend_files
+from bot.runtime.sessions.erasure import Eraser
+from bot.runtime.sessions.session_reset import reset_session
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+
+
+@dataclass(slots=True)
+class PersonsData:
+    """What is there of a person.
+
+    Attributes:
+        people: Their linked identities.
+        conversations: Tapes that are theirs alone.
+        memories: Tapes of their facts and files.
+        said: Ids of what they said and set, by tape.
+        facts: How many facts are believed of them.
+        blobs: Files that nobody else has.
+    """
+
+    people: frozenset[str]
+    conversations: list[str] = field(default_factory=list)
+    memories: list[str] = field(default_factory=list)
+    said: dict[str, list[int]] = field(default_factory=dict)
+    facts: int = 0
+    blobs: set[str] = field(default_factory=set)
+
+    def text(self) -> str:
+        """Return what would be erased, as a sentence."""
+        groups = [tape for tape in self.said if tape not in self.conversations]
+        return _(
+            "{person}: {conversations}, {messages}, {facts}; messages of theirs in {groups}; their files, "
+            "schedules, access, logins and tokens.",
+            person=", ".join(sorted(self.people)),
+            conversations=ngettext(
+                "{n} conversation", "{n} conversations", len(self.conversations)
+            ),
+            messages=ngettext("{n} message", "{n} messages", sum(map(len, self.said.values()))),
+            facts=ngettext("{n} fact", "{n} facts", self.facts),
+            groups=ngettext("{n} group", "{n} groups", len(groups)),
+        )
+
+
+async def answer(app: App, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Answer ``tapebot memory erase``: show what would go; with ``yes``, erase it."""
+    found = await find_persons_data(app, str(request.get("person", "")))
+    if request.get("yes") is True:
+        await erase_person(app, found)
+    return {"ok": True, "text": found.text()}
+
+
+async def find_persons_data(app: App, person: str) -> PersonsData:
+    """Find what is there of a person, given one of their identities, such as ``telegram:42``."""
+    store, scopes = app.store, app.services.scopes
+    await scopes.identity_linker.open()
+    people = frozenset(scopes.identity_linker.people.members(person))
+    homes = {f"{PERSON_SCOPE_PREFIX}{one}" for one in people}
+    found = PersonsData(people)
+    known = await store.list_tapes()
+    for tape in known:
+        if tape in homes or tape.removeprefix(FILES_PREFIX) in homes:
+            found.memories.append(tape)
+        elif not is_shared_scope(tape) and await _home_of(app, tape) in homes:
+            found.conversations.append(tape)
+    others: set[str] = set()
+    for tape in known:
+        await visit_entries(store, tape, partial(_note, found, others, tape))
+    found.blobs -= others
+    for home in sorted(homes & set(known)):
+        scope = scopes.person(home)
+        await scope.open()
+        found.facts += len(scope.fold.active())
+    return found
+
+
+def _note(found: PersonsData, others: set[str], tape: str, entry: TapeEntry) -> None:
+    """Note an entry if it is theirs, and whose files it names."""
+    own = tape in found.conversations or tape in found.memories
+    schedule = read_schedule(entry)
+    sender = schedule.author.id if schedule is not None else sender_id(entry)
+    theirs = own or identity_at(tape, sender) in found.people
+    kept = entry.data.get("blob") if entry.kind == "event" else None
+    files = blobs_in(entry) | ({kept} if isinstance(kept, str) else set())
+    (found.blobs if theirs else others).update(files)
+    said = not is_erased(entry) and (is_persons_entry(entry) or schedule is not None)
+    if said and theirs and not is_shared_scope(tape):
+        found.said.setdefault(tape, []).append(entry.id)
+
+
+async def erase_person(app: App, found: PersonsData) -> None:
+    """Erase all of a person's data, physically.
+
+    Raises:
+        MemoryRefused: A conversation of theirs is at work; call again later.
+        TapeError: The storage refused; calling again continues from there.
+        BusError: The access list or the bus's journal could not be written; calling again continues.
+    """
+    store, services = app.store, app.services
+    for person in found.people:
+        await app.access_control.remove(person)
+    logins = LoginStore(store, services.agent.clock)
+    await logins.end_logins(lambda login: login.visitor in found.people)
+    for token in await logins.tokens():
+        if token.visitor in found.people:
+            await logins.end_token(token.visitor, token.name)
+    # Before what names them: after a kill nothing else would.
+    await services.erase_residual_files((), found.blobs)
+    folders = [tape for tape in found.memories if tape.startswith(FILES_PREFIX)]
+    await _reset(app, folders)
+    own = [tape for tape in found.conversations if tape in found.said]
+    groups = [tape for tape in found.said if tape not in found.conversations]
+    for tape in (*own[:1], *groups):
+        await _erase_said(app, found, tape, own if tape in own else [tape])
+    for tape in groups:
+        await _erase_names(app, tape, {one.partition(":")[2] for one in found.people})
+    for tape in found.conversations:
+        await reset_session(
+            store,
+            tape,
+            services.scopes,
+            expect=await store.version(tape),
+            archive=False,
+            vectors=app.vectors,
+            files=services.memory_files,
+        )
+    await _reset(app, [tape for tape in found.memories if tape not in folders])
+
+
+async def _reset(app: App, tapes: Collection[str]) -> None:
+    services = app.services
+    locks = services.scopes.session_locks
+    async with locks.erasure_lock, suspend_files(services.memory_files, tapes):
+        for tape in tapes:
+            await app.store.reset(tape)
+        for scope in services.scopes.open_scopes():
+            if scope.name in tapes:
+                async with scope.tape.block_writes():
+                    await scope.reload()
+
+
+async def _erase_said(app: App, found: PersonsData, tape: str, tapes: list[str]) -> None:
+    """Erase what they said on some tapes, with what repeats it, as the owner of these words may."""
+    services = app.services
+    service = TapeService(app.store, tape)
+    fold = await load_state(service)
+    zone = MemoryZone(service, clock=services.agent.clock, fold=fold.zone)
+    memory = LongTermMemory(service, fold, zone, services.scopes)
+    await memory.open()
+    private = tape in found.conversations
+    rights = ErasureRights(private, found.people)
+    facts = frozenset(
+        number for number, one in memory.home.fold.facts.items() if rights.may_erase_fact(one)
+    )
+    said = frozenset((one, entry) for one in tapes for entry in found.said[one])
+    query = ErasureQuery(facts=facts, kept=KeptContent(erased_messages=said))
+    eraser = Eraser(
+        CandidateCollector(memory, ErasureRights(True, found.people), owner=private),
+        services.scopes,
+        services.bus.lock_session,
+        services.erase_residual_files,
+        app.vectors,
+        services.memory_files,
+    )
+    [request] = await app.store.read(tape, found.said[tape][-1], found.said[tape][-1])
+    shown = (frozenset(memory.home.fold.facts), 1 << 40)
+    result = await eraser.erase(query, request, shown)
+    if isinstance(result, ErasurePreview):
+        raise MemoryRefused(reason_text(BUSY))
+
+
+async def _erase_names(app: App, tape: str, ids: Collection[str]) -> None:
+    """Take their display name from what is left of their messages, and from evidence."""
+    nameless: list[TapeEntry] = []
+
+    def look(entry: TapeEntry) -> None:
+        payload, meta = _without_name(entry.payload, ids), _without_name(entry.meta, ids)
+        if (payload, meta) != (entry.payload, entry.meta):
+            nameless.append(replace(entry, payload=payload, meta=meta))
+
+    await visit_entries(app.store, tape, look)
+    await app.store.erase(tape, nameless)
+
+
+def _without_name(value: Any, ids: Collection[str]) -> Any:
+    if isinstance(value, list):
+        return [_without_name(one, ids) for one in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _without_name(one, ids) for key, one in value.items()}
+    if "name" in found and str(found.get("id")) in ids:
+        found["name"] = ""
+    if "who" in found and str(found.get("sender")) in ids:
+        found["who"] = found["sender"]
+    return found
+
+
+async def _home_of(app: App, tape: str) -> str | None:
+    fold = await load_state(TapeService(app.store, tape))
+    return fold.home_scope

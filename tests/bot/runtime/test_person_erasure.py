@@ -1,0 +1,131 @@
+"""One command erases everything of a person, and nothing of the others."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from bot.bus import Attachment, Sender
+from bot.bus.media.blobs import FolderBlobs
+from bot.offline.model import OfflineModel
+from bot.testing.host import session_host
+
+ROOT = Path(__file__).parents[3]
+BOB = Sender("8", "Bob")
+WORDS = (b"zebrafinch", b"rent is 950", b"Ada")
+
+
+def command(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "bot", *arguments],
+        env=environment(home),
+        cwd=home.parent,
+        input="",
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def environment(home: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "TAPEBOT_HOME": str(home),
+        "PYTHONPATH": str(ROOT),
+        "TAPEBOT_TIMEZONE": "UTC",
+    }
+
+
+@contextmanager
+def running(home: Path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bot"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(home),
+        cwd=home.parent,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write("/status\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        yield
+    finally:
+        process.communicate(timeout=60)
+
+
+def holding(home: Path, word: bytes) -> list[str]:
+    files = [path for path in home.rglob("*") if path.is_file()]
+    return [str(path.relative_to(home)) for path in files if word in path.read_bytes()]
+
+
+async def live(home: Path) -> None:
+    """Have Ada and Bob talk, each alone, and both in a group."""
+    async with session_host(home, OfflineModel(), files_mb=1) as host:
+        ask = host.channel.ask
+        blob = await FolderBlobs(home / "blobs").put(b"The rent is 950.")
+        sent = Attachment("document", "lease.txt", "text/plain", 16, blob)
+        await host.channel.wait_for_answer(await host.channel.send("look", attachments=(sent,)))
+        for text in (
+            "/files keep",
+            "My zebrafinch is called Pip.",
+            "/new",
+            "Where does my zebrafinch live?",
+            "/remind in 3 days feed the zebrafinch",
+            "/memory add I love my zebrafinch.",
+            "/memory export",
+        ):
+            await ask(text)
+        for text in ("My dog is called Rex.", "/new", "What is my dog called?"):
+            await ask(text, sender=BOB, chat="8")
+        in_group = {"chat": "-5", "private": False}
+        await ask("My zebrafinch sings.", **in_group)
+        await ask("/remind in 2 days buy food for the zebrafinch", **in_group)
+        await ask("My dog Rex barks.", sender=BOB, **in_group)
+        await ask("/new", sender=BOB, **in_group)
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("beside", ["nothing", "a running bot"])
+async def test_no_byte_of_a_person_is_left_and_the_others_keep_theirs(tmp_path, beside):
+    home = tmp_path / "home"
+    await live(home)
+    assert all(holding(home, word) for word in WORDS)
+    if beside == "nothing":
+        told = command(home, "memory", "erase", "fake:7")
+        assert told.returncode != 0
+        assert re.search(
+            r"fake:7: 1 conversation, \d+ messages, \d facts?; .* 1 group", told.stdout
+        )
+        assert "add --yes" in told.stderr
+        assert all(holding(home, word) for word in WORDS)
+        done = command(home, "memory", "erase", "fake:7", "--yes")
+    else:
+        with running(home):
+            done = command(home, "memory", "erase", "fake:7", "--yes")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {word: holding(home, word) for word in WORDS} == {word: [] for word in WORDS}
+    assert command(home, "tape", "verify").returncode == 0
+    exported = command(home, "tape", "export", "--output", str(tmp_path / "exported"))
+    assert exported.returncode == 0
+    assert holding(tmp_path / "exported", b"zebrafinch") == []
+    assert holding(tmp_path / "exported", b"Rex")
+    async with session_host(home, OfflineModel(), files_mb=1) as host:
+        assert "Rex" in await host.channel.ask("What is my dog called?", sender=BOB, chat="8")
+        # A channel numbers its messages from 1 again, so these say ids of their own.
+        asked = await host.channel.send("What is my zebrafinch called?", message_id="later-1")
+        assert "Pip" not in await host.channel.wait_for_answer(asked)
+        asked = await host.channel.send(
+            "/schedules", chat="-5", private=False, message_id="later-2"
+        )
+        assert "zebrafinch" not in await host.channel.wait_for_answer(asked)
