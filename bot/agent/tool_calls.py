@@ -10,6 +10,7 @@ from typing import Any
 
 from bot.agent.approvals import (
     APPROVAL_LIFETIME,
+    LONGEST_QUESTION,
     Approvals,
     approval_question,
     decision_buttons,
@@ -236,7 +237,10 @@ class ToolCallRunner:
             return await self._execute(tool, call, context)
         pending = await self._pending_call(call, context, agent.approvals, tool.cost, judgement)
         if action == "ask":
-            return _asks_approval(pending, call, turn)
+            asks = _asks_approval(pending, tool, call, turn)
+            if asks.status == "error":
+                await agent.approvals.close(pending.number)
+            return asks
         entries = [
             pending_entry(pending, call_id=call.id, turn=turn),
             decided_entry(pending, "yes", permission.by, standing=True),
@@ -393,11 +397,17 @@ def _not_permitted(tool: Tool[Any], permission: Permission) -> ToolOutcome:
     return ToolOutcome(f"Not run: {tool.wire_name} may not be used; {reason}.", "error")
 
 
-def _asks_approval(pending: PendingCall, call: ToolCall, turn: str) -> ToolOutcome:
+def _asks_approval(pending: PendingCall, tool: Tool[Any], call: ToolCall, turn: str) -> ToolOutcome:
     """Return the result of a call that waits for a yes; nothing is run."""
     number = pending.number
     with readers_language():
-        question, buttons = approval_question(pending), decision_buttons(number)
+        question, buttons = approval_question(pending, tool), decision_buttons(number)
+    if len(question) > LONGEST_QUESTION:
+        return ToolOutcome(
+            "Not run: it needs the user's yes, and is too long to be shown to them whole. Make several "
+            "shorter calls.",
+            "error",
+        )
     return ToolOutcome(
         f"Not run yet: call {number} waits for the user's yes, and the user is asked below your "
         "answer. Do what else there is, then answer; you get the result when they have decided.",
