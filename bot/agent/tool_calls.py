@@ -14,6 +14,7 @@ from bot.agent.approvals import (
     Approvals,
     approval_question,
     decision_buttons,
+    interrupted_text,
 )
 from bot.agent.client_requests import client_tool_names
 from bot.agent.flow.judgement import CallJudgement, judge_call
@@ -263,7 +264,9 @@ class ToolCallRunner:
         # A call that was just started is not yet folded from the tape with that entry.
         if pending.started_entry and not tool.may_repeat:
             outcome = ToolOutcome(
-                "tapebot was stopped while this ran: it is not known whether it happened.", status
+                "tapebot was stopped while this ran: it is not known whether it happened.",
+                status,
+                question=_interrupted(pending, tool),
             )
         else:
             outcome = await self._execute(tool, call, context)
@@ -307,7 +310,7 @@ class ToolCallRunner:
             tool = session.agent.tools.get(call.tool)
             if call.started_entry and (tool is None or not tool.may_repeat):
                 status: CallStatus = "unknown"
-                outcome = ToolOutcome("")
+                outcome = ToolOutcome("", question=_interrupted(call, tool))
             else:
                 await self._on_tool(call.tool)
                 outcome = await self._run_permitted(turn, tool, call)
@@ -345,15 +348,16 @@ class ToolCallRunner:
         found = [entry for one in ids for entry in await tape.read_entries(one, one)]
         return [entry for entry in found if entry.kind == "message" and not is_erased(entry)]
 
-    def abandoned_entries(self, turn: str) -> list[TapeEntry]:
-        """Return the results of approved calls whose run is cancelled: most may have happened or not."""
-        entries = []
+    def abandoned(self, turn: str) -> tuple[list[TapeEntry], list[str]]:
+        """Return the results of approved calls whose run is cancelled, and what a person is told of those that began."""
+        entries, told = [], []
         for call in self._session.fold.pending_calls.approved:
             tool = self._session.agent.tools.get(call.tool)
             began = bool(call.started_entry) or tool is None or tool.may_repeat
             status: CallStatus = "unknown" if began else "stopped"
             entries += result_entries(call, status, "", turn=turn)
-        return entries
+            told += [interrupted_text(call, tool)] if began else []
+        return entries, told
 
     def context(self, turn: str, call_id: str = "") -> ToolContext:
         """Return what a call of a turn may use."""
@@ -395,6 +399,11 @@ async def _permission(tool: Tool[Any], context: ToolContext) -> Permission:
 def _not_permitted(tool: Tool[Any], permission: Permission) -> ToolOutcome:
     reason = permission.reason or "the owner has not allowed it here"
     return ToolOutcome(f"Not run: {tool.wire_name} may not be used; {reason}.", "error")
+
+
+def _interrupted(call: PendingCall, tool: Tool[Any] | None) -> str:
+    with readers_language():
+        return interrupted_text(call, tool)
 
 
 def _asks_approval(pending: PendingCall, tool: Tool[Any], call: ToolCall, turn: str) -> ToolOutcome:
@@ -441,7 +450,7 @@ def _result(
 
 def _with_question(entry: TapeEntry, outcome: ToolOutcome) -> TapeEntry:
     """Return an entry with the question that a result asks the user, if it asks one."""
-    if not outcome.buttons:
+    if not outcome.question:
         return entry
     asking = {
         QUESTION: outcome.question,

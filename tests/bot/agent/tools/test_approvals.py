@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
-from acting import fetching_tool, lines_of, obeying, writing_tool
+from acting import WriteArguments, fetching_tool, lines_of, obeying, writing_tool
 from pydantic import BaseModel, Field
 
 from bot.agent.tools.registry import Permission, Tool, ToolContext, ToolOutcome
@@ -316,6 +316,55 @@ async def test_a_call_that_is_stopped_between_its_yes_and_its_start_is_told_as_n
         assert result.data["status"] == "stopped"
         assert "it was stopped before it ran: it did not happen: call 1" in str(await host.tape())
     assert lines_of(path) == []
+
+
+@pytest.mark.parametrize("beforehand", [False, True])
+@pytest.mark.parametrize("end", ["stop", "restart", "restart without a model"])
+async def test_the_program_tells_that_a_call_was_interrupted_whatever_the_model_says(
+    tmp_path, path, beforehand, end
+):
+    acts = anyio.Event()
+
+    async def hangs(given: WriteArguments, _: ToolContext) -> ToolOutcome:
+        path.write_text(f"{given.line}\n")
+        acts.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async def allowed(_: ToolContext) -> Permission:
+        return Permission("always", "fake:7")
+
+    rules = {"permission": allowed} if beforehand else {}
+    tools = [Tool("file.write", "Append a line.", WriteArguments, hangs, **rules)]
+    async with session_host(tmp_path, ScriptedModel(obeying()), tools=tools) as host:
+        if not beforehand:
+            await host.channel.ask("write tea")
+        await host.channel.send("write tea" if beforehand else "yes")
+        await acts.wait()
+        clock = host.clock
+        if end == "stop":
+            told, first = await host.channel.ask("/stop"), "Stopped."
+    if end != "stop":
+        model = ScriptedModel(obeying() if end == "restart" else [])
+        first = "I see." if end == "restart" else "I could not get an answer from the model: "
+        async with session_host(tmp_path, model, tools=tools, clock=clock) as host:
+            await host.wait_for_pending(0)
+            told = host.channel.answers[-1].text
+    assert told.startswith(first)
+    assert told.endswith(
+        "\n\nI was interrupted while I ran `file_write` (call 1), and I do not know whether it took "
+        "effect. Please check before you ask for it again.\n- line: `tea`"
+    )
+    assert lines_of(path) == ["tea"]
+
+
+async def test_a_question_is_asked_also_if_the_model_fails_after_its_call(tmp_path, path):
+    model = ScriptedModel([tool_call_reply(("file_write", {"line": "tea"}))])
+    async with session_host(tmp_path, model, tools=[writing_tool(path)]) as host:
+        answer = await host.channel.ask("write tea")
+        assert answer.startswith("I could not get an answer from the model: ")
+        assert "\n\nMay I run `file_write`? (call 1)\n- line: `tea`\n" in answer
+        assert len(host.channel.answers[-1].buttons) == 2
 
 
 async def test_arguments_cannot_pretend_to_be_the_question(host):
