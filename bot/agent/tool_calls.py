@@ -316,7 +316,10 @@ class ToolCallRunner:
                 outcome = await self._run_permitted(turn, tool, call)
                 status = "ok" if outcome.status == "ok" else "error"
             content = outcome.text(session.zone.read())
-            made = result_entries(call, status, content, turn=turn, attachments=outcome.attachments)
+            own = tool is not None and tool.effect == "writes_own" and not outcome.from_outside
+            made = result_entries(
+                call, status, content, turn=turn, attachments=outcome.attachments, own=own
+            )
             made[-1] = _with_question(made[-1], outcome)
             await session.tape.append_many([*outcome.extra_entries, *made])
             if session.agent.approvals is not None:

@@ -288,3 +288,38 @@ async def test_a_task_that_is_due_still_waits_for_the_turn(tmp_path):
         paused.release.set()
         await host.channel.wait_for_answer(sent)
         await host.channel.wait_until(lambda: len(reminders(host)) == 1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("/remind at 17:00 UTC to deploy", "Tuesday, 10 February 2026, at 18:00 (Europe/Berlin)"),
+        ("/remind tomorrow 8am PST deploy", "11 February 2026, at 17:00 (Europe/Berlin)"),
+        ("/remind every day at 17:00 UTC deploy", "very day at 17:00 (UTC)"),
+        ('/remind "0 17 * * *" UTC deploy', "very day at 17:00 (UTC)"),
+        ('/remind "tomorrow at 17:00" UTC deploy', "11 February 2026, at 18:00 (Europe/Berlin)"),
+        ("/remind 17:00 IST deploy", "I am not sure which time zone `IST` is"),
+        ('/remind "0 17 * * *" IST deploy', "I am not sure which time zone `IST` is"),
+        ("tool 2026-12-24 17:00 America/New_York", "24 December 2026, at 23:00 (Europe/Berlin)"),
+        ("tool 2026-12-24T17:00:00+05:30", "24 December 2026, at 12:30 (Europe/Berlin)"),
+        ("tool 0 17 * * * UTC", "very day at 17:00 (UTC)"),
+    ],
+)
+async def test_a_zone_beside_a_time_counts_at_every_door(tmp_path, asked, told):
+    order = {"op": "set", "text": "deploy", "when": asked.removeprefix("tool ")}
+    model = ScriptedModel([tool_call_reply(("schedule_manage", order)), text_reply("Done.")])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("/timezone Europe/Berlin")
+        answer = await host.channel.ask(asked)
+        assert told in answer
+        assert "UTC to deploy" not in answer
+        assert "UTC deploy" not in answer
+
+
+async def test_every_month_on_the_31st_begins_this_month(tmp_path):
+    async with session_host(tmp_path, ScriptedModel([])) as host:
+        told = await host.channel.ask("/remind every month on the 31st pay the rent")
+        assert "Every month on the 31st or last day at 09:00" in told
+        assert "next Saturday, 28 February 2026" in told
+        assert "pay the rent**" in (await due(host, 18 * 86_400)).text
+        assert "next Tuesday, 31 March 2026" in await host.channel.ask("/schedules")
