@@ -237,7 +237,8 @@ def interrupted_text(call: PendingCall, tool: Tool[Any] | None) -> str:
         tool=tool_label(call, tool),
         number=call.number,
     )
-    return "\n".join([told, *(line for line, _name in _argument_lines(call))])
+    whole = "\n".join([told, *(line for line, _name in _argument_lines(call))])
+    return whole if len(whole) <= LONGEST_QUESTION else told
 
 
 def _foreign(call: PendingCall) -> str:
