@@ -13,11 +13,17 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
+from pydantic import ValidationError
+
+from bot.agent.foreign_text import code, one_line
 from bot.agent.texts import joined_clauses
+from bot.agent.tools.registry import Tool
 from bot.core.i18n import _, format_money, ngettext
 from bot.memory.records.argument_labels import Origin
 from bot.memory.records.pending_calls import PendingCall
+from bot.memory.records.schedules import find_zone
 from bot.memory.session.scope.workspace_tape import WorkspaceTape
 from bot.tape.entries import TapeEntry, event
 from bot.tape.store import TapeStore
@@ -26,10 +32,15 @@ APPROVALS_TAPE = "workspace:approvals"
 APPROVAL_LIFETIME = timedelta(hours=24)
 """How long a call waits; then it counts as denied."""
 
+LONGEST_QUESTION = 16_000
+"""Characters of a question that somebody may still read; a call with a longer one is not asked for."""
+
 _ASKED = "approval.asked"
 _CLOSED = "approval.closed"
-_LONGEST_VALUE = 300
-_LONGEST_ARGUMENTS = 1_500
+_LONGEST_PROSE = 300
+_LONG = 8_000
+"""Characters of arguments from which on prose is shortened, so that the rest can be shown whole."""
+_LONGEST_REASON = 300
 _MOST_FOREIGN = 5
 _MOST_KEPT = 1_000
 _MOST_CLOSED = 100
@@ -164,23 +175,22 @@ class Approvals:
         return self._tape.fold.closed.get(number)
 
 
-def approval_question(call: PendingCall) -> str:
-    """Return the question to a person whether a call may run, as Markdown."""
-    unsaid = {
-        one.name: one
-        for one in call.labels
-        if not one.is_said and (one.sensitive or one.origin is Origin.OUTSIDE)
-    }
-    lines = [
-        _(
-            "May I run {tool}? (call {number})",
-            tool=f"`{plain_text(call.tool)}`",
-            number=call.number,
-        )
-    ]
-    for line, name in _argument_lines(call):
-        marked = call.foreign and not call.reasons and name in unsaid
-        lines.append(f"{line} ({unsaid[name].describe()})" if marked else line)
+def approval_question(call: PendingCall, tool: Tool[Any] | None = None) -> str:
+    """Return the question to a person whether a call may run, with all of its arguments, as Markdown."""
+    asked = _own_question(call, tool)
+    if asked is not None:
+        lines = [asked]
+    else:
+        unsaid = {
+            one.name: one
+            for one in call.labels
+            if not one.is_said and (one.sensitive or one.origin is Origin.OUTSIDE)
+        }
+        named = tool_label(call, tool)
+        lines = [_("May I run {tool}? (call {number})", tool=named, number=call.number)]
+        for line, name in _argument_lines(call):
+            marked = call.foreign and not call.reasons and name in unsaid
+            lines.append(f"{line} ({unsaid[name].describe()})" if marked else line)
     if call.cost:
         lines.append(_("It costs about {amount}.", amount=format_money(call.cost)))
     if call.foreign:
@@ -192,19 +202,53 @@ def approval_question(call: PendingCall) -> str:
         lines.append(_("I ask because {reasons}.", reasons=_reasons(call)))
     lines.append(
         _(
-            "`/approve {number}` or `/deny {number}`; without an answer it is no.",
+            "Say yes or no, or send `/approve {number}`; without an answer it is no.",
             number=call.number,
         )
     )
     return "\n".join(lines)
 
 
+def _own_question(call: PendingCall, tool: Tool[Any] | None) -> str | None:
+    """Return the sentence by which a tool asks for a call itself; None if it has none."""
+    if tool is None or tool.question is None:
+        return None
+    try:
+        given = tool.arguments.model_validate_json(call.arguments or "{}")
+    except ValidationError:
+        return None
+    zone = find_zone(call.timezone) or ZoneInfo("UTC")
+    return tool.question(given, call.expires - APPROVAL_LIFETIME, zone)
+
+
+def tool_label(call: PendingCall, tool: Tool[Any] | None) -> str:
+    """Return the name of a call's tool, and of the server that it belongs to, as Markdown."""
+    kind, server, name = f"{'' if tool is None else tool.name}..".split(".", 2)
+    if kind != "mcp":
+        return code(call.tool)
+    return _("{tool} of {server}", tool=code(name.removesuffix("..")), server=code(server))
+
+
+def interrupted_text(call: PendingCall, tool: Tool[Any] | None) -> str:
+    """Return what a person is told of a call that was interrupted, as Markdown."""
+    told = _(
+        "I was interrupted while I ran {tool} (call {number}), and I do not know whether it took "
+        "effect. Please check before you ask for it again.",
+        tool=tool_label(call, tool),
+        number=call.number,
+    )
+    whole = "\n".join([told, *(line for line, _name in _argument_lines(call))])
+    return whole if len(whole) <= LONGEST_QUESTION else told
+
+
 def _foreign(call: PendingCall) -> str:
-    return joined_clauses(plain_text(f"{one}") for one in call.foreign[:_MOST_FOREIGN])
+    return joined_clauses(
+        one_line(f"{one}", _LONGEST_REASON) for one in call.foreign[:_MOST_FOREIGN]
+    )
 
 
 def _reasons(call: PendingCall) -> str:
-    return joined_clauses(plain_text(f"{one}") for one in call.reasons)
+    return joined_clauses(one_line(f"{one}", _LONGEST_REASON) for one in call.reasons)
 
 
 def explanation(call: PendingCall, state: str) -> str:
@@ -218,7 +262,7 @@ def explanation(call: PendingCall, state: str) -> str:
         _(
             "Call {number}: {tool}. {state}.",
             number=call.number,
-            tool=f"`{plain_text(call.tool)}`",
+            tool=code(call.tool),
             state=state or _("It waits for a yes"),
         )
     ]
@@ -250,25 +294,15 @@ def _argument_lines(call: PendingCall) -> list[tuple[str, str]]:
     except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict):
-        return [(f"- `{plain_text(call.arguments)}`", "")]
-    lines, room = [], _LONGEST_ARGUMENTS
+        return [(f"- {code(call.arguments, LONGEST_QUESTION)}", "")]
+    prose = {one.name for one in call.labels if one.role == "text" and not one.sensitive}
+    lines = []
     for name, value in given.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        line = f"- {plain_text(str(name))}: `{plain_text(text)}`"
-        room -= len(line)
-        if room < 0:
-            more = _("(more than fits here; `/tape` has all of it)")
-            lines.append((f"- … {more}", ""))
-            break
-        lines.append((line, str(name)))
+        title, left = name if name.isidentifier() else code(name), len(text) - _LONGEST_PROSE
+        line = f"- {title}: {code(text, LONGEST_QUESTION)}"
+        if name in prose and left > 0 and len(call.arguments) > _LONG:
+            more = ngettext("({n} more character)", "({n} more characters)", left)
+            line = f"- {title}: {code(text[:_LONGEST_PROSE])} … {more}"
+        lines.append((line, name))
     return lines
-
-
-def plain_text(text: str) -> str:
-    """Return a text that a code span shows as it is, on one line and cut."""
-    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
-    shown = line.replace("`", "'")
-    if len(shown) <= _LONGEST_VALUE:
-        return shown or " "
-    more = ngettext("({n} more character)", "({n} more characters)", len(shown) - _LONGEST_VALUE)
-    return f"{shown[:_LONGEST_VALUE]} … {more}"

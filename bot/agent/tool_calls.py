@@ -10,9 +10,11 @@ from typing import Any
 
 from bot.agent.approvals import (
     APPROVAL_LIFETIME,
+    LONGEST_QUESTION,
     Approvals,
     approval_question,
     decision_buttons,
+    interrupted_text,
 )
 from bot.agent.client_requests import client_tool_names
 from bot.agent.flow.judgement import CallJudgement, judge_call
@@ -238,7 +240,10 @@ class ToolCallRunner:
             return await self._execute(tool, call, context)
         pending = await self._pending_call(call, context, agent.approvals, tool.cost, judgement)
         if action == "ask":
-            return _asks_approval(pending, call, turn)
+            asks = _asks_approval(pending, tool, call, turn)
+            if asks.status == "error":
+                await agent.approvals.close(pending.number)
+            return asks
         entries = [
             pending_entry(pending, call_id=call.id, turn=turn),
             decided_entry(pending, "yes", permission.by, standing=True),
@@ -261,7 +266,9 @@ class ToolCallRunner:
         # A call that was just started is not yet folded from the tape with that entry.
         if pending.started_entry and not tool.may_repeat:
             outcome = ToolOutcome(
-                "tapebot was stopped while this ran: it is not known whether it happened.", status
+                "tapebot was stopped while this ran: it is not known whether it happened.",
+                status,
+                question=_interrupted(pending, tool),
             )
         else:
             outcome = await self._execute(tool, call, context)
@@ -305,13 +312,16 @@ class ToolCallRunner:
             tool = session.agent.tools.get(call.tool)
             if call.started_entry and (tool is None or not tool.may_repeat):
                 status: CallStatus = "unknown"
-                outcome = ToolOutcome("")
+                outcome = ToolOutcome("", question=_interrupted(call, tool))
             else:
                 await self._on_tool(call.tool)
                 outcome = await self._run_permitted(turn, tool, call)
                 status = "ok" if outcome.status == "ok" else "error"
             content = outcome.text(session.zone.read())
-            made = result_entries(call, status, content, turn=turn, attachments=outcome.attachments)
+            own = tool is not None and tool.effect == "writes_own" and not outcome.from_outside
+            made = result_entries(
+                call, status, content, turn=turn, attachments=outcome.attachments, own=own
+            )
             made[-1] = _with_question(made[-1], outcome)
             await session.tape.append_many([*outcome.extra_entries, *made])
             if session.agent.approvals is not None:
@@ -343,15 +353,16 @@ class ToolCallRunner:
         found = [entry for one in ids for entry in await tape.read_entries(one, one)]
         return [entry for entry in found if entry.kind == "message" and not is_erased(entry)]
 
-    def abandoned_entries(self, turn: str) -> list[TapeEntry]:
-        """Return the results of approved calls whose run is cancelled: most may have happened or not."""
-        entries = []
+    def abandoned(self, turn: str) -> tuple[list[TapeEntry], list[str]]:
+        """Return the results of approved calls whose run is cancelled, and what a person is told of those that began."""
+        entries, told = [], []
         for call in self._session.fold.pending_calls.approved:
             tool = self._session.agent.tools.get(call.tool)
             began = bool(call.started_entry) or tool is None or tool.may_repeat
             status: CallStatus = "unknown" if began else "stopped"
             entries += result_entries(call, status, "", turn=turn)
-        return entries
+            told += [interrupted_text(call, tool)] if began else []
+        return entries, told
 
     def context(self, turn: str, call_id: str = "") -> ToolContext:
         """Return what a call of a turn may use."""
@@ -396,11 +407,22 @@ def _not_permitted(tool: Tool[Any], permission: Permission) -> ToolOutcome:
     return ToolOutcome(f"Not run: {tool.wire_name} may not be used; {reason}.", "error")
 
 
-def _asks_approval(pending: PendingCall, call: ToolCall, turn: str) -> ToolOutcome:
+def _interrupted(call: PendingCall, tool: Tool[Any] | None) -> str:
+    with readers_language():
+        return interrupted_text(call, tool)
+
+
+def _asks_approval(pending: PendingCall, tool: Tool[Any], call: ToolCall, turn: str) -> ToolOutcome:
     """Return the result of a call that waits for a yes; nothing is run."""
     number = pending.number
     with readers_language():
-        question, buttons = approval_question(pending), decision_buttons(number)
+        question, buttons = approval_question(pending, tool), decision_buttons(number)
+    if len(question) > LONGEST_QUESTION:
+        return ToolOutcome(
+            "Not run: it needs the user's yes, and is too long to be shown to them whole. Make several "
+            "shorter calls.",
+            "error",
+        )
     return ToolOutcome(
         f"Not run yet: call {number} waits for the user's yes, and the user is asked below your "
         "answer. Do what else there is, then answer; you get the result when they have decided.",
@@ -434,7 +456,7 @@ def _result(
 
 def _with_question(entry: TapeEntry, outcome: ToolOutcome) -> TapeEntry:
     """Return an entry with the question that a result asks the user, if it asks one."""
-    if not outcome.buttons:
+    if not outcome.question:
         return entry
     asking = {
         QUESTION: outcome.question,

@@ -297,10 +297,13 @@ class Turn:
             before.append(message("assistant", self.partial, turn=self.id, status=status))
             # The streamed text that the person has already read stays visible.
             text = f"{self.partial.rstrip()} …\n\n_{text}_" if "\n" not in text else text
-        before += self._calls.abandoned_entries(self.id)
-        data: dict[str, Any] = {"text": text}
-        if buttons:
-            data["buttons"] = [list(pair) for pair in buttons]
+        abandoned, told = self._calls.abandoned(self.id)
+        before += abandoned
+        # What tools ask, and what is not known of a call, must not be lost with the model's answer.
+        asked, more = pending_question(self._own_entries(), self.id)
+        data: dict[str, Any] = {"text": "\n\n".join(filter(None, [text, asked, *told]))}
+        if buttons or more:
+            data["buttons"] = [*map(list, buttons), *more]
         reply = event(REPLY, data, turn=self.id)
         await self._end([*before, reply], status, error=error, limited=limited, joined=joined)
 
@@ -506,7 +509,7 @@ class Turn:
         results = self._own_entries()
         asked, buttons = pending_question(results, self.id)
         entry = message("assistant", text, turn=self.id)
-        if buttons:
+        if asked:
             # Apart from the answer: people see it, and the model does not read it again each turn.
             asking = {QUESTION: asked, "buttons": buttons}
             entry = replace(entry, payload={**entry.payload, **asking})

@@ -32,6 +32,7 @@ __all__ = [
     "next_occurrence",
     "rule_as_json",
     "rule_from_json",
+    "same_occurrences",
 ]
 
 Unit = Literal["minutes", "hours", "days", "weeks", "months", "years"]
@@ -40,6 +41,8 @@ _DAYS = {"days": 1, "weeks": 7}
 _MONTHS = {"months": 1, "years": 12}
 _LONGEST_EXPRESSION = 200
 _MOST = 1_000_000
+_COMPARED = 100
+"""Occurrences by which two rules are compared."""
 _DAY = timedelta(days=1)
 _SOME_YEAR = datetime(2000, 1, 1)  # noqa: DTZ001 - wall time of no zone
 
@@ -87,12 +90,13 @@ class Cron:
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """A start, and moments at equal distances from it.
+    """A start, and later moments at equal distances from it.
 
     Attributes:
         count: How many units lie between two occurrences; at least 1.
         unit: Minutes and hours are elapsed time; the longer ones are wall time.
-        start: The first occurrence: aware in UTC for minutes and hours, else a local time without a zone.
+        start: The occurrence that others are counted from, which may be long past: aware in UTC for minutes and hours,
+            else a local time without a zone.
     """
 
     count: int
@@ -142,6 +146,25 @@ def next_occurrence(rule: Rule, after: datetime, zone: tzinfo) -> datetime | Non
         return _next_of_calendar(rule, after, zone)
     except OverflowError:  # after the last year of Python's calendar
         return None
+
+
+def same_occurrences(
+    first: tuple[Rule, tzinfo], second: tuple[Rule, tzinfo], after: datetime
+) -> bool:
+    """Return whether two rules, each in its zone, come at the same minutes from a moment on, as far as is looked ahead."""
+    moments = [after, after]
+    for _step in range(_COMPARED):
+        ahead = [
+            next_occurrence(rule, moment, zone)
+            for (rule, zone), moment in zip((first, second), moments, strict=True)
+        ]
+        one, other = ahead
+        if one is None or other is None:
+            return one is other and _step > 0
+        if abs(one - other) >= timedelta(minutes=1):
+            return False
+        moments = [one, other]
+    return True
 
 
 def _next_of_calendar(rule: Every, after: datetime, zone: tzinfo) -> datetime:

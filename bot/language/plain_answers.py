@@ -6,13 +6,13 @@ _YES = frozenset(
     "yes|yes please|please|yes please do|please do|yes do it|do it|do it please|yep|yeah|yes erase it"
     "|erase it|yes forget it|ja|ja bitte|ja mach das|ja mach es|mach das|mach es|bitte|ja lösch es"
     "|ja lösche es|oui|oui s'il te plaît|vas-y|sí|si|sí por favor|hazlo|sim|sim por favor|sì|да|是"
-    "|是的|好的|はい".split("|")
+    "|是的|好的|はい|ok|okay|go ahead|yes go ahead|ja gerne|oui merci|d'accord|vale|va bene|да пожалуйста"
+    "|так|так будь ласка|نعم|نعم من فضلك".split("|")
 )
 _NO = frozenset(
     "no|no thanks|no thank you|nope|no don't|don't|do not|keep it|no keep it|nein|nein danke"
-    "|lass es|nein lass es|behalte es|non|non merci|no gracias|não|no grazie|нет|不|不要|いいえ".split(
-        "|"
-    )
+    "|lass es|nein lass es|behalte es|non|non merci|no gracias|não|não obrigado|não obrigada|no grazie|нет|нет спасибо"
+    "|ні|ні дякую|不|不要|いいえ|لا|لا شكرا".split("|")
 )
 _LONGEST = 40
 
@@ -22,6 +22,6 @@ def plain_answer(text: str) -> bool | None:
     if len(text) > _LONGEST:
         return None
     plain = text.casefold().replace("’", "'")
-    words = "".join(" " if sign in ".,!。！、，" else sign for sign in plain).split()
+    words = "".join(" " if sign in ".,!。！、，،" else sign for sign in plain).split()
     said = " ".join(words)
     return True if said in _YES else False if said in _NO else None

@@ -8,12 +8,14 @@ Rule 3: "by Friday" and "the 5 pm meeting" say when something else is: they are 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
+from itertools import islice
 
 from bot.core.patterns import LazyPattern
 from bot.core.recurrence import Once, Rule
+from bot.language.named_zones import named_zones
 from bot.language.time_meaning import rule_of
 from bot.language.time_phrases import read_phrase
 from bot.language.time_vocabulary import ADVERB, TimePhrase
@@ -21,6 +23,8 @@ from bot.language.time_words import Words, read_words
 from bot.language.unread_repetitions import has_limits, hints_at_repetition
 
 _LONGEST = 4_000
+_MOST_ZONES = 8
+"""The most names of zones in a text that are looked at, so that a long text takes linear time."""
 _OF_SOMETHING_ELSE = frozenset(
     "the my your his her our their that der die das den dem des mein meine meinen meiner meinem dein deine deinen deiner unser"
     " unsere unseren by till until before after since from between bis vor nach seit ab zwischen for fur furs of vom good guten"
@@ -40,10 +44,14 @@ class SpokenTime:
     Attributes:
         rule: When it is.
         rest: The sentence without the time.
+        zone: IANA name of the zone that the sentence names; empty if it names none, or if no later occurrence depends on it.
+        span: Where the words of the time begin and end.
     """
 
     rule: Rule
     rest: str
+    zone: str = ""
+    span: tuple[int, int] = (0, 0)
 
 
 def find_time(text: str, now: datetime, zone: tzinfo) -> SpokenTime | None:
@@ -56,7 +64,29 @@ def find_time(text: str, now: datetime, zone: tzinfo) -> SpokenTime | None:
         now: When it was said, aware.
         zone: The person's zone.
     """
-    return None if len(text) > _LONGEST else _find(read_words(text), now, zone, begin=0)
+    return _in_named_zone(text, zone, lambda plain, at: _find(read_words(plain), now, at, begin=0))
+
+
+def _in_named_zone(
+    text: str, zone: tzinfo, find: Callable[[str, tzinfo], SpokenTime | None]
+) -> SpokenTime | None:
+    """Return the time that a text says in the zone that it names beside it, or else in the person's."""
+    if len(text) > _LONGEST:
+        return None
+    for named in islice(named_zones(text), _MOST_ZONES):
+        found = find(f"{text[: named.start]} {text[named.end :]}", named.zone or zone)
+        if found is None or not found.span[0] - 2 <= named.start <= found.span[1] + 1:
+            continue
+        once = isinstance(found.rule, Once)
+        sure = named.zone is not None and (once or named.name)
+        return replace(found, zone="" if once else named.name) if sure else None
+    return find(text, zone)
+
+
+def unsure_zone(text: str) -> str:
+    """Return the name of a zone in a text by which it is not sure which zone is meant; empty if there is none."""
+    named = islice(named_zones(text[:_LONGEST]), _MOST_ZONES)
+    return next((one.text for one in named if one.zone is None or not one.name), "")
 
 
 _OPENING = (
@@ -102,8 +132,10 @@ def find_reminder(text: str, now: datetime, zone: tzinfo) -> SpokenTime | None:
         now: When it was said, aware.
         zone: The person's zone.
     """
-    if len(text) > _LONGEST:
-        return None
+    return _in_named_zone(text, zone, lambda plain, at: _find_request(plain, now, at))
+
+
+def _find_request(text: str, now: datetime, zone: tzinfo) -> SpokenTime | None:
     words = read_words(text)
     asked = _REQUEST.match(words.folded)
     if asked:
@@ -124,7 +156,7 @@ def find_reminder(text: str, now: datetime, zone: tzinfo) -> SpokenTime | None:
     if found is None:
         return None
     rest = _LINK.sub("", found.rest, count=1)
-    return SpokenTime(found.rule, rest.rstrip(" .?!,;:\n") or "")
+    return replace(found, rest=rest.rstrip(" .?!,;:\n"))
 
 
 def _time_before_request(words: Words, now: datetime, zone: tzinfo) -> SpokenTime | None:
@@ -143,7 +175,14 @@ def _time_before_request(words: Words, now: datetime, zone: tzinfo) -> SpokenTim
         return None
     found = [_Found(phrase, first, end)]
     rule = rule_of(phrase, now, zone) if _is_sure(words, phrase, found, found) else None
-    return SpokenTime(rule, words.text_from(words.word_at(asked.end()))) if rule else None
+    rest = words.text_from(words.word_at(asked.end()))
+    return _spoken(rule, rest, words, found) if rule else None
+
+
+def _spoken(rule: Rule, rest: str, words: Words, spans: list[_Found]) -> SpokenTime:
+    return SpokenTime(
+        rule, rest, span=(words.spans[spans[0].first][0], words.spans[spans[-1].end - 1][1])
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +209,8 @@ def _find(words: Words, now: datetime, zone: tzinfo, begin: int) -> SpokenTime |
     parts.append(words.text_from(at).strip())
     if not parts[0]:
         parts[1:] = [parts[1].lstrip(" ,;:-"), *parts[2:]]
-    return SpokenTime(rule, " ".join(part for part in parts if part.strip(" .?!,;:-")))
+    rest = " ".join(part for part in parts if part.strip(" .?!,;:-"))
+    return _spoken(rule, rest, words, spans)
 
 
 def _is_sure(words: Words, phrase: TimePhrase, chosen: list[_Found], read: list[_Found]) -> bool:

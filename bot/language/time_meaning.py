@@ -11,11 +11,13 @@ from __future__ import annotations
 from calendar import monthrange
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Literal
 
 from bot.core.recurrence import Cron, Every, Once, Rule, moment_of, next_occurrence
 from bot.language.time_vocabulary import TimePhrase
 
 _NINE = (9, 0)
+_LEAP_YEAR = 2000
 
 
 def rule_of(phrase: TimePhrase, now: datetime, zone: tzinfo) -> Rule | None:
@@ -105,10 +107,28 @@ class _Meaning:
             days = "1-5" if weekdays == frozenset(range(5)) else days
             return Cron(f"{clock.minute} {clock.hour} * * {days}") if count == 1 else None
         if unit == "months" and phrase.month_day is not None and weekdays is None:
-            return self._every(count, unit, self._days_of_months())
+            return self._counted_from(count, phrase.month_day, clock)
         if unit == "years" and phrase.date is not None and weekdays is None:
-            return None if phrase.date[0] else self._every(count, unit, self._dates())
+            year, month, day = phrase.date
+            return None if year else self._counted_from(count, day, clock, month)
         return None
+
+    def _counted_from(self, count: int, day: int, clock: time, month: int = 0) -> Every | None:
+        """Return the rule of a day of months, or of one month of the years, from a month that has the day.
+
+        So its first occurrence is found as the next ones are: on the last day of a shorter month.
+        """
+        ahead, step = (12, 12 * count) if month else (1, count)
+        at = self._today.year * 12 + (month or self._today.month) - 1
+        if not 1 <= day <= monthrange(_LEAP_YEAR, month or 1)[1]:
+            return None
+        while moment_of(datetime.combine(_day_in(at, day), clock), self._zone) <= self._now:
+            at += ahead
+        start = next(
+            (one for one in range(at, at - 50 * step, -step) if _day_in(one, day).day == day), at
+        )
+        unit: Literal["years", "months"] = "years" if month else "months"
+        return Every(count, unit, datetime.combine(_day_in(start, day), clock))
 
     def _monthly_cron(self, clock: time) -> Cron | None:
         phrase = self._phrase
@@ -203,6 +223,12 @@ class _Meaning:
             phrase.date or phrase.month_day or phrase.weekdays or phrase.every or phrase.distance
         )
         return bool(named) or (phrase.days or 0) > 0
+
+
+def _day_in(month: int, day: int) -> date:
+    """Return a day of a month, counted from the year 0; the last one if the month does not have it."""
+    year, number = month // 12, month % 12 + 1
+    return date(year, number, min(day, monthrange(year, number)[1]))
 
 
 def _in_part(hour: int, minute: int, part: int, *, face: bool) -> time | None:

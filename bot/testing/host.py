@@ -307,7 +307,7 @@ def _services(
     more_commands: Sequence[Command],
 ) -> SessionServices:
     assert agent.approvals is not None
-    approvals = ApprovalCommands(agent.approvals, bus)
+    approvals = ApprovalCommands(agent.approvals, bus, agent.tools)
     languages = Languages(store, scopes.identity_linker.people.members, "en")
     return SessionServices(
         bus=bus,

@@ -20,10 +20,13 @@ from bot.llm.presets import ModelPresets, Preset
 from bot.offline import OfflineModel
 from bot.testing.host import Host, session_host
 from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import ScriptedModel, text_reply
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 TELEGRAM_DATA, DISCORD_LABEL = 64, 80
 """The most bytes of a button's command, and characters of its label, that every platform takes."""
+
+
+PEOPLE = [f"person.{number}@some-long-domain-{number}.example" for number in range(200)]
 
 
 class Assistant(OfflineModel):
@@ -34,6 +37,8 @@ class Assistant(OfflineModel):
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
         last = request.messages[-1]
         told = str(last["content"])
+        if last["role"] == "user" and "write to all" in told:
+            return tool_call_reply(("file_write", {"line": ", ".join(PEOPLE)}))
         if re.search(r"write [a-z0-9]+|file_write", told):
             return obeying()(request)
         if "costs" in told:
@@ -202,6 +207,16 @@ async def test_a_tool_that_acts_asks_and_a_press_decides_once(program):
     assert len(await program.events("tool.decided")) == 1
     await program.say("/deny 1", "was approved already")
     assert lines_of(program.acts) == ["tea"]
+
+
+async def test_a_question_longer_than_a_message_is_whole_and_a_plain_yes_answers_it(program):
+    await program.say("write to all", "without an answer it is no")
+    await program.shows("Approve 1", "Deny 1")
+    seen = "".join(program.scene.seen().split())
+    assert [one for one in PEOPLE if one not in seen] == []
+    program.scene.say("yes")
+    await until(lambda: lines_of(program.acts))
+    assert lines_of(program.acts) == [", ".join(PEOPLE)]
 
 
 async def test_a_tool_that_is_denied_by_its_button_does_not_act(program):

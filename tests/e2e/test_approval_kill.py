@@ -38,8 +38,13 @@ async def finished(folder: Path, step: str, command: str, *, repeats: bool) -> s
         [result] = await host.events("tool.result")
         assert len(await host.events("tool.decided")) == 1
         # What was delivered before the kill is not said again.
-        assert {one.text for one in host.channel.answers if "May I" not in one.text} <= {"I see."}
+        told = {one.text for one in host.channel.answers if "May I" not in one.text}
         status = str(result.data["status"])
+        texts = [
+            one.partition("\n\nI was interrupted while I ran `file_write` (call ") for one in told
+        ]
+        assert {one[0] for one in texts} <= {"I see."}
+        assert all(bool(one[1]) is (status == "unknown") for one in texts)
         if repeats:
             assert status == "ok"
             assert set(lines_of(folder / "acts.txt")) == {"tea"}

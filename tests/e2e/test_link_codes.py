@@ -107,3 +107,36 @@ async def test_a_code_that_somebody_was_talked_into_joins_nothing_before_it_was_
         assert "Linking shares your memory here" in told
         assert "Nothing to confirm" in await here.ask(ADA, "/link confirm")
         assert "Confirm it there" in await here.ask(ELSE, f"/link {code} yes")
+
+
+async def test_a_plain_yes_or_no_answers_each_question_of_a_link(tmp_path):
+    async with home(tmp_path) as here:
+        code = await here.code(ADA)
+        assert "say yes or press the button" in await here.ask(ELSE, f"/link {code}")
+        assert "Nothing to confirm" in await here.ask(ELSE, "no")
+        assert "say yes" in await here.ask(ELSE, f"/link {code}")
+        assert "Confirm it there" in await here.ask(ELSE, "yes")
+        await here.until_told(ADA, "sent the code")
+        # Nobody else in that chat's channel, and not before it was asked.
+        assert "Linked" not in await here.ask("fake:8", "yes")
+        assert "Linked with" in await here.ask(ADA, "Ja, bitte!")
+        asked = await here.ask(ELSE, "/unlink")
+        assert f"`{here.channels['other'].answers[-1].buttons[0].command}`" in asked
+        assert "Unlinked" not in await here.ask(ELSE, "no")
+        await here.ask(ELSE, "/unlink")
+        assert "Unlinked" in await here.ask(ELSE, "так")
+        assert len((await here.people()).moves) == 2
+
+
+async def test_a_plain_no_refuses_a_link_and_a_later_yes_says_nothing(tmp_path):
+    async with home(tmp_path) as here:
+        await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
+        await here.until_told(ADA, "sent the code")
+        assert "Refused" in await here.ask(ADA, "nein")
+        assert "Linked" not in await here.ask(ADA, "yes")
+        await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
+        await here.until_told(ADA, "sent the code")
+        here.clock.advance(1)
+        await here.ask(ADA, "What is new?")
+        assert "Linked" not in await here.ask(ADA, "yes")
+        assert (await here.people()).moves == {}

@@ -14,9 +14,11 @@ from bot.agent.approvals import (
     approval_question,
     decision_buttons,
     explanation,
-    plain_text,
+    tool_label,
 )
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
+from bot.agent.foreign_text import code
+from bot.agent.tools.registry import ToolRegistry
 from bot.bus import Address, Bus, Button, Inbound, Sender
 from bot.core.i18n import N_, _
 from bot.memory.records.pending_calls import (
@@ -55,11 +57,13 @@ class ApprovalCommands:
     Args:
         approvals: Numbers of calls over all sessions.
         bus: Forwards commands to other sessions.
+        tools: The tools that are asked for.
     """
 
-    def __init__(self, approvals: Approvals, bus: Bus) -> None:
+    def __init__(self, approvals: Approvals, bus: Bus, tools: ToolRegistry) -> None:
         self._approvals = approvals
         self._bus = bus
+        self._tools = tools
 
     def commands(self) -> list[Command]:
         """Return the commands; ``/approve`` is carried out by the session's worker."""
@@ -132,7 +136,7 @@ class ApprovalCommands:
             _(
                 "Denied: call {number} ({tool}) was not run.",
                 number=found.number,
-                tool=f"`{plain_text(found.tool)}`",
+                tool=tool_label(found, self._tools.get(found.tool)),
             ),
             extra_entries=refused_entries(found, "no", decider(context)),
             replaces_message=False,
@@ -141,7 +145,9 @@ class ApprovalCommands:
     async def _list(self, arguments: str, context: CommandContext) -> CommandReply:  # noqa: ARG002
         calls = [call for call in context.fold.pending_calls.waiting if _may_decide(call, context)]
         here = {call.number for call in calls}
-        parts = [approval_question(call) for call in calls[:_MOST_SHOWN]]
+        parts = [
+            approval_question(call, self._tools.get(call.tool)) for call in calls[:_MOST_SHOWN]
+        ]
         others = [
             waiting
             for waiting in await self._approvals.waiting()
@@ -275,7 +281,7 @@ async def _past_decision(tape: TapeService, number: int) -> str:
             by = entry.data.get("by")
             if not isinstance(by, str) or not by:
                 return _(known[0], number=number)
-            return _(known[1], number=number, by=f"`{plain_text(by)}`")
+            return _(known[1], number=number, by=code(by))
         if entry.name == TOOL_PENDING:
             break
     return _unknown(number)

@@ -44,8 +44,8 @@ _NOTHING_WAITS = N_(
 )
 _IS_IT_YOU = N_(
     "Linking shares your memory here with the account that got this code, and its memory with you. "
-    "Did I show you the code in your own chat with me on another channel? Then press the button, "
-    "or send the code again followed by `yes`. If somebody else gave you the code, do nothing."
+    "Did I show you the code in your own chat with me on another channel? Then say yes or press the "
+    "button. If somebody else gave you the code, say no."
 )
 _REFUSALS: dict[LinkRefusal, str] = {
     "self": N_("This chat made that code. Send it to me on the other channel."),
@@ -88,8 +88,8 @@ def link_commands(send: Send, language_of: LanguageOf) -> list[Command]:
             return await _claim(code, context, tell)
         # The code is looked up only after consent, so that this step does not reveal whether it
         # exists.
-        button = Button(_("It is mine"), f"/link {code} yes")
-        return CommandReply(_(_IS_IT_YOU), buttons=(button,))
+        buttons = Button(_("It is mine"), f"/link {code} yes"), Button(_("Refuse"), "/link refuse")
+        return CommandReply(_(_IS_IT_YOU), buttons=buttons)
 
     async def run_unlink(arguments: str, context: CommandContext) -> CommandReply:
         if not context.author.private or not context.author.id:
@@ -179,10 +179,11 @@ def _linked_text(other: LinkParty) -> str:
 
 def _question(claim: LinkClaim) -> str:
     return _(
-        "{person} sent the code that I showed you here, to link both memories. If that is you, send "
-        "`/link confirm`. Both private chats will then share everything that I know about you. If it "
-        "is not you, send `/link refuse`.",
+        "{person} sent the code that I showed you here, to link both memories. If that is you, say yes or "
+        "send {command}. Both private chats will then share everything that I know about you. If it is not "
+        "you, say no.",
         person=_who(claim.party),
+        command=f"`/link confirm {claim.entry}`",
     )
 
 
@@ -209,11 +210,10 @@ async def _unlink(arguments: str, context: CommandContext, tell: _OtherChat) -> 
         since = str(people.last_change_id(me.identity))
         if word != "yes" or state not in ("", since):
             others = _others(scopes.identity_linker, me)
-            yes, no = (
-                Button(_("Unlink"), f"/unlink yes {since}"),
-                Button(_("Keep the link"), "/link"),
-            )
-            return CommandReply(_(_ASKED, others=others), buttons=(yes, no))
+            command = f"/unlink yes {since}"
+            yes, no = Button(_("Unlink"), command), Button(_("Keep the link"), "/link")
+            asked = _(_ASKED, others=others, command=f"`{command}`")
+            return CommandReply(asked, buttons=(yes, no))
         done = await scopes.identity_linker.unlink(me.identity, key)
     if done is None:
         return CommandReply(_(_NOT_LINKED))
@@ -241,7 +241,7 @@ _NOT_LINKED = N_("This channel is not linked to another. `/link` links it.")
 _ASKED = N_(
     "This unlinks this channel from {others}. Each keeps what I knew there before the link and "
     "what you told me there since. Messages and search results stay in the chat that they are in. "
-    "To erase something everywhere, send `/memory forget` first. To continue, send `/unlink yes`."
+    "To erase something everywhere, send `/memory forget` first. To continue, say yes or send {command}."
 )
 
 

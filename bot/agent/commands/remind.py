@@ -39,15 +39,16 @@ async def set_schedule(arguments: str, context: CommandContext, kind: Kind) -> C
     """
     schedules, entry = context.schedules, context.command_entry
     asked_at = sent_time(entry) or schedules.now()
-    rule, text = schedules.read_when(arguments, asked_at)
+    when = schedules.read_when(arguments, asked_at)
     made = await schedules.create(
-        text,
-        rule,
+        when.rest,
+        when.rule,
         key=idempotency_key(context),
         kind=kind,
         author=Author(context.author.id, sender_name(entry)),
         private=context.author.private,
         asked_at=asked_at,
+        zone=when.zone,
     )
     return CommandReply(
         confirmation(made, schedules),

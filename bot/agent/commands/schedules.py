@@ -97,10 +97,13 @@ async def _change(rest: str, context: CommandContext) -> CommandReply:
         return CommandReply(_("Change it to what? Give a time, a text, or both."))
     schedules = context.schedules
     try:
-        rule, text = schedules.read_when(what, schedules.now())
+        when = schedules.read_when(what, schedules.now())
     except ScheduleRefused:
-        rule, text = None, what
-    changed = await schedules.change(schedule, rule=rule, text=text or None)
+        changed = await schedules.change(schedule, text=what or None)
+    else:
+        changed = await schedules.change(
+            schedule, rule=when.rule, text=when.rest or None, zone=when.zone
+        )
     return _changed(changed, context)
 
 

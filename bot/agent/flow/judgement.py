@@ -62,6 +62,8 @@ async def judge_call(
         carries = await _objection(tool, parsed, given, context)
     elif effect == "acts":
         carries = _secret(given)
+    if tool.said is not None and view.outside:
+        given |= tool.said(parsed, context)
     labels: tuple[ArgumentLabel, ...] = ()
     if effect == "acts" or tool.sensitive is not None:
         labels = await anyio.to_thread.run_sync(

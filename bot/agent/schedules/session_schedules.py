@@ -19,6 +19,7 @@ from bot.core.errors import ScheduleRefused
 from bot.core.i18n import N_, _, ngettext
 from bot.core.patterns import LazyPattern
 from bot.core.recurrence import Cron, Once, Rule, moment_of, next_occurrence
+from bot.language.named_zones import named_zones
 from bot.memory.gate.secret_detection import detect_secret
 from bot.memory.records.schedules import (
     MOST_SCHEDULES,
@@ -86,6 +87,7 @@ class SessionSchedules:
         author: Author,
         private: bool,
         asked_at: datetime,
+        zone: str = "",
     ) -> Schedule:
         """Create a schedule; the caller appends its ``definition``.
 
@@ -97,6 +99,7 @@ class SessionSchedules:
             author: Who asked for it.
             private: Whether the chat is private.
             asked_at: When they asked.
+            zone: Name of the zone of the rule's wall times; the conversation's if empty.
 
         Raises:
             ScheduleRefused: The text or the time cannot be used, or there are too many schedules.
@@ -112,17 +115,18 @@ class SessionSchedules:
                 )
             )
         rule = _whole_seconds(rule)
-        upcoming = next_occurrence(rule, asked_at, self.zone)
+        where = find_zone(zone) or self.zone
+        upcoming = next_occurrence(rule, asked_at, where)
         if upcoming is None:
             raise ScheduleRefused(_("that time is past"))
-        _check_interval(rule, kind, upcoming, self.zone)
+        _check_interval(rule, kind, upcoming, where)
         made = Schedule(
             id=sha256(key.encode()).hexdigest()[:12],
             number=schedules.take_number(),
             kind=kind,
             text=_checked(text),
             rule=rule,
-            zone_name=self.zone_name,
+            zone_name=zone or self.zone_name,
             next=upcoming,
             author=author,
             private=private,
@@ -133,7 +137,12 @@ class SessionSchedules:
         return made
 
     async def change(
-        self, schedule: Schedule, *, rule: Rule | None = None, text: str | None = None
+        self,
+        schedule: Schedule,
+        *,
+        rule: Rule | None = None,
+        text: str | None = None,
+        zone: str = "",
     ) -> Schedule:
         """Give a schedule another time or text; the caller appends its ``change``.
 
@@ -144,7 +153,8 @@ class SessionSchedules:
         changed = schedule if text is None else replace(schedule, text=_checked(text))
         if rule is not None:
             rule = _whole_seconds(rule)
-            changed = replace(changed, rule=rule, zone_name=self.zone_name, paused=False, held=None)
+            name = zone or self.zone_name
+            changed = replace(changed, rule=rule, zone_name=name, paused=False, held=None)
         if rule is not None or schedule.ended is not None:
             changed = replace(changed, next=self._upcoming(changed), ended=None)
             if changed.next is not None:
@@ -206,57 +216,31 @@ class SessionSchedules:
         )
         return told, event(QUIET_HOURS_SET, {"from": ends[0], "to": ends[1]})
 
-    def read_when(self, text: str, asked_at: datetime) -> tuple[Rule, str]:
+    def read_when(self, text: str, asked_at: datetime) -> SpokenTime:
         """Read a time at the start or the end of a text, or a cron expression in quotes.
-
-        Returns:
-            The rule, and the rest of the text.
 
         Raises:
             ScheduleRefused: There is no time in it.
             InvalidRecurrence: The cron expression is wrong.
         """
         quoted = _quoted_start(text)
-        if quoted is not None and len(quoted[0].split()) == 5:
-            return Cron(quoted[0]), quoted[1]
-        found = self._find_time(quoted[0] if quoted is not None else text, asked_at)
-        if found is not None and quoted is not None:
-            return found.rule, quoted[1]
-        if found is None and quoted is not None:
-            found = self._find_time(text, asked_at)
+        if quoted is not None:
+            when, rest = quoted
+            zone = next(named_zones(rest), None)
+            if zone is not None and not zone.start:
+                when, rest = f"{when} {rest[: zone.end]}", rest[zone.end :].strip()
+            if len(quoted[0].split()) == 5 or self._find_time(when, asked_at) is not None:
+                return replace(read_rule(when, asked_at, self.zone), rest=rest)
+        found = self._find_time(text, asked_at)
         if found is None:
             raise ScheduleRefused(
-                _(
+                _unsure_zone(text)
+                or _(
                     "I find no time in it that is still to come; write for example {examples}",
                     examples=_(_EXAMPLES),
                 )
             )
-        return found.rule, found.rest
-
-    def read_rule(self, when: str, asked_at: datetime) -> Rule:
-        """Read a time that stands alone: in words, as ISO 8601 or as a cron expression.
-
-        Raises:
-            ScheduleRefused: It is none of them.
-            InvalidRecurrence: The cron expression is wrong.
-        """
-        when = when.strip().strip("\"'")
-        if _ISO.match(when) and (moment := _read_iso(when, self.zone)) is not None:
-            return Once(moment)
-        if _CRON.fullmatch(when):
-            return Cron(when)
-        from bot.language.spoken_times import find_reminder
-
-        found = find_reminder(when, asked_at, self.zone) or self._find_time(when, asked_at)
-        if found is None:
-            raise ScheduleRefused(
-                _(
-                    "I find no time to come in {text}; write for example {examples}",
-                    text=repr(when[:80]),
-                    examples=_(_EXAMPLES),
-                )
-            )
-        return found.rule
+        return found
 
     def _find_time(self, text: str, asked_at: datetime) -> SpokenTime | None:
         # Times in words need many tables, and few conversations set a schedule.
@@ -274,6 +258,46 @@ class SessionSchedules:
         await write_due(
             self.tape.store, self.tape.name, schedule.id, schedule.next, at=self.fold.version
         )
+
+
+def read_rule(when: str, asked_at: datetime, zone: ZoneInfo) -> SpokenTime:
+    """Read a time that stands alone: in words, as ISO 8601 or as a cron expression.
+
+    Raises:
+        ScheduleRefused: It is none of them.
+        InvalidRecurrence: The cron expression is wrong.
+    """
+    from bot.language.spoken_times import SpokenTime, find_reminder, find_time
+
+    when = when.strip().strip("\"'")
+    if _ISO.match(when) and (moment := _read_iso(when, zone)) is not None:
+        return SpokenTime(Once(moment), "")
+    named = next((one for one in named_zones(when) if one.end == len(when)), None)
+    cron = when if named is None else when[: named.start]
+    if _CRON.fullmatch(cron) and (named is None or named.name):
+        return SpokenTime(Cron(cron), "", "" if named is None else named.name)
+    found = find_reminder(when, asked_at, zone) or find_time(when, asked_at, zone)
+    if found is None:
+        raise ScheduleRefused(
+            _unsure_zone(when)
+            or _(
+                "I find no time to come in {text}; write for example {examples}",
+                text=repr(when[:80]),
+                examples=_(_EXAMPLES),
+            )
+        )
+    return found
+
+
+def _unsure_zone(text: str) -> str:
+    from bot.language.spoken_times import unsure_zone
+
+    name = unsure_zone(text)
+    return name and _(
+        "I am not sure which time zone {name} is; write for example {examples}",
+        name=f"`{name}`",
+        examples="`17:00 UTC`, `17:00 Europe/Berlin`",
+    )
 
 
 def _read_iso(text: str, zone: ZoneInfo) -> datetime | None:

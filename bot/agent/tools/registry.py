@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from datetime import datetime
 from functools import cache
 from typing import Any, Generic, Literal, Protocol, TypeVar
+from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -288,6 +290,10 @@ class Tool(Generic[ArgumentsT]):
             the person's while text from outside is in view.
         objection: Returns why a call of a tool that reads the world may carry out what must not leave
             without a yes; None checks all arguments.
+        question: Returns the sentence by which a person is asked for a call, in their language and with
+            all that matters whole, from the arguments, when it is asked and the person's zone; None
+            asks with the tool's name and all arguments.
+        said: Returns the arguments that the answered people said in other words, in their words.
     """
 
     name: str
@@ -306,6 +312,8 @@ class Tool(Generic[ArgumentsT]):
     permission: Callable[[ToolContext], Awaitable[Permission]] | None = None
     sensitive: Mapping[str, str] | None = None
     objection: Callable[[ArgumentsT, ToolContext], Awaitable[str | None]] | None = None
+    question: Callable[[ArgumentsT, datetime, ZoneInfo], str | None] | None = None
+    said: Callable[[ArgumentsT, ToolContext], Mapping[str, str]] | None = None
 
     @property
     def goes_outside(self) -> bool:

@@ -6,20 +6,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Literal
+from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.agent.commands.remind import confirmation
-from bot.agent.schedules.session_schedules import LONGEST_TEXT, SessionSchedules
+from bot.agent.foreign_text import code
+from bot.agent.schedules.rule_text import describe_rule
+from bot.agent.schedules.session_schedules import LONGEST_TEXT, SessionSchedules, read_rule
 from bot.agent.schedules.wording import listed
 from bot.agent.texts import readers_language
 from bot.agent.tools.registry import NoArguments, Tool, ToolContext, ToolOutcome, trim_schema
-from bot.core.errors import ScheduleRefused
+from bot.core.errors import InvalidRecurrence, ScheduleRefused
 from bot.core.i18n import _
+from bot.core.recurrence import same_occurrences
 from bot.memory.records.evidence import grant_of
-from bot.memory.records.schedules import Author, Schedule
+from bot.memory.records.outside_text import typed_words
+from bot.memory.records.schedules import Author, Schedule, find_zone
 from bot.memory.records.transcript import (
     is_automation,
     is_owner,
@@ -57,8 +63,11 @@ def schedule_tool(now: Callable[[], datetime], program_zone: str) -> Tool[Any]:
         program_zone: Name of the program's time zone.
     """
 
+    def schedules_of(context: ToolContext) -> SessionSchedules:
+        return SessionSchedules(context.tape, context.memory.fold, now, program_zone)
+
     async def manage(arguments: ScheduleArguments, context: ToolContext) -> ToolOutcome:
-        schedules = SessionSchedules(context.tape, context.memory.fold, now, program_zone)
+        schedules = schedules_of(context)
         if arguments.op == "list":
             return _list(schedules, context.problem)
         asking = [one for one in context.answered_messages if not is_automation(one)]
@@ -83,7 +92,49 @@ def schedule_tool(now: Callable[[], datetime], program_zone: str) -> Tool[Any]:
         manage,
         effect="writes_own",
         sensitive={"text": "title", "when": "time", "number": "number"},
+        question=_question,
+        said=lambda arguments, context: _said(arguments.when, context, schedules_of(context)),
     )
+
+
+def _said(when: str, context: ToolContext, schedules: SessionSchedules) -> dict[str, str]:
+    """Return the time as a person says it, if their words mean the same moments."""
+    for asked in context.answered_messages:
+        words, asked_at = typed_words(asked), sent_time(asked) or schedules.now()
+        with suppress(ScheduleRefused, InvalidRecurrence):
+            meant = [read_rule(one, asked_at, schedules.zone) for one in (when, words)]
+            rules = [(one.rule, find_zone(one.zone) or schedules.zone) for one in meant]
+            if same_occurrences(*rules, after=asked_at):
+                return {"when": words}
+    return {}
+
+
+def _question(arguments: ScheduleArguments, asked_at: datetime, zone: ZoneInfo) -> str | None:
+    """Return how a person is asked for a call; None for one that does not say what it should."""
+    text, when, number = code(arguments.text, LONGEST_TEXT), arguments.when, arguments.number
+    if arguments.op == "quiet":
+        return _("I would like to set your quiet hours to {hours}. Shall I?", hours=code(when))
+    if arguments.op == "cancel":
+        return _("I would like to cancel schedule {number}. Shall I?", number=number)
+    told = code(when)
+    with suppress(ScheduleRefused, InvalidRecurrence):
+        spoken = read_rule(when, asked_at, zone)
+        at = find_zone(spoken.zone) or zone
+        told = _("{state} ({zone})", state=describe_rule(spoken.rule, at), zone=at.key)
+    if arguments.op == "set" and arguments.kind == "task":
+        return _("I would like to do this {when}: {text}. Shall I?", when=told, text=text)
+    if arguments.op == "set":
+        return _("I would like to set a reminder {when}: {text}. Shall I?", when=told, text=text)
+    asked = []
+    if when.strip():
+        asked = [
+            _("I would like schedule {number} to come {when}. Shall I?", number=number, when=told)
+        ]
+    if arguments.text.strip():
+        asked.append(
+            _("I would like schedule {number} to say {text}. Shall I?", number=number, text=text)
+        )
+    return "\n".join(asked) or None
 
 
 def schedule_list_tool(now: Callable[[], datetime], program_zone: str) -> Tool[Any]:
@@ -119,14 +170,16 @@ async def _set(
         # What a page or a file says must not run again and again.
         context.check_prompt_text(arguments.text)
     asked_at = sent_time(asked) or schedules.now()
+    when = read_rule(arguments.when, asked_at, schedules.zone)
     made = await schedules.create(
         arguments.text,
-        schedules.read_rule(arguments.when, asked_at),
+        when.rule,
         key=context.cause,
         kind=arguments.kind,
         author=Author(sender_id(asked), sender_name(asked)),
         private=asked.meta.get("private", True) is True,
         asked_at=asked_at,
+        zone=when.zone,
     )
     return _told("Set", made, schedules, made.definition())
 
@@ -148,8 +201,12 @@ async def _change(
         _check_person(asked)
         context.check_prompt_text(arguments.text)
     asked_at = sent_time(asked) or schedules.now()
-    rule = schedules.read_rule(arguments.when, asked_at) if arguments.when.strip() else None
-    changed = await schedules.change(found, rule=rule, text=arguments.text.strip() or None)
+    text = arguments.text.strip() or None
+    if arguments.when.strip():
+        when = read_rule(arguments.when, asked_at, schedules.zone)
+        changed = await schedules.change(found, rule=when.rule, text=text, zone=when.zone)
+    else:
+        changed = await schedules.change(found, text=text)
     return _told("Changed", changed, schedules, changed.change())
 
 

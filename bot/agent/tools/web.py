@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.agent.flow.outgoing import ADDRESS_INDENT, SEARCH, address_objection, search_objection
+from bot.agent.foreign_text import code
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.agent.web.pages import is_readable, read_fetched, split_parts
 from bot.agent.web.search_engines import SearchEngine, SearchHit
@@ -24,6 +25,7 @@ from bot.core.clock import Clock, format_time
 from bot.core.errors import FetchFailed
 from bot.core.fetch.fetched_file import FetchedFile
 from bot.core.files import disk_error_text
+from bot.core.i18n import _
 from bot.memory.records.attachments import EntryAttachment, attachments_in, one_line
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import format_timestamp
@@ -33,6 +35,7 @@ Fetch = Callable[[str, Callable[[str], bool]], Awaitable[FetchedFile]]
 
 _HITS = 6
 _LONGEST_TITLE = 200
+_LONGEST_URL = 2_000
 
 
 class WebSearchArguments(BaseModel):
@@ -48,7 +51,7 @@ class WebFetchArguments(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    url: str = Field(min_length=1, max_length=2_000)
+    url: str = Field(min_length=1, max_length=_LONGEST_URL)
     part: int = Field(1, ge=1, le=1_000)
 
 
@@ -64,7 +67,7 @@ class _Page:
 def search_tool(engine: SearchEngine) -> Tool[WebSearchArguments]:
     """Return ``web.search``."""
 
-    async def run(arguments: WebSearchArguments, _: ToolContext) -> ToolOutcome:
+    async def run(arguments: WebSearchArguments, __: ToolContext) -> ToolOutcome:
         hits = await engine.search(arguments.query, _HITS)
         return ToolOutcome("\n".join(map(_hit_text, range(1, _HITS + 1), hits)) or "No hits.")
 
@@ -75,6 +78,9 @@ def search_tool(engine: SearchEngine) -> Tool[WebSearchArguments]:
         run,
         effect="reads_world",
         objection=lambda arguments, context: search_objection(arguments.query, context),
+        question=lambda arguments, *_when: _(
+            "I would like to search the web for {words}. Shall I?", words=code(arguments.query)
+        ),
     )
 
 
@@ -107,6 +113,9 @@ def fetch_tool(fetch: Fetch, blobs: Blobs, clock: Clock) -> Tool[WebFetchArgumen
         run,
         effect="reads_world",
         objection=objection,
+        question=lambda arguments, *_when: _(
+            "I would like to open {address}. Shall I?", address=code(arguments.url, _LONGEST_URL)
+        ),
     )
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from bot.core.i18n import N_, _, ngettext, pgettext
-from bot.core.patterns import LazyPattern
 from bot.memory.erasure.affected_records import NO_AFFECTED_RECORDS, AffectedRecordCounts
 from bot.memory.erasure.erasure_candidates import ErasurePreview
 from bot.memory.erasure.erasure_items import ErasureItem, list_items
@@ -26,7 +25,6 @@ OUT_OF_REACH_TEXT = N_(
 NOTHING_FOUND_TEXT = N_("I found nothing with this that I may erase.")
 _MOST_LISTED = 10
 _EXCERPT = 120
-_CONFIRMS = LazyPattern(r"/memory forget yes (\d{1,15})")
 _BUTTONS = 4
 """Number of items that get a button; others are picked by number."""
 
@@ -227,7 +225,7 @@ def confirmation_instructions(
     """Return how to confirm a request, or part of it, by command: some channels show no buttons."""
     numbers = "".join(f" {one}" for one in picked)
     told = _(
-        "Nothing is erased yet. To erase it for good, send `{command}`.",
+        "Nothing is erased yet. To erase it for good, say yes or send `{command}`.",
         command=f"/memory forget yes {request}{numbers}",
     )
     pieces = list_items(survey)
@@ -253,12 +251,6 @@ def confirmation_buttons(
     for one in range(1, 1 + min(pieces, _BUTTONS)) if pieces > 1 else ():
         yield _("Only {number}", number=one), f"/memory forget only {request} {one}"
     yield _("Keep it"), f"/memory forget no {request}"
-
-
-def confirmed_request(command: str) -> str | None:
-    """Return the id of the request that a button's command confirms; None for other commands."""
-    hit = _CONFIRMS.match(command)
-    return hit[1] if hit is not None else None
 
 
 def _others(refused: int) -> str:

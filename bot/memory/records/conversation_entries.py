@@ -20,6 +20,8 @@ CLIENT_CALLS = "client_calls"
 """Status of a ``turn.end`` whose answer is calls of a client program's own tools."""
 NO_TURNS = ("command", REMINDED)
 """Statuses of a ``turn.end`` that ends no turn of a model."""
+MEANWHILE = "meanwhile"
+"""Meta key of a reminder that was told while a turn ran, which does not see it."""
 AUTOMATION = "automation"
 """Role of a message that no person sent, such as a scheduled task; its ``cause`` tells what did."""
 PROBLEM_ANCHOR_PREFIX = "problem/"

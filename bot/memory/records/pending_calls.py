@@ -210,6 +210,7 @@ def result_entries(
     *,
     turn: str,
     attachments: Sequence[EntryAttachment] = (),
+    own: bool = False,
 ) -> list[TapeEntry]:
     """Return the result of an approved call, and the message that gives it to the model.
 
@@ -219,6 +220,7 @@ def result_entries(
         content: Its result.
         turn: The running turn.
         attachments: Files that came with it.
+        own: Whether the result is tapebot's own words, not text from outside.
     """
     told = {
         "ok": "The user approved it, and it ran",
@@ -227,6 +229,8 @@ def result_entries(
         "unknown": "The user approved it, but tapebot was stopped while it ran: it is not known whether it happened",
     }[status]
     text = f"{told}: call {call.number} ({call.tool})."
+    if own and content.strip():
+        text = f"{text}\n{content}"
     return [
         result_event(call, status, content, turn=turn),
         message(
@@ -234,7 +238,7 @@ def result_entries(
             text,
             turn=turn,
             **_meta(call),
-            **({"quote": content} if content.strip() else {}),
+            **({"quote": content} if content.strip() and not own else {}),
             **({"attachments": list(map(attachment_record, attachments))} if attachments else {}),
         ),
     ]

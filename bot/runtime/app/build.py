@@ -191,24 +191,16 @@ def _assemble(
         database=database,
     )
     web = WebSetup(settings, store, access_control, scopes, clock, database is not None)
+    agent = _agent(
+        settings, clock, models, spending, blobs=blobs, vectors=vectors, extensions=extensions
+    )
     services = _services(
         settings,
         bus=bus,
         store=store,
-        agent=replace(
-            _agent(
-                settings,
-                clock,
-                models,
-                spending,
-                blobs=blobs,
-                vectors=vectors,
-                extensions=extensions,
-            ),
-            approvals=approvals,
-        ),
+        agent=replace(agent, approvals=approvals),
         scopes=scopes,
-        approvals=ApprovalCommands(approvals, bus),
+        approvals=ApprovalCommands(approvals, bus, agent.tools),
         languages=languages,
         commands=[
             language_command(languages),

@@ -13,7 +13,7 @@ from bot.core.clock import format_time
 from bot.core.reasons import reason_json
 from bot.llm.base import Usage
 from bot.memory.records.attachments import EntryAttachment, attachment_record
-from bot.memory.records.conversation_entries import AUTOMATION, TURN_END
+from bot.memory.records.conversation_entries import AUTOMATION, MEANWHILE, TURN_END
 from bot.memory.records.event_names import (
     COMMAND,
     REPLY,
@@ -145,6 +145,8 @@ def answer_end_entries(
         buttons: Buttons below the message.
     """
     said = message("assistant", text, turn=turn, cause=cause.as_json(), problem=problem)
+    if fold.turns.open_turn is not None:
+        said = said.with_meta(**{MEANWHILE: True})
     if buttons:
         pairs = [[button.label, button.command] for button in buttons]
         said = replace(said, payload={**said.payload, "buttons": pairs})

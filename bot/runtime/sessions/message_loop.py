@@ -301,7 +301,8 @@ class MessageLoop:
     def _kind(self, delivery: ReceivedMessage) -> MessageKind:
         parsed, inbound = self._parsed(delivery), delivery.inbound
         if is_occurrence(inbound):
-            return MessageKind.OCCURRENCE
+            told = self._occurrences.is_reminder(inbound)
+            return MessageKind.REMINDER if told else MessageKind.OCCURRENCE
         if parsed is None:
             if inbound.edited_message_id is not None:
                 return MessageKind.EDIT

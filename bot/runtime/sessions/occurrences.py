@@ -5,11 +5,13 @@ Rule 1: the session's tape decides whether an occurrence is due; what the bus de
 Rule 2: the due tape gets the next instant first. Then the occurrence, what is told, and the
     acknowledgement are one append: after a kill it is either done or still to do.
 Rule 3: no occurrence starts a consolidation, and nothing is learned from it.
+Rule 4: a reminder is told beside a running turn, which may change it meanwhile: then it is decided again.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
@@ -47,6 +49,10 @@ def is_occurrence(inbound: Inbound) -> bool:
     return inbound.cause.kind == "schedule"
 
 
+class _Changed(Exception):
+    """A running turn changed the schedule after it was decided what is due."""
+
+
 class Occurrences:
     """Fires the schedules of one session.
 
@@ -61,6 +67,12 @@ class Occurrences:
         self._fold = session.fold
         self._writer = writer
         self._turns = turns
+
+    def is_reminder(self, inbound: Inbound) -> bool:
+        """Return whether an occurrence needs no model."""
+        parsed = parse_occurrence_id(inbound.id)
+        known = None if parsed is None else self._fold.schedules.live.get(parsed[0])
+        return known is None or known.kind == "reminder"
 
     async def fire(self, delivery: ReceivedMessage) -> Turn | None:
         """Do what is due.
@@ -88,11 +100,14 @@ class Occurrences:
         await self._write_due(schedule_id, firing.next)
         if firing.is_told and firing.schedule.kind == "task":
             return await self._turns.start_task(delivery, firing)
-        if firing.is_told:
-            await self._remind(delivery, firing, now)
-        else:
-            await self._session.tape.append_many(firing.entries())
-            await self._writer.acknowledge(delivery)
+        try:
+            if firing.is_told:
+                await self._remind(delivery, firing, now)
+            else:
+                await self._append(firing.schedule, firing.entries)
+                await self._writer.acknowledge(delivery)
+        except _Changed:
+            return await self.fire(delivery)
         return None
 
     async def write_overdue(self) -> None:
@@ -169,8 +184,9 @@ class Occurrences:
         buttons: list[Button] | None = None,
     ) -> None:
         """Append entries, a message and the end of its turn in one step, and send the message."""
-        await self._session.tape.append_composed(
-            lambda _: [
+        await self._append(
+            schedule,
+            lambda: [
                 *before,
                 *answer_end_entries(
                     turn or new_id("turn"),
@@ -182,6 +198,14 @@ class Occurrences:
                     status=status,
                     buttons=buttons or [],
                 ),
-            ]
+            ],
         )
         await self._writer.send_answers()
+
+    async def _append(self, schedule: Schedule, entries: Callable[[], list[TapeEntry]]) -> None:
+        def compose(_: int) -> list[TapeEntry]:
+            if self._fold.schedules.live.get(schedule.id) is not schedule:
+                raise _Changed
+            return entries()
+
+        await self._session.tape.append_composed(compose)

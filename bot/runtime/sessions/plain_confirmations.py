@@ -1,9 +1,10 @@
-"""Take a plain yes or no right after the question of an erasure like the press of its button.
+"""Take a plain yes or no like the press of a button of the question that was asked last.
 
-Rule 1: it counts only as the next message after the question, by the person who asked, in the chat that
-    asked, within a short time.
-Rule 2: it counts only if nothing else is asked: no call waits for a yes, and the answer above the
-    question asks nothing else.
+Rule 1: it counts only as the next message of whom the question answers, in the chat that asked, as long as the
+    question waits; an erasure is asked for again after ten minutes.
+Rule 2: it answers the question that was asked last, also if several wait.
+Rule 3: where the model asks above the program's question, an erasure must be what it asks for, too; and if text from
+    outside could have had it ask, what waits for a yes is shown again, alone.
 """
 
 from __future__ import annotations
@@ -19,11 +20,19 @@ from bot.language.plain_answers import plain_answer
 from bot.memory.erasure.persons_entries import is_persons_entry
 from bot.memory.records.event_names import REPLY
 from bot.memory.records.transcript import recorded_at, sender_id
+from bot.memory.session.scope.identities import identity_at
 from bot.runtime.sessions.session import Session
 from bot.tape.entries import TapeEntry
 
-_VALID = timedelta(minutes=10)
+_VALID = timedelta(days=1)
+_ERASURE_VALID = timedelta(minutes=10)
 _LOOKED_AT = 200
+_ERASES = "/memory forget yes "
+_CALL = LazyPattern(r"/approve \d{1,9}(?: |$)")
+_YES = LazyPattern(
+    r"/(?:approve \d|memory (?:forget|clear) yes\b|unlink yes\b|link (?:confirm\b|\S+ yes$))"
+)
+"""Commands of buttons that say yes; the last button beside one says no."""
 # From the start of a sentence only, so that a long text takes linear time.
 _ASKED = LazyPattern(r"(?<![^.!?。！？\n])[^.!?。！？\n]*[?？]")
 
@@ -39,22 +48,15 @@ async def confirmation_command(session: Session, inbound: Inbound) -> ParsedComm
         TapeError: The tape cannot be read.
     """
     answer = plain_answer(inbound.text) if _is_plain(inbound) else None
-    turns = session.fold.turns
-    if answer is None or turns.open_turn is not None:
+    if answer is None:
         return None
-    if (known := turns.unanswered_commands.get(inbound.id)) is not None:
+    if (known := session.fold.turns.unanswered_commands.get(inbound.id)) is not None:
         # A killed process has recorded what the message stands for.
         entries = await session.tape.read_entries(known, known)
         told = (f"/{entry.data.get('name')} {entry.data.get('arguments')}" for entry in entries)
         return parse_command(next(told, ""))
-    if turns.undelivered or session.fold.pending_calls.waiting:
-        return None
-    command = await _asked_command(session, inbound)
-    if command is None:
-        return None
-    from bot.memory.erasure.erasure_messages import confirmed_request
-
-    return parse_command(command if answer else f"/memory forget no {confirmed_request(command)}")
+    buttons = await _asked(session, inbound)
+    return parse_command(buttons[0 if answer else -1]) if buttons else None
 
 
 def _is_plain(inbound: Inbound) -> bool:
@@ -62,33 +64,51 @@ def _is_plain(inbound: Inbound) -> bool:
     return inbound.expects_answer and inbound.cause == PERSON and not beside
 
 
-async def _asked_command(session: Session, inbound: Inbound) -> str | None:
-    """Return the command of the question's button, if the newest answer asks that question."""
-    command: str | None = None
-    looked = 0
+async def _asked(session: Session, inbound: Inbound) -> list[str]:
+    """Return the commands of the question that a message answers, yes first and no last; empty if it answers none."""
+    linker, me = session.memory.scopes.identity_linker, inbound.sender.id
+    # The question of a link was sent from another chat, and is not on this tape.
+    claim = linker.find_waiting_claim(identity_at(session.key, me)) if inbound.private else None
+    asked: list[str] = []
+    first = session.fold.version - _LOOKED_AT
     async with aclosing(session.tape.read_back()) as entries:
         async for entry in entries:
-            looked += 1
-            if is_persons_entry(entry):
-                return command if sender_id(entry) == inbound.sender.id else None
+            if entry.id < first:
+                break
             answers = entry.name == REPLY or entry.payload.get("role") == "assistant"
-            if answers and command is None:
-                command = _command_of(entry, inbound)
-            if (answers and command is None) or looked == _LOOKED_AT:
-                return None
-    return None
+            # What comes by itself, such as a reminder, asks nothing.
+            aside = "cause" in entry.meta or "via" in entry.meta or "via" in entry.data
+            if aside or not (answers or is_persons_entry(entry)):
+                continue
+            at = recorded_at(entry)
+            if claim is not None and claim.at is not None and at is not None and at <= claim.at:
+                return [f"/link {word} {claim.entry}" for word in ("confirm", "refuse")]
+            claim = None
+            if not answers and (asked or sender_id(entry) == me):
+                return asked if sender_id(entry) == me else []
+            if answers and not asked:
+                asked = _question(session, entry, inbound)
+                if not asked:
+                    return []
+    return []
 
 
-def _command_of(entry: TapeEntry, inbound: Inbound) -> str | None:
-    """Return the command that confirms, if an answer asks for nothing else and is recent."""
-    asked = recorded_at(entry)
-    if asked is None or not asked.replace(microsecond=0) <= inbound.sent_at <= asked + _VALID:
-        return None
+def _question(session: Session, entry: TapeEntry, inbound: Inbound) -> list[str]:
+    """Return the commands of the last question that an answer asks; empty if it may not be the one that is meant."""
     buttons = entry.data.get("buttons") or entry.payload.get("buttons") or []
     commands = [str(button[1]) for button in buttons if isinstance(button, list) and button[1:]]
-    text = str(entry.payload.get("content") or "")
-    if not commands or not all(map(asks_to_forget, _ASKED.findall(text))):
-        return None
-    from bot.memory.erasure.erasure_messages import confirmed_request
-
-    return next((one for one in commands if confirmed_request(one) is not None), None)
+    last = max((at for at, one in enumerate(commands) if _YES.match(one)), default=None)
+    asked = recorded_at(entry)
+    if last is None or asked is None or entry.meta.get("turn") in session.fold.turns.undelivered:
+        return []
+    yes, above = commands[last], _ASKED.findall(str(entry.payload.get("content") or ""))
+    erases = yes.startswith(_ERASES)
+    valid = asked + (_ERASURE_VALID if erases else _VALID)
+    if not asked.replace(microsecond=0) <= inbound.sent_at <= valid:
+        return []
+    if erases and not all(map(asks_to_forget, above)):
+        return []
+    call = session.fold.pending_calls.calls.get(int(yes.split()[1])) if _CALL.match(yes) else None
+    if above and call is not None and call.foreign:
+        return ["/approvals", *commands[last + 1 :]]
+    return commands[last:]

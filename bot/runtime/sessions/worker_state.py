@@ -2,7 +2,7 @@
 
 Rule 1: at most one job runs at a time: a turn or ``/new``.
 Rule 2: messages are handled in order of arrival: behind a deferred message all others are deferred.
-Rule 3: ``/stop`` is never deferred, and only the first one cancels the running job.
+Rule 3: ``/stop`` and reminders are never deferred, and only the first ``/stop`` cancels the running job.
 Rule 4: no message is dropped: each gets one action, now or when the running job has ended.
 """
 
@@ -40,7 +40,9 @@ class MessageKind(Enum):
     """A tool call that waits may act."""
     NEW_SESSION = auto()
     OCCURRENCE = auto()
-    """A schedule is due."""
+    """A scheduled task is due."""
+    REMINDER = auto()
+    """A reminder is due, which needs no model."""
     STOP = auto()
 
 
@@ -78,6 +80,7 @@ _TRANSITIONS: Mapping[MessageKind, Mapping[Job | None, Action]] = {
     MessageKind.APPROVE: {None: Action.APPROVE},
     MessageKind.NEW_SESSION: {None: Action.NEW_SESSION},
     MessageKind.OCCURRENCE: {None: Action.FIRE},
+    MessageKind.REMINDER: dict.fromkeys((None, *Job), Action.FIRE),
 }
 """The action for a message while a job runs, or none; what is not listed is deferred."""
 
@@ -104,7 +107,8 @@ class WorkerState(Generic[ItemT]):
         """Return what to do with a new message; keep it if it is deferred."""
         if kind is MessageKind.STOP:
             return self._receive_stop(item)
-        action = Action.DEFER if self.deferred else self.action(kind)
+        waits = self.deferred and kind is not MessageKind.REMINDER
+        action = Action.DEFER if waits else self.action(kind)
         if action is Action.DEFER:
             self.deferred.append(item)
         return action

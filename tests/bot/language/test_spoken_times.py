@@ -15,7 +15,7 @@ from spoken_phrases import NOWS, REMINDERS, TIMES
 from unusual_phrases import UNUSUAL_REMINDERS, UNUSUAL_TIMES
 
 from bot.core.recurrence import Cron, Every, Rule, next_occurrence
-from bot.language.spoken_times import SpokenTime, find_reminder, find_time
+from bot.language.spoken_times import SpokenTime, find_reminder, find_time, unsure_zone
 
 
 def rows(table: dict[str, str]) -> Iterator[tuple[str, str, str, str]]:
@@ -122,3 +122,78 @@ def test_the_page_for_people_says_what_is_understood() -> None:
     assert [one for one in understood if find_time(one, now, zone) is None] == []
     assert len(unsure) > 5
     assert [one for one in unsure if find_time(one, now, zone) is not None] == []
+
+
+NOVEMBER = datetime(2026, 11, 12, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment", "rest", "zone"),
+    [
+        ("at 17:00 UTC to deploy", "2026-11-12T17:00", "to deploy", ""),
+        ("17:00 UTC tomorrow deploy", "2026-11-13T17:00", "deploy", ""),
+        ("at UTC 17:00 deploy", "2026-11-12T17:00", "deploy", ""),
+        ("tomorrow 8am PST call", "2026-11-13T16:00", "call", ""),
+        ("um 17 Uhr MEZ anrufen", "2026-11-12T16:00", "anrufen", ""),
+        ("17:00+02:00 call", "2026-11-12T15:00", "call", ""),
+        ("17:00 (UTC) deploy", "2026-11-12T17:00", "deploy", ""),
+        ("17:00 GMT-3 deploy", "2026-11-12T20:00", "deploy", ""),
+        ("2026-12-24 17:00 America/New_York", "2026-12-24T22:00", "", ""),
+        ("2026-12-24T17:00[Europe/Paris]", "2026-12-24T16:00", "", ""),
+        ("at 5 pm new york time call Bob", "2026-11-12T22:00", "call Bob", ""),
+        ("every day at 17:00 UTC deploy", "2026-11-12T17:00", "deploy", "UTC"),
+        ("every Monday at 8am PST call", "2026-11-16T16:00", "call", "Etc/GMT+8"),
+        (
+            "tomorrow at 9 join the 17:00 UTC call",
+            "2026-11-13T08:00",
+            "join the 17:00 UTC call",
+            "",
+        ),
+        ("at 17:00 check UTC logs", "2026-11-12T16:00", "check UTC logs", ""),
+        ("at 17:00 story time", "2026-11-12T16:00", "story time", ""),
+        ("tomorrow at 9am CT scan", "2026-11-13T08:00", "CT scan", ""),
+        ("17:00 IST call", None, "IST", ""),
+        ("17:00 XST call", None, "XST", ""),
+        ("at 17:00 Springfield time call", None, "Springfield time", ""),
+        ("17:00 Europe/Nowhere call", None, "Europe/Nowhere", ""),
+        ("every day at 17:00 +05:30 deploy", None, "+05:30", ""),
+    ],
+)
+def test_a_time_is_in_the_zone_that_is_named_beside_it_or_is_refused(text, moment, rest, zone):
+    berlin = ZoneInfo("Europe/Berlin")
+    found = find_time(text, NOVEMBER, berlin)
+    if moment is None:
+        assert found is None
+        assert unsure_zone(text) == rest
+        return
+    assert found is not None
+    where = ZoneInfo(found.zone) if found.zone else berlin
+    expected = datetime.fromisoformat(moment).replace(tzinfo=UTC)
+    assert next_occurrence(found.rule, NOVEMBER, where) == expected
+    assert (found.rest, found.zone) == (rest, zone)
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("every month on the 31st", "2026-11-30 2026-12-31 2027-01-31 2027-02-28"),
+        ("every month on the 30th", "2026-11-30 2026-12-30 2027-01-30 2027-02-28"),
+        ("every month on the 12th at 10:00", "2026-12-12 2027-01-12"),
+        ("every month on the 12th at 20:00", "2026-11-12 2026-12-12"),
+        ("every 3 months on the 31st", "2026-11-30 2027-02-28 2027-05-31 2027-08-31"),
+        ("every year on 29 February", "2027-02-28 2028-02-29 2029-02-28"),
+        ("every month on the last day", "2026-11-30 2026-12-31"),
+        ("every month on the 32nd", ""),
+        ("every year on 31 November", ""),
+    ],
+)
+def test_the_first_occurrence_is_found_as_the_next_ones_are(text, days):
+    found = find_time(text, NOVEMBER, UTC)
+    moment, told = NOVEMBER, []
+    for _ in days.split():
+        assert found is not None
+        after = next_occurrence(found.rule, moment, UTC)
+        assert after is not None
+        told.append(f"{after:%Y-%m-%d}")
+        moment = after
+    assert (" ".join(told), found is None) == (days, not days)

@@ -51,7 +51,7 @@ async def test_always_runs_a_call_without_asking_and_records_who_decided(host, f
 async def test_ask_has_each_call_wait_for_a_yes(host, files):
     await host.channel.ask("/mcp allow files echo ask")
     answer = await host.channel.ask('use mcp_files_echo {"text": "tea"}')
-    assert "May I run `mcp_files_echo`? (call 1)\n- text: `tea`" in answer
+    assert "May I run `echo` of `files`? (call 1)\n- text: `tea`" in answer
     assert "I had read what is not your own words" not in answer
     assert calls_of(files) == []
     assert "> echo: tea" in await host.channel.ask("/approve 1")

@@ -194,10 +194,11 @@ async def clear(arguments: str, context: CommandContext) -> CommandReply:
     if not (memory.facts() or memory.home.fold.pending() or dailies or more):
         return CommandReply(_("There is nothing to clear."), replaces_message=False)
     if word != "yes":
+        command = f"/memory clear yes {state}"
         return CommandReply(
-            _clear_question(len(memory.facts()), more),
+            _clear_question(len(memory.facts()), more, f"`{command}`"),
             buttons=(
-                Button(_("Clear it"), f"/memory clear yes {state}"),
+                Button(_("Clear it"), command),
                 Button(_("Keep it"), "/memory"),
             ),
         )
@@ -218,7 +219,7 @@ async def clear(arguments: str, context: CommandContext) -> CommandReply:
 _COPY_SAVED = N_("A copy was saved before")
 
 
-def _clear_question(facts: int, more: ClearPreview) -> str:
+def _clear_question(facts: int, more: ClearPreview, command: str) -> str:
     parts = []
     if more.values:
         parts.append(ngettext("{n} shared value", "{n} shared values", len(more.values)))
@@ -228,15 +229,17 @@ def _clear_question(facts: int, more: ClearPreview) -> str:
         parts.append(_("the working notes of its problems"))
     if not parts:
         return _(
-            "This clears long-term memory ({facts}) and the daily notes of this chat. To continue, send "
-            "`/memory clear yes`.",
+            "This clears long-term memory ({facts}) and the daily notes of this chat. To continue, say yes "
+            "or send {command}.",
             facts=fact_count_text(facts),
+            command=command,
         )
     return _(
         "This clears long-term memory ({facts}) and the daily notes of this chat, with {more}. To "
-        "continue, send `/memory clear yes`.",
+        "continue, say yes or send {command}.",
         facts=fact_count_text(facts),
         more=joined(parts),
+        command=command,
     )
 
 

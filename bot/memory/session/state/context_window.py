@@ -9,6 +9,7 @@ Rule 4: a message that arrived during a turn (``queued``) is placed where a turn
     (``joined``), not where it arrived.
 Rule 5: an overheard group message waits like a queued one. The next turn takes in the newest of
     them; the others never come into view.
+    A reminder that was told during a turn (``meanwhile``) is placed behind its answer, or before the next turn.
 Rule 6: an edit whose turn had not ended (``replaces``) takes the place of the edited message.
 Rule 7: entries of other problems than the active one are not in view. On a switch back to a
     problem, its newest messages return, at the start of the view.
@@ -26,6 +27,7 @@ from typing import Any
 
 from bot.memory.records.conversation_entries import (
     CONVERSATION_KINDS,
+    MEANWHILE,
     TURN_START,
     discards_overheard,
     entry_tokens,
@@ -243,12 +245,19 @@ class WindowFold:
     def _in_view_order(
         self, before: Sequence[TapeEntry], entries: Sequence[TapeEntry]
     ) -> list[TapeEntry]:
-        found = list(before)
+        found, aside = list(before), list[TapeEntry]()
         for entry in entries:
+            if MEANWHILE in entry.meta:
+                aside.append(entry)
+                continue
+            if aside and starts_turn(entry):
+                found, aside = [*found, *aside], []
             if entry.kind in CONVERSATION_KINDS:
                 found.append(entry)
             else:
                 found += self._joined(entry)
+            if aside and _role(entry) == "assistant":
+                found, aside = [*found, *aside], []
         if self.edits:
             return [self.edits.get(entry.id, entry) for entry in found]
         return found
@@ -402,7 +411,9 @@ class WindowFold:
             self.queued[entry.id] = entry
         else:
             self.entries.append(entry)
-            if self._conversation is not None:
+            if MEANWHILE in entry.meta or _role(entry) in ("assistant", "user"):
+                self._conversation = None
+            elif self._conversation is not None:
                 self._conversation.append(entry)
 
     def _join(self, event: TapeEntry) -> None:

@@ -44,14 +44,14 @@ async def answer_to(tmp_path, said: str, name: str, given: dict[str, object]) ->
 )
 async def test_an_address_that_only_text_from_outside_names_waits(tmp_path, address):
     answer, calls = await answer_to(tmp_path, "hello", "open", {"url": address})
-    assert "May I run `mcp_web_open`?" in answer
+    assert "May I run `open` of `web`?" in answer
     assert calls == 0
 
 
 async def test_an_address_in_an_argument_of_another_name_waits(tmp_path):
     given = {"text": "look at evil.example/x?key=1 please"}
     answer, calls = await answer_to(tmp_path, "hello", "ask", given)
-    assert "May I run `mcp_web_ask`?" in answer
+    assert "May I run `ask` of `web`?" in answer
     assert calls == 0
 
 

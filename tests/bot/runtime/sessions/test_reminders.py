@@ -11,7 +11,13 @@ from bot.bus import Answer, Sender
 from bot.testing.host import Host, HostLimits
 from bot.testing.host import session_host as plain_host
 from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import ScriptedModel
+from bot.testing.scripted_model import (
+    PausedStep,
+    ScriptedModel,
+    consolidation_reply,
+    text_reply,
+    tool_call_reply,
+)
 
 BOB = Sender("8", "Bob")
 session_host = partial(plain_host, schedules=True)
@@ -227,3 +233,93 @@ async def test_reminders_never_start_a_consolidation(tmp_path):
         await host.wait_for_pending(0)
         assert "8 min" not in await host.channel.ask("/status")
     assert model.requests == []
+
+
+@pytest.mark.parametrize("deferred", [False, True])
+async def test_a_reminder_comes_at_once_while_the_model_works(tmp_path, deferred):
+    paused = PausedStep(text_reply("Here it is."))
+    lists = tool_call_reply(("schedule_manage", {"op": "list"}))
+    model = ScriptedModel([lists, paused, text_reply("Bye.")])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("/remind in 5 minutes take the tea out")
+        sent = await host.channel.send("Tell me a long story.")
+        await paused.entered.wait()
+        if deferred:
+            await host.channel.send("/retry")
+        reminder = await due(host, 301)
+        assert reminder.text.startswith("⏰ **take the tea out**")
+        assert not [one for one in host.channel.answers if one.reply_to == sent.id]
+        paused.release.set()
+        assert await host.channel.wait_for_answer(sent) == "Here it is."
+        await host.channel.ask("Thank you")
+        # The turn that ran did not see it, and the next one sees it behind the answer.
+        said = [(one["role"], str(one["content"])) for one in model.requests_for()[-1].messages]
+        called = [role for role, _ in said].index("tool")
+        assert [role for role, _ in said[called - 1 :]] == [
+            *("assistant", "tool", "assistant", "assistant", "user")
+        ]
+        assert "Here it is." in said[called + 1][1]
+        assert "take the tea out" in said[called + 2][1]
+        await host.wait_for_pending(0)
+
+
+async def test_a_reminder_comes_at_once_while_a_session_ends(tmp_path):
+    paused = PausedStep(consolidation_reply("x"))
+    model = ScriptedModel([text_reply("Hi.")], consolidation=[paused])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("Hello, I am Ada.")
+        await host.channel.ask("/remind in 5 minutes take the tea out")
+        sent = await host.channel.send("/new")
+        await paused.entered.wait()
+        assert "take the tea out" in (await due(host, 301)).text
+        paused.release.set()
+        await host.channel.wait_for_answer(sent)
+
+
+async def test_a_task_that_is_due_still_waits_for_the_turn(tmp_path):
+    paused = PausedStep(text_reply("Here it is."))
+    async with session_host(tmp_path, ScriptedModel([paused, text_reply("Summed up.")])) as host:
+        await host.channel.ask("/schedules task in 5 minutes sum it up")
+        sent = await host.channel.send("Tell me a long story.")
+        await paused.entered.wait()
+        host.clock.advance(301)
+        await host.channel.ask("/remind in 2 hours rest")
+        assert await host.events("schedule.fired") == []
+        paused.release.set()
+        await host.channel.wait_for_answer(sent)
+        await host.channel.wait_until(lambda: len(reminders(host)) == 1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("/remind at 17:00 UTC to deploy", "Tuesday, 10 February 2026, at 18:00 (Europe/Berlin)"),
+        ("/remind tomorrow 8am PST deploy", "11 February 2026, at 17:00 (Europe/Berlin)"),
+        ("/remind every day at 17:00 UTC deploy", "very day at 17:00 (UTC)"),
+        ('/remind "0 17 * * *" UTC deploy', "very day at 17:00 (UTC)"),
+        ('/remind "tomorrow at 17:00" UTC deploy', "11 February 2026, at 18:00 (Europe/Berlin)"),
+        ("/remind 17:00 IST deploy", "I am not sure which time zone `IST` is"),
+        ('/remind "0 17 * * *" IST deploy', "I am not sure which time zone `IST` is"),
+        ("tool 2026-12-24 17:00 America/New_York", "24 December 2026, at 23:00 (Europe/Berlin)"),
+        ("tool 2026-12-24T17:00:00+05:30", "24 December 2026, at 12:30 (Europe/Berlin)"),
+        ("tool 0 17 * * * UTC", "very day at 17:00 (UTC)"),
+    ],
+)
+async def test_a_zone_beside_a_time_counts_at_every_door(tmp_path, asked, told):
+    order = {"op": "set", "text": "deploy", "when": asked.removeprefix("tool ")}
+    model = ScriptedModel([tool_call_reply(("schedule_manage", order)), text_reply("Done.")])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("/timezone Europe/Berlin")
+        answer = await host.channel.ask(asked)
+        assert told in answer
+        assert "UTC to deploy" not in answer
+        assert "UTC deploy" not in answer
+
+
+async def test_every_month_on_the_31st_begins_this_month(tmp_path):
+    async with session_host(tmp_path, ScriptedModel([])) as host:
+        told = await host.channel.ask("/remind every month on the 31st pay the rent")
+        assert "Every month on the 31st or last day at 09:00" in told
+        assert "next Saturday, 28 February 2026" in told
+        assert "pay the rent**" in (await due(host, 18 * 86_400)).text
+        assert "next Tuesday, 31 March 2026" in await host.channel.ask("/schedules")

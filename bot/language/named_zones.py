@@ -1,0 +1,112 @@
+"""Find the names of time zones in a text: "17:00 UTC", "8am PST", "17 Uhr MEZ", "9:00 Europe/Paris". Pure.
+
+Rule 1: an abbreviation is the offset that it says, also on a day on which the clocks there show another one.
+Rule 2: what is surely a zone, but not surely which, is a zone of its own kind: whoever reads a time beside it must refuse it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta, timezone, tzinfo
+from functools import cache
+from zoneinfo import ZoneInfo, available_timezones
+
+from bot.core.patterns import LazyPattern
+
+_HOURS = {
+    name: int(hours)
+    for name, hours in (
+        one.split("=")
+        for one in (
+            "utc=0 gmt=0 z=0 wet=0 west=1 cet=1 mez=1 cest=2 mesz=2 eet=2 oez=2 eest=3 oesz=3 msk=3 trt=3 pkt=5 wib=7 ict=7"
+            " hkt=8 sgt=8 awst=8 jst=9 kst=9 aest=10 aedt=11 nzst=12 nzdt=13 brt=-3 edt=-4 est=-5 cdt=-5 mdt=-6 mst=-7"
+            " pdt=-7 pst=-8 akdt=-8 akst=-9 hst=-10"
+        ).split()
+    )
+}
+_REGIONS = {"ET": "New_York", "CT": "Chicago", "MT": "Denver", "PT": "Los_Angeles"}
+_AREAS = (
+    "Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Canada|Etc|Europe|Indian|Pacific|US"
+)
+_NAMED = LazyPattern(
+    r"[ ,]{0,3}[(\[]?(?:in )?(?:"
+    r"(?:(?<=\d)|(?<=\d )|\b(?P<base>(?:UTC|GMT|utc|gmt) ?))"
+    r"(?P<sign>\+|(?<=[TC])[-−]|(?<=[TC] )[-−]|(?<=[tc])[-−])(?P<hours>\d{1,2})(?::?(?P<minutes>\d\d))?(?!\d)"
+    rf"|\b(?P<iana>(?:{_AREAS})/[A-Za-z_+-]{{1,40}}(?:/[A-Za-z_]{{1,40}})?(?:[+-]\d{{1,2}})?)"
+    r"|\b(?P<place>[A-Za-z]{1,20}(?: [A-Za-z]{1,20}){0,2}) (?:[Tt]ime|Zeit)\b"
+    r"|\b(?P<region>[ECMP]T)(?=[)\]]?(?:$|[,.;:!?]| (?:to|that|for|on|every|today|tomorrow)\b))"
+    r"|(?:\b|(?<=\d))(?P<short>[A-Z]{1,4}|[a-z]{3,4})\b"
+    r")[)\]]?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedZone:
+    """A zone that a text names.
+
+    Attributes:
+        text: The name.
+        start: Where it begins in the text, with what leads to it.
+        end: Where it ends.
+        zone: The zone; None if it is not sure which it is.
+        name: Its IANA name; empty if it has none.
+    """
+
+    text: str
+    start: int
+    end: int
+    zone: tzinfo | None = None
+    name: str = ""
+
+
+def named_zones(text: str) -> Iterator[NamedZone]:
+    """Yield the zones that a text names."""
+    for hit in _NAMED.finditer(text):
+        start = hit.start()
+        found: tuple[tzinfo | None, str] | None
+        if hit["hours"]:
+            minutes = int(hit["hours"]) * 60 + int(hit["minutes"] or 0)
+            found = _offset(minutes if hit["sign"] == "+" else -minutes)
+        elif hit["short"]:
+            found = _abbreviation(hit["short"])
+        elif hit["place"]:
+            # Up to two words before the place are words of the sentence: "at 5 pm London time".
+            words = hit["place"].split()
+            names = [_known_names().get("_".join(words[at:]).lower()) for at in range(len(words))]
+            at = next((at for at, name in enumerate(names) if name), len(words) - 1)
+            start = start if at == 0 else hit.start("place") + len(" ".join(words[:at]))
+            found = _zone(names[at]) if names[at] or words[at][0].isupper() else None
+        else:
+            found = _zone(_known_names().get((hit["iana"] or _REGIONS[hit["region"]]).lower()))
+        if found is not None:
+            yield NamedZone(text[start : hit.end()].strip(" ,()[]"), start, hit.end(), *found)
+
+
+def _zone(name: str | None) -> tuple[tzinfo | None, str]:
+    return (ZoneInfo(name), name) if name else (None, "")
+
+
+def _abbreviation(word: str) -> tuple[tzinfo | None, str] | None:
+    hours = _HOURS.get(word.lower())
+    if hours is not None and (word.isupper() or word not in ("west", "z")):
+        return _offset(hours * 60)
+    # Others of this form are no zone, or the name of several: IST, BST, CST.
+    unsure = word.isupper() and len(word) > 2 and word[-2:] in ("ST", "DT")
+    return (None, "") if unsure else None
+
+
+def _offset(minutes: int) -> tuple[tzinfo | None, str]:
+    if abs(minutes) > 14 * 60:
+        return None, ""
+    hours, rest = divmod(minutes, 60)
+    name = "" if rest else f"Etc/GMT{-hours:+}" if hours else "UTC"
+    return timezone(timedelta(minutes=minutes)), name
+
+
+@cache
+def _known_names() -> dict[str, str]:
+    """Return the IANA names by themselves and by their cities, in lower case."""
+    names = sorted(available_timezones(), reverse=True)
+    cities = {name.rpartition("/")[2].lower(): name for name in names if "/" in name}
+    return cities | {name.lower(): name for name in names}
