@@ -58,12 +58,15 @@ from bot.memory.session.state.turn_fold import (
     TURN_RESUME,
     OpenTurn,
 )
-from bot.tape.entries import CONTEXT_OVERFLOW, TapeEntry, anchor, event, message
+from bot.tape.entries import CONTEXT_OVERFLOW, RATE_LIMIT, TapeEntry, anchor, event, message
 
 logger = logging.getLogger(__name__)
 
 _MOST_RECONSIDERED = 3
-_CUT_OFF = N_("(cut off: the model reached its limit for one answer)")
+_CUT_OFF = {
+    "length": N_("(cut off: the model reached its limit for one answer)"),
+    "content_filter": N_("(cut off by the provider's content filter)"),
+}
 
 
 class _Edited(Exception):
@@ -313,16 +316,14 @@ class Turn:
     async def _ask(self) -> ModelReply:
         try:
             return await self._complete()
-        except ModelRejected:
+        except ModelError as error:
             # One image that a provider cannot read must not block the session.
-            if not self._requests.images.mark_rejected():
-                raise
-            return await self._complete()
-        except ContextOverflow as error:
-            if self._handed_off or not await self._hand_off(error):
+            if isinstance(error, ModelRejected) and self._requests.images.mark_rejected():
+                return await self._ask()
+            if not error.is_long or self._handed_off or not await self._hand_off(error):
                 raise
             self._handed_off = True
-            return await self._complete()
+            return await self._ask()
 
     async def _complete(self) -> ModelReply:
         closing = self._steps >= self._agent.max_steps
@@ -355,13 +356,14 @@ class Turn:
         self.partial = text
         self._grown.set()
 
-    async def _hand_off(self, error: ContextOverflow) -> bool:
+    async def _hand_off(self, error: ModelError) -> bool:
+        limited = isinstance(error, TransientModelError)
         handoff = await make_handoff(
             self._agent.model,
             self._fold.window,
             context_tokens=self._agent.context_tokens,
             timezone=self._agent.timezone,
-            reason="context_length_exceeded",
+            reason="rate_limit" if limited else "context_length_exceeded",
             error=str(error),
         )
         if handoff is None:
@@ -374,7 +376,10 @@ class Turn:
             "spent": handoff.usage.as_json(),
         }
         await self._tape.append_many(
-            [anchor(CONTEXT_OVERFLOW, handoff.state, turn=self.id), event(LOOP_STEP, step)]
+            [
+                anchor(RATE_LIMIT if limited else CONTEXT_OVERFLOW, handoff.state, turn=self.id),
+                event(LOOP_STEP, step),
+            ]
         )
         return True
 
@@ -447,8 +452,8 @@ class Turn:
         text = reply.content.strip()
         if not text:
             text = _("I could not finish this within the allowed steps of one turn.")
-        if reply.finish_reason == "length":
-            text += f"\n\n… {_(_CUT_OFF)}"
+        if (why := _CUT_OFF.get(reply.finish_reason)) is not None:
+            text += f"\n\n… {_(why)}"
         answered = self._fold.window.messages_by_platform_id(self.inbound)
         if (note := unreadable_files_note(answered, self._agent.model.profile)) is not None:
             text = f"{text}\n\n{note}"

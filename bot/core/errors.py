@@ -182,7 +182,13 @@ class CodeNotRun(TapebotError):
 
 
 class ModelError(TapebotError):
-    """A model call failed for good."""
+    """A model call failed for good.
+
+    Attributes:
+        is_long: Whether a shorter request is worth a try.
+    """
+
+    is_long = False
 
 
 class TransientModelError(ModelError):
@@ -199,6 +205,8 @@ class TransientModelError(ModelError):
 
 class ContextOverflow(ModelError):
     """The prompt is longer than the model's window."""
+
+    is_long = True
 
 
 class ModelAuthError(ModelError):
