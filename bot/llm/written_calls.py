@@ -129,13 +129,16 @@ def _whole_json(text: str) -> str:
 
 
 def _calls(written: str, offered: dict[str, ToolSpec]) -> Iterator[ToolCall]:
+    written = written.replace("[ARGS]", " ")
     if "<arg_key>" in written:
         name, _, rest = written.partition("<arg_key>")
         rest = rest.replace("<arg_key>", "<parameter=").replace("</arg_key>", ">")
         rest = rest.replace("<arg_value>", "").replace("</arg_value>", "</parameter>")
         written = f"<function={name.strip()}><parameter={rest}"
     heads = list(_FUNCTION.finditer(written))
-    for head, after in zip(heads, [*(one.start() for one in heads[1:]), len(written)], strict=False):
+    for head, after in zip(
+        heads, [*(one.start() for one in heads[1:]), len(written)], strict=False
+    ):
         body = written[head.end() : after]
         if found := _parameters(body, offered.get(head[1])):
             yield ToolCall("", head[1], json.dumps(found, ensure_ascii=False))

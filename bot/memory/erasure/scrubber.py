@@ -225,7 +225,9 @@ class _Scrub:
     def call(self, call: Any) -> Any:
         if not isinstance(call, dict):
             return self.value(call)
-        kept = {name: one for name, one in call.items() if name != "extra" or self.value(one) == one}
+        kept = {
+            name: one for name, one in call.items() if name != "extra" or self.value(one) == one
+        }
         return {**kept, "arguments": self.arguments(call.get("arguments"))}
 
     def arguments(self, text: Any) -> Any:
