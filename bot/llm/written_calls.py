@@ -68,9 +68,9 @@ def as_text(request: ModelRequest) -> ModelRequest:
     for message in request.messages:
         one = _as_text(message)
         before = messages[-1] if messages else {}
-        both = (before.get("content"), one["content"])
+        both = [before.get("content"), one["content"]]
         if before.get("role") == one["role"] and all(isinstance(text, str) for text in both):
-            messages[-1] = {**before, "content": "\n\n".join(both)}
+            messages[-1] = {**before, "content": "\n\n".join(map(str, both))}
         else:
             messages.append(one)
     messages[0] = {**messages[0], "content": f"{messages[0]['content']}{asked}"}
@@ -161,8 +161,10 @@ def _calls(written: str, offered: dict[str, ToolSpec]) -> Iterator[ToolCall]:
 
 def _call(one: dict[str, Any], before: str, offered: dict[str, ToolSpec]) -> ToolCall | None:
     """Return the call that JSON makes: with its name in it, or as the arguments of a name before it."""
-    told = one.get("function") if isinstance(one.get("function"), dict) else one
-    name, arguments = told.get("name"), next((told[key] for key in _ARGUMENTS if key in told), {})
+    inner = one.get("function")
+    told: dict[str, Any] = inner if isinstance(inner, dict) else one
+    name = told.get("name")
+    arguments: Any = next((told[key] for key in _ARGUMENTS if key in told), {})
     if not isinstance(name, str) or not set(told) <= {"name", "id", "type", *_ARGUMENTS}:
         words = [word.rpartition("functions.")[2] for word in _WORD.findall(before)]
         name, arguments = next((word for word in reversed(words) if word in offered), None), one
