@@ -181,15 +181,20 @@ def _objects(pieces: Sequence[str]) -> list[str]:
 
 def _read(text: str) -> Iterator[tuple[str, str]]:
     """Yield each JSON object in a form to compare, and as it was written."""
-    place = _BLANKS.match(text).end()
+    place = _after_blanks(text, 0)
     while place < len(text):
         value, end = _DECODER.raw_decode(text, place)
-        written, place = text[place:end], _BLANKS.match(text, end).end()
+        written, place = text[place:end], _after_blanks(text, end)
         while isinstance(value, str) and value.strip():
             written, value = value.strip(), json.loads(value)
         if not isinstance(value, dict) and value not in (None, "", []):
             raise ValueError("arguments are no object")
         yield (json.dumps(value, sort_keys=True), written) if value else ("{}", "{}")
+
+
+def _after_blanks(text: str, place: int) -> int:
+    found = _BLANKS.match(text, place)
+    return place if found is None else found.end()
 
 
 def _check_calls(count: int, characters: int) -> None:

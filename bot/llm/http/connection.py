@@ -183,7 +183,6 @@ async def read_events(response: aiohttp.ClientResponse) -> AsyncGenerator[Any]:
         TooLarge: A line or the answer is too large.
     """
     kept: list[str] = []
-    events = False
     async with aclosing(read_lines(response)) as lines:
         async for line in lines:
             if not line:
@@ -194,7 +193,6 @@ async def read_events(response: aiohttp.ClientResponse) -> AsyncGenerator[Any]:
             name, _, data = line.partition(":")
             if name != "data":
                 continue
-            events = True
             data = data.removeprefix(" ")
             if data.lstrip().startswith(":"):
                 continue  # a gateway's comment within a comment
@@ -211,8 +209,6 @@ async def read_events(response: aiohttp.ClientResponse) -> AsyncGenerator[Any]:
                 kept.append(data)
     if kept:
         yield json.loads("\n".join(kept))
-    if not events:
-        check_page(response)
 
 
 async def _read_rest(response: aiohttp.ClientResponse) -> None:

@@ -105,6 +105,7 @@ class HTTPModel(ProviderModel):
         self, response: aiohttp.ClientResponse, answer: ModelAnswer, on_text: OnText
     ) -> None:
         events = read_events(response) if self._wire.events == "sse" else _objects(response)
+        event: Any = ""
         async with aclosing(events):
             async for event in events:
                 if event is None:
@@ -113,6 +114,8 @@ class HTTPModel(ProviderModel):
                     on_text(answer.reply.text)
                 if answer.reply.is_full:
                     break
+        if event == "":
+            check_page(response)
 
     @contextmanager
     def _map_errors(self) -> Iterator[None]:

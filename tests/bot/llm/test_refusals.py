@@ -188,7 +188,7 @@ async def test_whatever_the_words_a_long_request_is_worth_one_try_shorter(provid
 )
 async def test_a_page_in_place_of_an_answer_is_told_as_what_it_is(provider, streamed, page):
     model, _ = await provider([page])
-    with pytest.raises(ModelRejected, match="web page answered.*TAPEBOT_MODEL_API_BASE"):
+    with pytest.raises(ModelRejected, match=r"web page answered.*TAPEBOT_MODEL_API_BASE"):
         await ask(model, streamed)
 
 
