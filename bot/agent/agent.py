@@ -84,6 +84,10 @@ class Agent:
             agent = self._chosen(chosen, private=private)
         except NoPrivateModel:
             return replace(self, model=RefusingModel(), judge=None, private=True)
+        # What a server has named as the most is the window, whatever is configured.
+        window = agent.model.profile.most_tokens or agent.context_tokens
+        if window < agent.context_tokens:
+            agent = replace(agent, context_tokens=window)
         return replace(agent, private=True, judge=self._private_judge()) if private else agent
 
     @property

@@ -343,20 +343,15 @@ def render_call(
     message: ChatMessage = {
         "role": "assistant",
         "content": replace_lone_surrogates(str(entry.payload.get("content") or "")) or None,
-        "tool_calls": [
-            {
-                "id": str(call.get("id")),
-                "type": "function",
-                "function": {
-                    "name": _NOT_IN_NAMES.sub("_", str(call.get("name")))[:64] or "unknown",
-                    "arguments": _arguments(call.get("arguments")),
-                },
-            }
-            for call in calls
-        ],
+        "tool_calls": [_call(call) for call in calls],
     }
-    if isinstance(reasoning := entry.payload.get("reasoning"), dict):
-        message = {**reasoning, **message}
+    if isinstance(origin := entry.payload.get("origin"), str):
+        reasoning = entry.payload.get("reasoning")
+        message = {
+            **(reasoning if isinstance(reasoning, dict) else {}),
+            **message,
+            "origin": origin,
+        }
     answers = []
     for call in calls:
         result = results.get((entry.id, str(call.get("id"))))
@@ -375,6 +370,23 @@ def render_call(
             }
         )
     return [message, *answers] if calls else []
+
+
+def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a call in OpenAI's form, with the fields that its provider wants back."""
+    extra = call.get("extra")
+    extra = extra if isinstance(extra, dict) else {}
+    function = extra.get("function")
+    return {
+        **extra,
+        "id": str(call.get("id")),
+        "type": "function",
+        "function": {
+            **(function if isinstance(function, dict) else {}),
+            "name": _NOT_IN_NAMES.sub("_", str(call.get("name")))[:64] or "unknown",
+            "arguments": _arguments(call.get("arguments")),
+        },
+    }
 
 
 def _arguments(text: Any) -> str:

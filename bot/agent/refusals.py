@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import ReferenceType, ref
 
-from bot.core.errors import ModelRejected, TransientModelError
+from bot.core.errors import ModelError, TransientModelError
 from bot.llm.base import Model, ModelReply, ModelRequest, OnText, Usage
 from bot.memory.records.refusals import MODEL_REFUSED
 from bot.memory.session.state.session_fold import SessionFold
@@ -51,7 +51,7 @@ class _Guard:
         request = _without(request, lambda part: bool(refused) and _digest(part) in refused)
         try:
             reply = await model.complete(request, on_text)
-        except (ModelRejected, TransientModelError) as error:
+        except ModelError as error:
             if not error.of_content:
                 raise
             accepted = self._accepted.get((model.name, request.purpose), set())
@@ -142,7 +142,7 @@ class _Search:
         out = {*self.found, *self.parts[:suspects]}
         try:
             self.replies.append(await self.model.complete(_without(self.request, out.__contains__)))
-        except (ModelRejected, TransientModelError) as again:
+        except ModelError as again:
             if not again.of_content:
                 raise
             return False
@@ -152,7 +152,7 @@ class _Search:
 async def _find(
     model: Model,
     request: ModelRequest,
-    error: ModelRejected | TransientModelError,
+    error: ModelError,
     accepted: set[int],
 ) -> tuple[ModelReply, list[str]]:
     """Return the reply to a request without the fewest parts that are refused, and these.
@@ -161,8 +161,8 @@ async def _find(
         ModelError: No part is to blame.
     """
     parts = list(dict.fromkeys(reversed(_parts(request))))
-    if isinstance(error, TransientModelError):
-        # A server that fails may be at fault itself, unless pictures came that it cannot read.
+    if error.is_long or isinstance(error, TransientModelError):
+        # Its length or the server itself may be at fault, unless pictures came that it cannot read.
         parts = [part for part in parts if _is_picture(part) and hash(part) not in accepted]
     parts.sort(key=lambda part: (hash(part) in accepted, not _is_picture(part)))
     new = sum(hash(part) not in accepted for part in parts)

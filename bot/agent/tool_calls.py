@@ -85,11 +85,13 @@ class ToolCallRunner:
             # Every provider accepts nine letters and digits as an id.
             unique = call.id if call.id and call.id not in taken else token_hex(5)[:9]
             taken.add(unique)
-            calls.append({"id": unique, "name": call.name, "arguments": call.arguments})
+            extra = {"extra": dict(call.extra)} if call.extra else {}
+            calls.append({"id": unique, "name": call.name, "arguments": call.arguments, **extra})
         return tool_call(
             reply.content,
             calls,
             reasoning=reply.reasoning,
+            origin=reply.origin,
             turn=turn,
             memory=self.memory_seen.version,
         )

@@ -60,7 +60,7 @@ from bot.memory.session.state.turn_fold import (
     TURN_RESUME,
     OpenTurn,
 )
-from bot.tape.entries import CONTEXT_OVERFLOW, TapeEntry, anchor, event, message
+from bot.tape.entries import CONTEXT_OVERFLOW, RATE_LIMIT, TapeEntry, anchor, event, message
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,10 @@ _TEXT_REFUSED = N_("The model's server refused a part of the conversation. I go 
 _MESSAGE_REFUSED = N_(
     "The model's server refused this message, so I cannot answer it. I go on without it."
 )
-_CUT_OFF = N_("(cut off: the model reached its limit for one answer)")
+_CUT_OFF = {
+    "length": N_("(cut off: the model reached its limit for one answer)"),
+    "content_filter": N_("(cut off by the provider's content filter)"),
+}
 
 
 class _Edited(Exception):
@@ -345,24 +348,26 @@ class Turn:
             self._usage += Usage(calls=1)
 
     async def _ask(self) -> ModelReply:
-        try:
-            return await self._complete()
-        except ContextOverflow as error:
-            while True:
-                built = self._built
-                if not self._handed_off and await self._hand_off(error):
-                    self._handed_off = True
-                elif built is not None and built.shrinkable:
-                    # The window is smaller than the settings say.
-                    self._requests.rooms[self._agent.model.name] = (
-                        prompt_tokens(built.request) * self._requests.density * _SHORTER
-                    )
-                else:
+        while True:
+            try:
+                return await self._complete()
+            except ModelError as error:
+                if not error.is_long or not await self._shorten(error):
                     raise
-                try:
-                    return await self._complete()
-                except ContextOverflow as again:
-                    error = again
+
+    async def _shorten(self, error: ModelError) -> bool:
+        """Make the next request shorter; return False if it cannot be."""
+        built = self._built
+        if not self._handed_off and await self._hand_off(error):
+            self._handed_off = True
+        elif built is not None and built.shrinkable:
+            # The window is smaller than the settings say.
+            self._requests.rooms[self._agent.model.name] = (
+                prompt_tokens(built.request) * self._requests.density * _SHORTER
+            )
+        else:
+            return False
+        return True
 
     async def _complete(self) -> ModelReply:
         closing = self._steps >= self._agent.max_steps
@@ -398,13 +403,14 @@ class Turn:
         self.partial, self._doing = text, ""
         self._grown.set()
 
-    async def _hand_off(self, error: ContextOverflow) -> bool:
+    async def _hand_off(self, error: ModelError) -> bool:
+        limited = isinstance(error, TransientModelError)
         handoff = await make_handoff(
             self._agent.model,
             self._fold.window,
             context_tokens=self._agent.context_tokens,
             timezone=self._agent.timezone,
-            reason="context_length_exceeded",
+            reason="rate_limit" if limited else "context_length_exceeded",
             error=str(error),
             refused=self._fold.refused.entries,
         )
@@ -418,7 +424,10 @@ class Turn:
             "spent": handoff.usage.as_json(),
         }
         await self._tape.append_many(
-            [anchor(CONTEXT_OVERFLOW, handoff.state, turn=self.id), event(LOOP_STEP, step)]
+            [
+                anchor(RATE_LIMIT if limited else CONTEXT_OVERFLOW, handoff.state, turn=self.id),
+                event(LOOP_STEP, step),
+            ]
         )
         return True
 
@@ -495,8 +504,8 @@ class Turn:
         text = reply.content.strip()
         if not text:
             text = _("I could not finish this within the allowed steps of one turn.")
-        if reply.finish_reason == "length":
-            text += f"\n\n… {_(_CUT_OFF)}"
+        if (why := _CUT_OFF.get(reply.finish_reason)) is not None:
+            text += f"\n\n… {_(why)}"
         answered = self._fold.window.messages_by_platform_id(self.inbound)
         if (note := unreadable_files_note(answered, self._agent.model.profile)) is not None:
             text = f"{text}\n\n{note}"

@@ -468,19 +468,27 @@ async def _check(probe: bool) -> int:
     except SettingsError as error:
         settings = error
 
+    refused: tuple[str, ...] = ()
+
     async def answer() -> str:
-        from bot.llm.base import ModelRequest
+        from bot.llm.base import ModelRequest, ToolSpec
         from bot.runtime.app import make_model
 
         assert isinstance(settings, Settings)
         model = make_model(settings)
         try:
             # for the model
-            request = ModelRequest([{"role": "user", "content": "Answer with one word: ready"}])
-            return (await model.complete(request)).content
+            asked = [{"role": "user", "content": "Answer with one word: ready"}]
+            tool = ToolSpec("wait", "Wait.", {"type": "object", "properties": {}})
+            return (await model.complete(ModelRequest(asked, (tool,)))).content
         finally:
+            nonlocal refused
+            refused = model.profile.without
             await model.aclose()
 
     findings = await run_checks(settings, probe=answer if probe else None)
+    if refused:
+        said = _("its server refuses: {parts}", parts=", ".join(refused))
+        findings.append(CheckResult("model", "warn", said, _("Another model may take them.")))
     print(report(findings))
     return exit_code(findings)

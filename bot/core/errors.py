@@ -187,7 +187,15 @@ class CodeNotRun(TapebotError):
 
 
 class ModelError(TapebotError):
-    """A model call failed for good."""
+    """A model call failed for good.
+
+    Attributes:
+        is_long: Whether a shorter request is worth a try.
+        of_content: Whether something in the request may be what the server refuses, or fails at.
+    """
+
+    is_long = False
+    of_content = False
 
 
 class TransientModelError(ModelError):
@@ -195,7 +203,6 @@ class TransientModelError(ModelError):
 
     Attributes:
         retry_after: Seconds that the provider asked to wait, if it did.
-        of_content: Whether something in the request may have had the server fail.
     """
 
     def __init__(
@@ -209,17 +216,19 @@ class TransientModelError(ModelError):
 class ContextOverflow(ModelError):
     """The prompt is longer than the model's window."""
 
+    is_long = True
+
+    def __init__(self, message: str, *, of_content: bool = False) -> None:
+        super().__init__(message)
+        self.of_content = of_content
+
 
 class ModelAuthError(ModelError):
     """The key is missing or refused."""
 
 
 class ModelRejected(ModelError):
-    """The provider refuses this request; a retry does not help.
-
-    Attributes:
-        of_content: Whether something in the request may be what it refuses.
-    """
+    """The provider refuses this request; a retry does not help."""
 
     def __init__(self, message: str, *, of_content: bool = True) -> None:
         super().__init__(message)

@@ -148,6 +148,8 @@ REASONS = {
         "the key was refused; see TAPEBOT_MODEL_API_KEY, or the provider's own variable"
     ),
     "model_answer_cut_off": N_("the answer was cut off"),
+    "model_filtered": N_("the provider's content filter stopped the answer"),
+    "model_web_page": N_("a web page answered, not a model; check TAPEBOT_MODEL_API_BASE"),
     "model_answer_too_long": N_("the model's server sent an answer of more than {limit} MB"),
     "model_line_too_long": N_("the model's server sent a line of more than {limit} MB"),
     "model_answer_packed": N_(

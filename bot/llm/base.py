@@ -42,11 +42,13 @@ class ToolCall:
         id: The provider's id of the call; unique within the reply.
         name: The tool's name.
         arguments: JSON text as the model wrote it; may be malformed.
+        extra: Further fields that the provider wants back with the call.
     """
 
     id: str
     name: str
     arguments: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,8 @@ class CapabilityProfile:
         context_tokens: Size of its context window.
         small: Whether it needs the short prompt, with recalled facts beside the question.
         can_judge: Whether it can judge if a person's words support a claim.
+        without: What its server refuses, so that requests do without.
+        most_tokens: The window that its server has named when it refused a prompt; None before.
     """
 
     tools: bool = True
@@ -108,6 +112,8 @@ class CapabilityProfile:
     context_tokens: int = 128_000
     small: bool = False
     can_judge: bool = True
+    without: tuple[str, ...] = ()
+    most_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +159,7 @@ class ModelReply:
         usage_reported: Whether the provider reports the usage; otherwise it is estimated.
         reasoning: Fields of the assistant's message that the provider wants back with the tool calls
             that its reasoning led to.
+        origin: Which model of which provider gets them back, and the further fields of the calls.
     """
 
     content: str
@@ -163,6 +170,7 @@ class ModelReply:
     cache_reported: bool = True
     usage_reported: bool = True
     reasoning: Mapping[str, Any] = field(default_factory=dict)
+    origin: str = ""
 
 
 class Model(Protocol):

@@ -30,13 +30,22 @@ from bot.core.errors import (
 from bot.core.installation import this_installation
 from bot.core.reasons import Reason
 from bot.llm.base import CapabilityProfile, Model, ModelReply, ModelRequest, OnText, Usage
+from bot.llm.http.answer import ModelAnswer
+from bot.llm.http.chat_completions import ChatCompletions
 from bot.llm.instrumented import instrumented
-from bot.llm.openai_format import flatten_content, least_of, response_format, tools_json
+from bot.llm.openai_format import (
+    flatten_content,
+    least_of,
+    own_messages,
+    response_format,
+    tools_json,
+)
 from bot.llm.profiles import profile_for
 from bot.llm.provider_errors import clean_error_text
-from bot.llm.streamed_reply import StreamedReply, finish_reason
+from bot.llm.streamed_reply import finish_reason
 
 _MAGIC = b"GGUF"
+_WIRE = ChatCompletions()
 _LARGEST_WINDOW = 8_192
 _QUIET = -1
 _PROPS_TIMEOUT = 10.0
@@ -140,8 +149,7 @@ class _Run:
         self._name = name
         self._server = server
         self._on_text = on_text
-        self._answer = StreamedReply()
-        self._usage: dict[str, Any] = {}
+        self._answer = ModelAnswer()
         self._error: dict[str, Any] | None = None
         self._raised: list[BaseException] = []
 
@@ -155,16 +163,19 @@ class _Run:
         error = self._error or (returned or {}).get("error")
         if error:
             raise _model_error(self._name, error)
-        if self._answer.finish_reason is None:
+        if not self._answer.ended:
             raise TransientModelError(Reason("gguf_cut_off", name=self._name))
-        calls = self._answer.calls()
+        reply, told = self._answer.reply, self._answer.usage
+        calls = reply.calls()
         return ModelReply(
-            content=self._answer.text,
+            content=reply.answer.finish(),
             tool_calls=calls,
-            finish_reason=finish_reason(self._answer.finish_reason, calls),
-            usage=self._counted(),
+            finish_reason=finish_reason(reply.finish_reason, calls),
+            usage=Usage(told.prompt, told.cached or 0, told.completion, calls=1)
+            if told is not None
+            else Usage(calls=1),
             model=self._name,
-            cache_reported="cached_tokens" in (self._usage.get("prompt_tokens_details") or {}),
+            cache_reported=told is not None and told.cached is not None,
         )
 
     def _receive(self, chunk: dict[str, Any]) -> bool:
@@ -180,39 +191,18 @@ class _Run:
 
     def _take(self, chunk: dict[str, Any]) -> None:
         self._error = chunk.get("error") or self._error
-        self._usage = chunk.get("usage") or self._usage
-        for choice in chunk.get("choices", [])[:1]:
-            delta = choice.get("delta") or {}
-            grew = self._answer.add_text(delta.get("content"))
-            for call in delta.get("tool_calls") or ():
-                function = call.get("function") or {}
-                self._answer.add_call(
-                    call.get("index"),
-                    call.get("id"),
-                    function.get("name"),
-                    function.get("arguments"),
-                )
-            self._answer.set_finish_reason(choice.get("finish_reason"))
-            if grew and self._on_text is not None:
-                anyio.from_thread.run_sync(self._hand_over, self._on_text, self._answer.text)
+        grew = not self._error and _WIRE.read_event(self._answer, chunk)
+        if grew and self._on_text is not None:
+            anyio.from_thread.run_sync(self._hand_over, self._on_text, self._answer.reply.text)
 
     def _hand_over(self, on_text: Callable[[str], None], text: str) -> None:
         if not self.stopped.is_set():
             on_text(text)
 
-    def _counted(self) -> Usage:
-        details = self._usage.get("prompt_tokens_details") or {}
-        return Usage(
-            prompt_tokens=self._usage.get("prompt_tokens", 0),
-            cached_tokens=details.get("cached_tokens", 0),
-            completion_tokens=self._usage.get("completion_tokens", 0),
-            calls=1,
-        )
-
 
 def _body(request: ModelRequest, *, tools: bool) -> dict[str, Any]:
     body: dict[str, Any] = {
-        "messages": flatten_content(request.messages),
+        "messages": flatten_content(own_messages(request.messages, "gguf")),
         "stream": True,
         "stream_options": {"include_usage": True},
     }

@@ -6,60 +6,31 @@ exceptions do not leave this module.
 
 from __future__ import annotations
 
-import json
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from copy import deepcopy
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from bot.core.errors import ModelAuthError, ModelError, TransientModelError
-from bot.core.i18n import _
-from bot.core.reasons import Reason
-from bot.llm.base import (
-    CapabilityProfile,
-    ChatMessage,
-    Model,
-    ModelReply,
-    ModelRequest,
-    OnText,
-    Usage,
-    estimate_tokens,
-)
-from bot.llm.bounds import MOST_TEXT
-from bot.llm.instrumented import instrumented
+from bot.llm.base import CapabilityProfile, ChatMessage, ModelRequest, OnText
+from bot.llm.http.answer import ModelAnswer
+from bot.llm.http.chat_completions import ChatCompletions
+from bot.llm.http.providers import ModelServer
 from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors
-from bot.llm.openai_format import (
-    FORCINGS,
-    flatten_content,
-    least_of,
-    newest_marked,
-    response_format,
-    tool_choice,
-    tools_json,
-)
+from bot.llm.openai_format import newest_marked
 from bot.llm.price_table import price_entry
-from bot.llm.profiles import profile_for
-from bot.llm.provider_errors import UNREADABLE_REPLY
-from bot.llm.streamed_reply import StreamedReply, finish_reason, tool_calls
-
-logger = logging.getLogger(__name__)
+from bot.llm.provider_model import ProviderModel
 
 _NO_KEY = "no-key"
 
 
-class LiteLLMModel(Model):
-    """A chat model called through litellm.
+class LiteLLMModel(ProviderModel):
+    """A chat model called through litellm; see ``ProviderModel``.
 
     Args:
-        name: litellm's name, ``provider/model``.
         api_base: The provider's base URL; None for litellm's default.
         api_key: The API key; None takes it from the provider's environment variable.
         timeout: Seconds of silence from the provider before a call fails.
-        profile: The capabilities; corrected from litellm's price list once that is loaded.
-        temperature: Sampling temperature; None leaves it to the provider.
-        max_tokens: The most tokens of a reply; None leaves it to the provider.
     """
 
     def __init__(
@@ -73,29 +44,19 @@ class LiteLLMModel(Model):
         temperature: float | None = None,
         max_tokens: int | None = None,
     ) -> None:
-        self._name = name
-        self._temperature = temperature
-        self._max_tokens = max_tokens
-        self._api_base = api_base
-        self._api_key = api_key
+        super().__init__(
+            name,
+            ModelServer(name, api_base or "", "chat-completions", api_key),
+            ChatCompletions(),
+            profile=profile,
+            temperature=temperature,
+            max_tokens=max_tokens,
+        )
         self._timeout = timeout
-        self._profile = profile
         self._library = LiteLLMHandle()
-        self._looked_up = False
-        self._priced = False
-        self._missing_keys: tuple[str, ...] = ()
-        self._forcing = 0
+        self._litellm: ModuleType | None = None
         self._unlisted: list[str] = []
-
-    @property
-    def name(self) -> str:
-        """The model's name in litellm."""
-        return self._name
-
-    @property
-    def profile(self) -> CapabilityProfile:
-        """The model's capabilities."""
-        return self._profile
+        self._key = api_key
 
     async def warm(self) -> None:
         """Import litellm now.
@@ -103,219 +64,82 @@ class LiteLLMModel(Model):
         Raises:
             ModelUnavailable: litellm is not installed.
         """
-        await self._ready()
-
-    @instrumented
-    async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
-        """Run one call; see ``Model.complete``."""
-        litellm = await self._ready()
-        if self._missing_keys and not self._api_base:
-            names = " or ".join(self._missing_keys)
-            raise ModelAuthError(_("{name}: no API key; set {names}", name=self._name, names=names))
-        while True:
-            forced = request.tool_choice not in {"auto", "none"}
-            arguments = self._arguments(request)
-            try:
-                with map_litellm_errors(self._name, self._api_key), self._map_malformed_reply():
-                    return await self._call(litellm, arguments, on_text)
-            except ModelError as exc:
-                last = self._forcing == len(FORCINGS) - 1
-                if not forced or last or not _refuses_forcing(exc.__cause__):
-                    raise
-                self._forcing += 1
-
-    @contextmanager
-    def _map_malformed_reply(self) -> Iterator[None]:
-        """Map errors from replies of an unexpected shape to ``TransientModelError``."""
-        try:
-            yield
-        except (AttributeError, LookupError, TypeError, ValueError) as exc:
-            logger.warning("%s: an answer that cannot be parsed", self._name, exc_info=exc)
-            raise TransientModelError(
-                Reason("model_said", model=self._name, error=UNREADABLE_REPLY)
-            ) from exc
+        if self._litellm is None:
+            litellm = await self._library.load()
+            self._look_up(litellm)
+            self._litellm = litellm
 
     async def aclose(self) -> None:
         """Close litellm's connections, if nothing else uses them."""
+        self._litellm = None
         await self._library.aclose()
-
-    async def _ready(self) -> ModuleType:
-        litellm = await self._library.load()
-        if not self._looked_up:
-            self._looked_up = True
-            self._look_up(litellm)
-        return litellm
 
     def _look_up(self, litellm: ModuleType) -> None:
         """Read from litellm's tables: price, capabilities, parameters, and missing API keys."""
-        info = price_entry(litellm.model_cost, self._name)
-        self._priced = info is not None
-        if self._profile == profile_for(self._name):
-            self._profile = profile_for(self._name, info)
+        self._correct_profile(price_entry(litellm.model_cost, self._name))
         # litellm silently drops parameters its table lacks; a provider that refuses them says so.
         listed = litellm.get_supported_openai_params(model=self._name) or []
         self._unlisted = [one for one in ("tools", "tool_choice") if one not in listed]
-        if self._api_key is None:
-            missing = litellm.validate_environment(model=self._name)["missing_keys"]
-            self._missing_keys = tuple(key for key in missing if key.endswith("_API_KEY"))
+        if self._server.key is None:
+            keys = litellm.validate_environment(model=self._name)["missing_keys"]
+            if missing := [key for key in keys if key.endswith("_API_KEY")]:
+                self._key = _NO_KEY
+                if not self._server.address:
+                    self._server = replace(self._server, missing_key=" or ".join(missing))
 
-    def _arguments(self, request: ModelRequest) -> dict[str, Any]:
+    def _marked(self, messages: list[ChatMessage], request: ModelRequest) -> list[ChatMessage]:
+        if "claude" not in self._name:
+            return messages
+        return [*messages[:-1], newest_marked(messages[-1], request)]
+
+    def _map_errors(self) -> AbstractContextManager[None]:
+        return map_litellm_errors(self._name, self._server.key)
+
+    async def _send(
+        self, answer: ModelAnswer, body: dict[str, Any], on_text: OnText | None
+    ) -> None:
+        assert self._litellm is not None
+        response = await self._litellm.acompletion(**self._arguments(body))
+        if on_text is None:
+            self._wire.read_whole(answer, response.model_dump())
+            return
+        try:
+            async for chunk in response:
+                if self._wire.read_event(answer, chunk.model_dump()):
+                    on_text(answer.reply.text)
+                if answer.reply.is_full:
+                    break
+            # litellm reports "stop" even if the stream was cut short; these fields do not.
+            if not (response.received_finish_reason or response.intermittent_finish_reason):
+                answer.ended = answer.reply.is_full
+        finally:
+            await response.aclose()
+
+    def _arguments(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return litellm's arguments: copies, since it changes them for some providers."""
         arguments: dict[str, Any] = {
-            "model": self._name,
-            # Copies, here and of the tools: litellm changes them for some providers, and they are used again.
-            "messages": self._messages(request),
+            **body,
+            "messages": [dict(message) for message in body["messages"]],
             "timeout": self._timeout,
             "num_retries": 0,
             "max_retries": 0,
             "drop_params": True,
             # Otherwise a call with tools imports the mcp package, which litellm does not require.
             "_skip_mcp_handler": True,
-            "api_base": self._api_base,
-            "api_key": self._api_key or (_NO_KEY if self._missing_keys else None),
+            "api_base": self._server.address or None,
+            "api_key": self._key,
         }
-        if request.tools:
-            arguments["tools"] = deepcopy(tools_json(request.tools))
-            arguments["tool_choice"] = tool_choice(request.tool_choice, FORCINGS[self._forcing])
+        if "tools" in body:
+            arguments["tools"] = deepcopy(body["tools"])
             if self._unlisted:
                 arguments["allowed_openai_params"] = self._unlisted
-        if request.json_schema is not None:
-            arguments["response_format"] = response_format(request.json_schema)
-        if (most := least_of(request.max_tokens, self._max_tokens)) is not None:
-            arguments["max_tokens"] = most
-        if self._temperature is not None:
-            arguments["temperature"] = self._temperature
-        arguments.update(request.parameters)
         if "claude" in self._name:
-            # Anthropic caches only what is marked: the system prompt, all but the last message, and of
-            # that what the next request repeats.
+            # Anthropic caches only what is marked: the system prompt, and all but the last message.
             arguments["cache_control_injection_points"] = [
                 {"location": "message", "role": "system"},
                 {"location": "message", "index": -2},
             ]
-            *before, last = arguments["messages"]
-            arguments["messages"] = [*before, newest_marked(last, request)]
         if self._name.startswith("ollama"):
             # Ollama silently truncates prompts to its window, which is small unless requested.
             arguments["num_ctx"] = self._profile.context_tokens
         return arguments
-
-    def _messages(self, request: ModelRequest) -> list[ChatMessage]:
-        if self._profile.vision:
-            return [dict(message) for message in request.messages]
-        # As a fallback, it may get requests made for a model with vision.
-        return [dict(message) for message in flatten_content(request.messages)]
-
-    async def _call(
-        self, litellm: ModuleType, arguments: dict[str, Any], on_text: OnText | None
-    ) -> ModelReply:
-        if on_text is not None:
-            return await self._stream(litellm, arguments, on_text)
-        response = await litellm.acompletion(**arguments)
-        if not response.choices:
-            raise TransientModelError(
-                _("{name}: the provider sent an empty answer", name=self._name)
-            )
-        choice = response.choices[0]
-        if len(choice.message.content or "") > MOST_TEXT:
-            logger.warning("%s: the answer was cut at %d characters", self._name, MOST_TEXT)
-            choice.message.content = choice.message.content[:MOST_TEXT]
-            choice.finish_reason = "length"
-        calls = tool_calls(
-            (call.id, call.function.name or "", call.function.arguments)
-            for call in choice.message.tool_calls or ()
-        )
-        return ModelReply(
-            content=choice.message.content or "",
-            tool_calls=calls,
-            finish_reason=finish_reason(choice.finish_reason, calls),
-            usage=self._usage(litellm, arguments, choice.message.content, response),
-            model=self._name,
-            cache_reported=_tells_cache(response),
-            usage_reported=_tells_usage(response),
-        )
-
-    async def _stream(
-        self, litellm: ModuleType, arguments: dict[str, Any], on_text: OnText
-    ) -> ModelReply:
-        options = {"include_usage": True}
-        stream = await litellm.acompletion(**arguments, stream=True, stream_options=options)
-        answer, reporting = StreamedReply(), None
-        try:
-            async for chunk in stream:
-                if getattr(chunk, "usage", None) is not None:
-                    reporting = chunk
-                if _add(answer, chunk):
-                    on_text(answer.text)
-                if answer.is_full:
-                    logger.warning("%s: the answer was cut at %d characters", self._name, MOST_TEXT)
-                    break
-            # litellm reports "stop" even if the stream was cut short; these fields do not.
-            ended = stream.received_finish_reason or stream.intermittent_finish_reason
-        finally:
-            await stream.aclose()
-        if answer.is_full:
-            answer.set_finish_reason("length")
-        elif not ended:
-            raise TransientModelError(_("{name}: the answer was cut off", name=self._name))
-        calls = answer.calls()
-        return ModelReply(
-            content=answer.text,
-            tool_calls=calls,
-            finish_reason=finish_reason(answer.finish_reason, calls),
-            usage=self._usage(litellm, arguments, answer.text, reporting),
-            model=self._name,
-            cache_reported=_tells_cache(reporting),
-            usage_reported=_tells_usage(reporting),
-        )
-
-    def _usage(
-        self, litellm: ModuleType, arguments: dict[str, Any], text: str | None, reporting: Any
-    ) -> Usage:
-        """Return the usage that a response reports, or an estimate if it reports none."""
-        usage = getattr(reporting, "usage", None)
-        if usage is None or not _tells_usage(reporting):
-            messages = flatten_content(arguments["messages"])
-            prompt = json.dumps([messages, arguments.get("tools")], ensure_ascii=False)
-            read, written = estimate_tokens(prompt), estimate_tokens(text or "")
-            return Usage(prompt_tokens=read, completion_tokens=written, cost=None, calls=1)
-        details = getattr(usage, "prompt_tokens_details", None)
-        cost = None
-        if self._priced:
-            response = litellm.ModelResponse(model=self._name, usage=usage)
-            cost = litellm.completion_cost(completion_response=response, model=self._name)
-        return Usage(
-            prompt_tokens=usage.prompt_tokens,
-            cached_tokens=getattr(details, "cached_tokens", None) or 0,
-            completion_tokens=usage.completion_tokens or 0,
-            cost=cost,
-            calls=1,
-        )
-
-
-def _tells_usage(reporting: Any) -> bool:
-    """Return whether a response reports the tokens that it cost."""
-    usage = getattr(reporting, "usage", None)
-    return usage is not None and bool(usage.prompt_tokens)
-
-
-def _tells_cache(reporting: Any) -> bool:
-    """Return whether a response reports the tokens served from the provider's cache."""
-    usage = getattr(reporting, "usage", None)
-    details = getattr(usage, "prompt_tokens_details", None)
-    return getattr(details, "cached_tokens", None) is not None
-
-
-def _add(answer: StreamedReply, chunk: Any) -> bool:
-    """Add a chunk to the reply; return whether its text grew."""
-    grew = False
-    for choice in (chunk.choices or ())[:1]:
-        grew = answer.add_text(choice.delta.content)
-        for call in choice.delta.tool_calls or ():
-            function = call.function
-            answer.add_call(call.index, call.id, function.name, function.arguments)
-        answer.set_finish_reason(choice.finish_reason)
-    return grew
-
-
-def _refuses_forcing(exc: BaseException | None) -> bool:
-    return getattr(exc, "status_code", None) in {400, 422} and "tool_choice" in str(exc)

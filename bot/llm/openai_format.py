@@ -10,6 +10,9 @@ from bot.llm.base import ChatMessage, ModelRequest, ToolSpec
 UNSEEN_IMAGE_TEXT = "(an image that you cannot see)"
 """Replaces an image for a model without vision."""
 
+MESSAGE_FIELDS = frozenset("role content tool_calls tool_call_id name id type function".split())
+"""Fields of messages, and of the calls in them, that every provider knows."""
+
 FORCINGS = ("named", "required", "auto")
 """Ways of forcing a call, the strictest first: the tool's name, any tool, nothing but the prompt."""
 
@@ -83,6 +86,27 @@ def newest_marked(message: ChatMessage, request: ModelRequest) -> ChatMessage:
     own, tail = split_tail(message, request.tail_length)
     own = cache_marked(own)
     return {**own, "content": [*own["content"], *tail]} if tail else own
+
+
+def own_messages(messages: Sequence[ChatMessage], origin: str) -> list[ChatMessage]:
+    """Return messages for a provider: what another one wants back in them is left out."""
+    return [_own(message, origin) if "origin" in message else message for message in messages]
+
+
+def _own(message: ChatMessage, origin: str) -> ChatMessage:
+    rest = {name: value for name, value in message.items() if name != "origin"}
+    if message["origin"] == origin:
+        return rest
+    calls = [
+        {
+            "id": call["id"],
+            "type": "function",
+            "function": {name: call["function"][name] for name in ("name", "arguments")},
+        }
+        for call in message.get("tool_calls") or ()
+    ]
+    own = {name: value for name, value in rest.items() if name in MESSAGE_FIELDS}
+    return own | ({"tool_calls": calls} if calls else {})
 
 
 def flatten_content(messages: Sequence[ChatMessage]) -> list[ChatMessage]:

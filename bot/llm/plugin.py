@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from bot.core.errors import ModelRejected, ModelUnavailable, PluginUnavailable, TapebotError
 from bot.core.plugins import Plugin, raised
 from bot.core.reasons import Reason, reason_of
 from bot.llm.base import CapabilityProfile, Model, ModelReply, ModelRequest, OnText
+from bot.llm.openai_format import own_messages
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +67,8 @@ class PluginModel(Model):
         if self._model is None:
             raise ModelUnavailable(self._problem)
         try:
-            reply = await self._model.complete(request, on_text)
+            messages = own_messages(request.messages, self._name)
+            reply = await self._model.complete(replace(request, messages=messages), on_text)
         except TapebotError:
             raise
         except Exception as error:
@@ -74,7 +77,7 @@ class PluginModel(Model):
             raise ModelRejected(self._plugin.failed(error)) from error
         if not isinstance(reply, ModelReply):
             raise ModelRejected(Reason("plugin_no_reply", plugin=self._plugin.label))
-        return reply
+        return replace(reply, origin=self._name)
 
     async def aclose(self) -> None:
         """Close the model."""

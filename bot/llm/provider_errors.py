@@ -8,7 +8,6 @@ Rule 3: rate limits, timeouts, broken connections and 5xx are transient.
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections.abc import Mapping
@@ -33,12 +32,31 @@ _OVERFLOW = LazyPattern(
     r"|(?:prompt|input|request|messages?|conversation)(?: is| are|:)? too (?:long|large)"
     r"|(?:prompt|input)(?: length| tokens?)? exceeds? (?:the )?max|exceeds? the (?:available )?context"
     r"|exceed_context_size|reduce the length of (?:the|your) (?:messages|prompt|input)"
-    r"|(?:body|request) too large for \S{1,80} model|`inputs` tokens",
+    r"|(?:body|request) too large for \S{1,80} model|`inputs` tokens|input length|model(?:'s)? length",
     re.IGNORECASE,
 )
 _RATE = LazyPattern(
     r"per (?:min|minute|hour|day)\b|\b(?:TPM|TPD|RPM)\b|rate[ _]limit", re.IGNORECASE
 )
+_LIMIT = LazyPattern(
+    r"(?:max(?:imum)?|limit|at most|less than|n_ctx|>|<=?)\b[^\d\n]{0,60}(\d[\d,_]{2,9})",
+    re.IGNORECASE,
+)
+_NUMBER = LazyPattern(r"\d[\d,_]{2,9}")
+_LEAST_LIMIT = 600
+"""Smaller numbers in an error are statuses and positions."""
+
+_WAIT = LazyPattern(
+    r"(?:retry|again|wait|reset)\w{0,10}\W{1,4}(?:\w{1,8} ){0,3}((?:\d{1,13}(?:\.\d{1,9})?\s?"
+    r"(?:ms|h(?:ours?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)?\s?){1,4})",
+    re.IGNORECASE,
+)
+_ISO_DATE = LazyPattern(r"\d{4}-\d\d-\d\dT")
+_EPOCH, _EPOCH_MS = 1e9, 1e12
+"""Larger numbers are moments, in seconds or milliseconds since 1970."""
+
+_PART = LazyPattern(r"(\d+(?:\.\d+)?)\s?(ms|h|m|s|)", re.IGNORECASE)
+_UNITS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3_600.0}
 # Messages of Python and pydantic for a reply of an unexpected shape.
 _UNREADABLE = LazyPattern(
     r"NoneType|object is not|has no attribute|not subscriptable|validation errors? for|Error parsing chunk"
@@ -50,7 +68,7 @@ _PREFIX = LazyPattern(r"^(?:\s*(?:litellm\.)?\w*(?:Error|Exception)\s*(?::|-)\s*
 _NOISE = LazyPattern(r"(?:(?<!\s)\s++)?ssl:<[^>]{0,300}>|<[^<>]* object at 0x[0-9a-f]+>")
 _KEY = LazyPattern(r"\b(?:sk|pk|rk|gsk|xai|hf|AIza)[-_]?[A-Za-z0-9*_-]{6,}|(?<=Bearer )\S+")
 _SECRET_NAMES = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
-_RETRYABLE = frozenset({408, 409, 425, 429})
+_RETRYABLE = frozenset({408, 409, 413, 425, 429})
 _OF_CONTENT = frozenset({400, 413, 415, 422, 451})
 
 
@@ -74,8 +92,8 @@ def model_error(
     text = Reason("model_said", model=name, error=error)
     if "LLM Provider NOT provided" in whole:
         return ModelRejected(Reason("model_no_provider", model=name), of_content=False)
-    if status not in {401, 403, 429} and _is_overflow(cause, whole):
-        return ContextOverflow(text)
+    if status not in {401, 403, 429} and _is_overflow(cause, status, whole):
+        return ContextOverflow(text, of_content=status == 413)
     if status == 403 and "flagged_input" in whole:
         # OpenRouter's moderation.
         return ModelRejected(text)
@@ -87,7 +105,7 @@ def model_error(
     if status == 429 and "insufficient_quota" in whole:
         return ModelRejected(text, of_content=False)
     if status is None or status in _RETRYABLE or status >= 500:
-        wait = retry_after(_headers(exc, cause), now)
+        wait = retry_after(_headers(exc, cause), now, whole)
         return TransientModelError(text, retry_after=wait, of_content=status == 500)
     return ModelRejected(text, of_content=status in _OF_CONTENT)
 
@@ -104,10 +122,23 @@ def _in_short(exc: Exception) -> str | None:
     return None
 
 
-def _is_overflow(exc: Exception, text: str) -> bool:
+def _is_overflow(exc: Exception, status: int | None, text: str) -> bool:
     if type(exc).__name__ == "ContextWindowExceededError":
         return True
-    return bool(_OVERFLOW.search(text)) and not _RATE.search(text)
+    return (status == 413 or bool(_OVERFLOW.search(text))) and not is_rate_limit(text)
+
+
+def is_rate_limit(text: str) -> bool:
+    """Return whether an error is a limit on what may be sent in a time."""
+    return bool(_RATE.search(text))
+
+
+def named_limit(text: str) -> int | None:
+    """Return the number of tokens that an error names as a limit; None if it names none."""
+    named = [found[1] for found in _LIMIT.finditer(text)]
+    numbers = [int(re.sub(r"[,_]", "", one)) for one in named or _NUMBER.findall(text)]
+    fits = [one for one in numbers if one >= _LEAST_LIMIT]
+    return None if not fits else fits[0] if named else min(fits)
 
 
 def _headers(*raised: Exception) -> Mapping[str, str]:
@@ -121,23 +152,48 @@ def _headers(*raised: Exception) -> Mapping[str, str]:
     return {}
 
 
-def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return the seconds to wait that response headers ask for; None if they do not.
+def retry_after(headers: Mapping[str, str], now: datetime, text: str = "") -> float | None:
+    """Return the seconds to wait that a response asks for; None if it does not.
 
     Args:
         headers: The headers, with names in lower case.
         now: The current time, aware.
+        text: The error.
     """
-    for header, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(header)
-        if value is None:
-            continue
-        try:
-            seconds = float(value) * unit
-        except ValueError:
-            return _until(value, now)
-        return max(0.0, seconds) if math.isfinite(seconds) else None
-    return None
+    milliseconds = headers.get("retry-after-ms", "")
+    told = [f"{milliseconds}ms" if milliseconds else "", headers.get("retry-after", "")]
+    told += [found[1] for found in [_WAIT.search(text)] if found]
+    resets = {name: value for name, value in headers.items() if "ratelimit-reset" in name}
+    used_up = [
+        value
+        for name, value in resets.items()
+        if headers.get(name.replace("reset", "remaining")) == "0"
+    ]
+    waits = (_seconds(value, now) for value in told)
+    named = next((wait for wait in waits if wait is not None), None)
+    if named is not None:
+        return named
+    ends = (_seconds(value, now) for value in used_up or resets.values())
+    return min((wait for wait in ends if wait is not None), default=None)
+
+
+def _seconds(value: str, now: datetime) -> float | None:
+    """Return how long a wait is: a number, a duration, a date, or a moment in seconds since 1970."""
+    value = value.strip()
+    if value.startswith("-"):
+        return 0.0
+    try:
+        if _ISO_DATE.match(value):
+            return max(0.0, (datetime.fromisoformat(value) - now).total_seconds())
+        parts = _PART.findall(value) if value[:1].isdigit() else []
+        seconds = sum(float(number) * _UNITS[unit.lower()] for number, unit in parts)
+    except (ValueError, TypeError):
+        return None
+    if not parts:
+        return _until(value, now)
+    if seconds > _EPOCH_MS:
+        seconds /= 1_000
+    return max(0.0, seconds - now.timestamp()) if seconds > _EPOCH else seconds
 
 
 def _until(date: str, now: datetime) -> float | None:

@@ -1,10 +1,11 @@
 """Join streamed text and tool-call fragments into one reply.
 
-Rule 1: fragments of text and of arguments are joined in the order of arrival.
-Rule 2: a fragment belongs to the call of its index; a new id at a used index is a new call, since
-    some servers number every call 0.
-Rule 3: arguments stay the text that the model wrote; an object is converted to JSON text.
-Rule 4: each call of the reply has an id, and no two the same.
+Rule 1: however a reply is cut into pieces, it is the same.
+Rule 2: a fragment belongs to the call of its index, of its id, or to the newest. A name begins another
+    call if it is another one, or if the call before has whole arguments that it does not repeat.
+Rule 3: arguments stay the JSON object that the model wrote, also if that came twice, grew with each
+    piece or was JSON in JSON; nothing is an empty object; what is no object stays as it is.
+Rule 4: each call of the reply has an id, and no two the same; unknown fields are kept.
 Rule 5: text beyond the limit is cut off; if there are too many tool calls, or they are too long,
     all are refused.
 """
@@ -12,57 +13,91 @@ Rule 5: text beyond the limit is cut off; if there are too many tool calls, or t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from bot.core.errors import ModelRejected
 from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
+from bot.llm.answer_text import AnswerText
 from bot.llm.base import ToolCall
 from bot.llm.bounds import MOST_ARGUMENTS, MOST_CALLS, MOST_TEXT
 
 _SURROGATE = LazyPattern("[\ud800-\udfff]")
+_BLANKS = LazyPattern(r"\s*")
+_DECODER = json.JSONDecoder()
 
 
 @dataclass(slots=True)
 class _Part:
     index: int | None
-    id: str
-    name: str
-    arguments: list[str] = field(default_factory=list)
+    id: str = ""
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
+    _depth: int = 0
+    _quoted: bool = False
+    _escaped: bool = False
 
-    def continues(self, index: int | None, call_id: str, name: str) -> bool:
-        """Return whether a fragment belongs to this call."""
-        if call_id and self.id and call_id != self.id:
+    def add(self, text: str) -> None:
+        self.pieces.append(text)
+        for char in text:
+            if self._escaped:
+                self._escaped = False
+            elif char == '"':
+                self._quoted = not self._quoted
+            elif self._quoted:
+                self._escaped = char == "\\"
+            else:
+                self._depth += (char in "{[") - (char in "}]")
+
+    def precedes(self, call_id: str, name: str, text: str) -> bool:
+        """Return whether a fragment begins another call than this one."""
+        if not name or not self.name or name != self.name:
+            return bool(name and self.name)
+        if not any(self.pieces) or self._depth or self._quoted:
             return False
-        if index is None:
-            return not name
-        return index == self.index
+        if call_id and self.id and call_id != self.id:
+            return True
+        return bool(text) and not self.repeats(text)
+
+    def repeats(self, text: str) -> bool:
+        """Return whether a fragment is all the arguments once more, or the first that are not empty."""
+        own = _objects(self.pieces)
+        again = own == ["{}"] or len(_objects([*own, text])) == 1
+        # What comes many times is not read many times.
+        self.pieces = own if again else self.pieces
+        return again
 
 
 class StreamedReply:
     """A reply, as far as it was received.
 
     Attributes:
-        text: The text so far.
+        answer: The text, parted from reasoning and calls.
         finish_reason: The reason why the reply ended; None until it has.
     """
 
     def __init__(self) -> None:
-        self.text = ""
+        self.answer = AnswerText()
         self.finish_reason: str | None = None
         self._parts: list[_Part] = []
         self._called = 0
         self._half = ""
 
     @property
+    def text(self) -> str:
+        """What may be shown of the text so far."""
+        return self.answer.draft
+
+    @property
     def is_full(self) -> bool:
         """Whether the text has reached its maximum length."""
-        return len(self.text) >= MOST_TEXT
+        return len(self.answer.text) >= MOST_TEXT
 
     def add_text(self, fragment: str | None) -> bool:
-        """Append text up to the limit; return whether any was appended."""
+        """Append text up to the limit; return whether what may be shown changed."""
         fragment = self._half + (fragment or "")
         self._half = ""
         if not fragment.isascii() and _SURROGATE.search(fragment):
@@ -70,50 +105,96 @@ class StreamedReply:
             if "\ud800" <= fragment[-1] <= "\udbff":
                 fragment, self._half = fragment[:-1], fragment[-1]
             fragment = fragment.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        fits = fragment[: MOST_TEXT - len(self.text)]
-        self.text += fits
-        return bool(fits)
+        before = len(self.answer.draft)
+        self.answer.add(fragment)
+        return len(self.answer.draft) != before
 
-    def add_call(self, index: int | None, call_id: str | None, name: str | None, args: Any) -> None:
-        """Add a fragment of a tool call, with the fields that the provider sent.
-
-        Args:
-            index: Index of the call in the reply; None if the provider sent none.
-            call_id: Id of the call; often sent with its first fragment only.
-            name: Name of the tool; often sent with the first fragment only.
-            args: Fragment of the arguments, as text; or all of them as an object.
+    def add_call(self, call: Mapping[str, Any]) -> None:
+        """Add a fragment of a tool call in OpenAI's form; an object may stand for the arguments' text.
 
         Raises:
             ModelRejected: There are too many calls, or they are too long.
         """
-        call_id, name = call_id or "", name or ""
-        text = arguments_text(args)
+        function = call.get("function") or {}
+        index = call.get("index", function.get("index"))
+        call_id, name = str(call.get("id") or ""), str(function.get("name") or "")
+        told = function.get("arguments")
+        text = told if isinstance(told, str) else "" if told is None else _json(told)
         self._called += len(call_id) + len(name) + len(text)
         _check_calls(len(self._parts), self._called)
-        part = next((p for p in reversed(self._parts) if p.continues(index, call_id, name)), None)
-        if part is None:
-            part = _Part(index, call_id, name)
+        part = self._part(index, call_id, name, text)
+        part.id, part.name = part.id or call_id, part.name or name
+        part.add(text)
+        part.extra |= _others(call, "index", "id", "type", "function")
+        if extra := _others(function, "index", "name", "arguments"):
+            part.extra["function"] = {**part.extra.get("function", {}), **extra}
+
+    def _part(self, index: int | None, call_id: str, name: str, text: str) -> _Part:
+        newest = list(reversed(self._parts))
+        numbered = (one for one in newest if index is not None and one.index == index)
+        known = (one for one in newest if call_id and one.id == call_id)
+        rest = newest[:1] if index is None or not (call_id or name) else []
+        part = next((one for group in (numbered, known, rest) for one in group), None)
+        if part is None or part.precedes(call_id, name, text):
+            part = _Part(index)
             self._parts.append(part)
-        else:
-            part.id = part.id or call_id
-            part.name = part.name or name
-        part.arguments.append(text)
+        return part
 
     def set_finish_reason(self, reason: str | None) -> None:
         """Set the finish reason, if one was given."""
         self.finish_reason = reason or self.finish_reason
 
     def calls(self) -> tuple[ToolCall, ...]:
-        """Return the tool calls in the order in which they began."""
-        found = ((part.id, part.name, "".join(part.arguments)) for part in self._parts)
-        return tool_calls(found)
+        """Return the tool calls in the order in which they began.
+
+        Raises:
+            ModelRejected: There are too many.
+        """
+        return with_ids(
+            [
+                ToolCall(part.id, part.name, arguments, part.extra)
+                for part in self._parts
+                for arguments in _objects(part.pieces) or ["".join(part.pieces)]
+            ]
+        )
 
 
-def arguments_text(arguments: Any) -> str:
-    """Return a call's arguments as JSON text; text is returned unchanged."""
-    if isinstance(arguments, str):
-        return arguments
-    return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+def _others(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
+    return {name: one for name, one in value.items() if name not in known and one is not None}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _objects(pieces: Sequence[str]) -> list[str]:
+    """Return the different JSON objects that pieces make; none if they make anything else."""
+    grown = pieces[-1:] if len(pieces) > 1 and pieces[-1].startswith(pieces[-2] or "\0") else []
+    for text in ("".join(pieces), *grown):
+        try:
+            found = dict(_read(text))
+        except (ValueError, RecursionError):
+            continue
+        return [written for same, written in found.items() if same != "{}" or len(found) == 1]
+    return []
+
+
+def _read(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each JSON object in a form to compare, and as it was written."""
+    place = _after_blanks(text, 0)
+    while place < len(text):
+        value, end = _DECODER.raw_decode(text, place)
+        written, place = text[place:end], _after_blanks(text, end)
+        while isinstance(value, str) and value.strip():
+            written, value = value.strip(), json.loads(value)
+        if not isinstance(value, dict) and value not in (None, "", []):
+            raise ValueError("arguments are no object")
+        yield (json.dumps(value, sort_keys=True), written) if value else ("{}", "{}")
+
+
+def _after_blanks(text: str, place: int) -> int:
+    found = _BLANKS.match(text, place)
+    return place if found is None else found.end()
 
 
 def _check_calls(count: int, characters: int) -> None:
@@ -125,27 +206,25 @@ def _check_calls(count: int, characters: int) -> None:
         )
 
 
-def tool_calls(found: Iterable[tuple[str | None, str, Any]]) -> tuple[ToolCall, ...]:
-    """Return calls from (id, name, arguments); make an id if one is missing or repeated.
+def with_ids(found: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+    """Return calls with an id each; one is made if it is missing or repeated.
 
     Raises:
-        ModelRejected: There are too many calls, or they are too long.
+        ModelRejected: There are too many calls.
     """
+    _check_calls(len(found), 0)
     calls: list[ToolCall] = []
     taken: set[str] = set()
-    characters = 0
-    for number, (given, name, arguments) in enumerate(found, 1):
-        characters += len(given or "") + len(name) + len(arguments_text(arguments))
-        _check_calls(number, characters)
-        call_id = given or f"call_{number}"
+    for number, call in enumerate(found, 1):
+        call_id = call.id or f"call_{number}"
         while call_id in taken:
             call_id = f"{call_id}_{number}"
         taken.add(call_id)
-        calls.append(ToolCall(call_id, name, arguments_text(arguments)))
+        calls.append(ToolCall(call_id, call.name, call.arguments, call.extra))
     return tuple(calls)
 
 
-def finish_reason(given: str | None, calls: tuple[ToolCall, ...]) -> str:
+def finish_reason(given: str | None, calls: Sequence[ToolCall]) -> str:
     """Return the finish reason in the terms of ``ModelReply``.
 
     Some servers say ``stop`` although the model called tools.

@@ -25,6 +25,7 @@ MEMORY_OPEN = "memory/open"
 MEMORY_SEAL = "memory/seal"
 MEMORY_CONSOLIDATED = "memory/consolidated"
 CONTEXT_OVERFLOW = "auto_handoff/context_overflow"
+RATE_LIMIT = "auto_handoff/rate_limit"
 
 # Bookkeeping anchors mark steps of the memory, not phases of the conversation.
 NON_BOUNDARY_ANCHORS = frozenset({MEMORY_OPEN, MEMORY_SEAL, MEMORY_CONSOLIDATED})
@@ -101,19 +102,22 @@ def message(role: str, content: str, **meta: Any) -> TapeEntry:
 
 def tool_call(
     content: str,
-    calls: list[dict[str, str]],
+    calls: list[dict[str, Any]],
     *,
     reasoning: Mapping[str, Any] | None = None,
+    origin: str = "",
     **meta: Any,
 ) -> TapeEntry:
     """The model's request to run tools: ``{"content", "calls": [{"id", "name", "arguments"}]}``.
 
     ``arguments`` is the model's text, valid JSON or not. ``reasoning``, if there is any, has the
-    fields of the message that its provider wants back.
+    fields of the message that its provider wants back, a call's ``extra`` those of the call; ``origin`` tells which.
     """
     payload: dict[str, Any] = {"content": content, "calls": calls}
     if reasoning:
         payload["reasoning"] = dict(reasoning)
+    if origin:
+        payload["origin"] = origin
     return TapeEntry(0, "tool_call", payload, meta)
 
 

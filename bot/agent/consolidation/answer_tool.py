@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -39,6 +41,7 @@ class AnswerTool(Generic[AnswerT]):
         purpose: Purpose,
         *,
         grammar_tokens: int | None = None,
+        plain: bool = False,
     ) -> ModelRequest:
         """Return the request for an answer.
 
@@ -47,8 +50,11 @@ class AnswerTool(Generic[AnswerT]):
             messages: The request's messages.
             purpose: Purpose of the request.
             grammar_tokens: Most tokens of an answer by a grammar.
+            plain: Whether the answer is JSON without a tool and a grammar.
         """
         messages, schema = list(messages), answer_schema(self.answer)
+        if plain:
+            return ModelRequest(messages=messages, purpose=purpose)
         if answers_by_grammar(model):
             return ModelRequest(
                 messages=messages, json_schema=schema, max_tokens=grammar_tokens, purpose=purpose
@@ -58,29 +64,52 @@ class AnswerTool(Generic[AnswerT]):
             messages=messages, tools=(tool,), tool_choice=self.name, purpose=purpose
         )
 
-    def arguments(self, model: Model, reply: ModelReply) -> str | None:
-        """Return the answer as JSON; None if the model did not call the tool."""
-        if answers_by_grammar(model):
-            return reply.content
-        return next(
-            (tool_call.arguments for tool_call in reply.tool_calls if tool_call.name == self.name),
-            None,
-        )
+    def arguments(self, reply: ModelReply) -> str | None:
+        """Return the answer as JSON: a call's arguments, else what the text holds; None if it holds none."""
+        called = (call.arguments for call in reply.tool_calls if call.name == self.name)
+        begin, end = reply.content.find("{"), reply.content.rfind("}")
+        return next(called, reply.content[begin : end + 1] if 0 <= begin < end else None)
 
     def read(self, arguments: str) -> AnswerT:
-        """Return the answer in arguments.
+        """Return the answer in arguments; see ``read_answer``."""
+        return read_answer(self.answer, arguments)
 
-        Raises:
-            UnusableAnswer: They do not fit the tool.
-        """
-        try:
-            return self.answer.model_validate_json(arguments)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(part) for part in first["loc"]) or "arguments"
-            raise UnusableAnswer(
-                Reason("answer_unusable", part=where, error=first["msg"])
-            ) from error
+
+def read_answer(answer: type[AnswerT], text: str) -> AnswerT:
+    """Return the answer in a text: lists and objects may be texts themselves, and empty lists null.
+
+    Raises:
+        UnusableAnswer: It does not fit.
+    """
+    try:
+        return answer.model_validate(_fitted(json.loads(text), answer_schema(answer)))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "arguments"
+        raise UnusableAnswer(Reason("answer_unusable", part=where, error=first["msg"])) from error
+    except (ValueError, RecursionError) as error:
+        told = Reason("answer_unusable", part="arguments", error=str(error))
+        raise UnusableAnswer(told) from error
+
+
+def _fitted(value: Any, schema: dict[str, Any]) -> Any:
+    kind = schema["type"]
+    if kind in ("array", "object") and isinstance(value, str):
+        with suppress(ValueError):
+            value = json.loads(value)
+    if kind == "array":
+        found = [] if value is None else [value] if isinstance(value, dict) else value
+        return (
+            [_fitted(one, schema["items"]) for one in found] if isinstance(found, list) else found
+        )
+    if kind != "object" or not isinstance(value, dict):
+        return value
+    fields = schema["properties"]
+    empty = {name: None for name, one in fields.items() if one["type"] == "array"}
+    return {
+        name: _fitted(one, fields[name]) if name in fields else one
+        for name, one in {**empty, **value}.items()
+    }
 
 
 def answers_by_grammar(model: Model) -> bool:

@@ -177,7 +177,7 @@ def _told_time(stamp: str, timezone: tzinfo) -> str:
 
 def _read(model: Model, reply: ModelReply) -> dict[int, Judgement]:
     """Return the judgements in a reply by the number of the claim."""
-    arguments = JUDGE_TOOL.arguments(model, reply)
+    arguments = JUDGE_TOOL.arguments(reply)
     if arguments is None:
         raise UnusableAnswer(Reason("called_no_tool", tool=JUDGE_TOOL.name))
     name = reply.model or model.name

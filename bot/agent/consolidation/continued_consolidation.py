@@ -12,9 +12,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import anyio.to_thread
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from bot.agent.cached_prompt import CachedPrompt
+from bot.agent.consolidation.answer_tool import UnusableAnswer, read_answer
 from bot.agent.consolidation.policy import EntryRange
 from bot.agent.consolidation.prompts import (
     Citation,
@@ -183,8 +184,8 @@ def _read(reply: ModelReply) -> QuotedAnswer | None:
         return None
     text = reply.content
     try:
-        answer = QuotedAnswer.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
-    except ValidationError:
+        answer = read_answer(QuotedAnswer, text[text.find("{") : text.rfind("}") + 1])
+    except UnusableAnswer:
         return None
     quotes = sum(len(one.evidence) for one in answer.operations)
     return answer if answer.history_entry.strip() and quotes <= _MOST_QUOTES else None

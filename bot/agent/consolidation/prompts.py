@@ -119,6 +119,7 @@ def consolidation_messages(
     by_grammar: bool,
     newer: Collection[int] = (),
     refused: str | None = None,
+    attempt: int = 1,
 ) -> list[ChatMessage]:
     """Return the request's messages.
 
@@ -129,6 +130,7 @@ def consolidation_messages(
             example.
         newer: Numbers of the facts that rest on what was said after these messages.
         refused: Reason why the previous answer could not be used.
+        attempt: Which attempt this is.
     """
     ask = (
         f"Answer with one JSON object.\n\n{_EXAMPLE}"
@@ -136,7 +138,7 @@ def consolidation_messages(
         else "Process this conversation and call the save_memory tool with your consolidation."
     )
     if refused is not None:
-        ask += f" Your last answer could not be used: {refused!s}."
+        ask += f" Your last answer could not be used: {refused!s}. This is attempt {attempt}."
     numbered = enumerate(_without_repeated_times(lines), start=1)
     conversation = "\n".join(f"#{number} {line}" for number, line in numbered)
     known = _listing(facts, newer, conversation)

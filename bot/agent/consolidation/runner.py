@@ -57,6 +57,9 @@ from bot.tape.search import GENERAL_PROBLEM, problem_of
 logger = logging.getLogger(__name__)
 
 _SMALLEST_PORTION = 500
+_PLAIN_FROM = 2
+"""Failures in a row after which the answer is asked for without a tool."""
+
 _DATED = LazyPattern(r"\s*\[\d{4}-\d\d-\d\d")
 
 
@@ -132,6 +135,9 @@ async def consolidate(
         ModelError: The model gave no answer.
     """
     entries = await memory.tape.read_entries(entry_range.first, entry_range.last)
+    # What fails is not asked in the same way again.
+    failed = failed_attempts(memory.fold.consolidation_failure)
+    portion_tokens = max(min(portion_tokens, _SMALLEST_PORTION), portion_tokens >> failed)
     while True:
         portion = _portion(entries, portion_tokens, memory.fold.window)
         try:
@@ -434,28 +440,32 @@ def _request(
     lines: Sequence[str],
     failure: TapeEntry | None,
 ) -> ModelRequest:
-    by_grammar = answers_by_grammar(model)
+    failed = failed_attempts(failure)
+    plain = failed >= _PLAIN_FROM
+    by_grammar = plain or answers_by_grammar(model)
     refused = str(parse_reason(failure.data.get("error"))) if failure is not None else None
     messages = consolidation_messages(
-        facts, lines, by_grammar=by_grammar, newer=newer, refused=refused
+        facts, lines, by_grammar=by_grammar, newer=newer, refused=refused, attempt=failed + 1
     )
     # A small model that loops within the grammar must be stopped.
-    return SAVE_MEMORY_TOOL.request(model, messages, "consolidation", grammar_tokens=1_500)
+    return SAVE_MEMORY_TOOL.request(
+        model, messages, "consolidation", grammar_tokens=1_500, plain=plain
+    )
 
 
 async def _ask(model: Model, request: ModelRequest) -> tuple[SaveMemory, Usage]:
     reply = await complete(model, request)
     try:
-        return _read(model, reply), reply.usage
+        return _read(reply), reply.usage
     except ConsolidationFailed as error:
         error.usage = reply.usage.as_json()
         raise
 
 
-def _read(model: Model, reply: ModelReply) -> SaveMemory:
+def _read(reply: ModelReply) -> SaveMemory:
     if reply.finish_reason == "length":
         raise ConsolidationFailed(Reason("answer_cut_off"))
-    arguments = SAVE_MEMORY_TOOL.arguments(model, reply)
+    arguments = SAVE_MEMORY_TOOL.arguments(reply)
     if arguments is None:
         said = reply.content.strip()[:60]
         tool = SAVE_MEMORY_TOOL.name

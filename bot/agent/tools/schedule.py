@@ -103,8 +103,8 @@ def _said(when: str, context: ToolContext, schedules: SessionSchedules) -> dict[
         words, asked_at = typed_words(asked), sent_time(asked) or schedules.now()
         with suppress(ScheduleRefused, InvalidRecurrence):
             meant = [read_rule(one, asked_at, schedules.zone) for one in (when, words)]
-            rules = [(one.rule, find_zone(one.zone) or schedules.zone) for one in meant]
-            if same_occurrences(*rules, after=asked_at):
+            ours, theirs = [(one.rule, find_zone(one.zone) or schedules.zone) for one in meant]
+            if same_occurrences(ours, theirs, asked_at):
                 return {"when": words}
     return {}
 

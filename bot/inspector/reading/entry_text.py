@@ -58,6 +58,7 @@ from bot.tape.entries import (
     MEMORY_CONSOLIDATED,
     MEMORY_OPEN,
     MEMORY_SEAL,
+    RATE_LIMIT,
     SESSION_FORK,
     SESSION_NEW,
     SESSION_START,
@@ -80,6 +81,7 @@ _NAMED = {
     SESSION_NEW: N_("A new session starts"),
     SESSION_FORK: N_("A copy of another conversation starts"),
     CONTEXT_OVERFLOW: N_("The context was full and starts again"),
+    RATE_LIMIT: N_("The context was full and starts again"),
 }
 _PLAIN = {
     HEADER_EVENT: N_("A part of the tape starts"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -48,20 +49,27 @@ class ModelAnswer:
         reply: Text, tool calls and finish reason.
         usage: What the server reports; None if it reports nothing.
         ended: Whether the server said that the answer is complete.
-        reasoning: Fields of the assistant's message that the server wants back in the next call.
+        kept: Fields of the assistant's message, such as reasoning, that the server wants back with its calls.
     """
 
     reply: StreamedReply = field(default_factory=StreamedReply)
     usage: ReportedUsage | None = None
     ended: bool = False
-    reasoning: dict[str, Any] = field(default_factory=dict)
+    kept: dict[str, Any] = field(default_factory=dict)
 
-    def carried(self) -> dict[str, Any]:
-        """Return the reasoning to carry to the next call; empty if it is too long or nested too deeply."""
-        if not self.reasoning or nesting_levels(self.reasoning) > _MOST_LEVELS:
-            return {}
-        size = len(json.dumps(self.reasoning, ensure_ascii=False))
-        return dict(self.reasoning) if size <= MOST_REASONING else {}
+    def keep(self, name: str, value: Any) -> None:
+        """Keep a field, or what a piece adds to it."""
+        before = self.kept.get(name)
+        grows = type(before) is type(value) and isinstance(value, (str, list))
+        self.kept[name] = before + value if grows else value
+
+
+def carried(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields to send back with the next request; empty if they are too long or nested too deeply."""
+    if not fields or nesting_levels(fields) > _MOST_LEVELS:
+        return {}
+    size = len(json.dumps(fields, ensure_ascii=False))
+    return dict(fields) if size <= MOST_REASONING else {}
 
 
 class ServerError(Exception):

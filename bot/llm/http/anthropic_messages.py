@@ -104,8 +104,6 @@ class AnthropicMessages:
             raise _error(body)
         for index, block in enumerate(body["content"]):
             _start_block(answer, index, block)
-            if block.get("type") == "tool_use":
-                answer.reply.add_call(index, None, None, block.get("input") or {})
         _read_usage(answer, body["usage"])
         _read_ending(answer, body)
         answer.ended = True
@@ -171,8 +169,8 @@ def _message_blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
         function = call["function"]
         blocks.append(
             {
+                **{name: one for name, one in call.items() if name not in {"type", "function"}},
                 "type": "tool_use",
-                "id": call["id"],
                 "name": function["name"],
                 "input": _input(function.get("arguments")),
             }
@@ -223,9 +221,11 @@ def _start_block(answer: ModelAnswer, index: int, block: Mapping[str, Any]) -> b
         return answer.reply.add_text(block.get("text"))
     if kind == "tool_use":
         # A streamed call begins with an empty input; its text follows.
-        answer.reply.add_call(index, block["id"], block["name"], None)
+        function = {"name": block["name"], "arguments": block.get("input")}
+        rest = {name: one for name, one in block.items() if name not in {"type", "name", "input"}}
+        answer.reply.add_call({**rest, "index": index, "function": function})
     elif kind in {"thinking", "redacted_thinking"}:
-        answer.reasoning.setdefault(_THINKING, []).append(dict(block))
+        answer.keep(_THINKING, [dict(block)])
     return False
 
 
@@ -234,10 +234,10 @@ def _extend_block(answer: ModelAnswer, index: int, delta: Mapping[str, Any]) -> 
     if kind == "text_delta":
         return answer.reply.add_text(delta["text"])
     if kind == "input_json_delta":
-        answer.reply.add_call(index, None, None, delta["partial_json"])
+        answer.reply.add_call({"index": index, "function": {"arguments": delta["partial_json"]}})
     elif kind in {"thinking_delta", "signature_delta"}:
         name = kind.removesuffix("_delta")
-        block = answer.reasoning[_THINKING][-1]
+        block = answer.kept[_THINKING][-1]
         block[name] = block.get(name, "") + delta[name]
     return False
 

@@ -3,8 +3,8 @@
 Rule 1: the format is https://platform.openai.com/docs/api-reference/chat; unknown fields are ignored.
 Rule 2: a complete answer has a finish reason or ends with ``[DONE]``; anything else was cut off.
 Rule 3: reasoning comes as ``reasoning_content`` (DeepSeek, vLLM), ``reasoning`` and
-``reasoning_details`` (OpenRouter), or as parts of the content (Mistral); the fields go back with the
-calls that they led to.
+``reasoning_details`` (OpenRouter), or as parts of the content (Mistral); these and all unknown fields
+go back with the calls that they led to.
 Rule 4: cached tokens stand in ``prompt_tokens_details``, or ``prompt_cache_hit_tokens`` (DeepSeek).
 """
 
@@ -26,11 +26,14 @@ from bot.llm.openai_format import (
     tools_json,
 )
 
-_REASONING_TEXTS = ("reasoning_content", "reasoning")
-_REASONING_LISTS = ("reasoning_details",)
-REASONING_FIELDS = frozenset((*_REASONING_TEXTS, *_REASONING_LISTS))
+_REASONING = ("reasoning_content", "reasoning")
 _FOREIGN = frozenset({"thinking", "thinking_blocks"})
 """Fields of messages in which other protocols carry reasoning."""
+
+_READ = frozenset(
+    "role name content tool_calls function_call tool_call_id refusal annotations audio images index".split()
+)
+"""Fields of an answer's message that are read, or that no server wants back."""
 
 _ENDINGS = {
     "eos": "stop",
@@ -43,6 +46,9 @@ _ENDINGS = {
 
 _FAILED_ENDINGS = frozenset({"error", "insufficient_system_resource"})
 """Finish reasons of answers that broke off: OpenRouter's, DeepSeek's."""
+
+_PLAIN_CALL = 3
+"""Fields of a call: id, type, function."""
 
 _STATUS_OF_WORDS = {"overloaded": 503, "rate": 429, "timeout": 504, "unavailable": 503}
 
@@ -89,8 +95,6 @@ class ChatCompletions:
         choice = body["choices"][0]
         message = choice["message"]
         _read_message(answer, message)
-        if not answer.reply.text and isinstance(refusal := message.get("refusal"), str):
-            answer.reply.add_text(refusal)
         _read_ending(answer, choice)
         answer.ended = True
 
@@ -112,12 +116,7 @@ class ChatCompletions:
 def _messages(request: ModelRequest, form: CallForm) -> list[dict[str, Any]]:
     """Return the messages; a prompt's part that is to be cached is marked for Claude."""
     foreign = _FOREIGN | form.refused
-    messages = [
-        message
-        if foreign.isdisjoint(message)
-        else {name: value for name, value in message.items() if name not in foreign}
-        for message in request.messages
-    ]
+    messages = [_without(message, foreign) for message in request.messages]
     if form.needs_reasoning:
         messages = [
             {"reasoning_content": "", **message} if message.get("tool_calls") else message
@@ -130,25 +129,33 @@ def _messages(request: ModelRequest, form: CallForm) -> list[dict[str, Any]]:
     return messages
 
 
+def _without(message: dict[str, Any], fields: frozenset[str]) -> dict[str, Any]:
+    """Return a message without fields of its own and of its calls."""
+    if not fields.isdisjoint(message):
+        message = {name: value for name, value in message.items() if name not in fields}
+    calls = message.get("tool_calls") or ()
+    if not any(len(call) > _PLAIN_CALL and not fields.isdisjoint(call) for call in calls):
+        return message
+    left = [{name: one for name, one in call.items() if name not in fields} for call in calls]
+    return {**message, "tool_calls": left}
+
+
 def _read_message(answer: ModelAnswer, message: Mapping[str, Any]) -> bool:
-    """Add a message, or a change of one, to the answer; return whether the text grew."""
-    content = message.get("content")
+    """Add a message, or a change of one, to the answer; return whether what may be shown changed."""
+    for name, value in message.items():
+        if name not in _READ and value not in (None, "", []):
+            answer.keep(name, value)
+    if any(isinstance(message.get(name), str) and message[name] for name in _REASONING):
+        answer.reply.answer.thought = True
+    content = message.get("content") or message.get("refusal")
     if isinstance(content, list):
         content = "".join(_text_of(part, answer) for part in content)
     elif content is not None and not isinstance(content, str):
         raise TypeError("content is no text")
     grew = answer.reply.add_text(content)
-    for call in message.get("tool_calls") or ():
-        function = call.get("function") or {}
-        answer.reply.add_call(
-            call.get("index"), call.get("id"), function.get("name"), function.get("arguments")
-        )
-    for name in _REASONING_TEXTS:
-        if isinstance(text := message.get(name), str) and text:
-            answer.reasoning[name] = answer.reasoning.get(name, "") + text
-    for name in _REASONING_LISTS:
-        if isinstance(parts := message.get(name), list) and parts:
-            answer.reasoning.setdefault(name, []).extend(parts)
+    old_form = message.get("function_call")
+    for call in message.get("tool_calls") or ([{"function": old_form}] if old_form else ()):
+        answer.reply.add_call(call)
     return grew
 
 
@@ -156,9 +163,7 @@ def _text_of(part: Any, answer: ModelAnswer) -> str:
     """Return the text of a part of the content; reasoning is kept apart."""
     if part.get("type") == "thinking":
         thought = "".join(str(one.get("text", "")) for one in part.get("thinking") or ())
-        answer.reasoning["reasoning_content"] = (
-            answer.reasoning.get("reasoning_content", "") + thought
-        )
+        answer.keep("reasoning_content", thought)
         return ""
     return str(part.get("text") or "")
 

@@ -142,6 +142,8 @@ async def _check(response: aiohttp.ClientResponse) -> None:
         headers = {name.lower(): value for name, value in response.headers.items()}
         if response.status < 400:
             text = Reason("model_redirected", address=headers.get("location", "nowhere"))
+        elif text.lstrip("\ufeff \r\n\t").startswith("<"):
+            text = Reason("model_web_page")
         raise ServerError(text or f"status {response.status}", response.status, headers)
 
 
@@ -152,7 +154,22 @@ async def read_json(response: aiohttp.ClientResponse) -> Any:
         ValueError: It is no JSON.
         TooLarge: It is too large.
     """
-    return json.loads((await _read(response)).decode("utf-8", "replace"))
+    text = (await _read(response)).decode("utf-8-sig", "replace")
+    try:
+        return json.loads(text)
+    except ValueError:
+        check_page(response, text)
+        raise
+
+
+def check_page(response: aiohttp.ClientResponse, text: str = "") -> None:
+    """Raise an error if what answered is no model's API: a web page, or a text.
+
+    Raises:
+        ServerError: It is.
+    """
+    if text.lstrip().startswith("<") or response.content_type in {"text/html", "text/plain"}:
+        raise ServerError(Reason("model_web_page"), 404)
 
 
 async def read_events(response: aiohttp.ClientResponse) -> AsyncGenerator[Any]:
@@ -223,7 +240,7 @@ async def read_lines(response: aiohttp.ClientResponse) -> AsyncGenerator[str]:
             lines[0] = bytes(rest) + lines[0]
             rest = bytearray(last)
             for line in lines:
-                yield line.decode("utf-8", "replace").rstrip("\r")
+                yield line.decode("utf-8", "replace").rstrip("\r").removeprefix("\ufeff")
         if len(rest) > MOST_LINE:
             raise TooLarge(Reason("model_line_too_long", limit=MOST_LINE // 1_000_000))
     if rest:

@@ -61,12 +61,10 @@ class OllamaChat:
         message = event.get("message") or {}
         grew = answer.reply.add_text(message.get("content"))
         if thought := message.get("thinking"):
-            answer.reasoning["thinking"] = answer.reasoning.get("thinking", "") + str(thought)
+            answer.keep("thinking", str(thought))
+            answer.reply.answer.thought = True
         for call in message.get("tool_calls") or ():
-            function = call["function"]
-            answer.reply.add_call(
-                None, call.get("id"), function["name"], function.get("arguments") or {}
-            )
+            answer.reply.add_call(call)
         if event.get("done"):
             answer.ended = True
             answer.reply.set_finish_reason(
@@ -91,7 +89,10 @@ def _message(message: Mapping[str, Any]) -> dict[str, Any]:
         made["thinking"] = message["thinking"]
     if calls := message.get("tool_calls"):
         made["tool_calls"] = [
-            {"function": {"name": one["function"]["name"], "arguments": _object(one["function"])}}
+            {
+                **{name: value for name, value in one.items() if name not in {"id", "type"}},
+                "function": {**one["function"], "arguments": _object(one["function"])},
+            }
             for one in calls
         ]
     if name := message.get("name"):

@@ -225,7 +225,10 @@ class _Scrub:
     def call(self, call: Any) -> Any:
         if not isinstance(call, dict):
             return self.value(call)
-        return {**call, "arguments": self.arguments(call.get("arguments"))}
+        kept = {
+            name: one for name, one in call.items() if name != "extra" or self.value(one) == one
+        }
+        return {**kept, "arguments": self.arguments(call.get("arguments"))}
 
     def arguments(self, text: Any) -> Any:
         """Return a call's scrubbed arguments, which remain valid JSON."""

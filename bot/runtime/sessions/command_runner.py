@@ -6,6 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bot.agent.agent import Agent
 from bot.agent.commands.approvals import decider
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandAuthor, CommandRegistry, CommandReply
@@ -213,9 +214,15 @@ class SessionContext:
         return self._agent.presets
 
     def model_line(self) -> str:
-        """Return the name of the model that the next turn uses, and the preset that it is from."""
+        """Return which model the next turn uses, its preset, and what its server refuses."""
         fold = self.fold
         agent = self._agent.for_chat(fold.chosen_preset, private=fold.is_private)
+        line = self._named(agent)
+        if not (without := agent.model.profile.without):
+            return line
+        return _("{model}; its server refuses: {parts}", model=line, parts=", ".join(without))
+
+    def _named(self, agent: Agent) -> str:
         if isinstance(agent.model, RefusingModel):
             return _("none: this problem is private, and there is no private model")
         name = agent.model.name

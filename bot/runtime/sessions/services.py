@@ -130,6 +130,10 @@ class SessionServices:
         return ConsolidationPolicy(self.policy.window, limits.memory_tokens, limits.prompt_tokens)
 
     def _limits(self, agent: Agent) -> ContextLimits:
-        if self.limits_for is None or agent.preset == self.agent.preset:
+        same = (agent.preset, agent.context_tokens) == (
+            self.agent.preset,
+            self.agent.context_tokens,
+        )
+        if self.limits_for is None or same:
             return ContextLimits(self.view_tokens, self.policy.tokens, self.policy.prompt_tokens)
         return self.limits_for(agent.context_tokens)

@@ -44,10 +44,14 @@ class Odd:
         if self.whole:
             return Raw(self.text(self.events[0]).encode())
         lines = [
-            one if isinstance(one, str) and one.startswith(":") else f"data: {self.text(one)}"
+            one
+            if isinstance(one, str) and one.startswith((":", "\ufeff"))
+            else f"data: {self.text(one)}"
             for one in self.events
         ]
-        return Raw((self.separator.join(lines) + self.separator).encode())
+        return Raw(
+            (self.separator.join(lines) + self.separator).replace("\ufeff\n\n", "\ufeff").encode()
+        )
 
     @staticmethod
     def text(event: object) -> str:
@@ -344,4 +348,77 @@ ODD = [
         error=TransientModelError,
         whole=True,
     ),
+    Odd(
+        "a mark of the byte order before the first event",
+        "encoding.spec.whatwg.org",
+        ("\ufeff", text("Hi"), STOP, DONE),
+        "Hi",
+    ),
+    Odd(
+        "a refusal in a field of its own, in pieces",
+        "platform.openai.com/docs/guides/structured-outputs",
+        (chunk({"refusal": "I cannot "}), chunk({"refusal": "help."}), STOP, DONE),
+        "I cannot help.",
+    ),
+    Odd(
+        "a content filter took the answer",
+        "learn.microsoft.com/azure/ai-services/openai/concepts/content-filter",
+        (chunk({"content": None}), chunk({}, "content_filter"), DONE),
+        error=ModelRejected,
+    ),
+    Odd(
+        "the limit was reached while it thought",
+        "vllm-project/vllm",
+        (text("<think>Hm, hm"), chunk({}, "length"), DONE),
+        error=ModelRejected,
+    ),
 ]
+
+THOUGHTS = {
+    "opened and closed": "<think>\nHm, <b>.\n</think>\n\nThe answer.",
+    "opened by the server": "Hm, <b>.\n</think>\n\nThe answer.",
+    "another tag": "<thinking>Hm</thinking>The answer.",
+    "capitals": "<Think>Hm</Think> The answer.",
+    "twice": "<think>Hm</think>\n<think>Hm</think>\nThe answer.",
+    "in brackets": "[THINK]Hm[/THINK]The answer.",
+    "in diamonds": "◁think▷Hm◁/think▷The answer.",
+    "channels": "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final<|message|>The answer.<|return|>",
+    "channels without ends": "<|channel|>analysis<|message|>Hm<|channel|>final<|message|>The answer.",
+    "only the last channel": "<|channel|>final<|message|>The answer.",
+    "channels without their marks": "analysisHm, the user asks.assistantfinalThe answer.",
+    "a stray end": "</think>\nThe answer.",
+}
+"""Reasoning in the text of an answer, as servers without a parser for it send it."""
+
+WRITTEN = {
+    "Hermes": '<tool_call>\n{"name": "tape_search", "arguments": {"q": "tea"}}\n</tool_call>',
+    "Hermes, not closed": '<tool_call>{"name": "tape_search", "arguments": {"q": "tea"}}',
+    "with words before it": 'I look.\n<tool_call>{"name": "tape_search", "arguments": {"q": "tea"}}</tool_call>',
+    "after a thought": '<think>Hm</think><tool_call>{"name": "tape_search", "arguments": {"q": "tea"}}</tool_call>',
+    "Qwen 3 Coder": "<tool_call>\n<function=tape_search>\n<parameter=q>\ntea\n</parameter>\n</function>\n</tool_call>",
+    "Llama": '<function=tape_search>{"q": "tea"}</function>',
+    "Llama 3": '<|python_tag|>{"name": "tape_search", "parameters": {"q": "tea"}}',
+    "Mistral": '[TOOL_CALLS][{"name": "tape_search", "arguments": {"q": "tea"}}]',
+    "Mistral, newer": '[TOOL_CALLS]tape_search[ARGS]{"q": "tea"}',
+    "GLM": "<tool_call>tape_search\n<arg_key>q</arg_key>\n<arg_value>tea</arg_value>\n</tool_call>",
+    "Claude": '<function_calls>\n<invoke name="tape_search">\n<parameter name="q">tea</parameter>\n</invoke>\n</function_calls>',
+    "DeepSeek": '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>tape_search\n```json\n{"q": "tea"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+    "Kimi": '<|tool_calls_section_begin|><|tool_call_begin|>functions.tape_search:0<|tool_call_argument_begin|>{"q": "tea"}<|tool_call_end|><|tool_calls_section_end|>',
+    "gpt-oss": '<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>commentary to=functions.tape_search <|constrain|>json<|message|>{"q": "tea"}<|call|>',
+    "a fence": '```json\n{"name": "tape_search", "arguments": {"q": "tea"}}\n```',
+    "nothing else": '{"name": "tape_search", "arguments": {"q": "tea"}}',
+    "its function": '{"function": {"name": "tape_search", "arguments": "{\\"q\\": \\"tea\\"}"}}',
+}
+"""A call in the text of an answer, in the forms of many models."""
+
+PLAIN = [
+    "Models think between `<think>` and `</think>`; the rest is the answer.",
+    "It is:\n```\n<think>\nHm\n</think>\n```\nSo.",
+    "End it with `</think>`.",
+    "Is 1 < 2, or [T] more?",
+    'Write `<tool_call>{"name": "tape_search", "arguments": {}}</tool_call>` for that.',
+    'So:\n```json\n{"name": "tape_search", "arguments": {}}\n```\nThat is all.',
+    '{"name": "Ada", "age": 36}',
+    '{"name": "unheard_of", "arguments": {}}',
+]
+"""Answers that only speak of such things."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from datetime import UTC, datetime
+from itertools import pairwise
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,52 +15,111 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.core.errors import ContextOverflow, TransientModelError
-from bot.llm.base import CapabilityProfile
+from bot.llm.base import CapabilityProfile, ToolCall
 from bot.llm.call_slots import CallSlots
-from bot.llm.http.answer import ModelAnswer
+from bot.llm.http.answer import carried
 from bot.llm.http.model import HTTPModel
 from bot.llm.litellm import LiteLLMModel
 from bot.llm.profiles import profile_for
 from bot.llm.provider_errors import clean_error_text, model_error, retry_after
-from bot.llm.streamed_reply import StreamedReply, tool_calls
+from bot.llm.streamed_reply import StreamedReply, with_ids
 from bot.runtime.models import ModelOptions, build_fallback, build_model
 
 NOW = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
 
 
+def function(index, call_id=None, name=None, arguments=None) -> dict[str, Any]:
+    """Return a fragment of a call, as a server sends it."""
+    return {"index": index, "id": call_id, "function": {"name": name, "arguments": arguments}}
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
 @given(
-    st.lists(st.text(max_size=20), min_size=1, max_size=4),
-    st.integers(1, 5),
+    st.lists(st.dictionaries(st.text(max_size=4), VALUES, max_size=3), min_size=1, max_size=4),
+    st.sampled_from(
+        ["", "<think>Hm, a <b> or `</think>`?</think>", "<|channel|>analysis<|message|>Hm<|end|>"]
+    ),
+    st.text(max_size=20),
     st.randoms(use_true_random=False),
 )
-def test_calls_streamed_in_any_order_of_pieces_are_whole(texts, size, random):
-    """Whatever the interleaving, each call gets its own pieces in their order."""
-    answer = StreamedReply()
-    rest = []
-    for index, text in enumerate(texts):
-        answer.add_call(index, f"id{index}", f"tool{index}", "")
-        rest.append([text[at : at + size] for at in range(0, len(text), size)])
+def test_however_a_reply_is_cut_into_pieces_it_is_the_same(objects, thought, text, random):
+    """Whatever the interleaving, each call gets its own pieces in their order, and no draft shows a thought."""
+    texts = [json.dumps(one) for one in objects]
+    answer, drafts = StreamedReply(), []
+    rest = [[(None, one) for one in thought + text]]
+    for index, arguments in enumerate(texts):
+        answer.add_call(function(index, f"id{index}", f"tool{index}", ""))
+        rest.append([(index, piece) for piece in cut(arguments, random)])
     while any(rest):
-        index = random.choice([index for index, left in enumerate(rest) if left])
-        answer.add_call(index, None, None, rest[index].pop(0))
-    assert [call.arguments for call in answer.calls()] == texts
+        index, piece = random.choice([left for left in rest if left]).pop(0)
+        if index is None:
+            answer.add_text(piece)
+            drafts.append(answer.text)
+        else:
+            answer.add_call(function(index, arguments=piece))
+    whole = StreamedReply()
+    whole.add_text(thought + text)
+    assert [json.loads(call.arguments) for call in answer.calls()] == objects
+    assert answer.answer.finish() == whole.answer.finish() == (text.lstrip() if thought else text)
+    assert not any("Hm" in draft for draft in drafts if "Hm" not in text)
 
 
-@pytest.mark.parametrize("index", [0, None], ids=["all numbered 0", "not numbered"])
-def test_calls_that_a_server_does_not_number_are_kept_apart(index):
+def cut(text: str, random: Random) -> list[str]:
+    """Return a text in pieces."""
+    ends = sorted(random.sample(range(len(text) + 1), min(3, len(text) + 1)))
+    return [text[begin:end] for begin, end in pairwise([0, *ends, len(text)])]
+
+
+SAME = [
+    ("all numbered 0", [function(0, "a", "one", '{"x"'), function(0, None, None, ": 1}"), function(0, "b", "two", '{"x": 1}')]),
+    ("not numbered", [function(None, "a", "one", '{"x"'), function(None, None, None, ": 1}"), function(None, "b", "two", '{"x": 1}')]),
+    ("one index, and no ids", [function(0, None, "one", '{"x": 1}'), function(0, None, "two", '{"x": 1}')]),
+    ("an id of each piece", [function(0, "a", "one", ""), function(0, "b", None, '{"x"'), function(0, "c", None, ": 1}"), function(1, "d", "two", '{"x": 1}')]),
+    ("an id of each piece, and the name again", [function(0, "a", "one", ""), function(0, "b", "one", '{"x"'), function(0, "c", "one", ": 1}"), function(1, "d", "two", '{"x": 1}')]),
+    ("ids without an index", [function(None, "a", "one", '{"x"'), function(None, "b", "two", '{"x"'), function(None, "a", None, ": 1}"), function(None, "b", None, ": 1}")]),
+    ("heads again and again", [function(0, "a", "one", ""), function(0, "a", "one", '{"x"'), function(0, "a", "one", ": 1}"), function(1, "b", "two", '{"x": 1}')]),
+    ("the whole call once more at the end", [function(0, "a", "one", '{"x"'), function(0, None, None, ": 1}"), function(1, "b", "two", '{"x": 1}'), function(0, "a", "one", '{"x":1}'), function(1, "b", "two", '{"x":1}')]),
+    ("all arguments so far in each piece", [function(0, "a", "one", '{"x'), function(0, "a", None, '{"x": '), function(0, "a", None, '{"x": 1}'), function(1, "b", "two", '{"x": 1}')]),
+    ("the arguments before the name", [function(0, "a", None, '{"x": 1}'), function(0, "a", "one", None), function(1, "b", "two", '{"x": 1}')]),
+    ("an empty object first", [function(0, "a", "one", "{}"), function(0, "a", None, '{"x": 1}'), function(1, "b", "two", '{"x": 1}')]),
+    ("an object in place of a text", [function(0, "a", "one", {}), function(0, "a", "one", {"x": 1}), function(1, "b", "two", {"x": 1})]),
+    ("JSON in JSON", [function(0, "a", "one", json.dumps('{"x": 1}')), function(1, "b", "two", json.dumps(json.dumps('{"x": 1}')))]),
+    ("one id for all", [function(0, "a", "one", '{"x": 1}'), function(1, "a", "two", '{"x": 1}')]),
+    ("the end under another index", [function(0, "a", "one", '{"x"'), function(1, None, None, ": 1}"), function(2, "b", "two", '{"x": 1}')]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("_name", "pieces"), SAME, ids=[name for name, _ in SAME])
+def test_pieces_that_belong_together_are_one_call_however_a_server_numbers_them(_name, pieces):
     answer = StreamedReply()
-    for name in ("a", "b"):
-        answer.add_call(index, f"id-{name}", name, '{"x"')
-        answer.add_call(index, None, None, ": 1}")
-    assert [(call.name, call.arguments) for call in answer.calls()] == [
-        ("a", '{"x": 1}'),
-        ("b", '{"x": 1}'),
+    for piece in pieces:
+        answer.add_call(piece)
+    calls = answer.calls()
+    assert [(call.name, json.loads(call.arguments)) for call in calls] == [
+        ("one", {"x": 1}),
+        ("two", {"x": 1}),
     ]
+    assert len({call.id for call in calls}) == 2
 
 
-@given(st.lists(st.sampled_from([None, "", "same", "call_2", "other"]), max_size=6))
+@pytest.mark.parametrize("arguments", ["null", '""', "[]", "{}", " {} ", None, [], {}])
+def test_nothing_is_what_a_tool_without_arguments_is_given(arguments):
+    answer = StreamedReply()
+    answer.add_call(function(0, "a", "now", arguments))
+    assert answer.calls()[0].arguments in ("", "{}")
+
+
+@given(st.lists(st.sampled_from(["", "same", "call_2", "other"]), max_size=6))
 def test_no_two_calls_share_an_id(ids):
-    calls = tool_calls((given_id, "tool", "{}") for given_id in ids)
+    calls = with_ids([ToolCall(given_id, "tool", "{}") for given_id in ids])
     assert len({call.id for call in calls}) == len(ids)
     assert all(call.id for call in calls)
 
@@ -231,5 +293,5 @@ def test_reasoning_that_a_tape_could_not_record_is_not_carried_on():
         return value
 
     shallow, deep = {"reasoning_details": nested(50)}, {"reasoning_details": nested(5_000)}
-    assert ModelAnswer(reasoning=shallow).carried() == shallow
-    assert ModelAnswer(reasoning=deep).carried() == {}
+    assert carried(shallow) == shallow
+    assert carried(deep) == {}

@@ -7,14 +7,18 @@ their descriptions, with other words.
 from __future__ import annotations
 
 import json
+from contextlib import AsyncExitStack
 
+import anyio
 import pytest
-from model_rig import ASK, TOOLS, ask
-from odd_replies import ODD
+from model_rig import ASK, TOOLS, ask, both, make_model
+from odd_replies import ODD, PLAIN, THOUGHTS, WRITTEN
 
 from bot.core.errors import ContextOverflow, ModelError, ModelRejected, TransientModelError
-from bot.llm.base import ModelRequest
-from testkit.openai_server import Call, Failure, Raw, Reply
+from bot.llm.base import ModelRequest, ToolSpec
+from testkit.anthropic_server import ScriptedAnthropic
+from testkit.ollama_server import ScriptedOllama
+from testkit.openai_server import Call, Failure, Raw, Reply, ScriptedOpenAI
 
 
 @pytest.fixture
@@ -40,6 +44,79 @@ async def test_an_odd_reply_is_read_as_it_is_meant(provider, odd):
     if odd.usage is not None:
         usage = reply.usage
         assert (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens) == odd.usage
+
+
+@pytest.fixture(params=["chat completions", "litellm", "Ollama", "Anthropic"])
+async def served(request):
+    """Give a function that returns a model on a server of a protocol, with scripted replies."""
+    async with AsyncExitStack() as stack:
+
+        async def start(*script):
+            kind, names = {
+                "chat completions": (ScriptedOpenAI, ("http", "openai/scripted")),
+                "litellm": (ScriptedOpenAI, ("litellm", "openai/scripted")),
+                "Ollama": (ScriptedOllama, ("http", "ollama_chat/qwen3:32b")),
+                "Anthropic": (ScriptedAnthropic, ("http", "anthropic/claude-sonnet-4-5")),
+            }[request.param]
+            server = await stack.enter_async_context(kind(script))
+            model = make_model(*names, server.base_url)
+            stack.push_async_callback(model.aclose)
+            return model, server
+
+        with anyio.fail_after(60):
+            yield start
+
+
+SEARCH = (
+    ToolSpec("tape_search", "Search.", {"type": "object", "properties": {"q": {"type": "string"}}}),
+)
+
+
+@both
+@pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning")
+@pytest.mark.parametrize("name", THOUGHTS)
+async def test_a_thought_in_the_text_is_never_shown_and_no_part_of_the_answer(
+    served, streamed, name
+):
+    steps = [Reply(THOUGHTS[name], piece=piece) for piece in (1, 3, 1_000)]
+    model, _ = await served(*steps, Reply("The answer."))
+    for number in range(4):
+        reply, texts = await ask(model, streamed)
+        assert reply.content == "The answer."
+        # Whether the server opens the tag is known from the first answer on.
+        if number or "opened by" not in name:
+            assert all("The answer.".startswith(text) for text in texts if "analysis" not in text)
+
+
+@both
+@pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning")
+@pytest.mark.parametrize("name", WRITTEN)
+async def test_a_call_that_is_written_as_text_is_made_and_never_shown(served, streamed, name):
+    model, _ = await served(*[Reply(WRITTEN[name], piece=piece) for piece in (1, 4, 1_000)])
+    for _ in range(3):
+        reply, texts = await ask(model, streamed, ModelRequest(ASK.messages, SEARCH))
+        [call] = reply.tool_calls
+        assert (call.name, json.loads(call.arguments)) == ("tape_search", {"q": "tea"})
+        assert (reply.content, reply.finish_reason) == ("I look." * ("words" in name), "tool_calls")
+        assert all("I look.".startswith(text.strip()) for text in texts)
+
+
+@both
+@pytest.mark.parametrize("text", PLAIN)
+async def test_an_answer_that_speaks_of_tags_and_calls_is_shown_as_it_is(provider, streamed, text):
+    model, _ = await provider([Reply(text, piece=3)])
+    reply, texts = await ask(model, streamed, ModelRequest(ASK.messages, SEARCH))
+    assert (reply.content, reply.tool_calls) == (text, ())
+    assert all(text.startswith(part) for part in texts)
+
+
+async def test_a_model_that_calls_tools_otherwise_makes_no_call_by_writing_of_one(provider):
+    written = f"As it says: {WRITTEN['Hermes']}"
+    model, _ = await provider([Reply("", (Call("tape_search", "{}"),)), Reply(written)])
+    request = ModelRequest(ASK.messages, SEARCH)
+    await ask(model, streamed=True, request=request)
+    reply, _ = await ask(model, streamed=True, request=request)
+    assert (reply.content, reply.tool_calls) == ("As it says:", ())
 
 
 async def test_a_stream_that_is_answered_whole_is_an_answer(provider):
@@ -69,10 +146,14 @@ async def test_bytes_that_are_no_utf_8_do_not_end_an_answer(provider):
             Failure(400, "Failed to call a function. Please adjust", "tool_use_failed"),
             TransientModelError,
         ),
-        (Failure(413, "Request too large for model `x` on tokens per minute (TPM)"), ModelRejected),
+        (
+            Failure(413, "Request too large for model `x` on tokens per minute (TPM)"),
+            TransientModelError,
+        ),
+        (Failure(413, "Payload Too Large"), ContextOverflow),
         (Failure(402, "Insufficient Balance"), ModelRejected),
     ],
-    ids=["llama.cpp", "groq", "groq-tpm", "deepseek"],
+    ids=["llama.cpp", "groq", "groq-tpm", "nginx", "deepseek"],
 )
 async def test_a_providers_own_errors_mean_what_they_say(provider, failure, error):
     model, _ = await provider([failure])

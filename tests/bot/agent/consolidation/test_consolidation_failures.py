@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import anyio
 import pytest
 from counting_talk import COUNTS, LEARNED, SMALL, talk
@@ -63,6 +65,50 @@ BAD = {
     ),
     "no answer": (TransientModelError("the provider is down"), "the provider is down"),
 }
+
+
+_SAVED = {"history_entry": "[2026-02-10 10:00] x", "operations": [COUNTS]}
+WELL_MEANT = {
+    "a fence": text_reply(f"Here:\n```json\n{json.dumps(_SAVED)}\n```"),
+    "an object in the text": text_reply(json.dumps(_SAVED)),
+    "operations as a text": tool_call_reply(
+        ("save_memory", {**_SAVED, "operations": json.dumps([COUNTS])})
+    ),
+    "an operation as a text": tool_call_reply(
+        ("save_memory", {**_SAVED, "operations": [json.dumps(COUNTS)]})
+    ),
+    "one operation without a list": tool_call_reply(
+        ("save_memory", {**_SAVED, "operations": COUNTS})
+    ),
+    "no operations": tool_call_reply(("save_memory", {**_SAVED, "operations": None})),
+    "operations left out": tool_call_reply(("save_memory", {"history_entry": "x"})),
+}
+
+
+@pytest.mark.parametrize("answer", WELL_MEANT)
+async def test_an_answer_in_another_form_is_read(tmp_path, answer):
+    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=[WELL_MEANT[answer]])
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await talk(host, 5)
+        await host.wait_for_event(HISTORY_EVENT)
+        assert await host.events(CONSOLIDATION_FAILED_EVENT) == []
+        assert ("counts" in await host.channel.ask("/memory")) is (
+            "no op" not in answer and "left" not in answer
+        )
+
+
+async def test_no_two_attempts_ask_the_same_and_the_third_asks_for_plain_json(tmp_path):
+    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=lambda _: text_reply("prose"))
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await talk(host, 5)
+        for count in range(1, 5):
+            failed = await host.wait_for_event(CONSOLIDATION_FAILED_EVENT, count)
+            with anyio.fail_after(30):
+                await host.clock.wait_for_sleepers()
+            host.clock.advance(failed[-1].data["retry_in"])
+    asked = model.requests_for("consolidation")
+    assert len({str(request.messages) for request in asked}) == len(asked) >= 4
+    assert [bool(request.tools) for request in asked[:4]] == [True, True, False, False]
 
 
 @pytest.mark.parametrize("answer", BAD)

@@ -1,0 +1,119 @@
+"""What a person sees where a model's server answers in a way of its own; the server is on a real socket."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bot.llm.http.model import HTTPModel
+from bot.llm.http.providers import find_server
+from bot.llm.profiles import profile_for
+from bot.tape.entries import CONTEXT_OVERFLOW
+from bot.testing.host import session_host
+from testkit.openai_server import Failure, Raw, Reply, ScriptedOpenAI
+
+SIGNED = {"google": {"thought_signature": "c2lnbmVk"}}
+
+
+def model_on(server: ScriptedOpenAI) -> HTTPModel:
+    found = find_server("openai/scripted", server.base_url, "key")
+    assert found is not None
+    return HTTPModel("openai/scripted", found, timeout=10, profile=profile_for("openai/scripted"))
+
+
+def signed_call(name: str) -> Raw:
+    function = {"name": name, "arguments": "null"}
+    call = {"index": 0, "id": "c1", "function": function, "extra_content": SIGNED}
+    event = {"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
+    return Raw(f"data: {json.dumps(event)}\n\n".encode())
+
+
+async def test_a_calls_signature_goes_back_in_its_turn_and_after_a_restart(tmp_path):
+    steps = [signed_call("tape_info"), Reply("One."), Reply("Two.")]
+    async with ScriptedOpenAI(steps) as server:
+        for text, answer in (("first", "One."), ("second", "Two.")):
+            model = model_on(server)
+            async with session_host(tmp_path, model) as host:
+                message = await host.channel.send(text, message_id=text)
+                assert await host.channel.wait_for_answer(message) == answer
+            await model.aclose()
+    for body in server.requests[1:]:
+        [called] = [one for one in body["messages"] if one.get("tool_calls")]
+        assert called["tool_calls"][0]["extra_content"] == SIGNED
+        assert "origin" not in called
+
+
+async def test_a_thought_is_neither_shown_nor_kept_nor_sent_back(tmp_path):
+    async with ScriptedOpenAI(lambda _: Reply("<think>It is secret.</think>Hello.")) as server:
+        model = model_on(server)
+        async with session_host(tmp_path, model) as host:
+            assert [await host.channel.ask(text) for text in ("a", "b")] == ["Hello."] * 2
+            assert "secret" not in str(await host.tape())
+        await model.aclose()
+    assert "secret" not in json.dumps(server.requests)
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [(400, "请求过长"), (400, "Range of input length should be [1, 9000]"), (422, "no"), (413, "<html>413</html>")]
+)  # fmt: skip
+async def test_a_chat_that_its_server_finds_too_long_goes_on(tmp_path, status, words):
+    """Whatever the server says, and whatever its window is."""
+
+    def step(body):
+        size = sum(len(str(one["content"])) for one in body["messages"][1:])
+        return Failure(status, words) if size > 24_000 else Reply("ok")
+
+    async with ScriptedOpenAI(step) as server:
+        model = model_on(server)
+        async with session_host(tmp_path, model) as host:
+            answers = [await host.channel.ask(f"{n} " + "word " * 900) for n in range(8)]
+            assert answers == ["ok"] * 8
+            assert await host.events(CONTEXT_OVERFLOW)
+        await model.aclose()
+
+
+async def test_what_has_nothing_to_do_with_length_is_told_in_the_servers_words(tmp_path):
+    broken = False
+
+    async with ScriptedOpenAI(
+        lambda _: Failure(400, "no credit") if broken else Reply("ok")
+    ) as server:
+        model = model_on(server)
+        async with session_host(tmp_path, model) as host:
+            for number in range(4):
+                await host.channel.ask(f"{number} " + "word " * 900)
+            broken = True
+            assert "no credit" in await host.channel.ask("and now?")
+            before = sum(body.get("stream", False) for body in server.requests)
+            assert "no credit" in await host.channel.ask("and now?")
+            assert sum(body.get("stream", False) for body in server.requests) == before + 1
+        await model.aclose()
+
+
+async def test_what_a_server_refuses_is_shown_with_the_model(tmp_path):
+    def step(body):
+        return Failure(400, "this model does not support tools") if "tools" in body else Reply("ok")
+
+    async with ScriptedOpenAI(step) as server:
+        model = model_on(server)
+        async with session_host(tmp_path, model) as host:
+            assert await host.channel.ask("hi") == "ok"
+            assert "its server refuses: tools" in await host.channel.ask("/status")
+        await model.aclose()
+
+
+async def test_a_request_that_a_limit_of_tokens_a_minute_never_lets_pass_is_made_shorter(tmp_path):
+    said = "Request too large on tokens per minute (TPM): Limit 4000, Requested 9000. Try again in 1ms."
+
+    def step(body):
+        size = sum(len(str(one["content"])) for one in body["messages"][1:])
+        return Failure(413, said, "rate_limit_exceeded") if size > 20_000 else Reply("ok")
+
+    async with ScriptedOpenAI(step) as server:
+        model = model_on(server)
+        async with session_host(tmp_path, model) as host:
+            answers = [await host.channel.ask(f"{n} " + "word " * 900) for n in range(6)]
+            assert answers == ["ok"] * 6
+            assert await host.events(CONTEXT_OVERFLOW) == []
+        await model.aclose()
