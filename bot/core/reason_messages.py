@@ -208,7 +208,7 @@ REASONS = {
         "I had read text from outside, and you named neither this address nor the site of a link to it"
     ),
     "address_composed": N_("the address has more than {most} characters, and you did not give it"),
-    "many_addresses": N_("it holds more addresses than anybody would check"),
+    "many_links": N_("I have already followed {most} links of this site for you now"),
     "holds_secret": N_("it holds what looks like {kind}"),
     "holds_memory": N_(
         "it holds what memory or the tape says ({detail!r}), and you did not say that here"
@@ -217,6 +217,7 @@ REASONS = {
     "empty_answer": N_("the model gave an empty answer, twice"),
     # What is in view from outside.
     "source_earlier": N_("what {tool} found in earlier text ({entry})"),
+    "source_described": N_("what others say of {name}, which I could use here"),
     "source_result": N_("the result of {tool} ({entry})"),
     "source_call": N_("the result of call {call} ({entry})"),
     "source_cause": N_("what came by {cause} ({entry})"),

@@ -41,6 +41,7 @@ async def set_schedule(arguments: str, context: CommandContext, kind: Kind) -> C
         author=Author(context.author.id, sender_name(entry)),
         private=context.author.private,
         asked_at=asked_at,
+        own=(text.strip(),),
     )
     return CommandReply(
         confirmation(made, schedules),

@@ -92,7 +92,7 @@ async def _change(rest: str, context: CommandContext) -> CommandReply:
         rule, text = schedules.read_when(what, schedules.now())
     except ScheduleRefused:
         rule, text = None, what
-    changed = await schedules.change(schedule, rule=rule, text=text or None)
+    changed = await schedules.change(schedule, rule=rule, text=text or None, own=[text.strip()])
     return _changed(changed, context)
 
 

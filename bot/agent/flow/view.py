@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from bot.agent.client_requests import client_tool_names
 from bot.agent.flow.spoken import Found, SpokenWords
 from bot.core.reasons import Reason
 from bot.memory.records.argument_labels import Origin
 from bot.memory.records.conversation_entries import is_overheard
 from bot.memory.records.fact import Fact
-from bot.memory.records.outside_text import describe_outside, outside_texts, typed_words
+from bot.memory.records.outside_text import acting_words, describe_outside, outside_texts, typed_words
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import is_automation, is_owner, message_author, sender_id
 from bot.memory.session.scope.identities import channel_of
@@ -26,11 +27,18 @@ class FlowView:
         words: Own words of the people who are answered, and those that facts rest on.
         texts: Texts from outside, by their entries.
         sources: What is in view from outside, for people; empty if nothing is.
+        has_read: Whether anything is but descriptions of what others made.
     """
 
     words: tuple[SpokenWords, ...] = ()
     texts: tuple[SpokenWords, ...] = ()
     sources: tuple[Reason, ...] = ()
+    has_read: bool = False
+
+    @property
+    def acting(self) -> tuple[SpokenWords, ...]:
+        """The words that decide about acts: those in which nobody else can be speaking."""
+        return tuple(SpokenWords(acting_words(one.text), one.found) for one in self.words)
 
     @property
     def outside(self) -> bool:
@@ -44,6 +52,7 @@ def flow_view(
     facts: Iterable[Fact],
     *,
     tape: str,
+    described: str = "",
     summaries: bool = False,
     beliefs: bool = False,
 ) -> FlowView:
@@ -54,6 +63,7 @@ def flow_view(
         answered: The messages that the turn answers.
         facts: The facts that the session reads.
         tape: Name of the session's tape.
+        described: What is offered in the turn with a description by others; empty if nothing is.
         summaries: Whether the prompt has summaries of what lies before the view.
         beliefs: Whether it has beliefs, whose words a model chose.
     """
@@ -81,7 +91,12 @@ def flow_view(
         texts.append(SpokenWords(str(opened.client["system"]), Found(Origin.OUTSIDE, held.id)))
     words = [word for one in found for word in one.words]
     words += [word for fact in facts for word in _evidence(fact, askers, tape)]
-    return FlowView(tuple(words), tuple(texts), tuple(sources))
+    has_read = bool(sources)
+    if opened is not None and opened.client.get("tools"):
+        described = ", ".join(filter(None, [*sorted(client_tool_names(opened.client)), described]))
+    if described:
+        sources.append(Reason("source_described", name=described))
+    return FlowView(tuple(words), tuple(texts), tuple(sources), has_read)
 
 
 def _of_entry(entry: TapeEntry, askers: Collection[str]) -> FlowView:

@@ -7,7 +7,7 @@ tape, which the caller appends together with its reply or result.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -86,6 +86,7 @@ class SessionSchedules:
         author: Author,
         private: bool,
         asked_at: datetime,
+        own: Sequence[str],
     ) -> Schedule:
         """Create a schedule; the caller appends its ``definition``.
 
@@ -97,6 +98,7 @@ class SessionSchedules:
             author: Who asked for it.
             private: Whether the chat is private.
             asked_at: When they asked.
+            own: The parts of the text that are their own words.
 
         Raises:
             ScheduleRefused: The text or the time cannot be used, or there are too many schedules.
@@ -128,20 +130,28 @@ class SessionSchedules:
             private=private,
             created=asked_at,
             problem=self.fold.problem,
+            own=tuple(own),
         )
         await self._write_due(made)
         return made
 
     async def change(
-        self, schedule: Schedule, *, rule: Rule | None = None, text: str | None = None
+        self,
+        schedule: Schedule,
+        *,
+        rule: Rule | None = None,
+        text: str | None = None,
+        own: Sequence[str] = (),
     ) -> Schedule:
-        """Give a schedule another time or text; the caller appends its ``change``.
+        """Give a schedule another time, or another text with what of it is a person's own words.
+
+        The caller appends its ``change``.
 
         Raises:
             ScheduleRefused: The text or the time cannot be used.
             TapeWriteError: The storage failed.
         """
-        changed = schedule if text is None else replace(schedule, text=_checked(text))
+        changed = schedule if text is None else replace(schedule, text=_checked(text), own=tuple(own))
         if rule is not None:
             rule = _whole_seconds(rule)
             changed = replace(changed, rule=rule, zone_name=self.zone_name, paused=False, held=None)

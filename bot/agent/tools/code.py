@@ -13,7 +13,7 @@ import mimetypes
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.agent.code.sandbox import CodeResult, PythonSandbox
-from bot.agent.flow.outgoing import context_view
+from bot.agent.flow.judgement import context_view
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.bus.media.attachments import NO_SPACE, SPARE_BYTES
 from bot.bus.media.blobs import Blobs
@@ -53,7 +53,7 @@ def python_tool(sandbox: PythonSandbox, blobs: Blobs) -> Tool[RunPythonArguments
             "ok" if result.ok else "error",
             attachments=tuple(kept),
             files=tuple(sent),
-            from_outside=context_view(context).outside,
+            from_outside=context_view(context).has_read,
         )
 
     return Tool(

@@ -73,6 +73,8 @@ class ToolContext:
             turn of the session.
         summaries: Whether the prompt has summaries of what lies before the view.
         files: Folders of files that a recall searches; None if there are none.
+        described: What the turn is offered with a description by others; empty if nothing is.
+        approved: Whether a person approved exactly this call.
     """
 
     tape: TapeService
@@ -94,6 +96,8 @@ class ToolContext:
     audience: Audience = Audience()
     view: SessionFold | None = None
     summaries: bool = False
+    described: str = ""
+    approved: bool = False
 
     @property
     def fold(self) -> SessionFold:
@@ -171,6 +175,7 @@ class ToolOutcome:
         attachments: Files in the blob store that the result shows; they are erased with it.
         from_outside: Whether the content is nobody's word, as that of a tool that reads the world.
         files: Names of files, and their names in the folder for exports; sent with the turn's answer.
+        links: Addresses that code found in what was read; a later call may go there unasked.
     """
 
     content: str | Callable[[MemorySnapshot], str]
@@ -182,6 +187,7 @@ class ToolOutcome:
     attachments: tuple[EntryAttachment, ...] = ()
     from_outside: bool = False
     files: tuple[tuple[str, str], ...] = ()
+    links: tuple[str, ...] = ()
 
     def text(self, snapshot: MemorySnapshot) -> str:
         """Return the content, cut to ``MAX_RESULT`` characters."""
@@ -277,6 +283,7 @@ class Tool(Generic[ArgumentsT]):
             the person's while text from outside is in view.
         objection: Returns why a call of a tool that reads the world may carry out what must not leave
             without a yes; None checks all arguments.
+        by_others: Whether others wrote its description, which then counts as text from outside.
     """
 
     name: str
@@ -294,6 +301,7 @@ class Tool(Generic[ArgumentsT]):
     permission: Callable[[ToolContext], Awaitable[Permission]] | None = None
     sensitive: Mapping[str, str] | None = None
     objection: Callable[[ArgumentsT, ToolContext], Awaitable[str | None]] | None = None
+    by_others: bool = False
 
     @property
     def goes_outside(self) -> bool:
@@ -405,6 +413,11 @@ class ToolRegistry:
         if self._source is None:
             return []
         return [tool.spec() for tool in await self._source.offered(audience)]
+
+    async def described(self, audience: Audience) -> list[str]:
+        """Return the names of the tools offered to these people whose descriptions others wrote."""
+        offered = [] if self._source is None else await self._source.offered(audience)
+        return [tool.wire_name for tool in (*self._tools.values(), *offered) if tool.by_others]
 
     async def wait_for(self, name: str) -> None:
         """Wait a while for the tool that a call names, if tapebot is just starting."""

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.agent.commands.remind import confirmation
+from bot.agent.flow.judgement import context_grants
 from bot.agent.schedules.session_schedules import LONGEST_TEXT, SessionSchedules
 from bot.agent.schedules.wording import listed
 from bot.agent.texts import readers_language
@@ -125,6 +126,7 @@ async def _set(
         author=Author(sender_id(asked), sender_name(asked)),
         private=asked.meta.get("private", True) is True,
         asked_at=asked_at,
+        own=_own_words(arguments.text, context),
     )
     return _told("Set", made, schedules, made.definition())
 
@@ -140,8 +142,18 @@ async def _change(
         context.check_prompt_text(arguments.text)
     asked_at = sent_time(asked) or schedules.now()
     rule = schedules.read_rule(arguments.when, asked_at) if arguments.when.strip() else None
-    changed = await schedules.change(found, rule=rule, text=arguments.text.strip() or None)
+    text, own = arguments.text.strip() or None, _own_words(arguments.text, context)
+    changed = await schedules.change(found, rule=rule, text=text, own=own)
     return _told("Changed", changed, schedules, changed.change())
+
+
+def _own_words(text: str, context: ToolContext) -> list[str]:
+    """Return what of a text is a person's own: all of it, or the addresses that they named."""
+    grants = context_grants(context)
+    if context.approved or grants.says(text.strip()):
+        return [text.strip()]
+    words = (word.strip(".,;:!?()[]<>\"'") for word in text.split())
+    return [word for word in words if "/" in word and grants.permits(word)]
 
 
 def _told(

@@ -139,7 +139,9 @@ async def _history(session: Session) -> str:
         if entry.id <= since:
             break
         is_history = entry.kind == "event" and entry.name == HISTORY_EVENT
-        if is_history and problem_of(entry) == fold.problem:
+        # What is summed up late was said before this phase, which began without it.
+        late = is_history and entry.data.get("range", [0])[0] < since
+        if is_history and not late and problem_of(entry) == fold.problem:
             text = str(entry.data.get("entry", ""))
             if found and len(text) > room:
                 break
