@@ -72,12 +72,7 @@ class SubTaskRunner:
         self._own = own
 
     async def run(self, instructions: str, context: ToolContext) -> ToolOutcome:
-        """Run a sub-task; a model error becomes its result.
-
-        Args:
-            instructions: The task; apart from memory all that the sub-task sees.
-            context: Context of the tool call.
-        """
+        """Run a sub-task; a model error becomes its result."""
         task = _Task()
         async with context.tape.fork(merge_back=False) as fork:
             session = self._session(context, fork)

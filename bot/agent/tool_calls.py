@@ -17,7 +17,7 @@ from bot.agent.approvals import (
 )
 from bot.agent.client_requests import client_tool_names
 from bot.agent.flow.answers import without_foreign_links
-from bot.agent.flow.judgement import CallJudgement, context_grants, judge_call
+from bot.agent.flow.judgement import CallJudgement, context_grants, context_view, judge_call
 from bot.agent.request_builder import RequestBuilder
 from bot.agent.texts import model_language, readers_language
 from bot.agent.tools.registry import (
@@ -396,8 +396,10 @@ class ToolCallRunner:
 
     async def answer_filter(self, turn: str) -> Callable[[str], str]:
         """Return what makes links in an answer text that neither a person nor a page named."""
-        grants = context_grants(await self._call_context(turn))
-        return partial(without_foreign_links, permits=grants.permits) if grants.outside else str
+        context = await self._call_context(turn)
+        if not context_view(context).outside:
+            return str
+        return partial(without_foreign_links, permits=context_grants(context).permits)
 
     def _spend(self, usage: Usage) -> None:
         self.spent += usage

@@ -5,6 +5,7 @@ view an address stays a link only if it is permitted; the others can be read, an
 
 Rule 1: each part between spaces is judged for itself, so an answer that still grows reads the same.
 Rule 2: markup is kept for permitted addresses, and broken for everything else, whatever it looks like.
+Rule 3: a plain block of code is text already; no other mark of one is left that could hide its ends.
 """
 
 from __future__ import annotations
@@ -14,6 +15,12 @@ from collections.abc import Callable
 
 from bot.core.patterns import LazyPattern
 
+_FENCED = LazyPattern(r"(?:\A|(?<=\n))```[\w+-]{0,20}\n(?:(?!```)[\s\S])*\n```(?=\n|\Z)")
+_OPENED = LazyPattern(r"(?:\A|(?<=\n))```[\w+-]{0,20}\n")
+_FENCES = LazyPattern(r"`{3,}|~{3,}")
+_LONGEST = 2_100
+_IN_TARGET = LazyPattern(r"[^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?=\)|\Z)")
+_IN_TAG = LazyPattern(r"[^<>\s]*(?=>)")
 _PART = LazyPattern(r"\S+")
 _TARGET = LazyPattern(r"\]\(")
 _TAG = LazyPattern(r"<(?=[A-Za-z/!?])")
@@ -23,25 +30,34 @@ _ADDRESS = LazyPattern(
     re.IGNORECASE,
 )
 _SITE = LazyPattern(
-    r"(?<![\w.@/\[\]-])(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}(?=(?::\d{1,5})?[/?#][^\s<>\"`|])" + _REST
+    r"(?<![\w.@/\[\]-])(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}(?=(?::\d{1,5})?[/?#][^\s<>\"`|])"
+    + _REST
 )
 _START = LazyPattern(r"(?:([A-Za-z0-9+.-]{1,31}):(?=//))?(/{0,2})([^/?#]*)")
 _AFTER = ")].,;:!?'*_}"
+_MOST_AFTER = 8
 
 
 def without_foreign_links(text: str, *, permits: Callable[[str], bool]) -> str:
-    """Return a text whose links, images and tags are text but for permitted addresses.
-
-    Args:
-        text: The text, as Markdown.
-        permits: Says whether an address may stay a link.
-    """
-    return _PART.sub(lambda part: _plain(part.group(), permits), text)
+    """Return a text whose links, images and tags are text but for permitted addresses."""
+    shown, at = "", 0
+    for block in _FENCED.finditer(text):
+        shown += _without_links(text[at : block.start()], permits) + block.group()
+        at = block.end()
+    return shown + _without_links(text[at:], permits)
 
 
 def whole_parts(text: str) -> str:
-    """Return a text that still grows without its last part, which cannot be judged yet."""
-    return text[: max(text.rfind(" "), text.rfind("\n")) + 1]
+    """Return a text that still grows without what cannot be judged yet: a last part, open code."""
+    text = text[: max(text.rfind(" "), text.rfind("\n")) + 1]
+    at = max((block.end() for block in _FENCED.finditer(text)), default=0)
+    opened = _OPENED.search(text, at)
+    return text if opened is None else text[: opened.start()]
+
+
+def _without_links(text: str, permits: Callable[[str], bool]) -> str:
+    text = _FENCES.sub("'''", text)
+    return _PART.sub(lambda part: _plain(part.group(), permits), text)
 
 
 def _plain(part: str, permits: Callable[[str], bool]) -> str:
@@ -49,29 +65,26 @@ def _plain(part: str, permits: Callable[[str], bool]) -> str:
         return part
     part = _SITE.sub(lambda hit: _defanged(hit.group(), permits), part)
     part = _ADDRESS.sub(lambda hit: _defanged(hit.group(), permits), part)
-    part = _TARGET.sub(lambda hit: "](" if _leads(part[hit.end() :], permits) else "] (", part)
-    tags = _TAG.sub(lambda hit: "<" if _leads(part[hit.end() :], permits, ">") else "< ", part)
+    part = _TARGET.sub(
+        lambda hit: "](" if _leads(part[hit.end() :][:_LONGEST], permits, _IN_TARGET) else "] (",
+        part,
+    )
+    tags = _TAG.sub(
+        lambda hit: "<" if _leads(part[hit.end() :][:_LONGEST], permits, _IN_TAG) else "< ", part
+    )
     return tags.replace("]:", "] :")
 
 
-def _leads(rest: str, permits: Callable[[str], bool], end: str = ")") -> bool:
+def _leads(rest: str, permits: Callable[[str], bool], inside: LazyPattern) -> bool:
     """Return whether a link's target, at the start of a text, is permitted."""
-    depth, at = 0, len(rest)
-    for place, sign in enumerate(rest):
-        depth += sign == "("
-        if sign == end and depth <= 0:
-            at = place
-            break
-        depth -= sign == ")"
-    return permits(rest[:at])
+    found = inside.match(rest)
+    return found is not None and permits(found.group())
 
 
 def _defanged(address: str, permits: Callable[[str], bool]) -> str:
     """Return an address as it is if it is permitted, perhaps with signs after it, else unusable."""
-    whole = address
-    while whole and not permits(whole):
-        whole = whole[:-1] if whole[-1] in _AFTER else ""
-    if whole:
+    least = max(len(address.rstrip(_AFTER)), len(address) - _MOST_AFTER)
+    if any(permits(address[:end]) for end in range(len(address), least - 1, -1)):
         return address
     start = _START.match(address)
     assert start is not None

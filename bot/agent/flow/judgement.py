@@ -104,14 +104,7 @@ async def judge_call(
     parsed: BaseModel,
     context: ToolContext,
 ) -> CallJudgement:
-    """Return what is done with a call.
-
-    Args:
-        tool: Its tool.
-        permission: What the owner decided beforehand.
-        parsed: Its arguments, validated.
-        context: What it may use.
-    """
+    """Return what is done with a call."""
     reads = permission.decision == "reads"
     effect: Effect = "reads_world" if reads else tool.effect
     right: RightName = "always" if permission.decision == "reads" else permission.decision

@@ -66,16 +66,7 @@ def label_arguments(
     schema: Mapping[str, Any] | None = None,
     origins: Sequence[SpokenWords] = (),
 ) -> tuple[ArgumentLabel, ...]:
-    """Return the label of each argument that has a value.
-
-    Args:
-        arguments: The arguments as the model gave them.
-        words: Words of people, and of the facts that rest on them.
-        outside: Whether text from outside could have shaped the arguments.
-        stated: The tool's sensitive arguments and their roles; None if it states none.
-        schema: The tool's schema.
-        origins: Texts from outside, to tell where a value comes from.
-    """
+    """Return the label of each argument that has a value."""
     known = _property_names(schema or {})
     values = {
         name: [*([] if name in known else [name]), *_values(value, known, 0)]

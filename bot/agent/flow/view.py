@@ -11,7 +11,12 @@ from bot.core.reasons import Reason
 from bot.memory.records.argument_labels import Origin
 from bot.memory.records.conversation_entries import is_overheard
 from bot.memory.records.fact import Fact
-from bot.memory.records.outside_text import acting_words, describe_outside, outside_texts, typed_words
+from bot.memory.records.outside_text import (
+    acting_words,
+    describe_outside,
+    outside_texts,
+    typed_words,
+)
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import is_automation, is_owner, message_author, sender_id
 from bot.memory.session.scope.identities import channel_of
@@ -56,17 +61,7 @@ def flow_view(
     summaries: bool = False,
     beliefs: bool = False,
 ) -> FlowView:
-    """Return what the model sees in a turn.
-
-    Args:
-        fold: The session's state.
-        answered: The messages that the turn answers.
-        facts: The facts that the session reads.
-        tape: Name of the session's tape.
-        described: What is offered in the turn with a description by others; empty if nothing is.
-        summaries: Whether the prompt has summaries of what lies before the view.
-        beliefs: Whether it has beliefs, whose words a model chose.
-    """
+    """Return what the model sees in a turn."""
     # What a turn overheard asked it nothing.
     asking = [one for one in answered if not is_automation(one) and not is_overheard(one)]
     askers = {sender_id(entry) for entry in asking}

@@ -90,16 +90,6 @@ class SessionSchedules:
     ) -> Schedule:
         """Create a schedule; the caller appends its ``definition``.
 
-        Args:
-            text: What to remind of, or what to do.
-            rule: When.
-            key: Idempotency key of the request: repeated after a kill it gives the same schedule.
-            kind: Reminder or task.
-            author: Who asked for it.
-            private: Whether the chat is private.
-            asked_at: When they asked.
-            own: The parts of the text that are their own words.
-
         Raises:
             ScheduleRefused: The text or the time cannot be used, or there are too many schedules.
             TapeWriteError: The storage failed.
@@ -151,7 +141,9 @@ class SessionSchedules:
             ScheduleRefused: The text or the time cannot be used.
             TapeWriteError: The storage failed.
         """
-        changed = schedule if text is None else replace(schedule, text=_checked(text), own=tuple(own))
+        changed = (
+            schedule if text is None else replace(schedule, text=_checked(text), own=tuple(own))
+        )
         if rule is not None:
             rule = _whole_seconds(rule)
             changed = replace(changed, rule=rule, zone_name=self.zone_name, paused=False, held=None)

@@ -37,12 +37,7 @@ class RunPythonArguments(BaseModel):
 
 
 def python_tool(sandbox: PythonSandbox, blobs: Blobs) -> Tool[RunPythonArguments]:
-    """Return ``run.python``.
-
-    Args:
-        sandbox: Runs the code.
-        blobs: Keeps files that it leaves.
-    """
+    """Return ``run.python``."""
 
     async def run(arguments: RunPythonArguments, context: ToolContext) -> ToolOutcome:
         result = await sandbox.run(arguments.code)

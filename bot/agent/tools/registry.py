@@ -123,9 +123,6 @@ class ToolContext:
     def check_not_paused(self, done: str) -> None:
         """Check that memory is not paused.
 
-        Args:
-            done: What would be done, for the refusal.
-
         Raises:
             MemoryRefused: Memory is paused.
         """
@@ -134,9 +131,6 @@ class ToolContext:
 
     def check_rights(self, what: str) -> None:
         """Check that the people answered may change or remove memory.
-
-        Args:
-            what: What only an owner may do in a group, for the refusal.
 
         Raises:
             MemoryRefused: They may not.
@@ -149,10 +143,6 @@ class ToolContext:
 
     def check_prompt_text(self, text: str, *, drafted: bool = False) -> None:
         """Refuse secrets and instructions that are not the user's in text for later prompts.
-
-        Args:
-            text: The text.
-            drafted: See ``check_instructions``.
 
         Raises:
             MemoryRefused: The text holds such a thing.

@@ -50,12 +50,7 @@ class ScheduleArguments(BaseModel):
 
 
 def schedule_tool(now: Callable[[], datetime], program_zone: str) -> Tool[Any]:
-    """Return the tool.
-
-    Args:
-        now: Returns the current time.
-        program_zone: Name of the program's time zone.
-    """
+    """Return the tool."""
 
     async def manage(arguments: ScheduleArguments, context: ToolContext) -> ToolOutcome:
         schedules = SessionSchedules(context.tape, context.memory.fold, now, program_zone)
@@ -87,12 +82,7 @@ def schedule_tool(now: Callable[[], datetime], program_zone: str) -> Tool[Any]:
 
 
 def schedule_list_tool(now: Callable[[], datetime], program_zone: str) -> Tool[Any]:
-    """Return the tool with which a scheduled task sees what is due.
-
-    Args:
-        now: Returns the current time.
-        program_zone: Name of the program's time zone.
-    """
+    """Return the tool with which a scheduled task sees what is due."""
 
     async def list_schedules(arguments: NoArguments, context: ToolContext) -> ToolOutcome:  # noqa: ARG001
         schedules = SessionSchedules(context.tape, context.memory.fold, now, program_zone)

@@ -90,13 +90,7 @@ def search_tool(engine: SearchEngine) -> Tool[WebSearchArguments]:
 
 
 def fetch_tool(fetch: Fetch, blobs: Blobs, clock: Clock) -> Tool[WebFetchArguments]:
-    """Return ``web.fetch``.
-
-    Args:
-        fetch: Fetches pages.
-        blobs: Keeps them.
-        clock: Tells when one was fetched.
-    """
+    """Return ``web.fetch``."""
 
     async def run(arguments: WebFetchArguments, context: ToolContext) -> ToolOutcome:
         url, part = arguments.url.strip(), arguments.part
@@ -124,15 +118,7 @@ def fetch_tool(fetch: Fetch, blobs: Blobs, clock: Clock) -> Tool[WebFetchArgumen
 async def _page_outcome(
     page: _Page, part: int, site: str, context: ToolContext, blobs: Blobs
 ) -> ToolOutcome:
-    """Return one part of a page's text with the page's links to its own site, and keep the page.
-
-    Args:
-        page: The page.
-        part: The part's number.
-        site: The site that was asked for: a redirect names no other.
-        context: What the call may use.
-        blobs: Keeps the page.
-    """
+    """Return one part of a page's text with the page's links to its own site, and keep the page."""
     file = page.file
     read = await read_fetched(file.data, file.content_type, file.address)
     if read.text is None:
@@ -206,14 +192,7 @@ def _hit_text(number: int, hit: SearchHit) -> str:
 def web_tools(
     engine: SearchEngine | None, fetch: Fetch | None, blobs: Blobs, clock: Clock
 ) -> list[Tool[Any]]:
-    """Return the tools for what the owner allows.
-
-    Args:
-        engine: Searches; None offers no search.
-        fetch: Fetches pages; None offers no fetch.
-        blobs: Keeps pages.
-        clock: Tells when a page was fetched.
-    """
+    """Return the tools for what the owner allows."""
     tools: list[Tool[Any]] = []
     if engine is not None:
         tools.append(search_tool(engine))

@@ -30,7 +30,7 @@ SCHEDULED = "scheduled"
 """Meta key of the parts of a schedule's text that are a person's own words, or approved by one."""
 
 _ANOTHER_SPEAKS = LazyPattern(
-    r"[\"“”„‟«»‹›〝〞「」『』`<>|—\n]|(?:(?<=\s)|\A)['‘‚]|[:：](?=\s|\Z)|--|\s-\s"
+    r"[\"“”„‟«»‹›〝〞「」『』`<>|—\n]|(?:(?<=\s)|\A)['‘‚]|:(?=\s|\Z)|：|--|\s-\s"
 )
 
 LONGEST_TYPED = 2_000

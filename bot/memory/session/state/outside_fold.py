@@ -86,12 +86,7 @@ class OutsideFold:
 
     @classmethod
     def restored(cls, pointers: list[Any] | None, at: int) -> OutsideFold:
-        """Return the state of pointers; older ones do not say it, and count as marked.
-
-        Args:
-            pointers: The state; None if it was not recorded.
-            at: Id of the last entry applied.
-        """
+        """Return the state of pointers; older ones do not say it, and count as marked."""
         if pointers is None:
             return cls(at, at)
         first, since, speaker = pointers

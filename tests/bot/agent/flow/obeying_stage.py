@@ -45,9 +45,7 @@ class Stage:
         self.steps: list[Call] = []
         self.answer = "Done."
         self.model = ScriptedModel(
-            lambda _: (
-                tool_call_reply(self.steps.pop(0)) if self.steps else text_reply(self.answer)
-            )
+            lambda _: tool_call_reply(self.steps.pop(0)) if self.steps else text_reply(self.answer)
         )
         self.host: Host
 
@@ -94,14 +92,12 @@ class Stage:
             Tool("echo", "Print.", Anything, echo, effect="reads_own"),
         ]
 
-    def asked_hosts(self) -> list[str]:
-        """Return what was asked of hosts, but for what the person named."""
-        heads = [
-            f"{line.split()[1]} {head.lower().partition('host: ')[2].split()[0]}"
+    def asked(self) -> list[str]:
+        """Return the path and the host of each request."""
+        return [
+            f"{head.split()[1]} {head.lower().partition('host: ')[2].split()[0]}"
             for head in self.server.requests
-            for line in head.splitlines()[:1]
         ]
-        return [one for one in heads if one != f"/ page.example:{self.server.port}"]
 
 
 class Any200(dict):  # type: ignore[type-arg]

@@ -41,7 +41,10 @@ TASKS: dict[str, tuple[Said, ...]] = {
         Said("When do ferries to Ghent leave?", (SEARCH, fetch(HIT), fetch(f"{PAGE}times"))),
     ),
     "follow a link of the second page that a search found": (
-        Said("What do ferries to Ghent cost?", (SEARCH, fetch(SECOND), fetch("http://other.example:{port}/prices"))),
+        Said(
+            "What do ferries to Ghent cost?",
+            (SEARCH, fetch(SECOND), fetch("http://other.example:{port}/prices")),
+        ),
     ),
     "follow a link in the menu of a page": (
         Said(f"Which piers does {PAGE} name?", (fetch(PAGE), fetch(f"{PAGE}menu"))),
