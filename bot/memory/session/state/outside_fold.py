@@ -89,5 +89,5 @@ class OutsideFold:
         """Return the state of pointers; older ones do not say it, and count as marked."""
         if pointers is None:
             return cls(at, at)
-        first, since, speaker = pointers
+        first, since, speaker = pointers[:3]
         return cls(int(first), int(since), str(speaker))

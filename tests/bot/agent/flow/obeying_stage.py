@@ -105,7 +105,7 @@ class Any200(dict):  # type: ignore[type-arg]
 
     def __missing__(self, path: str) -> bytes:
         target = path.partition("/to?u=")[2]
-        return redirect(target) if target else reply("<p>Some words of a page.</p>")
+        return redirect(target) if target else reply("Some words of a page.", "text/plain")
 
 
 @asynccontextmanager
