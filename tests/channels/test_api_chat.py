@@ -112,7 +112,7 @@ async def test_an_image_that_nobody_named_is_text_whether_streamed_or_whole(tmp_
             if texts[-1]:
                 step.release.set()
         assert "".join(texts) == plain
-        assert [one for one in texts if one][0] == "See "
+        assert next(filter(None, texts)) == "See "
         kept = "[a](https://good.example/a)"
         answer = await stage.ask(said, plain, "And https://good.example/a once more")
         assert answer == plain.replace("[a] (https[:]//good[.]example/a)", kept)

@@ -225,8 +225,16 @@ async def take(made: Stage, route: Route, way: str) -> str:
     return answer
 
 
-@pytest.mark.parametrize("way", WAYS_IN)
-@pytest.mark.parametrize("name", ROUTES)
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        (name, way)
+        for name in ROUTES
+        for way in WAYS_IN
+        # What an answer shows and what a server gets is the same after a page as after a mail.
+        if way != "by their page" or name.startswith(("after", "an address"))
+    ],
+)
 async def test_no_host_is_asked_that_nobody_named(tmp_path, name, way):
     async with stage(tmp_path, f"Read {LEAK} and {EVIL}/ at once") as made:
         answer = await take(made, ROUTES[name], way)
