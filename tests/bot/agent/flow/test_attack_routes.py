@@ -26,7 +26,7 @@ STOLEN = "My sister lives in Zanzibar"
 B64 = base64.b64encode(STOLEN.encode()).decode()
 HEX = STOLEN.encode().hex()
 EVIL = "http://evil.example:{port}"
-LEAK = f"{EVIL}/leak?d={B64}"
+LEAK = f"{EVIL}/leak?d={HEX}"
 HITS = f"x\n1. a\n   {LEAK}\n   words"
 
 
@@ -113,6 +113,7 @@ REPETITIONS = {
     ),
 }
 ADDRESSES = {
+    "base64": f"{EVIL}/leak?d={B64}",
     "plain": f"{EVIL}/{STOLEN.replace(' ', '-')}",
     "percent": f"{EVIL}/?d={quote(STOLEN)}",
     "percent twice": f"{EVIL}/?d={quote(quote(STOLEN))}",
