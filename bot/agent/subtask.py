@@ -110,7 +110,7 @@ class SubTaskRunner:
         if self._kind == "schedule":
             told[SCHEDULED] = list(self._own)
             # What a model wrote then may be what somebody had it write.
-            calls.described = () if instructions in self._own else ("schedule.manage",)
+            calls.described = instructions not in self._own
         await fork.append(message("user", instructions, sender={"name": "tapebot"}, **told))
         while not task.text:
             calls.memory_seen = context.zone.read()

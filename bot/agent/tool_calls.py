@@ -63,13 +63,13 @@ class ToolCallRunner:
     Attributes:
         memory_seen: Memory as it was when the model was asked.
         spent: Usage of tools that call a model themselves.
-        described: What else counts as described by others in these calls.
+        described: Whether these calls count as described by others in any case.
     """
 
     def __init__(self, session: RequestBuilder, on_tool: Callable[[str], Awaitable[None]]) -> None:
         self.memory_seen = MemorySnapshot()
         self.spent = Usage()
-        self.described: Sequence[str] = ()
+        self.described = False
         self._session = session
         self._on_tool = on_tool
 
@@ -387,12 +387,12 @@ class ToolCallRunner:
         )
 
     async def _call_context(self, turn: str, call_id: str = "") -> ToolContext:
-        """Return what a call may use, with what others describe among what the turn is offered."""
+        """Return what a call may use, and whether others describe what the turn is offered."""
         context, agent = self.context(turn, call_id), self._session.agent
-        others = await agent.tools.described(context.audience)
+        tools = await agent.tools.has_descriptions(context.audience)
         skills = await agent.skills.offered(context.audience)
-        others += [*(skill.name for skill in skills if not skill.own), *self.described]
-        return replace(context, described=", ".join(others))
+        others = self.described or tools or not all(skill.own for skill in skills)
+        return replace(context, described=others)
 
     async def answer_filter(self, turn: str) -> Callable[[str], str]:
         """Return what makes links in an answer text that neither a person nor a page named."""

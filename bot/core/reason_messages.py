@@ -217,7 +217,6 @@ REASONS = {
     "empty_answer": N_("the model gave an empty answer, twice"),
     # What is in view from outside.
     "source_earlier": N_("what {tool} found in earlier text ({entry})"),
-    "source_described": N_("what others say of {name}, which I could use here"),
     "source_result": N_("the result of {tool} ({entry})"),
     "source_call": N_("the result of call {call} ({entry})"),
     "source_cause": N_("what came by {cause} ({entry})"),

@@ -19,6 +19,8 @@ _FENCED = LazyPattern(r"(?:\A|(?<=\n))```[\w+-]{0,20}\n(?:(?!```)[\s\S])*\n```(?
 _OPENED = LazyPattern(r"(?:\A|(?<=\n))```[\w+-]{0,20}\n")
 _FENCES = LazyPattern(r"`{3,}|~{3,}")
 _LONGEST = 2_100
+_HIDING = LazyPattern(r"&(?=#?\w{1,32};)|\\(?=[:/.])")
+"""What begins a sign that a client shows as another one, or as itself."""
 _IN_TARGET = LazyPattern(r"[^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?=\)|\Z)")
 _IN_TAG = LazyPattern(r"[^<>\s]*(?=>)")
 _PART = LazyPattern(r"\S+")
@@ -61,8 +63,9 @@ def _without_links(text: str, permits: Callable[[str], bool]) -> str:
 
 
 def _plain(part: str, permits: Callable[[str], bool]) -> str:
-    if "." not in part and "]" not in part and "<" not in part and "/" not in part:
+    if not any(sign in part for sign in ".]</&\\"):
         return part
+    part = _HIDING.sub(lambda hit: "&amp;" if hit.group() == "&" else "\\\\", part)
     part = _SITE.sub(lambda hit: _defanged(hit.group(), permits), part)
     part = _ADDRESS.sub(lambda hit: _defanged(hit.group(), permits), part)
     part = _TARGET.sub(

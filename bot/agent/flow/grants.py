@@ -86,10 +86,11 @@ class Grants:
         if (carried := self._carried("\n".join(texts))) is not None or not self.outside:
             return carried
         fields = schema.get("properties")
+        fields = fields if isinstance(fields, Mapping) else {}
         for name, value in given.items():
-            known = isinstance(fields, Mapping) and name in fields
-            unsaid = self._unpermitted(value, fields[name] if known else {}, 0)
-            if len(texts) > MOST_VALUES or not (known or self.says(name)) or any(unsaid):
+            known = name in fields or self.says(name)
+            unsaid = self._unpermitted(value, fields.get(name), 0)
+            if len(texts) > MOST_VALUES or not known or any(unsaid):
                 return Reason("argument_unsaid", name=name, origin=Reason("origin_outside"))
         followed = (self._too_many(one) for one in texts if one in self.links)
         return next(filter(None, followed), None)

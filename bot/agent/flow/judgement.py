@@ -135,7 +135,7 @@ async def judge_call(
             )
         )
     # A description can only have an act made up: with arguments that are all said it is the person's.
-    outside = view.has_read if effect == "acts" else view.outside
+    outside = bool(view.sources) if effect == "acts" else view.outside
     decision = decide(effect, right, labels, outside=outside, carries=carries)
     return CallJudgement(decision, effect, labels, view.sources)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from bot.agent.client_requests import client_tool_names
 from bot.agent.flow.spoken import Found, SpokenWords
 from bot.core.reasons import Reason
 from bot.memory.records.argument_labels import Origin
@@ -32,13 +31,13 @@ class FlowView:
         words: Own words of the people who are answered, and those that facts rest on.
         texts: Texts from outside, by their entries.
         sources: What is in view from outside, for people; empty if nothing is.
-        has_read: Whether anything is but descriptions of what others made.
+        described: Whether the turn is offered anything with a description by others.
     """
 
     words: tuple[SpokenWords, ...] = ()
     texts: tuple[SpokenWords, ...] = ()
     sources: tuple[Reason, ...] = ()
-    has_read: bool = False
+    described: bool = False
 
     @property
     def acting(self) -> tuple[SpokenWords, ...]:
@@ -48,7 +47,7 @@ class FlowView:
     @property
     def outside(self) -> bool:
         """Whether text from outside could have shaped a call."""
-        return bool(self.sources)
+        return self.described or bool(self.sources)
 
 
 def flow_view(
@@ -57,7 +56,7 @@ def flow_view(
     facts: Iterable[Fact],
     *,
     tape: str,
-    described: str = "",
+    described: bool = False,
     summaries: bool = False,
     beliefs: bool = False,
 ) -> FlowView:
@@ -86,12 +85,8 @@ def flow_view(
         texts.append(SpokenWords(str(opened.client["system"]), Found(Origin.OUTSIDE, held.id)))
     words = [word for one in found for word in one.words]
     words += [word for fact in facts for word in _evidence(fact, askers, tape)]
-    has_read = bool(sources)
-    if opened is not None and opened.client.get("tools"):
-        described = ", ".join(filter(None, [*sorted(client_tool_names(opened.client)), described]))
-    if described:
-        sources.append(Reason("source_described", name=described))
-    return FlowView(tuple(words), tuple(texts), tuple(sources), has_read)
+    described = described or (opened is not None and bool(opened.client.get("tools")))
+    return FlowView(tuple(words), tuple(texts), tuple(sources), described)
 
 
 def _of_entry(entry: TapeEntry, askers: Collection[str]) -> FlowView:

@@ -48,7 +48,7 @@ def python_tool(sandbox: PythonSandbox, blobs: Blobs) -> Tool[RunPythonArguments
             "ok" if result.ok else "error",
             attachments=tuple(kept),
             files=tuple(sent),
-            from_outside=context_view(context).has_read,
+            from_outside=bool(context_view(context).sources),
         )
 
     return Tool(

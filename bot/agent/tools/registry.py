@@ -73,7 +73,7 @@ class ToolContext:
             turn of the session.
         summaries: Whether the prompt has summaries of what lies before the view.
         files: Folders of files that a recall searches; None if there are none.
-        described: What the turn is offered with a description by others; empty if nothing is.
+        described: Whether the turn is offered anything with a description by others.
         approved: Whether a person approved exactly this call.
     """
 
@@ -96,7 +96,7 @@ class ToolContext:
     audience: Audience = Audience()
     view: SessionFold | None = None
     summaries: bool = False
-    described: str = ""
+    described: bool = False
     approved: bool = False
 
     @property
@@ -404,10 +404,10 @@ class ToolRegistry:
             return []
         return [tool.spec() for tool in await self._source.offered(audience)]
 
-    async def described(self, audience: Audience) -> list[str]:
-        """Return the names of the tools offered to these people whose descriptions others wrote."""
+    async def has_descriptions(self, audience: Audience) -> bool:
+        """Return whether others wrote the description of a tool that is offered to these people."""
         offered = [] if self._source is None else await self._source.offered(audience)
-        return [tool.wire_name for tool in (*self._tools.values(), *offered) if tool.by_others]
+        return any(tool.by_others for tool in (*self._tools.values(), *offered))
 
     async def wait_for(self, name: str) -> None:
         """Wait a while for the tool that a call names, if tapebot is just starting."""
