@@ -149,8 +149,8 @@ async def _page_outcome(
         for one, words in read.links
         if part == 1 and one in links and one not in read.text
     ]
-    more = ["", "Other links of this site:", *unseen[:_MOST_SHOWN]] if unseen else []
-    text = "\n".join([*lines, "", parts[part - 1], *more])
+    others = ["", "Other links of this site:", *unseen[:_MOST_SHOWN]] if unseen else []
+    text = "\n".join([*lines, "", parts[part - 1], *others])
     return ToolOutcome(text, attachments=(kept,), links=tuple(links))
 
 

@@ -68,9 +68,12 @@ async def test_a_new_phase_begins_with_the_persons_words_alone_and_ends_it(tmp_p
 
 async def test_summing_up_the_phase_before_does_not_bring_it_back(tmp_path, outbox):
     """The summary is written after ``/new now``; neither this phase nor the next one shows it."""
-    model = ScriptedModel(
-        obeys_anybody(), consolidation=lambda _: consolidation_reply(f"A mail said: hm {ATTACK}")
-    )
+
+    def summed_up(request):
+        late = "inbox_read" in str(request.messages)
+        return consolidation_reply(f"A mail said: hm {ATTACK}" if late else "Ada chatted.")
+
+    model = ScriptedModel(obeys_anybody(), consolidation=summed_up)
     tools = [mail_tool(outbox), reading_tool({"m": "Lunch?"})]
     bounds = HostLimits(window=6)
     async with session_host(tmp_path, model, tools=tools, bounds=bounds) as host:
