@@ -18,11 +18,8 @@ from bot.core.patterns import LazyPattern
 _FENCED = LazyPattern(r"(?:\A|(?<=\n))```[\w+-]{0,20}\n(?:(?!```)[\s\S])*\n```(?=\n|\Z)")
 _OPENED = LazyPattern(r"(?:\A|(?<=\n))```[\w+-]{0,20}\n")
 _FENCES = LazyPattern(r"`{3,}|~{3,}")
-_LONGEST = 2_100
 _HIDING = LazyPattern(r"&(?=#?\w{1,32};)|\\(?=[:/.])")
 """What begins a sign that a client shows as another one, or as itself."""
-_IN_TARGET = LazyPattern(r"[^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?=\)|\Z)")
-_IN_TAG = LazyPattern(r"[^<>\s]*(?=>)")
 _PART = LazyPattern(r"\S+")
 _TARGET = LazyPattern(r"\]\(")
 _TAG = LazyPattern(r"<(?=[A-Za-z/!?])")
@@ -69,19 +66,20 @@ def _plain(part: str, permits: Callable[[str], bool]) -> str:
     part = _SITE.sub(lambda hit: _defanged(hit.group(), permits), part)
     part = _ADDRESS.sub(lambda hit: _defanged(hit.group(), permits), part)
     part = _TARGET.sub(
-        lambda hit: "](" if _leads(part[hit.end() :][:_LONGEST], permits, _IN_TARGET) else "] (",
-        part,
+        lambda hit: "](" if permits(_target(part[hit.end() :].partition("](")[0])) else "] (", part
     )
-    tags = _TAG.sub(
-        lambda hit: "<" if _leads(part[hit.end() :][:_LONGEST], permits, _IN_TAG) else "< ", part
-    )
-    return tags.replace("]:", "] :")
+    part = _TAG.sub(lambda hit: "<" if permits(part[hit.end() :].partition(">")[0]) else "< ", part)
+    return part.replace("]:", "] :")
 
 
-def _leads(rest: str, permits: Callable[[str], bool], inside: LazyPattern) -> bool:
-    """Return whether a link's target, at the start of a text, is permitted."""
-    found = inside.match(rest)
-    return found is not None and permits(found.group())
+def _target(rest: str) -> str:
+    """Return where a link leads, at the start of a text: up to the bracket that closes it."""
+    depth = 0
+    for at, sign in enumerate(rest):
+        if sign == ")" and not depth:
+            return rest[:at]
+        depth += (sign == "(") - (sign == ")")
+    return rest
 
 
 def _defanged(address: str, permits: Callable[[str], bool]) -> str:
