@@ -47,15 +47,7 @@ def narrowest_right(
     strictest: Callable[[Collection[RightT]], RightT],
     refuses: Callable[[RightT], bool],
 ) -> RightT | None:
-    """Return the right that counts for people: the chat's, then theirs, then everybody's.
-
-    Args:
-        find: Returns the right of a scope; None if there is none.
-        audience: The people.
-        linked: Returns the identities that are one person with an identity.
-        strictest: Returns the strictest of several rights.
-        refuses: Whether a right is a refusal.
-    """
+    """Return the right that counts for people: the chat's, then theirs, then everybody's."""
     if (chat := find(chat_scope(audience.session))) is not None:
         return chat
     personal = []

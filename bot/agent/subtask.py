@@ -8,6 +8,7 @@ problem and reads no other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -62,19 +63,16 @@ class SubTaskRunner:
         agent: The model, its limits, and the tools that a sub-task may use: read-only tools,
             without the one that runs sub-tasks.
         kind: What the models are called for.
+        own: The parts of a scheduled task's text that are a person's own words.
     """
 
-    def __init__(self, agent: Agent, kind: TaskKind = "task") -> None:
+    def __init__(self, agent: Agent, kind: TaskKind = "task", *, own: Sequence[str] = ()) -> None:
         self._agent = agent
         self._kind = kind
+        self._own = own
 
     async def run(self, instructions: str, context: ToolContext) -> ToolOutcome:
-        """Run a sub-task; a model error becomes its result.
-
-        Args:
-            instructions: The task; apart from memory all that the sub-task sees.
-            context: Context of the tool call.
-        """
+        """Run a sub-task; a model error becomes its result."""
         task = _Task()
         async with context.tape.fork(merge_back=False) as fork:
             session = self._session(context, fork)
@@ -110,11 +108,14 @@ class SubTaskRunner:
             "turn": turn,
         }
         if self._kind == "schedule":
-            told[SCHEDULED] = True
+            told[SCHEDULED] = list(self._own)
+            # What a model wrote then may be what somebody had it write.
+            calls.described = instructions not in self._own
         await fork.append(message("user", instructions, sender={"name": "tapebot"}, **told))
         while not task.text:
             calls.memory_seen = context.zone.read()
             built = await session.build(closing=task.steps + 1 >= most)
+            shown = await calls.answer_filter(turn)
             with spends_as(self._kind):
                 reply = await complete(session.agent.model, built.request)
             task.steps += 1
@@ -124,7 +125,7 @@ class SubTaskRunner:
                 await fork.append(calls.call_entry(turn, reply))
                 await calls.run_pending(turn)
             elif reply.content.strip():
-                task.text, task.status = reply.content.strip(), "ok"
+                task.text, task.status = shown(reply.content).strip(), "ok"
             else:
                 task.text = _(
                     "The sub-task came to no result (model calls: {count}).", count=task.steps

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from secrets import token_hex
 from typing import Any
 
@@ -17,7 +18,8 @@ from bot.agent.approvals import (
     interrupted_text,
 )
 from bot.agent.client_requests import client_tool_names
-from bot.agent.flow.judgement import CallJudgement, judge_call
+from bot.agent.flow.answers import without_foreign_links
+from bot.agent.flow.judgement import CallJudgement, context_grants, context_view, judge_call
 from bot.agent.request_builder import RequestBuilder
 from bot.agent.texts import model_language, readers_language
 from bot.agent.tools.registry import (
@@ -36,7 +38,7 @@ from bot.llm.spender import current_spender
 from bot.memory.records.attachments import attachment_record
 from bot.memory.records.conversation_entries import QUESTION
 from bot.memory.records.evidence import FROM_OUTSIDE
-from bot.memory.records.outside_text import REPEATS_OUTSIDE
+from bot.memory.records.outside_text import LINKS, REPEATS_OUTSIDE
 from bot.memory.records.pending_calls import (
     CallStatus,
     PendingCall,
@@ -64,12 +66,14 @@ class ToolCallRunner:
         memory_seen: Memory as it was when the model was asked.
         spent: Usage of tools that call a model themselves.
         show: Shows the person what takes long; None while nobody looks.
+        described: Whether these calls count as described by others in any case.
     """
 
     def __init__(self, session: RequestBuilder, on_tool: Callable[[str], Awaitable[None]]) -> None:
         self.memory_seen = MemorySnapshot()
         self.spent = Usage()
         self.show: Callable[[str], None] | None = None
+        self.described = False
         self._session = session
         self._on_tool = on_tool
 
@@ -81,12 +85,15 @@ class ToolCallRunner:
             for call in entry.calls
         }
         calls = []
+        theirs = self._client_tools()
         for call in reply.tool_calls:
             # Every provider accepts nine letters and digits as an id.
             unique = call.id if call.id and call.id not in taken else token_hex(5)[:9]
             taken.add(unique)
+            tool = None if call.name in theirs else self._session.agent.tools.get(call.name)
+            name = call.name if tool is None else tool.wire_name
             extra = {"extra": dict(call.extra)} if call.extra else {}
-            calls.append({"id": unique, "name": call.name, "arguments": call.arguments, **extra})
+            calls.append({"id": unique, "name": name, "arguments": call.arguments, **extra})
         return tool_call(
             reply.content,
             calls,
@@ -158,7 +165,7 @@ class ToolCallRunner:
             return await self._run_for_model(turn, call)
 
     async def _run_for_model(self, turn: str, call: ToolCall) -> str:
-        session, context = self._session, self.context(turn, call.id)
+        session, context = self._session, await self._call_context(turn, call.id)
         tool = session.agent.tools.get(call.name)
         refusal = await session.agent.skills.tool_refusal(
             call.name.replace(".", "_"), session.fold.window.entries, turn, context.audience
@@ -324,7 +331,7 @@ class ToolCallRunner:
             made = result_entries(
                 call, status, content, turn=turn, attachments=outcome.attachments, own=own
             )
-            made[-1] = _with_question(made[-1], outcome)
+            made[-1] = _with_links(_with_question(made[-1], outcome), outcome)
             await session.tape.append_many([*outcome.extra_entries, *made])
             if session.agent.approvals is not None:
                 await session.agent.approvals.close(call.number)
@@ -337,6 +344,7 @@ class ToolCallRunner:
             self.context(turn),
             call_key=call.key,
             by_owners=True,
+            approved=True,
             audience=Audience(self._session.tape.name, call.asked_by),
             answered_messages=await self._messages(call.answers),
         )
@@ -393,6 +401,21 @@ class ToolCallRunner:
             files=session.readable_files(),
             show=self.show,
         )
+
+    async def _call_context(self, turn: str, call_id: str = "") -> ToolContext:
+        """Return what a call may use, and whether others describe what the turn is offered."""
+        context, agent = self.context(turn, call_id), self._session.agent
+        tools = await agent.tools.has_descriptions(context.audience)
+        skills = await agent.skills.offered(context.audience)
+        others = self.described or tools or not all(skill.own for skill in skills)
+        return replace(context, described=others)
+
+    async def answer_filter(self, turn: str) -> Callable[[str], str]:
+        """Return what makes links in an answer text that neither a person nor a page named."""
+        context = await self._call_context(turn)
+        if not context_view(context).outside:
+            return str
+        return partial(without_foreign_links, permits=context_grants(context).permits)
 
     def _spend(self, usage: Usage) -> None:
         self.spent += usage
@@ -453,7 +476,13 @@ def _result(
         entry = replace(
             entry, payload={**entry.payload, "files": [list(pair) for pair in outcome.files]}
         )
-    return _with_question(entry, outcome)
+    return _with_links(_with_question(entry, outcome), outcome)
+
+
+def _with_links(entry: TapeEntry, outcome: ToolOutcome) -> TapeEntry:
+    """Return an entry with the addresses that code found in a successful result."""
+    found = outcome.links if outcome.status == "ok" else ()
+    return entry.with_meta(**{LINKS: list(found)}) if found else entry
 
 
 def _with_question(entry: TapeEntry, outcome: ToolOutcome) -> TapeEntry:

@@ -16,6 +16,7 @@ from typing import Any
 import anyio
 
 from bot.agent.client_requests import instructions_entry
+from bot.agent.flow.answers import whole_parts
 from bot.agent.handoff import make_handoff
 from bot.agent.refusals import complete
 from bot.agent.request_builder import BuiltRequest, RequestBuilder, prompt_digest
@@ -125,6 +126,7 @@ class Turn:
         self._grown = anyio.Event()
         self._has_run = False
         self._asking: anyio.CancelScope | None = None
+        self._shown: Callable[[str], str] = str
         self._reconsidered = 0
 
     @property
@@ -374,8 +376,10 @@ class Turn:
         built = self._built = await self._requests.build(closing=closing, notes=self.notes)
         self._calls.memory_seen = self._zone.read()
         self.partial = ""
+        self._shown = await self._calls.answer_filter(self.id)
         for last in (False, True):
             reply = await complete(self._agent.model, built.request, self._stream)
+            reply = replace(reply, content=self._shown(reply.content))
             self._usage += reply.usage
             self._model = reply.model or self._model
             self._prompt_tokens = reply.usage.prompt_tokens
@@ -400,7 +404,8 @@ class Turn:
         self._grown.set()
 
     def _stream(self, text: str) -> None:
-        self.partial, self._doing = text, ""
+        self.partial = text if self._shown is str else self._shown(whole_parts(text))
+        self._doing = ""
         self._grown.set()
 
     async def _hand_off(self, error: ModelError) -> bool:

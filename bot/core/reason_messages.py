@@ -210,7 +210,7 @@ REASONS = {
         "I had read text from outside, and you named neither this address nor the site of a link to it"
     ),
     "address_composed": N_("the address has more than {most} characters, and you did not give it"),
-    "many_addresses": N_("it holds more addresses than anybody would check"),
+    "many_links": N_("I have already followed {most} links of this site for you now"),
     "holds_secret": N_("it holds what looks like {kind}"),
     "holds_memory": N_(
         "it holds what memory or the tape says ({detail!r}), and you did not say that here"

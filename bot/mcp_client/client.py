@@ -194,6 +194,7 @@ class McpClient:
             partial(self._call, connection, definition),
             schema=definition.schema,
             permission=partial(self._permission, connection.name, definition),
+            by_others=True,
         )
 
     async def _permission(

@@ -48,11 +48,7 @@ _USAGE = N_(
 
 
 def mcp_command(client: McpClient) -> Command:
-    """Return the command, for owners only.
-
-    Args:
-        client: The servers and the rights.
-    """
+    """Return the command, for owners only."""
 
     async def run(arguments: str, context: CommandContext) -> CommandReply:
         given, page = split_page_number(arguments)

@@ -73,16 +73,7 @@ def define(
     *,
     redact: Callable[[str], str] = str,
 ) -> ToolDefinition:
-    """Return the definition of a tool.
-
-    Args:
-        server: The server's name, which takes a part of the room for names.
-        name: The tool's name as the server sent it.
-        description: Its description as the server sent it.
-        schema: Its schema as the server sent it.
-        annotations: The server's hints.
-        redact: Removes secrets, which a server may repeat.
-    """
+    """Return the definition of a tool."""
     sent = json.dumps([name, description, schema], ensure_ascii=True, sort_keys=True)
     digest = hashlib.sha256(sent.encode()).hexdigest()
     return ToolDefinition(

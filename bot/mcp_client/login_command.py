@@ -22,14 +22,7 @@ _NO_LOGIN = N_(
 async def log_in(
     client: McpClient, connection: ServerConnection, address: str, context: CommandContext
 ) -> CommandReply:
-    """Return the link of a new login; or finish the one that an address belongs to.
-
-    Args:
-        client: All servers.
-        connection: The server.
-        address: The address that the browser was led to; empty to begin.
-        context: The owner's chat.
-    """
+    """Return the link of a new login; or finish the one that an address belongs to."""
     if not context.author.private:
         return CommandReply(_(_PRIVATE))
     if connection.login is None:

@@ -100,15 +100,7 @@ class ServerLogin:
 def server_login(
     name: str, server: McpServer, site: str, store: McpLoginStore, secrets: LoginSecrets
 ) -> ServerLogin | None:
-    """Return a server's login in a browser; None if it has none.
-
-    Args:
-        name: The server's name.
-        server: Its settings.
-        site: Address of tapebot's own site.
-        store: Keeps logins.
-        secrets: Is told the tokens.
-    """
+    """Return a server's login in a browser; None if it has none."""
     if not server.has_browser_login:
         return None
     return ServerLogin(name, server, f"{site}{CALLBACK_PATH}", store, secrets)
@@ -208,10 +200,6 @@ class Logins:
 
     async def finish(self, address: str, server: str | None = None) -> str:
         """Finish the login that an address belongs to; return the server's name.
-
-        Args:
-            address: The address that the browser was led to.
-            server: The server that it must be of; None for any.
 
         Raises:
             McpUnavailable: The address belongs to no login, or the login failed.

@@ -212,12 +212,7 @@ class _LoginWriter:
 async def server_auth(
     login: ServerLogin, ended: Callable[[str], None]
 ) -> tuple[httpx2.Auth, Callable[[], set[Origin]]]:
-    """Return what authenticates a connection's requests, and where these may go.
-
-    Args:
-        login: The server's login.
-        ended: Called when only a person can go on.
-    """
+    """Return what authenticates a connection's requests, and where these may go."""
     if await _read(login) is None:
         here = origin(str(login.server.url))
         return _NoLogin(login.name, ended), lambda: {here}

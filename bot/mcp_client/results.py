@@ -49,13 +49,7 @@ class RemoteResult:
 async def kept_result(
     result: RemoteResult, blobs: Blobs | None, redact: Callable[[str], str]
 ) -> ToolOutcome:
-    """Return a result for the tape: its text cut and without secrets, its files as blobs.
-
-    Args:
-        result: The result.
-        blobs: Where files are kept; None keeps none.
-        redact: Removes secrets.
-    """
+    """Return a result for the tape: its text cut and without secrets, its files as blobs."""
     files, notes = [], []
     for file in result.files[:_MOST_FILES]:
         record, note = await _kept(file, blobs)

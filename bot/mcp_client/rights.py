@@ -165,14 +165,7 @@ class Rights:
     async def permission(
         self, server: str, definition: ToolDefinition, audience: Audience, key: str
     ) -> Permission:
-        """Return whether a call may run; a right for once is used up by it.
-
-        Args:
-            server: The server's name.
-            definition: The tool.
-            audience: Whom the call serves.
-            key: Identifies the call; repeated, it may run again.
-        """
+        """Return whether a call may run; a right for once is used up by it."""
         await self._tape.refresh()
         right = self.find(server, definition.name, audience)
         if right is None or right.decision == "never":

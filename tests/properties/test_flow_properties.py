@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bot.agent.flow.grants import Grants
 from bot.agent.flow.labels import MOST_VALUES, label_arguments
-from bot.agent.flow.outgoing_check import OutgoingCheck
 from bot.agent.flow.policy import TABLE, Action, EffectName, RightName, decide
 from bot.agent.flow.spoken import Found, SpokenWords
 from bot.agent.flow.view import FlowView, flow_view
@@ -192,11 +192,25 @@ def test_of_more_values_than_anybody_checks_none_counts_as_said():
         ("http://example.com/a?told=hello", False),
         ("http://example.com/b", True),
         ("http://example.com/bc", False),
+        ("http://example.com/B", False),
         ("http://evil.example/hello", False),
         ("http://example.com@evil.example/", False),
+        ("https://news.example/today", True),
+        ("http://news.example/today", True),
+        ("https://news.example/", False),
+        ("https://www.site.example", True),
+        ("https://www.site.example/", True),
+        ("https://www.site.example/x", False),
+        ("http://report.zip", False),
+        ("http://report.zip/", False),
+        ("http://key.example/?q=http://a.example/", True),
+        ("http://a.example/", False),
     ],
 )
-def test_an_address_is_the_persons_as_a_whole_or_a_link_of_a_site_they_named(address, unasked):
-    links = ["see [b](http://example.com/b) and http://evil.example/hello"]
-    check = OutgoingCheck((), ["Read http://example.com/a."], True, links)
-    assert (check.address_objection(address) is None) is unasked
+def test_an_address_is_the_persons_as_a_whole_or_a_recorded_link(address, unasked):
+    said = (
+        "Read http://example.com/a. Open report.zip, and news.example/today (or www.site.example), "
+        "then http://key.example/?q=http://a.example/"
+    )
+    grants = Grants([SpokenWords(said)], {"http://example.com/b"}, outside=True)
+    assert (grants.address_objection(address) is None) is unasked

@@ -49,6 +49,7 @@ async def set_schedule(arguments: str, context: CommandContext, kind: Kind) -> C
         private=context.author.private,
         asked_at=asked_at,
         zone=when.zone,
+        own=(when.rest.strip(),),
     )
     return CommandReply(
         confirmation(made, schedules),

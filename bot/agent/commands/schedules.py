@@ -99,10 +99,11 @@ async def _change(rest: str, context: CommandContext) -> CommandReply:
     try:
         when = schedules.read_when(what, schedules.now())
     except ScheduleRefused:
-        changed = await schedules.change(schedule, text=what or None)
+        changed = await schedules.change(schedule, text=what or None, own=[what.strip()])
     else:
+        text = when.rest or None
         changed = await schedules.change(
-            schedule, rule=when.rule, text=when.rest or None, zone=when.zone
+            schedule, rule=when.rule, text=text, zone=when.zone, own=[when.rest.strip()]
         )
     return _changed(changed, context)
 

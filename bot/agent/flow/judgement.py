@@ -1,7 +1,8 @@
-"""Judge one call: label its arguments, check what goes out, and ask the policy."""
+"""Judge one call: collect what permits it, label its arguments, and ask the policy."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,13 +10,21 @@ from typing import Any
 import anyio.to_thread
 from pydantic import BaseModel
 
+from bot.agent.flow.grants import Grants, memory_lines
 from bot.agent.flow.labels import argument_texts, label_arguments
-from bot.agent.flow.outgoing import arguments_objection, context_view
 from bot.agent.flow.policy import Decision, RightName, decide
+from bot.agent.flow.spoken import SpokenWords
+from bot.agent.flow.view import FlowView, flow_view
 from bot.agent.tools.registry import Effect, Permission, Tool, ToolContext
 from bot.core.reasons import Reason
 from bot.memory.gate.secret_detection import detect_secret
-from bot.memory.records.argument_labels import ArgumentLabel
+from bot.memory.records.argument_labels import ArgumentLabel, Origin
+from bot.memory.records.boundaries import boundary_summary
+from bot.memory.records.outside_text import LINKS, SCHEDULED
+from bot.memory.records.tombstones import is_erased
+from bot.memory.session.long_term_memory import BELIEFS_HEADING
+
+_LOOKED_UP = ("memory_", "tape_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +44,67 @@ class CallJudgement:
     sources: tuple[str, ...] = ()
 
 
+def context_view(context: ToolContext) -> FlowView:
+    """Return what the model sees in the turn of a call."""
+    memory = context.memory
+    return flow_view(
+        context.fold,
+        context.answered_messages,
+        [*memory.facts(), *memory.workspace.active()],
+        tape=context.tape.name,
+        described=context.described,
+        summaries=context.summaries,
+        beliefs=BELIEFS_HEADING in memory.render_reference(),
+    )
+
+
+def context_grants(context: ToolContext) -> Grants:
+    """Return what may leave without a press in the turn of a call."""
+    memory, view = context.memory_seen, context_view(context)
+    known = [fact.text for fact in context.memory.facts()]
+    known += [memory.long_term, memory.shared, memory.reference]
+    known += [note.content for note in memory.dailies]
+    if context.fold.boundary is not None:
+        known.append(boundary_summary(context.fold.boundary.data))
+    words = [one for one in view.words if one.found.origin >= Origin.PERSON]
+    links: set[str] = set()
+    for entry in context.fold.window.conversation():
+        if is_erased(entry):
+            continue
+        links.update(entry.meta.get(LINKS, ()))
+        words += map(SpokenWords, entry.meta.get(SCHEDULED, ()))
+        if entry.kind == "tool_result" and str(entry.payload.get("name")).startswith(_LOOKED_UP):
+            known.append(str(entry.payload.get("content") or ""))
+    followed = _called_before(context)
+    return Grants(words, frozenset(links), view.outside, memory_lines(known), followed)
+
+
+def _called_before(context: ToolContext) -> frozenset[str]:
+    """Return the texts in the calls that the turn made before this one."""
+    texts: list[str] = []
+    for entry in context.fold.window.entries:
+        for call in entry.calls if entry.meta.get("turn") == context.turn else ():
+            if context.call_key.endswith(f":{call['id']}"):
+                return frozenset(texts)
+            texts += _texts_in(str(call.get("arguments")))
+    return frozenset(texts)
+
+
+def _texts_in(arguments: str) -> list[str]:
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return []
+    return [text.strip() for text in argument_texts(given)] if isinstance(given, dict) else []
+
+
 async def judge_call(
     tool: Tool[Any],
     permission: Permission,
     parsed: BaseModel,
     context: ToolContext,
 ) -> CallJudgement:
-    """Return what is done with a call.
-
-    Args:
-        tool: Its tool.
-        permission: What the owner decided beforehand.
-        parsed: Its arguments, validated.
-        context: What it may use.
-    """
+    """Return what is done with a call."""
     reads = permission.decision == "reads"
     effect: Effect = "reads_world" if reads else tool.effect
     right: RightName = "always" if permission.decision == "reads" else permission.decision
@@ -57,9 +113,13 @@ async def judge_call(
     # What the tool gets: a text that two parsers read in two ways must not hide anything.
     given = parsed.model_dump(mode="json", exclude_unset=True)
     view = context_view(context)
+    schema = tool.schema or tool.arguments.model_json_schema()
     carries = None
-    if effect == "reads_world":
-        carries = await _objection(tool, parsed, given, context)
+    if effect == "reads_world" and tool.objection is not None:
+        carries = await tool.objection(parsed, context)
+    elif effect == "reads_world":
+        grants = context_grants(context)
+        carries = await anyio.to_thread.run_sync(grants.arguments_objection, given, schema)
     elif effect == "acts":
         carries = _secret(given)
     if tool.said is not None and view.outside:
@@ -69,23 +129,17 @@ async def judge_call(
         labels = await anyio.to_thread.run_sync(
             lambda: label_arguments(
                 given,
-                view.words,
+                view.acting,
                 outside=view.outside,
                 stated=tool.sensitive,
-                schema=tool.schema or tool.arguments.model_json_schema(),
+                schema=schema,
                 origins=view.texts,
             )
         )
-    decision = decide(effect, right, labels, outside=view.outside, carries=carries)
+    # A description can only have an act made up: with arguments that are all said it is the person's.
+    outside = bool(view.sources) if effect == "acts" else view.outside
+    decision = decide(effect, right, labels, outside=outside, carries=carries)
     return CallJudgement(decision, effect, labels, view.sources)
-
-
-async def _objection(
-    tool: Tool[Any], parsed: BaseModel, given: Mapping[str, Any], context: ToolContext
-) -> str | None:
-    if tool.objection is not None:
-        return await tool.objection(parsed, context)
-    return await arguments_objection(given, context)
 
 
 def _secret(given: Mapping[str, Any]) -> str | None:

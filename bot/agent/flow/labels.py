@@ -4,8 +4,8 @@ Rule 1: a label is the weakest origin of an argument's values, those in lists an
 Rule 2: a value has the origin of the words that it stands in. One that stands in nobody's words is
     ``outside`` if text from outside could have shaped it, otherwise ``model``.
 Rule 3: a tool may state which arguments are sensitive, and what they are. Of one that states none,
-    all are but choices (booleans, words that the schema lists), moments, and prose: a mail's text is
-    the model's to write. Where text from outside is in view, an act waits whatever it holds.
+    all are but choices (booleans, words that the schema lists) and, as long as nothing from outside
+    is in view, moments and prose: a mail's text is the model's to write.
 Rule 4: work is linear: of a call with more values than anybody would check, none counts as said.
 """
 
@@ -22,10 +22,11 @@ from bot.memory.records.argument_labels import ArgumentLabel, Origin
 MOST_VALUES = 200
 """The most values of a call that are looked for."""
 
-_DEEPEST = 20
+DEEPEST = 20
+"""The deepest lists and objects that are looked into."""
 _LARGEST = 10**15
-_MOMENT = LazyPattern(r"[0-9][0-9T:.+Z -]{0,40}")
 """From here on a float does not hold every whole number."""
+_MOMENT = LazyPattern(r"[0-9][0-9T:.+Z -]{0,40}")
 _PARTS = LazyPattern(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]+|[0-9]+")
 _ROLES: tuple[tuple[str, frozenset[str]], ...] = (
     (
@@ -65,16 +66,7 @@ def label_arguments(
     schema: Mapping[str, Any] | None = None,
     origins: Sequence[SpokenWords] = (),
 ) -> tuple[ArgumentLabel, ...]:
-    """Return the label of each argument that has a value.
-
-    Args:
-        arguments: The arguments as the model gave them.
-        words: Words of people, and of the facts that rest on them.
-        outside: Whether text from outside could have shaped the arguments.
-        stated: The tool's sensitive arguments and their roles; None if it states none.
-        schema: The tool's schema.
-        origins: Texts from outside, to tell where a value comes from.
-    """
+    """Return the label of each argument that has a value."""
     known = _property_names(schema or {})
     values = {
         name: [*([] if name in known else [name]), *_values(value, known, 0)]
@@ -89,7 +81,7 @@ def label_arguments(
         found = [None if too_many else _find(value, words) for value in given]
         weakest = min(found, key=lambda one: one.origin if one else unsaid)
         role, sensitive = _role(name, given, stated, schema or {})
-        if stated is None and isinstance(arguments[name], str):
+        if stated is None and not outside and isinstance(arguments[name], str):
             sensitive = sensitive and not _is_composed(role, arguments[name])
         if weakest is None:
             unsaid_values = [v for v, one in zip(given, found, strict=True) if one is None]
@@ -110,21 +102,6 @@ def argument_texts(arguments: Mapping[str, Any]) -> list[str]:
     return [*map(str, arguments), *_values(arguments, frozenset(), 0)]
 
 
-def address_texts(arguments: Mapping[str, Any]) -> list[str]:
-    """Return the texts of arguments whose names say that they are addresses."""
-    found: list[str] = []
-    waiting: list[tuple[str, Any]] = list(arguments.items())
-    while waiting:
-        name, value = waiting.pop()
-        if _named_role(name) == "address":
-            found += [text.strip() for text in _values(value, frozenset(), 0)]
-        elif isinstance(value, Mapping):
-            waiting += [(str(inner), one) for inner, one in value.items()]
-        elif isinstance(value, list):
-            waiting += [(name, one) for one in value]
-    return found
-
-
 def _values(value: Any, known: Collection[str], depth: int) -> Iterator[str]:
     """Yield what an argument says: texts, numbers, and names in objects that no schema has."""
     if isinstance(value, str):
@@ -134,8 +111,8 @@ def _values(value: Any, known: Collection[str], depth: int) -> Iterator[str]:
         # A choice of two carries nothing that could be looked for.
         return
     elif isinstance(value, (int, float)):
-        yield _number_text(value)
-    elif depth > _DEEPEST:
+        yield number_text(value)
+    elif depth > DEEPEST:
         yield str(value)
     else:
         yield from _inner_values(value, known, depth)
@@ -165,7 +142,8 @@ def _property_names(schema: Any) -> frozenset[str]:
     return frozenset(found)
 
 
-def _number_text(value: float) -> str:
+def number_text(value: float) -> str:
+    """Return a number as a person would write it: 1.0 is 1."""
     whole = abs(value) < _LARGEST and value == int(value)
     return str(int(value)) if whole else str(value)
 

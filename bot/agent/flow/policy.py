@@ -76,16 +76,7 @@ def decide(
     outside: bool,
     carries: str | None = None,
 ) -> Decision:
-    """Return what is done with a call.
-
-    Args:
-        effect: The effect of the tool.
-        right: What the owner decided beforehand; if nothing, ``ask`` for a tool that acts, otherwise
-            ``always``.
-        labels: The labels of its arguments.
-        outside: Whether text from outside could have shaped it.
-        carries: Why it may carry out what must not leave unasked; None if it does not.
-    """
+    """Return what is done with a call."""
     unsaid = [one for one in labels if one.sensitive and not one.is_said]
     holds: dict[Condition, bool] = {
         "always": True,

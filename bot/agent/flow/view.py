@@ -10,7 +10,12 @@ from bot.core.reasons import Reason
 from bot.memory.records.argument_labels import Origin
 from bot.memory.records.conversation_entries import is_overheard
 from bot.memory.records.fact import Fact
-from bot.memory.records.outside_text import describe_outside, outside_texts, typed_words
+from bot.memory.records.outside_text import (
+    acting_words,
+    describe_outside,
+    outside_texts,
+    typed_words,
+)
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import is_automation, is_owner, message_author, sender_id
 from bot.memory.session.scope.identities import channel_of
@@ -26,16 +31,23 @@ class FlowView:
         words: Own words of the people who are answered, and those that facts rest on.
         texts: Texts from outside, by their entries.
         sources: What is in view from outside, for people; empty if nothing is.
+        described: Whether the turn is offered anything with a description by others.
     """
 
     words: tuple[SpokenWords, ...] = ()
     texts: tuple[SpokenWords, ...] = ()
     sources: tuple[Reason, ...] = ()
+    described: bool = False
+
+    @property
+    def acting(self) -> tuple[SpokenWords, ...]:
+        """The words that decide about acts: those in which nobody else can be speaking."""
+        return tuple(SpokenWords(acting_words(one.text), one.found) for one in self.words)
 
     @property
     def outside(self) -> bool:
         """Whether text from outside could have shaped a call."""
-        return bool(self.sources)
+        return self.described or bool(self.sources)
 
 
 def flow_view(
@@ -44,19 +56,11 @@ def flow_view(
     facts: Iterable[Fact],
     *,
     tape: str,
+    described: bool = False,
     summaries: bool = False,
     beliefs: bool = False,
 ) -> FlowView:
-    """Return what the model sees in a turn.
-
-    Args:
-        fold: The session's state.
-        answered: The messages that the turn answers.
-        facts: The facts that the session reads.
-        tape: Name of the session's tape.
-        summaries: Whether the prompt has summaries of what lies before the view.
-        beliefs: Whether it has beliefs, whose words a model chose.
-    """
+    """Return what the model sees in a turn."""
     # What a turn overheard asked it nothing.
     asking = [one for one in answered if not is_automation(one) and not is_overheard(one)]
     askers = {sender_id(entry) for entry in asking}
@@ -81,7 +85,8 @@ def flow_view(
         texts.append(SpokenWords(str(opened.client["system"]), Found(Origin.OUTSIDE, held.id)))
     words = [word for one in found for word in one.words]
     words += [word for fact in facts for word in _evidence(fact, askers, tape)]
-    return FlowView(tuple(words), tuple(texts), tuple(sources))
+    described = described or (opened is not None and bool(opened.client.get("tools")))
+    return FlowView(tuple(words), tuple(texts), tuple(sources), described)
 
 
 def _of_entry(entry: TapeEntry, askers: Collection[str]) -> FlowView:

@@ -155,13 +155,6 @@ async def write_due(
 ) -> None:
     """Write when a schedule is due next.
 
-    Args:
-        store: The store of all tapes; the first instant creates the tape.
-        session: The session's key.
-        schedule: The schedule's id.
-        instant: The instant; None if it is not due any more.
-        at: Version of the session's tape that the writer knows.
-
     Raises:
         TapeWriteError: The storage failed; nothing was written.
     """

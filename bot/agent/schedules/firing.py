@@ -86,15 +86,7 @@ def decide_firing(
     *,
     noticed: datetime | None = None,
 ) -> Firing | None:
-    """Return what the due occurrence of a schedule does; None if none is due.
-
-    Args:
-        schedule: The schedule.
-        now: The current time.
-        quiet: The conversation's quiet hours.
-        noticed: When the program noticed that it is due, if it was running since; None if it was
-            off after that.
-    """
+    """Return what the due occurrence of a schedule does; None if none is due."""
     due = schedule.next
     if due is None or due > now:
         return None

@@ -43,12 +43,7 @@ class PastFiring:
 
 
 async def read_firings(tape: TapeService, limit: int = _MOST) -> AsyncIterator[PastFiring]:
-    """Yield what was due, newest first; only so much of a long tape is read.
-
-    Args:
-        tape: The conversation's tape.
-        limit: The most occurrences.
-    """
+    """Yield what was due, newest first; only so much of a long tape is read."""
     read = found = 0
     refused: dict[str, object] = {}
     async with aclosing(tape.read_back()) as entries:

@@ -7,7 +7,7 @@ tape, which the caller appends together with its reply or result.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -87,19 +87,10 @@ class SessionSchedules:
         author: Author,
         private: bool,
         asked_at: datetime,
+        own: Sequence[str],
         zone: str = "",
     ) -> Schedule:
         """Create a schedule; the caller appends its ``definition``.
-
-        Args:
-            text: What to remind of, or what to do.
-            rule: When.
-            key: Idempotency key of the request: repeated after a kill it gives the same schedule.
-            kind: Reminder or task.
-            author: Who asked for it.
-            private: Whether the chat is private.
-            asked_at: When they asked.
-            zone: Name of the zone of the rule's wall times; the conversation's if empty.
 
         Raises:
             ScheduleRefused: The text or the time cannot be used, or there are too many schedules.
@@ -132,6 +123,7 @@ class SessionSchedules:
             private=private,
             created=asked_at,
             problem=self.fold.problem,
+            own=tuple(own),
         )
         await self._write_due(made)
         return made
@@ -143,14 +135,19 @@ class SessionSchedules:
         rule: Rule | None = None,
         text: str | None = None,
         zone: str = "",
+        own: Sequence[str] = (),
     ) -> Schedule:
-        """Give a schedule another time or text; the caller appends its ``change``.
+        """Give a schedule another time, or another text with what of it is a person's own words.
+
+        The caller appends its ``change``.
 
         Raises:
             ScheduleRefused: The text or the time cannot be used.
             TapeWriteError: The storage failed.
         """
-        changed = schedule if text is None else replace(schedule, text=_checked(text))
+        changed = (
+            schedule if text is None else replace(schedule, text=_checked(text), own=tuple(own))
+        )
         if rule is not None:
             rule = _whole_seconds(rule)
             name = zone or self.zone_name

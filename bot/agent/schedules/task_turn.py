@@ -47,7 +47,8 @@ class TaskTurn(Turn):
         self._calls.memory_seen = self._zone.read()
         schedule = self.schedule
         context = replace(self._calls.context(self.id, "task"), problem=schedule.problem)
-        outcome = await SubTaskRunner(self._task_agent, "schedule").run(schedule.text, context)
+        runner = SubTaskRunner(self._task_agent, "schedule", own=schedule.own)
+        outcome = await runner.run(schedule.text, context)
         text = outcome.text(self._zone.read())
         if outcome.status != "ok":
             title = " ".join(schedule.text.split())[:_SHOWN]

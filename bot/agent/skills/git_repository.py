@@ -139,10 +139,6 @@ class GitRepository:
     async def read_files(self, names: Sequence[str], limit: int) -> list[bytes]:
         """Return the contents with these names in git.
 
-        Args:
-            names: Names of contents.
-            limit: The most bytes of all together.
-
         Raises:
             SkillRefused: They cannot be read.
         """

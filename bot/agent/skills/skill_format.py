@@ -47,10 +47,6 @@ class SkillHeader:
 def parse_header(text: str, folder: str | None = None) -> SkillHeader:
     """Return the header of a SKILL.md.
 
-    Args:
-        text: The file's text.
-        folder: Name of its folder, which the skill must have too; None if any will do.
-
     Raises:
         SkillRefused: It breaks the standard; the text names everything that does.
     """

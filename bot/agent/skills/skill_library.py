@@ -171,14 +171,7 @@ class SkillLibrary:
     async def tool_refusal(
         self, tool: str, entries: Sequence[TapeEntry], turn: str, audience: Audience
     ) -> str | None:
-        """Return why a turn may not use a tool, because of a skill that it has read; None if it may.
-
-        Args:
-            tool: The tool's name for models.
-            entries: The entries in view.
-            turn: The turn's id.
-            audience: Whom it serves.
-        """
+        """Return why a turn may not use a tool, because of a skill that it has read; None if it may."""
         read = [] if tool == READ_TOOL else _read_in(entries, turn)
         if not read:
             return None

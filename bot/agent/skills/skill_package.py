@@ -59,9 +59,6 @@ def package_digest(data: bytes) -> str:
 def make_package(files: Mapping[str, bytes]) -> SkillPackage:
     """Return the package of a skill's files.
 
-    Args:
-        files: Contents by path relative to the skill's folder.
-
     Raises:
         SkillRefused: They are no skill, or too many or too large.
     """

@@ -13,7 +13,7 @@ import mimetypes
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.agent.code.sandbox import CodeResult, PythonSandbox
-from bot.agent.flow.outgoing import context_view
+from bot.agent.flow.judgement import context_view
 from bot.agent.texts import readers_language
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.bus.media.attachments import NO_SPACE, SPARE_BYTES
@@ -39,12 +39,7 @@ class RunPythonArguments(BaseModel):
 
 
 def python_tool(sandbox: PythonSandbox, blobs: Blobs) -> Tool[RunPythonArguments]:
-    """Return ``run.python``.
-
-    Args:
-        sandbox: Runs the code.
-        blobs: Keeps files that it leaves.
-    """
+    """Return ``run.python``."""
 
     async def run(arguments: RunPythonArguments, context: ToolContext) -> ToolOutcome:
         def preparing() -> None:
@@ -61,7 +56,7 @@ def python_tool(sandbox: PythonSandbox, blobs: Blobs) -> Tool[RunPythonArguments
             "ok" if result.ok else "error",
             attachments=tuple(kept),
             files=tuple(sent),
-            from_outside=context_view(context).outside,
+            from_outside=bool(context_view(context).sources),
         )
 
     return Tool(

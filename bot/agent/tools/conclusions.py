@@ -29,14 +29,7 @@ _UNSET = datetime.fromtimestamp(0, UTC)
 
 
 async def conclude(change: MemoryChange, number: int, context: ToolContext) -> tuple[bool, str]:
-    """Save a conclusion, heuristic or policy; return whether it was saved, and a reply.
-
-    Args:
-        change: Holds its kind, text and entries; without entries it rests on the messages being
-            answered.
-        number: Its index among the conclusions of one call.
-        context: Context of the call.
-    """
+    """Save a conclusion, heuristic or policy; return whether it was saved, and a reply."""
     try:
         evidence = change.entries or [entry.id for entry in context.answered_messages]
         pattern = SynthesizedPattern(

@@ -58,11 +58,7 @@ class FilesManageArguments(BaseModel):
 
 
 def file_tools(files: FileService) -> list[Tool[Any]]:
-    """Return the tools, which are offered where files are kept or spoken of.
-
-    Args:
-        files: Reads and changes the folders.
-    """
+    """Return the tools, which are offered where files are kept or spoken of."""
 
     async def read(arguments: FilesReadArguments, context: ToolContext) -> ToolOutcome:
         if arguments.find is not None and arguments.find.strip():

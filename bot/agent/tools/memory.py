@@ -105,13 +105,7 @@ async def _clear(_: NoArguments, context: ToolContext) -> ToolOutcome:
 
 
 def describe(snapshot: MemorySnapshot, facts: list[Fact], timezone: tzinfo | None) -> str:
-    """Return all of memory for the model, including facts that did not fit the prompt.
-
-    Args:
-        snapshot: The memory zone.
-        facts: All active facts.
-        timezone: The user's time zone, for dates.
-    """
+    """Return all of memory for the model, including facts that did not fit the prompt."""
     lines = [
         numbered_fact_line(fact.id, fact.text, format_timestamp_day(fact.valid_from, timezone))
         for fact in facts

@@ -139,11 +139,7 @@ RECALL_TOOL = Tool(_NAME, _DESCRIPTION, RecallArguments, _recall, effect="reads_
 
 
 def recall_tool(run: RunTask) -> Tool[TaskArguments]:
-    """Return the recall tool with the option to run the search as a sub-task.
-
-    Args:
-        run: Runs a sub-task.
-    """
+    """Return the recall tool with the option to run the search as a sub-task."""
 
     async def answer(arguments: TaskArguments, context: ToolContext) -> ToolOutcome:
         if not arguments.aside:

@@ -78,6 +78,8 @@ class ToolContext:
         summaries: Whether the prompt has summaries of what lies before the view.
         files: Folders of files that a recall searches; None if there are none.
         show: Shows the person what takes long, until there is more to show; None if nobody looks.
+        described: Whether the turn is offered anything with a description by others.
+        approved: Whether a person approved exactly this call.
     """
 
     tape: TapeService
@@ -99,6 +101,8 @@ class ToolContext:
     audience: Audience = Audience()
     view: SessionFold | None = None
     summaries: bool = False
+    described: bool = False
+    approved: bool = False
 
     @property
     def fold(self) -> SessionFold:
@@ -130,9 +134,6 @@ class ToolContext:
     def check_not_paused(self, done: str) -> None:
         """Check that memory is not paused.
 
-        Args:
-            done: What would be done, for the refusal.
-
         Raises:
             MemoryRefused: Memory is paused.
         """
@@ -141,9 +142,6 @@ class ToolContext:
 
     def check_rights(self, what: str) -> None:
         """Check that the people answered may change or remove memory.
-
-        Args:
-            what: What only an owner may do in a group, for the refusal.
 
         Raises:
             MemoryRefused: They may not.
@@ -156,10 +154,6 @@ class ToolContext:
 
     def check_prompt_text(self, text: str, *, drafted: bool = False) -> None:
         """Refuse secrets and instructions that are not the user's in text for later prompts.
-
-        Args:
-            text: The text.
-            drafted: See ``check_instructions``.
 
         Raises:
             MemoryRefused: The text holds such a thing.
@@ -182,6 +176,7 @@ class ToolOutcome:
         attachments: Files in the blob store that the result shows; they are erased with it.
         from_outside: Whether the content is nobody's word, as that of a tool that reads the world.
         files: Names of files, and their names in the folder for exports; sent with the turn's answer.
+        links: Addresses that code found in what was read; a later call may go there unasked.
     """
 
     content: str | Callable[[MemorySnapshot], str]
@@ -193,6 +188,7 @@ class ToolOutcome:
     attachments: tuple[EntryAttachment, ...] = ()
     from_outside: bool = False
     files: tuple[tuple[str, str], ...] = ()
+    links: tuple[str, ...] = ()
 
     def text(self, snapshot: MemorySnapshot) -> str:
         """Return the content, cut to ``MAX_RESULT`` characters."""
@@ -294,6 +290,7 @@ class Tool(Generic[ArgumentsT]):
             all that matters whole, from the arguments, when it is asked and the person's zone; None
             asks with the tool's name and all arguments.
         said: Returns the arguments that the answered people said in other words, in their words.
+        by_others: Whether others wrote its description, which then counts as text from outside.
     """
 
     name: str
@@ -314,6 +311,7 @@ class Tool(Generic[ArgumentsT]):
     objection: Callable[[ArgumentsT, ToolContext], Awaitable[str | None]] | None = None
     question: Callable[[ArgumentsT, datetime, ZoneInfo], str | None] | None = None
     said: Callable[[ArgumentsT, ToolContext], Mapping[str, str]] | None = None
+    by_others: bool = False
 
     @property
     def goes_outside(self) -> bool:
@@ -425,6 +423,11 @@ class ToolRegistry:
         if self._source is None:
             return []
         return [tool.spec() for tool in await self._source.offered(audience)]
+
+    async def has_descriptions(self, audience: Audience) -> bool:
+        """Return whether others wrote the description of a tool that is offered to these people."""
+        offered = [] if self._source is None else await self._source.offered(audience)
+        return any(tool.by_others for tool in (*self._tools.values(), *offered))
 
     async def wait_for(self, name: str) -> None:
         """Wait a while for the tool that a call names, if tapebot is just starting."""

@@ -76,10 +76,6 @@ class MemoryChange(BaseModel):
 def make_batch(changes: Sequence[MemoryChange], context: ToolContext) -> ProposalBatch:
     """Return the batch of proposals for changes of facts; conclusions are left out.
 
-    Args:
-        changes: The changes of one call.
-        context: Context of the call.
-
     Raises:
         MemoryRefused: There are too many changes, or this person may not change the facts.
     """
@@ -130,14 +126,7 @@ def _kept(
     stay: Sequence[str],
     grounds: AvailableEvidence,
 ) -> list[Proposal]:
-    """Return the proposals with an objection to each that drops content of a fact without reason.
-
-    Args:
-        made: The proposals of one call.
-        facts: All active facts, by number.
-        stay: Texts of the facts that the call does not touch.
-        grounds: Evidence available to the call.
-    """
+    """Return the proposals with an objection to each that drops content of a fact without reason."""
     made = list(made)
     words = [(one, frozenset(stemmed_words(one))) for one in stay]
     carried = {

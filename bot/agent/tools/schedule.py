@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.agent.commands.remind import confirmation
+from bot.agent.flow.judgement import context_grants
 from bot.agent.foreign_text import code
 from bot.agent.schedules.rule_text import describe_rule
 from bot.agent.schedules.session_schedules import LONGEST_TEXT, SessionSchedules, read_rule
@@ -56,12 +57,7 @@ class ScheduleArguments(BaseModel):
 
 
 def schedule_tool(now: Callable[[], datetime], program_zone: str) -> Tool[Any]:
-    """Return the tool.
-
-    Args:
-        now: Returns the current time.
-        program_zone: Name of the program's time zone.
-    """
+    """Return the tool."""
 
     def schedules_of(context: ToolContext) -> SessionSchedules:
         return SessionSchedules(context.tape, context.memory.fold, now, program_zone)
@@ -138,12 +134,7 @@ def _question(arguments: ScheduleArguments, asked_at: datetime, zone: ZoneInfo) 
 
 
 def schedule_list_tool(now: Callable[[], datetime], program_zone: str) -> Tool[Any]:
-    """Return the tool with which a scheduled task sees what is due.
-
-    Args:
-        now: Returns the current time.
-        program_zone: Name of the program's time zone.
-    """
+    """Return the tool with which a scheduled task sees what is due."""
 
     async def list_schedules(arguments: NoArguments, context: ToolContext) -> ToolOutcome:  # noqa: ARG001
         schedules = SessionSchedules(context.tape, context.memory.fold, now, program_zone)
@@ -180,6 +171,7 @@ async def _set(
         private=asked.meta.get("private", True) is True,
         asked_at=asked_at,
         zone=when.zone,
+        own=_own_words(arguments.text, context),
     )
     return _told("Set", made, schedules, made.definition())
 
@@ -201,13 +193,22 @@ async def _change(
         _check_person(asked)
         context.check_prompt_text(arguments.text)
     asked_at = sent_time(asked) or schedules.now()
-    text = arguments.text.strip() or None
+    text, own = arguments.text.strip() or None, _own_words(arguments.text, context)
     if arguments.when.strip():
         when = read_rule(arguments.when, asked_at, schedules.zone)
-        changed = await schedules.change(found, rule=when.rule, text=text, zone=when.zone)
+        changed = await schedules.change(found, rule=when.rule, text=text, zone=when.zone, own=own)
     else:
-        changed = await schedules.change(found, text=text)
+        changed = await schedules.change(found, text=text, own=own)
     return _told("Changed", changed, schedules, changed.change())
+
+
+def _own_words(text: str, context: ToolContext) -> list[str]:
+    """Return what of a text is a person's own: all of it, or the addresses that they named."""
+    grants = context_grants(context)
+    if context.approved or grants.says(text.strip()):
+        return [text.strip()]
+    words = (word.strip(".,;:!?()[]<>\"'") for word in text.split())
+    return [word for word in words if "/" in word and grants.permits(word)]
 
 
 def _told(

@@ -34,11 +34,7 @@ class SkillArguments(BaseModel):
 
 
 def skill_tool(skills: SkillLibrary) -> Tool[SkillArguments]:
-    """Return the tool.
-
-    Args:
-        skills: The skills.
-    """
+    """Return the tool."""
 
     async def run(arguments: SkillArguments, context: ToolContext) -> ToolOutcome:
         content = await skills.read(arguments.name, arguments.file, context.audience)

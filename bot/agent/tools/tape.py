@@ -49,10 +49,6 @@ class HandoffArguments(BaseModel):
 async def search_tape_entries(tape: TapeService, query: SearchQuery) -> list[Hit]:
     """Search a tape for messages and actions; leave out results that only repeat the tape.
 
-    Args:
-        tape: The session's tape.
-        query: The search; without kinds, messages, tool results and history are searched.
-
     Raises:
         InvalidSearch: The query is not valid.
     """
@@ -77,13 +73,7 @@ def render_hits(
     timezone: tzinfo | None,
     mark: Callable[[TapeEntry], str] = lambda entry: "",  # noqa: ARG005 - no label
 ) -> str:
-    """Return hits as records with the entries before and after, except erased ones; each appears once.
-
-    Args:
-        hits: Search hits.
-        timezone: The user's time zone.
-        mark: Returns a label to add to an entry's author.
-    """
+    """Return hits as records with the entries before and after, except erased ones; each appears once."""
     hits = list(hits)
     shown = {hit.entry.id for hit in hits}
     lines = []
@@ -103,14 +93,7 @@ def render_hits(
 async def find_anchors(
     tape: TapeService, topic: str, limit: int, problem: str | None = None
 ) -> list[Anchor]:
-    """Return the anchors that match a topic, best first; without a topic, newest first.
-
-    Args:
-        tape: The session's tape.
-        topic: Search words; may be empty.
-        limit: Maximum number of anchors.
-        problem: Id of the problem to search in; None searches all.
-    """
+    """Return the anchors that match a topic, best first; without a topic, newest first."""
     if topic.strip():
         about = SearchQuery(topic, kinds=frozenset({"anchor"}), problem=problem, limit=limit * 2)
         found = [anchor_from_entry(tape.name, hit.entry) for hit in await tape.search(about)]

@@ -1,7 +1,8 @@
 """``web.search`` and ``web.fetch``: find pages on the web and read them.
 
 Rule 1: what comes back is text from outside: the prompt quotes it, and memory never learns from it.
-Rule 2: what ``OutgoingCheck`` objects to goes out after a person's yes only.
+Rule 2: what ``Grants`` objects to goes out after a person's yes only. The addresses of hits, and of
+    the links on a page to its own site, are recorded beside the result: a later call may go there.
 Rule 3: a page that was read stays in the blob store as its server sent it, and is erased with the
     result that shows it.
 """
@@ -12,9 +13,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.agent.flow.outgoing import ADDRESS_INDENT, SEARCH, address_objection, search_objection
+from bot.agent.flow.grants import site_of
+from bot.agent.flow.judgement import context_grants
 from bot.agent.foreign_text import code
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.agent.web.pages import is_readable, read_fetched, split_parts
@@ -34,6 +37,9 @@ Fetch = Callable[[str, Callable[[str], bool]], Awaitable[FetchedFile]]
 """Fetches an address, given which media types to take. Raises ``FetchFailed``."""
 
 _HITS = 6
+_INDENT = "   "
+_MOST_LINKS = 100
+_MOST_SHOWN = 20
 _LONGEST_TITLE = 200
 _LONGEST_URL = 2_000
 
@@ -69,15 +75,20 @@ def search_tool(engine: SearchEngine) -> Tool[WebSearchArguments]:
 
     async def run(arguments: WebSearchArguments, __: ToolContext) -> ToolOutcome:
         hits = await engine.search(arguments.query, _HITS)
-        return ToolOutcome("\n".join(map(_hit_text, range(1, _HITS + 1), hits)) or "No hits.")
+        text = "\n".join(map(_hit_text, range(1, _HITS + 1), hits)) or "No hits."
+        return ToolOutcome(text, links=tuple(hit.address for hit in hits))
+
+    async def objection(arguments: WebSearchArguments, context: ToolContext) -> str | None:
+        check = context_grants(context).search_objection
+        return await anyio.to_thread.run_sync(check, arguments.query)
 
     return Tool(
-        SEARCH,
+        "web.search",
         "Search the web; cite addresses.",
         WebSearchArguments,
         run,
         effect="reads_world",
-        objection=lambda arguments, context: search_objection(arguments.query, context),
+        objection=objection,
         question=lambda arguments, *_when: _(
             "I would like to search the web for {words}. Shall I?", words=code(arguments.query)
         ),
@@ -85,26 +96,20 @@ def search_tool(engine: SearchEngine) -> Tool[WebSearchArguments]:
 
 
 def fetch_tool(fetch: Fetch, blobs: Blobs, clock: Clock) -> Tool[WebFetchArguments]:
-    """Return ``web.fetch``.
-
-    Args:
-        fetch: Fetches pages.
-        blobs: Keeps them.
-        clock: Tells when one was fetched.
-    """
+    """Return ``web.fetch``."""
 
     async def run(arguments: WebFetchArguments, context: ToolContext) -> ToolOutcome:
         url, part = arguments.url.strip(), arguments.part
         page = await _page_in_view(context, url, blobs) if part > 1 else None
         if page is None:
             page = _Page(await fetch(url, is_readable), format_time(clock.now()))
-        return await _page_outcome(page, part, context, blobs)
+        return await _page_outcome(page, part, site_of(url), context, blobs)
 
     async def objection(arguments: WebFetchArguments, context: ToolContext) -> str | None:
         url = arguments.url.strip()
         if arguments.part > 1 and await _page_in_view(context, url, blobs) is not None:
             return None
-        return await address_objection(url, context)
+        return await anyio.to_thread.run_sync(context_grants(context).address_objection, url)
 
     return Tool(
         "web.fetch",
@@ -119,8 +124,10 @@ def fetch_tool(fetch: Fetch, blobs: Blobs, clock: Clock) -> Tool[WebFetchArgumen
     )
 
 
-async def _page_outcome(page: _Page, part: int, context: ToolContext, blobs: Blobs) -> ToolOutcome:
-    """Return one part of a page's text, and keep the page."""
+async def _page_outcome(
+    page: _Page, part: int, site: str, context: ToolContext, blobs: Blobs
+) -> ToolOutcome:
+    """Return one part of a page's text with the page's links to its own site, and keep the page."""
     file = page.file
     read = await read_fetched(file.data, file.content_type, file.address)
     if read.text is None:
@@ -144,7 +151,16 @@ async def _page_outcome(page: _Page, part: int, context: ToolContext, blobs: Blo
         blob=page.blob or await _keep(file.data, blobs),
         url=file.address,
     )
-    return ToolOutcome("\n".join([*lines, "", parts[part - 1]]), attachments=(kept,))
+    own = dict.fromkeys([file.address, *(one for one, _ in read.links)])
+    links = [one for one in own if site and site_of(one) == site][:_MOST_LINKS]
+    unseen = [
+        f"{_INDENT}{words or one}: {one}"
+        for one, words in read.links
+        if part == 1 and one in links and one not in read.text
+    ]
+    others = ["", "Other links of this site:", *unseen[:_MOST_SHOWN]] if unseen else []
+    text = "\n".join([*lines, "", parts[part - 1], *others])
+    return ToolOutcome(text, attachments=(kept,), links=tuple(links))
 
 
 async def _keep(data: bytes, blobs: Blobs) -> str:
@@ -178,21 +194,14 @@ async def _page_in_view(context: ToolContext, url: str, blobs: Blobs) -> _Page |
 
 def _hit_text(number: int, hit: SearchHit) -> str:
     date = f" ({hit.date})" if hit.date else ""
-    lines = [f"{number}. {hit.title or hit.address}{date}", f"{ADDRESS_INDENT}{hit.address}"]
-    return "\n".join([*lines, *([f"{ADDRESS_INDENT}{hit.text}"] if hit.text else [])])
+    lines = [f"{number}. {hit.title or hit.address}{date}", f"{_INDENT}{hit.address}"]
+    return "\n".join([*lines, *([f"{_INDENT}{hit.text}"] if hit.text else [])])
 
 
 def web_tools(
     engine: SearchEngine | None, fetch: Fetch | None, blobs: Blobs, clock: Clock
 ) -> list[Tool[Any]]:
-    """Return the tools for what the owner allows.
-
-    Args:
-        engine: Searches; None offers no search.
-        fetch: Fetches pages; None offers no fetch.
-        blobs: Keeps pages.
-        clock: Tells when a page was fetched.
-    """
+    """Return the tools for what the owner allows."""
     tools: list[Tool[Any]] = []
     if engine is not None:
         tools.append(search_tool(engine))

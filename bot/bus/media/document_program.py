@@ -57,6 +57,9 @@ _PLACES = {
     "odp": "slide",
     "epub": "chapter",
 }
+_MOST_LINKS = 500
+_LONGEST_LINK = 2_000
+_LONGEST_WORDS = 60
 _SHEET = "## "
 _LONGEST_PLACE = 80
 
@@ -109,7 +112,7 @@ def extract_pdf(data: bytes, limit: int) -> dict[str, Any]:
 
 
 def extract_html(page: str, limit: int, address: str) -> dict[str, Any]:
-    """Return ``text``, ``note``, ``title`` and ``date`` of a web page, any of which may be None.
+    """Return ``text``, ``note``, ``title``, ``date`` and ``links`` of a web page; all may be missing.
 
     Args:
         page: The HTML.
@@ -126,6 +129,9 @@ def extract_html(page: str, limit: int, address: str) -> dict[str, Any]:
             # No HTML, though the server calls it that.
             plain = "" if "<" in page else page.strip()
             return _partial([("", plain)], limit, None if plain else _NO_WORDS)
+        # trafilatura itself completes links by the host alone.
+        tree.make_links_absolute(address, handle_failures="ignore")
+        links = _links(tree)
         try:
             found = _main_text(tree, address)
         except _TooLong:
@@ -140,7 +146,7 @@ def extract_html(page: str, limit: int, address: str) -> dict[str, Any]:
         return _result(None, _ODD)
     if not text.strip():
         return _result(None, _NO_WORDS) | found
-    return _partial([("", text.strip())], limit, note) | found
+    return _partial([("", text.strip())], limit, note) | found | {"links": links}
 
 
 def extract_office(data: bytes, limit: int) -> dict[str, Any]:
@@ -188,8 +194,6 @@ def _main_text(tree: Any, address: str) -> dict[str, Any]:
     """Return ``title``, ``date`` and ``text`` of a web page without its menus, as Markdown."""
     import trafilatura
 
-    # trafilatura itself completes links by the host alone.
-    tree.make_links_absolute(address, handle_failures="ignore")
     found = trafilatura.bare_extraction(
         tree,
         url=address,
@@ -200,6 +204,17 @@ def _main_text(tree: Any, address: str) -> dict[str, Any]:
     )
     known = isinstance(found, trafilatura.settings.Document)
     return {key: getattr(found, key) if known else None for key in ("title", "date", "text")}
+
+
+def _links(tree: Any) -> list[tuple[str, str]]:
+    """Return the addresses that a page links to, those in its main part first, with their words."""
+    inner = "ancestor::main or ancestor::article"
+    found: dict[str, str] = {}
+    for one in [*tree.xpath(f"//a[@href][{inner}]"), *tree.xpath(f"//a[@href][not({inner})]")]:
+        address, words = one.get("href").partition("#")[0], " ".join(one.itertext())
+        if len(found) < _MOST_LINKS and 0 < len(address) <= _LONGEST_LINK:
+            found.setdefault(address, " ".join(words.split())[:_LONGEST_WORDS])
+    return list(found.items())
 
 
 def _all_text(tree: Any) -> str:

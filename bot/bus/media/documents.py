@@ -71,6 +71,7 @@ class DocumentText:
         date: The date of a web page, ISO 8601; empty if unknown.
         sections: The text in order, in parts with their places, such as ``page 3``; empty if the
             document has no places.
+        links: Addresses that a web page links to, each with the link's words.
     """
 
     text: str | None
@@ -78,6 +79,7 @@ class DocumentText:
     title: str = ""
     date: str = ""
     sections: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    links: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
 
 async def read_document(
@@ -216,7 +218,8 @@ def _text_of(output: bytes) -> DocumentText:
     text = _shown(found["text"] or "") or None
     sections = tuple((_shown(place), _shown(part)) for place, part in found.get("sections", ()))
     note = parse_reason(found["note"]) or (None if text else _NO_TEXT)
-    return DocumentText(text, note, title, date, sections)
+    links = tuple((_shown(address), _shown(words)) for address, words in found.get("links", ()))
+    return DocumentText(text, note, title, date, sections, links)
 
 
 def _shown(text: str) -> str:

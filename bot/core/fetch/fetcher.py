@@ -83,11 +83,6 @@ class Fetcher:
     async def fetch(self, url: str, accepts: Callable[[str], bool]) -> FetchedFile:
         """Fetch a file.
 
-        Args:
-            url: Its http or https address.
-            accepts: Says for a media type, in lower case and without parameters, whether to take
-                the body.
-
         Raises:
             FetchFailed: It cannot be had, or must not be reached; the text says why.
         """

@@ -79,11 +79,6 @@ async def resolve_public(
 ) -> list[IPAddress]:
     """Return all addresses of a host, each of them public.
 
-    Args:
-        host: A name or an address, as in a URL.
-        resolve: Resolves names.
-        allowed: Says which addresses are reached although they are not public.
-
     Raises:
         FetchFailed: The name cannot be resolved, or one of its addresses is not public.
     """

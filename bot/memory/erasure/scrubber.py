@@ -32,6 +32,7 @@ from bot.memory.records.event_names import (
     HISTORY_EVENT,
     REPLY,
 )
+from bot.memory.records.outside_text import LINKS
 from bot.memory.records.schedules import SCHEDULE_EVENTS
 from bot.memory.records.tombstones import ERASED_TEXT, kept_meta
 from bot.memory.session.state.session_fold import (
@@ -214,7 +215,7 @@ class _Scrub:
             for key, value in meta.items()
             if (key != "layer" or not self.wording.matches(str(value)))
             # A page goes as a whole: its words are not searched.
-            and (key != "attachments" or entry.kind != "tool_result")
+            and (key not in ("attachments", LINKS) or entry.kind != "tool_result")
         }
 
     def label(self, key: str, value: Any) -> Any:

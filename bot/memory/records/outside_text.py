@@ -6,6 +6,7 @@ quoted and forwarded text, files with their names, what other systems send.
 
 from __future__ import annotations
 
+from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.evidence import (
@@ -22,8 +23,15 @@ from bot.tape.entries import TapeEntry
 REPEATS_OUTSIDE = "repeats_outside"
 """Meta key that marks a result of tapebot's own records that may repeat text from outside."""
 
+LINKS = "links"
+"""Meta key of the addresses that code took out of a successful search or page, in its result."""
+
 SCHEDULED = "scheduled"
-"""Meta key of a schedule's text, which a person wrote or approved; the text may name addresses."""
+"""Meta key of the parts of a schedule's text that are a person's own words, or approved by one."""
+
+_ANOTHER_SPEAKS = LazyPattern(
+    r"[\"“”„‟«»‹›〝〞「」『』`<>|—\n]|(?:(?<=\s)|\A)['‘‚]|:(?=\s|\Z)|：|--|\s-\s"
+)
 
 LONGEST_TYPED = 2_000
 """Characters of a message that count as its sender's own: a longer one was hardly typed."""
@@ -52,6 +60,15 @@ def typed_words(entry: TapeEntry) -> str:
     # What tapebot gives a sub-task has no sender.
     words = sender_text(entry) if sender_id(entry) else ""
     return words if len(words) <= LONGEST_TYPED else ""
+
+
+def acting_words(typed: str) -> str:
+    """Return the start of typed words in which their writer surely speaks for themselves.
+
+    A quotation mark, a colon, a bracket, a dash or a new line may begin what somebody else said.
+    """
+    begins = _ANOTHER_SPEAKS.search(typed)
+    return typed if begins is None else typed[: begins.start()]
 
 
 def describe_outside(entry: TapeEntry) -> Reason:

@@ -108,6 +108,7 @@ class Schedule:
         ended: Why it ended; None if it has not.
         problem: The problem that it was set in; what it sends belongs to that one.
         entry: Id of the newest defining entry.
+        own: The parts of the text that are a person's own words, or were approved by one.
     """
 
     id: str
@@ -125,6 +126,7 @@ class Schedule:
     ended: Ending | None = None
     problem: str = GENERAL_PROBLEM
     entry: int = 0
+    own: tuple[str, ...] = ()
 
     @cached_property
     def zone(self) -> ZoneInfo:
@@ -158,6 +160,7 @@ class Schedule:
             "number": self.number,
             "kind": self.kind,
             "text": self.text,
+            "own": list(self.own),
             "rule": rule_as_json(self.rule),
             "zone": self.zone_name,
             "next": _text(self.next),
@@ -211,6 +214,7 @@ def read_schedule(entry: TapeEntry) -> Schedule | None:
             paused=data.get("paused") is True,
             problem=problem_of(entry),
             entry=entry.id,
+            own=tuple(map(_string, data.get("own", ()))),
         )
     except (InvalidRecurrence, KeyError, TypeError, ValueError):
         return None

@@ -206,7 +206,7 @@ def _tool(plugin: Plugin) -> Tool[Any]:
             code = "plugin_failed_acting" if tool.effect == "acts" else "plugin_failed"
             raise TapebotError(plugin.failed(error, code)) from error
 
-    return replace(tool, run=run)
+    return replace(tool, run=run, by_others=True)
 
 
 def _command(plugin: Plugin) -> Command:

@@ -17,6 +17,7 @@ from bot.memory.records.boundaries import summary_state
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.outside_text import typed_words
 from bot.memory.records.transcript import render_transcript
+from bot.memory.session.state.outside_fold import OWN_WORDS_ONLY
 from bot.runtime.sessions.session import Session
 from bot.runtime.sessions.writer import SessionWriter
 from bot.tape.entries import TapeEntry
@@ -138,13 +139,16 @@ async def _history(session: Session) -> str:
     """Return the current problem's newest history entries of this phase that fit, oldest first."""
     fold = session.fold
     since = fold.boundary.id if fold.boundary else 1
+    own_only = fold.boundary is not None and fold.boundary.data.get(OWN_WORDS_ONLY) is True
     found: list[str] = []
     room = _MAX_SUMMARY
     async for entry in session.tape.read_back():
         if entry.id <= since:
             break
         is_history = entry.kind == "event" and entry.name == HISTORY_EVENT
-        if is_history and problem_of(entry) == fold.problem:
+        # A phase that began with own words alone does not get what was said before by a late summary.
+        late = is_history and own_only and entry.data.get("range", [0])[0] < since
+        if is_history and not late and problem_of(entry) == fold.problem:
             text = str(entry.data.get("entry", ""))
             if found and len(text) > room:
                 break

@@ -36,7 +36,7 @@ async def test_always_runs_a_call_without_asking_and_records_who_decided(host, f
     allowed = await host.channel.ask("/mcp allow files echo always")
     assert allowed.startswith("Allowed: without asking for what is in your own words, in the chat")
     assert "`Does it.`" in allowed
-    answer = await host.channel.ask('use mcp_files_echo {"text": "tea"}')
+    answer = await host.channel.ask('tea, please use mcp_files_echo {"text": "tea"}')
     assert "echo: tea" in answer
     assert offered(host) == ["mcp_files_echo"]
     assert calls_of(files) == ['echo {"text": "tea"}']

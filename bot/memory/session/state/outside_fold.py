@@ -5,8 +5,7 @@ Rule 1: once text from outside is on the tape, whatever the model writes may rep
 Rule 2: it ends with a reset, and with a new phase whose summary is a person's own words alone.
 Rule 3: in a group, the words of several people are outside for each other.
 Rule 4: what was looked up for a step, such as recalled passages, is from the whole tape. So is what
-    returns with a problem, and a summary of messages from before the phase. Passages of files are from
-    outside, also where the tape has no such text.
+    returns with a problem. Passages of files are from outside, also where the tape has no such text.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from bot.memory.records.conversation_entries import (
     joined_message_ids,
     switched_problem,
 )
-from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.evidence import FROM_OUTSIDE
 from bot.memory.records.outside_text import outside_texts
 from bot.memory.records.transcript import sender_id
@@ -38,27 +36,19 @@ class OutsideFold:
         first: Id of the first entry with such text on the tape; 0 if there is none.
         since: Id of the first entry that could have shaped what is in view; 0 if there is none.
         speaker: Id of the last group member who spoke; empty in a private chat.
-        phase: Id of the boundary that last ended it, if a summary of what lies before may follow;
-            otherwise 0.
     """
 
     first: int = 0
     since: int = 0
     speaker: str = ""
-    phase: int = 0
 
-    def apply(self, entry: TapeEntry, *, unconsolidated: bool = False) -> None:
-        """Apply one entry.
-
-        Args:
-            entry: The entry.
-            unconsolidated: Whether messages before it are not yet summarised.
-        """
+    def apply(self, entry: TapeEntry) -> None:
+        """Apply one entry."""
         if entry.is_reset:
-            self.first, self.since, self.speaker, self.phase = 0, 0, "", 0
+            self.first, self.since, self.speaker = 0, 0, ""
         elif entry.is_boundary and entry.name == SESSION_NEW:
             if entry.data.get(OWN_WORDS_ONLY) is True:
-                self.since, self.phase = 0, entry.id if unconsolidated else 0
+                self.since = 0
         elif self._brings_outside(entry):
             self.mark(entry.id)
 
@@ -75,11 +65,7 @@ class OutsideFold:
         return bool(outside_texts(entry)) or (self.first > 0 and self._brings_back(entry))
 
     def _brings_back(self, entry: TapeEntry) -> bool:
-        """Return whether an entry brings back what was said before the phase."""
-        if entry.kind == "event" and entry.name == HISTORY_EVENT:
-            covered = entry.data.get("range")
-            first = covered[0] if isinstance(covered, list) and covered else 0
-            return type(first) is not int or first < self.phase
+        """Return whether an entry brings back what was said before the phase; a summary is not shown."""
         looked_up = entry.name == LOOP_STEP and bool(entry.data.get("extra"))
         return looked_up or bool(joined_message_ids(entry)) or switched_problem(entry) is not None
 
@@ -96,17 +82,12 @@ class OutsideFold:
 
     def pointers(self) -> list[Any]:
         """Return the state as JSON."""
-        return [self.first, self.since, self.speaker, self.phase]
+        return [self.first, self.since, self.speaker]
 
     @classmethod
     def restored(cls, pointers: list[Any] | None, at: int) -> OutsideFold:
-        """Return the state of pointers; older ones do not say it, and count as marked.
-
-        Args:
-            pointers: The state; None if it was not recorded.
-            at: Id of the last entry applied.
-        """
+        """Return the state of pointers; older ones do not say it, and count as marked."""
         if pointers is None:
             return cls(at, at)
-        first, since, speaker, phase = pointers
-        return cls(int(first), int(since), str(speaker), int(phase))
+        first, since, speaker = pointers[:3]
+        return cls(int(first), int(since), str(speaker))

@@ -200,7 +200,7 @@ class SessionFold:
         self.pending_calls.apply(entry)
         self.schedules.apply(entry)
         self.refused.apply(entry)
-        self.outside.apply(entry, unconsolidated=self.window.unconsolidated > 0)
+        self.outside.apply(entry)
         if entry.is_boundary:
             self.boundary = entry
             self._freeze()

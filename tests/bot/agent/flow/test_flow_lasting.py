@@ -10,7 +10,7 @@ from bot.bus.media.blobs import FolderBlobs
 from bot.memory.records.pending_calls import describe_call_event
 from bot.testing.host import HostLimits, session_host
 from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import ScriptedModel
+from bot.testing.scripted_model import ScriptedModel, consolidation_reply
 
 READ = 'use inbox_read {"what": "m"}'
 HONEST = "Please mail ann@work.example saying see you at nine"
@@ -64,6 +64,29 @@ async def test_a_new_phase_begins_with_the_persons_words_alone_and_ends_it(tmp_p
         prompt = str(host.services.agent.model.requests_for()[-1].messages[0]["content"])
         assert "- I want to go to Ghent" in prompt
         assert "eve@evil.example" not in prompt
+
+
+async def test_summing_up_the_phase_before_does_not_bring_it_back(tmp_path, outbox):
+    """The summary is written after ``/new now``; neither this phase nor the next one shows it."""
+
+    def summed_up(request):
+        late = "inbox_read" in str(request.messages)
+        return consolidation_reply(f"A mail said: hm {ATTACK}" if late else "Ada chatted.")
+
+    model = ScriptedModel(obeys_anybody(), consolidation=summed_up)
+    tools = [mail_tool(outbox), reading_tool({"m": "Lunch?"})]
+    bounds = HostLimits(window=6)
+    async with session_host(tmp_path, model, tools=tools, bounds=bounds) as host:
+        await host.channel.ask(READ)
+        await host.channel.ask("/new now")
+        for number in range(6):
+            await host.channel.ask(f"chat {number}")
+        await host.wait_for_event("memory.history")
+        assert await host.channel.ask(HONEST) == "Done."
+        assert sent(outbox) == ["ann@work.example"]
+        await host.channel.ask("/new")
+        await host.channel.ask("hello")
+        assert "eve@evil.example" not in str(model.requests_for()[-1].messages)
 
 
 async def test_what_recall_finds_of_an_earlier_phase_counts_again(tmp_path, outbox):

@@ -231,17 +231,33 @@ async def test_an_address_cannot_carry_what_memory_says_unless_a_person_says_it(
     assert "Sunny" in await web.fetch(f"/{TOWN}", f"How is the weather in {TOWN}?")
 
 
-async def test_a_link_on_a_page_cannot_carry_it_either_but_a_hit_of_a_search_can(web):
+async def test_what_code_found_is_read_though_memory_says_the_same_word(web):
     await web.host.channel.ask(f"/memory add My sister lives in {TOWN}")
     web.engine.address = web.server.url(f"/hit/{TOWN}")
     web.server.answers |= {
         "/": page(f"<p>Read <a href='/page/{TOWN}'>this</a> about your town.</p>"),
-        f"/hit/{TOWN}": page("<p>An island</p>"),
+        f"/page/{TOWN}": page("<p>An island</p>"),
+        f"/hit/{TOWN}": page("<p>Another island</p>"),
     }
     await web.fetch("/", f"read {web.server.url('/')}")
-    assert "it holds what memory or the tape says" in await web.fetch(f"/page/{TOWN}")
+    assert "An island" in await web.fetch(f"/page/{TOWN}")
+    assert "May I run `web_fetch`?" in await web.fetch(f"/page/{TOWN}?more=1")
     await web.call("web_search", query="islands")
-    assert "An island" in await web.fetch(web.engine.address)
+    assert "Another island" in await web.fetch(web.engine.address)
+
+
+async def test_of_one_site_a_turn_follows_three_links_unasked(web):
+    paths = [f"/{number}" for number in range(5)]
+    web.server.answers |= {path: page(f"<p>Page {path}</p>") for path in paths}
+    menu = "".join(f"<a href='{path}#top'>Go</a> " for path in paths)
+    web.server.answers["/"] = page(f"<p>A long menu of pages: {menu}</p>")
+    await web.fetch("/", f"read {web.server.url('/')}")
+    urls = [web.server.url(path) for path in paths]
+    web.steps = [tool_call_reply(*(("web_fetch", {"url": url}) for url in urls))]
+    answer = await web.host.channel.ask("follow them all")
+    assert "I have already followed 3 links of this site" in answer
+    assert [one.split()[1] for one in web.server.requests] == ["/", *paths[:3]]
+    assert "Page /4" in await web.fetch("/4", "go on with the last")
 
 
 async def test_a_search_uses_memory_until_text_from_outside_is_in_view(web):
