@@ -141,7 +141,10 @@ class MessengerApi(Protocol[PieceT]):
         """Delete a message of the bot; succeed if it no longer exists."""
         ...
 
-    async def tell_presser(self, address: Address, press: str, pieces: Sequence[PieceT]) -> bool:
+    async def tell_presser(self,
+        address: Address,  # noqa: ARG002
+        press: str,  # noqa: ARG002
+        pieces: Sequence[PieceT],  # noqa: ARG002) -> bool:
         """Tell the presser of a button alone what came of it; return False if that is impossible.
 
         Args:
@@ -149,7 +152,7 @@ class MessengerApi(Protocol[PieceT]):
             press: The inbound id of the press.
             pieces: The text.
         """
-        ...
+        return False
 
     async def typing(self, address: Address) -> None:
         """Display the typing indicator once."""
