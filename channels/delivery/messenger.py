@@ -141,10 +141,12 @@ class MessengerApi(Protocol[PieceT]):
         """Delete a message of the bot; succeed if it no longer exists."""
         ...
 
-    async def tell_presser(self,
+    async def tell_presser(
+        self,
         address: Address,  # noqa: ARG002
         press: str,  # noqa: ARG002
-        pieces: Sequence[PieceT],  # noqa: ARG002) -> bool:
+        pieces: Sequence[PieceT],  # noqa: ARG002
+    ) -> bool:
         """Tell the presser of a button alone what came of it; return False if that is impossible.
 
         Args:
