@@ -141,15 +141,19 @@ class MessengerApi(Protocol[PieceT]):
         """Delete a message of the bot; succeed if it no longer exists."""
         ...
 
-    async def tell_presser(self, address: Address, press: str, pieces: Sequence[PieceT]) -> bool:
-        """Tell the presser of a button alone what came of it; return False where that is impossible.
+    async def tell_presser(
+        self,
+        address: Address,  # noqa: ARG002
+        press: str,  # noqa: ARG002
+        pieces: Sequence[PieceT],  # noqa: ARG002
+    ) -> bool:
+        """Tell the presser of a button alone what came of it; return False if that is impossible.
 
         Args:
             address: The chat.
             press: The inbound id of the press.
             pieces: The text.
         """
-        del address, press, pieces
         return False
 
     async def typing(self, address: Address) -> None:

@@ -278,7 +278,7 @@ class TelegramIntake:
             address=event.address,
             sender=event.sender,
             private=event.private,
-            chat_ids=(chat, str(self._moved.current(int(chat)))),
+            chat_ids=tuple(dict.fromkeys((chat, str(self._moved.current(int(chat)))))),
             text=text,
         )
         return await self._context.access.authorize(access_request)

@@ -60,11 +60,8 @@ class Undelivered:
 
     async def note(self, report: DeliveryReport, person: str) -> None:
         """Keep that an answer did not reach a person."""
-        data: dict[str, Any] = {
-            "answer": report.answer,
-            "session": report.session,
-            "person": person,
-        }
+        data: dict[str, object] = {"answer": report.answer, "session": report.session}
+        data["person"] = person
         data["error"] = reason_json(report.error or "")
         await self._tape.change(lambda: ([event(_REFUSED, data)], None))
 
