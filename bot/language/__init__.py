@@ -12,6 +12,7 @@ __all__ = [
     "grammatical_person",
     "language_detection",
     "lexicon",
+    "named_zones",
     "names",
     "numerals",
     "parsed_claim",

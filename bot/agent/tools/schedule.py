@@ -98,9 +98,9 @@ def _said(when: str, context: ToolContext, schedules: SessionSchedules) -> dict[
     for asked in context.answered_messages:
         words, asked_at = typed_words(asked), sent_time(asked) or schedules.now()
         with suppress(ScheduleRefused, InvalidRecurrence):
-            meant = [read_rule(one, asked_at, schedules.zone) for one in (when, words)]
-            ours, theirs = [(one.rule, find_zone(one.zone) or schedules.zone) for one in meant]
-            if same_occurrences(ours, theirs, asked_at):
+            meant = [read_rule(text, asked_at, schedules.zone) for text in (when, words)]
+            one, other = ((each.rule, find_zone(each.zone) or schedules.zone) for each in meant)
+            if same_occurrences(one, other, asked_at):
                 return {"when": words}
     return {}
 

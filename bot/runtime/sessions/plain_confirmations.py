@@ -27,7 +27,7 @@ from bot.tape.entries import TapeEntry
 _VALID = timedelta(days=1)
 _ERASURE_VALID = timedelta(minutes=10)
 _LOOKED_AT = 200
-_ERASES = "/memory forget yes "
+_ERASES = "/memory forget yes "  # for the parser
 _CALL = LazyPattern(r"/approve \d{1,9}(?: |$)")
 _YES = LazyPattern(
     r"/(?:approve \d|memory (?:forget|clear) yes\b|unlink yes\b|link (?:confirm\b|\S+ yes$))"
