@@ -16,7 +16,6 @@ from bot.core.i18n import _, format_number, ngettext
 from bot.memory.records.fact_fold import fold_entries
 from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE, ScopeRegistry
 from bot.memory.session.scope.scope_memory import load_fact_entries
-from bot.runtime.app.build import make_memory_files
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.control_socket import call_control
 from bot.runtime.sessions.session_reset import check_resettable, reset_session
@@ -132,11 +131,7 @@ async def _reset(settings: Settings, session: str, version: int, archive: bool) 
     reply = None if settings.database_url else await call_control(settings.home, asked)
     if reply is None:
         async with open_tape_store(settings) as store:
-            clock = SystemClock()
-            scopes = ScopeRegistry(store, clock)
-            files = make_memory_files(settings, store, scopes, clock)
-            await reset_session(
-                store, session, scopes, expect=version, archive=archive, files=files
-            )
+            scopes = ScopeRegistry(store, SystemClock())
+            await reset_session(store, session, scopes, expect=version, archive=archive)
     elif not reply.get("ok"):
         raise TapebotError(str(reply.get("text")))

@@ -59,7 +59,6 @@ from bot.tape.stores.file import FileTapeStore
 from bot.testing.fake_channel import FakeChannel
 from bot.testing.manual_clock import ManualClock
 from bot.transfer.memory_archive import MemoryArchives
-from bot.transfer.memory_folder import MemoryFolder
 
 POLL = 0.002
 """Seconds between checks of state that has no event, such as a tape on disk."""
@@ -96,7 +95,6 @@ class Host:
         supervisor: Runs the sessions.
         clock: The test's clock.
         channel: A running channel named ``fake``.
-        memory_files: Writes memory to files; None if no folder was given.
         mcp: The MCP servers; None if none were given.
     """
 
@@ -106,7 +104,6 @@ class Host:
     supervisor: Supervisor
     clock: Clock
     channel: FakeChannel
-    memory_files: MemoryFolder | None
     mcp: McpClient | None
     _tasks: TaskGroup = field(repr=False)
 
@@ -176,7 +173,6 @@ async def session_host(
     vectors: Callable[[FileTapeStore], VectorIndex] | None = None,
     traces: Callable[[LocalBus], EraseResidualFiles] = lambda _: erase_no_files,
     over: Callable[[LocalBus], Bus] = lambda bus: bus,
-    memory_files: Path | None = None,
     metered: bool = False,
     schedules: bool = False,
     presets: ModelPresets | None = None,
@@ -199,7 +195,6 @@ async def session_host(
         vectors: Creates the index for semantic search, given the store.
         traces: Creates the function that erases words in files beside tapes, given the bus.
         over: Wraps the bus that sessions and the channel ``fake`` use.
-        memory_files: Folder for memory files; None writes none.
         metered: Count what the model costs, and keep budgets.
         schedules: Whether the scheduler runs, so that reminders and tasks come when they are due.
         presets: Models to choose from; the first should be ``model``.
@@ -235,13 +230,9 @@ async def session_host(
     approvals = Approvals(store)
     agent = replace(agent, images=images, builder=builder, vectors=by_meaning, approvals=approvals)
     agent = replace(agent, presets=presets)
-    files = None
     servers = None if mcp is None else _mcp_client(folder, mcp, store, scopes, bus)
     if servers is not None:
         agent = replace(agent, tools=ToolRegistry([*builtin_tools(agent), *tools], servers))
-    if memory_files is not None:
-        files = MemoryFolder(memory_files, store, scopes, ZoneInfo(bounds.timezone), clock)
-        scopes.observer = files.add_entry
     services = _services(
         folder,
         bounds,
@@ -255,7 +246,7 @@ async def session_host(
             *([] if servers is None else [mcp_command(servers)]),
         ],
     )
-    services = replace(services, erase_residual_files=traces(bus), memory_files=files)
+    services = replace(services, erase_residual_files=traces(bus))
     if files_mb:
         services = _with_files(folder, services, bus, files_mb, tools)
     supervisor = Supervisor(services)
@@ -263,12 +254,12 @@ async def session_host(
     scheduler = Scheduler(store, seen, clock) if schedules else None
     running = [
         service.run
-        for service in (supervisor, store, channel, scheduler, by_meaning, files, spending, servers)
+        for service in (supervisor, store, channel, scheduler, by_meaning, spending, servers)
         if service is not None
     ]
     try:
         async with _running(running) as tasks:
-            yield Host(bus, store, services, supervisor, clock, channel, files, servers, tasks)
+            yield Host(bus, store, services, supervisor, clock, channel, servers, tasks)
     finally:
         with anyio.CancelScope(shield=True):
             await bus.aclose()
@@ -348,7 +339,6 @@ def _with_files(
         blobs,
         max_bytes=files_mb * 1_000_000,
         erase_blobs=erase,
-        memory_files=services.memory_files,
     )
     agent = replace(services.agent, files=files.service)
     own = [*builtin_tools(agent), *file_tools(files.service), *tools]
@@ -360,7 +350,7 @@ def _with_files(
         erase_residual_files=erase,
         sent_files=files.sent,
         archive=MemoryArchives(services.store, folder / "exports", agent.timezone, blobs).write,
-        memory_files=files.derived,
+        derived_files=files.mirror,
     )
 
 

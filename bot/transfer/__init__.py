@@ -11,7 +11,6 @@ __all__ = [
     "import_writer",
     "imported",
     "memory_archive",
-    "memory_folder",
     "migration",
     "nanobot",
     "restore",

@@ -75,7 +75,6 @@ async def home(
         model,
         bounds=bounds or HostLimits(group_context=10),
         traces=lambda bus: ResidualFiles(folder, bus, blobs).erase,
-        memory_files=folder / "memory",
     )
     async with made as host:
         yield host

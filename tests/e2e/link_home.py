@@ -149,7 +149,6 @@ async def home(
         clock=clock,
         commands=commands,
         bounds=bounds,
-        memory_files=folder / "memory",
     )
     async with made as host:
         hosts.append(host)

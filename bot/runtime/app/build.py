@@ -68,7 +68,6 @@ from bot.runtime.settings import Settings
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 from bot.transfer.memory_archive import MemoryArchives
-from bot.transfer.memory_folder import MemoryFolder
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +92,6 @@ class App:
         spending: Counts what models cost.
         database_services: Connections, wake-ups and leases; None without a database.
         web: Configuration and logins of the website.
-        memory_files: Readable copies of memory; None without a folder for them.
         extensions: MCP servers, plug-ins, skills and folders of files.
     """
 
@@ -110,7 +108,6 @@ class App:
     database_services: DatabaseServices | None
     web: WebSetup
     memory_requests: MemoryRequests
-    memory_files: MemoryFolder | None
     extensions: Extensions
 
 
@@ -176,7 +173,6 @@ def _assemble(
     spending = Spending(store, clock, ZoneInfo(settings.timezone), members)
     models = meter(models, spending)
     vectors = _vectors(settings, store, models, clock)
-    memory_files = make_memory_files(settings, store, scopes, clock)
     residual = ResidualFiles(settings.home, bus, blobs)
     extensions = make_extensions(
         settings,
@@ -187,7 +183,6 @@ def _assemble(
         language_of=languages.of,
         blobs=blobs,
         residual=residual,
-        memory_files=memory_files,
         database=database,
     )
     web = WebSetup(settings, store, access_control, scopes, clock, database is not None)
@@ -228,7 +223,6 @@ def _assemble(
         database_services=database,
         web=web,
         memory_requests=make_memory_requests(store, scopes, access_control, clock, settings),
-        memory_files=memory_files,
         extensions=extensions,
     )
 
@@ -355,18 +349,6 @@ def _vectors(
     )
 
 
-def make_memory_files(
-    settings: Settings, store: TapeStore, scopes: ScopeRegistry, clock: Clock
-) -> MemoryFolder | None:
-    """Return the writer of readable memory files; None if no folder for them is set."""
-    if settings.memory_files is None:
-        return None
-    zone = ZoneInfo(settings.timezone)
-    files = MemoryFolder(settings.memory_files, store, scopes, zone, clock)
-    scopes.observer = files.add_entry
-    return files
-
-
 def _attachments(
     settings: Settings, blobs: Blobs, models: Models, agent: Agent, store: TapeStore
 ) -> AttachmentService:
@@ -482,7 +464,7 @@ def _services(
         most_loaded=_MOST_LOADED if settings.database_url is None else sys.maxsize,
         group_context=settings.group_context,
         working_set_hours=settings.working_set_hours,
-        memory_files=extensions.files.derived,
+        derived_files=extensions.files.mirror,
         poison_messages=PoisonMessages(settings.home),
         limits_for=limits_for,
     )

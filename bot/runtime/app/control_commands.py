@@ -54,7 +54,7 @@ async def _reset(app: App, request: Mapping[str, Any]) -> Mapping[str, Any]:
         expect=version if type(version) is int else 0,
         archive=request.get("archive") is True,
         vectors=app.vectors,
-        files=app.memory_files,
+        files=app.extensions.files.mirror,
     )
     return {"ok": True, "text": "done"}
 

@@ -24,7 +24,6 @@ from bot.runtime.app.plugins import PluginLoader
 from bot.runtime.app.residual_files import ResidualFiles
 from bot.runtime.settings import Settings
 from bot.tape.store import TapeStore
-from bot.transfer.memory_folder import MemoryFolder
 
 if TYPE_CHECKING:
     from bot.mcp_client.client import McpClient
@@ -65,7 +64,6 @@ def make_extensions(
     language_of: Callable[[str], Awaitable[str]],
     blobs: Blobs,
     residual: ResidualFiles,
-    memory_files: MemoryFolder | None,
     database: DatabaseServices | None,
 ) -> Extensions:
     """Return what the settings say.
@@ -79,7 +77,6 @@ def make_extensions(
         language_of: Returns the language of a person.
         blobs: Stores the bytes of files and skills.
         residual: Erases bytes that no entry names.
-        memory_files: Readable copies of memory; None if there are none.
         database: What processes share; None without a database.
     """
     return Extensions(
@@ -109,6 +106,5 @@ def make_extensions(
             blobs,
             max_bytes=settings.files_mb * 1_000_000,
             erase_blobs=residual.erase,
-            memory_files=memory_files,
         ),
     )

@@ -12,7 +12,7 @@ import logging
 import os
 import stat
 from collections.abc import AsyncGenerator, Collection, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
 
@@ -26,8 +26,6 @@ from bot.core.i18n import _
 from bot.core.patterns import LazyPattern
 from bot.memory.records.files import FILES_PREFIX, KeptFile
 from bot.memory.session.file_folder import FileFolders, listing
-from bot.runtime.sessions.derived_files import DerivedFiles
-from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 
 logger = logging.getLogger(__name__)
@@ -47,7 +45,7 @@ def mirror_folder(tape: str) -> str:
 
 
 class FolderMirror:
-    """Keeps the readable files, and passes on what other derived files need to know.
+    """Keeps the readable files.
 
     Implements ``bot.agent.files.service.FileMirror`` and ``bot.runtime.sessions.derived_files.DerivedFiles``.
 
@@ -55,7 +53,6 @@ class FolderMirror:
         folder: The folder; created with the first file.
         blobs: The blobs that the files are.
         folders: The folders of files.
-        others: Other files derived from tapes; None without any.
     """
 
     def __init__(
@@ -63,28 +60,16 @@ class FolderMirror:
         folder: Path,
         blobs: FolderBlobs,
         folders: FileFolders,
-        others: DerivedFiles | None = None,
     ) -> None:
         self._folder = folder
         self._blobs = blobs
         self._folders = folders
-        self._others = others
         self._writing = anyio.Lock()
 
     async def update(self, tape: str, files: Mapping[str, KeptFile]) -> None:
         """Make the files of a tape here exactly these; see ``FileMirror``."""
         async with self._writing:
             await anyio.to_thread.run_sync(self._update, self._folder / mirror_folder(tape), files)
-
-    def add_entry(self, tape: str, entry: TapeEntry) -> None:
-        """Pass on that an entry was appended to a tape."""
-        if self._others is not None:
-            self._others.add_entry(tape, entry)
-
-    def mark_stale(self, tape: str) -> None:
-        """Pass on that the files derived from a tape may be out of date."""
-        if self._others is not None:
-            self._others.mark_stale(tape)
 
     @asynccontextmanager
     async def suspend(self, tapes: Collection[str]) -> AsyncGenerator[None, None]:
@@ -94,24 +79,21 @@ class FolderMirror:
             TapeWriteError: They could not be removed; nothing must be erased then.
         """
         own = [tape for tape in tapes if tape.startswith(FILES_PREFIX)]
-        async with AsyncExitStack() as held:
-            if self._others is not None:
-                await held.enter_async_context(self._others.suspend(tapes))
-            try:
-                for tape in own:
-                    await self.update(tape, {})
-            except OSError as error:
-                raise TapeWriteError(
-                    _(
-                        "nothing was erased: a copy of a file cannot be removed ({why}). Fix that, then try again",
-                        why=disk_error_text(error),
-                    )
-                ) from error
-            try:
-                yield
-            finally:
-                for tape in own:
-                    await self._show_again(tape)
+        try:
+            for tape in own:
+                await self.update(tape, {})
+        except OSError as error:
+            raise TapeWriteError(
+                _(
+                    "nothing was erased: a copy of a file cannot be removed ({why}). Fix that, then try again",
+                    why=disk_error_text(error),
+                )
+            ) from error
+        try:
+            yield
+        finally:
+            for tape in own:
+                await self._show_again(tape)
 
     async def show_missing(self, store: TapeStore) -> None:
         """Make the files of folders that show none, such as after a restore.

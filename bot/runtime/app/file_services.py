@@ -9,7 +9,6 @@ from bot.agent.files.service import EraseBlobs, FileService
 from bot.bus.media.blobs import Blobs, FolderBlobs
 from bot.memory.session.file_folder import FileFolders
 from bot.runtime.app.file_mirror import FolderMirror
-from bot.runtime.sessions.derived_files import DerivedFiles
 from bot.runtime.sessions.sent_files import SentFiles
 from bot.tape.store import TapeStore
 
@@ -21,13 +20,11 @@ class FileServices:
     Attributes:
         service: Keeps, writes and deletes files.
         sent: Places the files that answers send.
-        derived: Files that are derived from tapes, with the readable copies of the folders.
-        mirror: These readable copies; None if there are none.
+        mirror: Readable copies of the folders; None if there are none.
     """
 
     service: FileService
     sent: SentFiles
-    derived: DerivedFiles | None
     mirror: FolderMirror | None
 
 
@@ -38,7 +35,6 @@ def make_file_services(
     *,
     max_bytes: int,
     erase_blobs: EraseBlobs,
-    memory_files: DerivedFiles | None = None,
 ) -> FileServices:
     """Return the parts for folders of files; on one machine, readable copies are in ``home/files``.
 
@@ -48,14 +44,13 @@ def make_file_services(
         blobs: Stores the files' bytes.
         max_bytes: The most bytes of a folder; 0 keeps nothing.
         erase_blobs: Erases blobs and their copies.
-        memory_files: Other files derived from tapes; None without any.
     """
     folders = FileFolders(store)
     mirror = None
     if isinstance(blobs, FolderBlobs):
-        mirror = FolderMirror(home / "files", blobs, folders, memory_files)
+        mirror = FolderMirror(home / "files", blobs, folders)
     service = FileService(
         folders, store, blobs, max_bytes=max_bytes, erase_blobs=erase_blobs, mirror=mirror
     )
     sent = SentFiles(blobs, home / "exports", copied=mirror is None)
-    return FileServices(service, sent, mirror or memory_files, mirror)
+    return FileServices(service, sent, mirror)

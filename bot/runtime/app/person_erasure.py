@@ -152,7 +152,7 @@ async def erase_person(app: App, found: PersonsData) -> None:
             expect=await store.version(tape),
             archive=False,
             vectors=app.vectors,
-            files=services.memory_files,
+            files=services.derived_files,
         )
     await _reset(app, [tape for tape in found.memories if tape not in folders])
 
@@ -160,7 +160,7 @@ async def erase_person(app: App, found: PersonsData) -> None:
 async def _reset(app: App, tapes: Collection[str]) -> None:
     services = app.services
     locks = services.scopes.session_locks
-    async with locks.erasure_lock, suspend_files(services.memory_files, tapes):
+    async with locks.erasure_lock, suspend_files(services.derived_files, tapes):
         for tape in tapes:
             await app.store.reset(tape)
         for scope in services.scopes.open_scopes():
@@ -190,7 +190,7 @@ async def _erase_said(app: App, found: PersonsData, tape: str, tapes: list[str])
         services.bus.lock_session,
         services.erase_residual_files,
         app.vectors,
-        services.memory_files,
+        services.derived_files,
     )
     [request] = await app.store.read(tape, found.said[tape][-1], found.said[tape][-1])
     shown = (frozenset(memory.home.fold.facts), 1 << 40)

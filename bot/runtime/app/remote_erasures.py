@@ -1,4 +1,4 @@
-"""Apply erasures made by other processes to this one's open scopes, vectors and memory files."""
+"""Apply erasures made by other processes to this one's open scopes and vectors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from bot.core.errors import TapebotError
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.vector_index import VectorIndex
-from bot.transfer.memory_folder import MemoryFolder
 
 if TYPE_CHECKING:
     # Loaded only if a database is set.
@@ -32,7 +31,6 @@ class RemoteErasures:
         wakeups: Notifies of erasures.
         scopes: The open scopes.
         vectors: The vector index; None without one.
-        files: The readable memory files; None without a folder for them.
     """
 
     def __init__(
@@ -41,13 +39,11 @@ class RemoteErasures:
         wakeups: Wakeups,
         scopes: ScopeRegistry,
         vectors: VectorIndex | None,
-        files: MemoryFolder | None = None,
     ) -> None:
         self._counted = counted
         self._wakeups = wakeups
         self._scopes = scopes
         self._vectors = vectors
-        self._files = files
         self._seen: dict[str, int] = {}
 
     async def run(self) -> None:
@@ -70,8 +66,6 @@ class RemoteErasures:
         for tape, count in (await self._counted()).items():
             if self._seen.get(tape) == count:
                 continue
-            if self._files is not None:
-                await self._files.erased_elsewhere(tape)
             if self._vectors is not None:
                 await self._vectors.purge_erased(tape)
             for scope in self._scopes.open_scopes():

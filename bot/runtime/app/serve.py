@@ -42,9 +42,6 @@ CONSOLE = Address("console", "local")
 _SHUTDOWN_SECONDS = 20.0
 """Seconds that a worker process's turns have to end when it is asked to stop."""
 
-_FLUSH_SECONDS = 5.0
-"""Seconds to write pending memory files at the end."""
-
 
 async def serve(settings: Settings, role: ProcessRole = "both") -> None:
     """Run tapebot until its console ends or a signal stops it.
@@ -133,16 +130,7 @@ async def _run(
             await run_channels(app, channels, announce)
         if role == "worker":
             await app.supervisor.drain(_SHUTDOWN_SECONDS)
-        if role != "gateway":
-            await _finish_memory_files(app)
         tasks.cancel_scope.cancel()
-
-
-async def _finish_memory_files(app: App) -> None:
-    """Write pending memory files; what is not written in time is written at the next start."""
-    if app.memory_files is not None:
-        with anyio.move_on_after(_FLUSH_SECONDS):
-            await app.memory_files.flush()
 
 
 def _start_sessions(app: App, tasks: TaskGroup, monitoring: MonitoringServer | None) -> None:
@@ -154,8 +142,6 @@ def _start_sessions(app: App, tasks: TaskGroup, monitoring: MonitoringServer | N
         _watch(tasks, monitoring, "erasures", elsewhere.run)
     if app.vectors is not None:
         tasks.start_soon(app.vectors.run)
-    if app.memory_files is not None:
-        tasks.start_soon(app.memory_files.run)
     if app.extensions.files.mirror is not None:
         tasks.start_soon(app.extensions.files.mirror.show_missing, app.store)
     if app.extensions.mcp is not None:
@@ -209,9 +195,7 @@ def make_remote_erasures(app: App) -> RemoteErasures | None:
 
     assert isinstance(app.store, PostgresTapeStore)
     scopes = app.services.scopes
-    return RemoteErasures(
-        app.store.erased, app.database_services.wakeups, scopes, app.vectors, app.memory_files
-    )
+    return RemoteErasures(app.store.erased, app.database_services.wakeups, scopes, app.vectors)
 
 
 def _watch(

@@ -205,7 +205,7 @@ class SessionContext:
             services.bus.lock_session,
             services.erase_residual_files,
             services.agent.vectors,
-            services.memory_files,
+            services.derived_files,
         )
 
     @property

@@ -7,7 +7,6 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
 from bot.core.reasons import Reason
-from bot.tape.entries import TapeEntry
 
 EraseResidualFiles = Callable[[Collection[str], Collection[str]], Awaitable[int]]
 """Erases words, and blobs by name, from all places other than tapes; returns how many."""
@@ -18,14 +17,6 @@ BUSY = Reason("still_running")
 
 class DerivedFiles(Protocol):
     """Files that are derived from tapes."""
-
-    def add_entry(self, tape: str, entry: TapeEntry) -> None:
-        """Record that an entry was appended to a tape."""
-        ...
-
-    def mark_stale(self, tape: str) -> None:
-        """Record that the files derived from a tape may be out of date."""
-        ...
 
     def suspend(self, tapes: Collection[str]) -> AbstractAsyncContextManager[None]:
         """Remove the files derived from these tapes, and write none until the end.

@@ -74,7 +74,7 @@ class SessionServices:
         most_loaded: How many workers stay for so long; beyond that, those idle for longest end.
         erase_residual_files: Erases words from files other than tapes.
         working_set_hours: Hours after which an unused working set expires.
-        memory_files: Readable memory files; None if they are switched off.
+        derived_files: Readable copies of what is on tapes; None without any.
         undelivered: What platforms refused, until its people are told.
         told_damage: Tape damage that was reported to chats since the start, by tape.
         poison_messages: Evidence against messages that broke the process.
@@ -105,7 +105,7 @@ class SessionServices:
     group_context: int = 0
     erase_residual_files: EraseResidualFiles = erase_no_files
     working_set_hours: float = 2.0
-    memory_files: DerivedFiles | None = None
+    derived_files: DerivedFiles | None = None
     told_damage: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     undelivered: Undelivered = field(init=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import partial
 
 from anyio.abc import TaskGroup
 
@@ -216,7 +215,7 @@ async def open_session(
 
 
 async def _load(tape: TapeService, services: SessionServices) -> SessionFold:
-    """Return the folded state of a tape; it and the memory files follow what is appended."""
+    """Return the folded state of a tape; it follows what is appended."""
     await tape.ensure_bootstrap_anchor()
     # The fold may miss unreadable entries at the end, or hold ones written meanwhile.
     version = await tape.version()
@@ -224,10 +223,6 @@ async def _load(tape: TapeService, services: SessionServices) -> SessionFold:
         tape, max_messages=services.view_messages, max_tokens=services.view_tokens
     )
     tape.observe(fold.apply)
-    if (files := services.memory_files) is not None:
-        # Another process may have held the session before.
-        files.mark_stale(tape.name)
-        tape.observe(partial(files.add_entry, tape.name))
     tape.fence(max(version, fold.version))
     tape.stamp = lambda entry: stamp_problem(entry, fold.compartments)
     return fold

@@ -141,9 +141,6 @@ class Settings(ChannelSettings, BaseSettings):
     retention_days: int = Field(
         30, ge=1, le=36_500, description="Days for which daily notes are kept in memory."
     )
-    memory_files: Annotated[Path, AfterValidator(absolute)] | None = Field(
-        None, description="Folder for a MEMORY.md and HISTORY.md of each conversation; unset: none."
-    )
     view_tokens: int | None = Field(
         None, ge=256, description="Tokens of a turn's prompt; unset: three quarters of the window."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -20,7 +20,7 @@ from bot.memory.session.vector_index import embeddable_text, text_checksum
 from bot.runtime.app.build import open_app
 from bot.runtime.app.serve import make_remote_erasures
 from bot.runtime.settings import load_settings
-from bot.tape.entries import event, message
+from bot.tape.entries import message
 
 pytestmark = pytest.mark.slow
 
@@ -140,43 +140,3 @@ async def test_a_database_that_is_away_only_puts_it_off(tmp_path, url, caplog):
             tasks.start_soon(follower.run)
             await until(lambda: "may still be in files here" in caplog.text)
             tasks.cancel_scope.cancel()
-
-
-@pytest.mark.parametrize("shared", [True, False])
-async def test_files_of_memory_that_another_process_wrote_lose_what_is_erased(
-    tmp_path, url, shared
-):
-    folders = [tmp_path / "files" / ("both" if shared else name) for name in ("one", "other")]
-
-    def held():
-        while True:
-            # The other process may remove a file between its listing and its reading.
-            with suppress(FileNotFoundError):
-                return [path.read_text() for one in folders for path in one.rglob("*.md")]
-
-    async with AsyncExitStack() as stack:
-        one, other = [
-            await stack.enter_async_context(
-                process(tmp_path / name, url, memory_files=folder, embedding_model=None)
-            )
-            for name, folder in zip(("one", "other"), folders, strict=True)
-        ]
-        await one.store.create_tape("telegram:1")
-        told = [event("memory.history", {"entry": f"[2026-01-0{day}] {WORD}."}) for day in (1, 2)]
-        told.append(event("memory.history", {"entry": "[2026-01-03] Tea."}))
-        written = await one.store.append_many("telegram:1", told)
-        async with anyio.create_task_group() as tasks:
-            # Both look at all there is when they start, at the same time.
-            tasks.start_soon(one.memory_files.flush)
-            tasks.start_soon(other.memory_files.flush)
-        assert [WORD in text for text in held()].count(True) == 2
-        async with one.memory_files.suspend({"telegram:1"}):
-            await one.store.erase("telegram:1", [without(entry) for entry in written[:2]])
-        tasks = await stack.enter_async_context(anyio.create_task_group())
-        tasks.start_soon(make_remote_erasures(other).run)
-        await until(lambda: not any(WORD in text for text in held()))
-        for app in (one, other):
-            await app.memory_files.flush()
-        assert any("Tea." in text for text in held())
-        assert not any(WORD in text for text in held())
-        tasks.cancel_scope.cancel()
