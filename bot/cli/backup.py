@@ -22,12 +22,6 @@ _SHORTEST_PASSPHRASE = 10
 def backup(settings: Settings, to: Path | None, recipients: Sequence[str], keep: int | None) -> int:
     """Make a backup; tapebot may run meanwhile.
 
-    Args:
-        settings: The settings that locate the home; they hold the defaults of the rest.
-        to: The folder of backups.
-        recipients: Public keys of age; none uses a passphrase.
-        keep: How many backups remain; None removes none.
-
     Returns:
         1 if tapes in the home are damaged; the backup is made all the same. Else 0.
 
@@ -69,12 +63,6 @@ def restore(
     settings: Settings, backup: Path, identity: Path | None, signer: str | None = None
 ) -> int:
     """Restore a backup to the home of the settings, which must be empty.
-
-    Args:
-        settings: The settings that locate the home.
-        backup: The backup's folder.
-        identity: An age key file; None for the passphrase.
-        signer: Whose backups are restored without a question; None for what the passphrase tells.
 
     Returns:
         1 if tapes in it are damaged; they are restored all the same. Else 0.

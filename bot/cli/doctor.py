@@ -76,12 +76,7 @@ _BARE_NAMES |= {"claude": "anthropic"}
 async def run_checks(
     settings: Settings | SettingsError, *, probe: Probe | None = None
 ) -> list[CheckResult]:
-    """Check everything that can be checked from outside the running program.
-
-    Args:
-        settings: The settings, or the error from reading them; then most checks are left out.
-        probe: Makes one small call to the model and returns its answer; None for no probes.
-    """
+    """Check everything that can be checked from outside the running program."""
     findings = [CheckResult("python", "ok", platform.python_version()), _terminal()]
     if isinstance(settings, SettingsError):
         lines = str(settings).splitlines()

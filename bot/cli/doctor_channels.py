@@ -26,13 +26,7 @@ _SECONDS = 10
 def check_channels(
     settings: Settings, *, ask: bool, access_list: AccessList | TapebotError | None = None
 ) -> Iterator[CheckResult]:
-    """Check which channels are configured, whether they can run, and whether anyone has access.
-
-    Args:
-        settings: The settings.
-        ask: Whether to call the platforms to check the tokens.
-        access_list: The access list, or the error from reading it; None to read it from the home.
-    """
+    """Check which channels are configured, whether they can run, and whether anyone has access."""
     configured = False
     for platform in PLATFORMS.values():
         # The shards of one bot share its name and its token.

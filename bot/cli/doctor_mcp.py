@@ -29,12 +29,7 @@ _AREA = "mcp"
 
 
 async def check_mcp(settings: Settings, *, ask: bool) -> list[CheckResult]:
-    """Check each configured server.
-
-    Args:
-        settings: The settings.
-        ask: Whether to connect, which starts the programs of servers.
-    """
+    """Check each configured server."""
     if not settings.mcp:
         return []
     if importlib.util.find_spec("mcp") is None:

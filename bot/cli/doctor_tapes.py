@@ -16,12 +16,7 @@ _PATIENCE = 15.0
 
 
 async def check_tape_store(settings: Settings, *, ask: bool) -> CheckResult:
-    """Check a tape store that is not ``file``.
-
-    Args:
-        settings: The settings that name the store.
-        ask: Whether to list its tapes, over the network if it is remote.
-    """
+    """Check a tape store that is not ``file``."""
     from bot.runtime.app.tape_stores import GROUP, build_tape_store
 
     name = settings.tape_store

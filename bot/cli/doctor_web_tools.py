@@ -15,12 +15,7 @@ _AREA = "web tools"  # for programs
 
 
 async def check_web_tools(settings: Settings, *, ask: bool) -> list[CheckResult]:
-    """Check search and reading pages.
-
-    Args:
-        settings: The settings.
-        ask: Whether to search once.
-    """
+    """Check search and reading pages."""
     try:
         engine, reads = search_engine(settings), reads_pages(settings)
     except SettingsError as error:

@@ -33,11 +33,6 @@ from bot.runtime.settings import Settings
 def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = None) -> int:
     """Run the questions of datasets through the bot's search; print how much evidence it finds.
 
-    Args:
-        paths: Files with a conversation and questions each; see ``docs/evals.md``.
-        as_json: Print one JSON object instead of tables.
-        embeddings: Embedding model for a second run that also recalls by meaning.
-
     Raises:
         TapebotError: A file is malformed (the text says where), or the embedding model fails.
         OSError: A file cannot be read.
@@ -80,11 +75,6 @@ def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = N
 def eval_claims(path: Path, as_json: bool, settings: Settings) -> int:
     """Run labelled claims through judge and write gate; print counts, and each wrong verdict.
 
-    Args:
-        path: Labelled claims; see ``docs/evals.md``.
-        as_json: Print one JSON object instead.
-        settings: The settings that name the judge.
-
     Raises:
         TapebotError: The file is malformed; the text says where.
         OSError: The file cannot be read.
@@ -104,11 +94,6 @@ def eval_claims(path: Path, as_json: bool, settings: Settings) -> int:
 
 def eval_answers(path: Path, as_json: bool, settings: Settings) -> int:
     """Ask the bot labelled questions; print counts, and each answer that is not right.
-
-    Args:
-        path: Labelled questions; see ``docs/evals.md``.
-        as_json: Print one JSON object instead.
-        settings: The settings that name the model.
 
     Raises:
         TapebotError: The file is malformed; the text says where.

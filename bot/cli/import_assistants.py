@@ -31,13 +31,6 @@ def import_assistant(
 ) -> int:
     """Import another assistant's conversations for a person; return 1 if any was refused.
 
-    Args:
-        settings: The settings that locate the tapes and set the user's time zone.
-        bot: The other assistant, such as ``chatgpt``.
-        path: Its export or its home.
-        person: The identity that they belong to, such as ``telegram:42``; None for the console's.
-        dry_run: Only print what would be done.
-
     Raises:
         TapeLocked: A tapebot is running.
         TapeNotFound: There is nothing to import at the path.

@@ -37,11 +37,6 @@ _TOLD = 20
 def import_jsonl(settings: Settings, path: Path, *, dry_run: bool = False) -> int:
     """Restore tapes from exports, with their ids and times; return 1 if any was refused.
 
-    Args:
-        settings: The settings that locate the tapes.
-        path: Output of ``tapebot tape export``: a file, or a folder of files.
-        dry_run: Only print what would be done.
-
     Raises:
         TapeLocked: A tapebot is running.
         TapeNotFound: There is no export at the path.
@@ -66,12 +61,6 @@ def import_nanobot(
     settings: Settings, path: Path, *, memory_to: str | None = None, dry_run: bool = False
 ) -> int:
     """Import nanobot's sessions and memory; return 1 if anything was refused.
-
-    Args:
-        settings: The settings that locate the tapes and set the user's time zone.
-        path: nanobot's home, its workspace, or one session.
-        memory_to: The session that gets its memory; None for the only one, else the console's.
-        dry_run: Only print what would be done.
 
     Raises:
         TapeLocked: A tapebot is running.

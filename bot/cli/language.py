@@ -30,10 +30,6 @@ ARGPARSE_MESSAGES = (
 
 
 def terminal_language(environment: Mapping[str, str]) -> str:
-    """Return the language of who sits at the terminal: TAPEBOT_LANGUAGE, else the locale's.
-
-    Args:
-        environment: The process's variables.
-    """
+    """Return the language of who sits at the terminal: TAPEBOT_LANGUAGE, else the locale's."""
     chosen = match_language([environment.get("TAPEBOT_LANGUAGE", "")])
     return chosen or environment_language(environment) or "en"

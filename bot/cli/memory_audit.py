@@ -53,12 +53,6 @@ def audit_memory(
 ) -> int:
     """Check the facts of one session, or of all; print what a person should look at.
 
-    Args:
-        settings: The settings that locate the tapes.
-        session: A session, or the tape of a scope; None for all.
-        as_json: Print one JSON object.
-        clock: The clock that dates the audit; the system's by default.
-
     Returns:
         0 for no findings, 1 for findings, 2 if something could not be read.
     """

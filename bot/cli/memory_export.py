@@ -31,11 +31,6 @@ T = TypeVar("T")
 def export_memory(settings: Settings, session: str, to: Path | None = None) -> int:
     """Write a session's memory as one zip file, and print its path.
 
-    Args:
-        settings: The settings that locate the tapes.
-        session: The session's key.
-        to: The file, or a folder for it; None for ``exports`` in the home folder.
-
     Raises:
         TapeNotFound: There is no such session.
         OSError: The file cannot be written.
@@ -76,11 +71,6 @@ def local_blobs(settings: Settings) -> Blobs | None:
 
 def write_memory_files(settings: Settings, session: str, folder: Path) -> int:
     """Write a session's ``MEMORY.md`` and ``HISTORY.md`` to a folder, replacing those there.
-
-    Args:
-        settings: The settings that locate the tapes.
-        session: The session's key.
-        folder: The folder; it is created if missing.
 
     Raises:
         TapeNotFound: There is no such session.

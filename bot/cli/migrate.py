@@ -35,12 +35,6 @@ _WORDS = {
 def migrate(settings: Settings, source: str, target: str, *, dry_run: bool = False) -> int:
     """Copy everything, compare both sides, and print the outcome of each item.
 
-    Args:
-        settings: The settings that locate the home and the database.
-        source: ``files`` or ``postgres``; it is not changed.
-        target: The other one.
-        dry_run: Only print what would be done.
-
     Returns:
         1 if the target holds something that differs; then nothing was copied. Else 0.
 

@@ -37,10 +37,6 @@ _MARKS = {True: N_("yes"), False: N_("no"), None: "-"}
 def run_models(settings: Settings, name: str | None) -> int:
     """Print what the configured models can do.
 
-    Args:
-        settings: The settings.
-        name: Only this preset; None checks all.
-
     Returns:
         0 if tapebot will miss nothing, else 1.
 

@@ -30,12 +30,7 @@ _NEWEST_LINES = "100"
 
 
 class Service(ABC):
-    """tapebot as a service.
-
-    Args:
-        settings: The settings; they locate the home.
-        folder: The folder that it runs in.
-    """
+    """tapebot as a service."""
 
     path: Path
     """The file that describes it to the system."""
@@ -187,10 +182,6 @@ class LaunchdService(Service):
 
 def run_service(settings: Settings, command: str) -> int:
     """Install the service, remove it, or show its state or log.
-
-    Args:
-        settings: The settings.
-        command: ``install``, ``remove``, ``status`` or ``logs``.
 
     Returns:
         0, or the exit code of the program that shows the state.

@@ -94,11 +94,6 @@ class _Failed(Exception):
 def run_setup(settings: Settings, names: Sequence[str], *, starts: bool = False) -> int:
     """Go through the steps, or only those that are named.
 
-    Args:
-        settings: The settings as they are.
-        names: Names of steps; all if empty.
-        starts: Whether tapebot starts afterwards.
-
     Returns:
         0; 1 if a check failed and nobody was there to correct the answers; 130 after Ctrl-C.
 
@@ -168,14 +163,7 @@ def _echo_off() -> Iterator[None]:
 
 
 class TerminalSetup:
-    """The setup as a conversation of lines.
-
-    Args:
-        setup: What is set.
-        steps: The steps to go through.
-        lines: Where answers come from.
-        ask: Whether somebody is there to correct an answer.
-    """
+    """The setup as a conversation of lines."""
 
     def __init__(
         self, setup: Setup, steps: Sequence[Step], lines: AnswerLines, *, ask: bool
@@ -187,11 +175,7 @@ class TerminalSetup:
         self._console = Console(highlight=False)
 
     def run(self, *, starts: bool = False) -> int:
-        """Go through the steps, and say what to do next; return the exit code.
-
-        Args:
-            starts: Whether tapebot starts afterwards.
-        """
+        """Go through the steps, and say what to do next; return the exit code."""
         anyio.run(self._setup.look_around)
         self._say(
             _(

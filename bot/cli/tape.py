@@ -72,12 +72,6 @@ def show_tape(
 ) -> int:
     """Print one tape as a timeline: messages, tool calls and changes of memory.
 
-    Args:
-        settings: The settings that locate the tapes.
-        session: The session's key.
-        last: Print only this many entries, the newest; None for all.
-        everything: Print bookkeeping entries, too.
-
     Raises:
         TapeNotFound: There is no such tape.
     """

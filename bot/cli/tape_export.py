@@ -36,12 +36,6 @@ def export_tape(
 ) -> int:
     """Export one tape, or all, in their current state.
 
-    Args:
-        settings: The settings that locate the tapes.
-        session: The session's key; None for all, which are written to a folder, one file each.
-        form: The output format.
-        output: A file, or a folder; None for standard output.
-
     Raises:
         TapeNotFound: There is no such tape, or none at all.
         SettingsError: All are requested, and no folder is given.

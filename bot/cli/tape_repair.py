@@ -12,11 +12,6 @@ from bot.tape.stores.folder_repair import repair_folder
 def repair_tapes(settings: Settings, session: str | None, *, dry_run: bool) -> int:
     """Repair tapes; print each damaged file, and a summary.
 
-    Args:
-        settings: The settings that locate the tapes.
-        session: Only this one; None for all.
-        dry_run: Only print what is damaged and what can be repaired; works while tapebot runs.
-
     Returns:
         1 if anything is damaged afterwards, else 0.
 

@@ -31,13 +31,6 @@ def reset_tape(settings: Settings, session: str, *, archive: bool, yes: bool) ->
 
     If the bot runs, it does the reset.
 
-    Args:
-        settings: The settings that locate the tapes.
-        session: The session's key.
-        archive: Seal the entries instead of dropping them, so that they can still be read, searched
-            and recalled.
-        yes: Reset without asking for confirmation.
-
     Returns:
         1 if the person declines, else 0.
 

@@ -22,13 +22,6 @@ def search_tapes(
 ) -> int:
     """Print the best matches first; return 1 if there are none.
 
-    Args:
-        settings: The settings that locate the tapes.
-        words: The words to search for.
-        session: Only this session; None for all.
-        problem: Only entries of this problem; ``general`` for those of none, None for all.
-        limit: The most hits to print.
-
     Raises:
         InvalidSearch: The query is not valid.
     """

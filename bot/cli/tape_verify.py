@@ -16,10 +16,6 @@ from bot.transfer.tape_verification import verify_tape
 def verify(settings: Settings, session: str | None) -> int:
     """Check tapes, also while tapebot runs; print each problem, and a summary.
 
-    Args:
-        settings: The settings that locate the tapes.
-        session: Only this one; None for all.
-
     Returns:
         1 if there is any problem, else 0.
 

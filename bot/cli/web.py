@@ -17,12 +17,6 @@ from bot.runtime.settings import Settings
 def web(settings: Settings, what: str, **given: Any) -> int:
     """Send a request to the running bot, and print its reply; return 1 if it refuses.
 
-    Args:
-        settings: The settings that locate the bot.
-        what: ``link``, ``token``, ``tokens`` or ``revoke``.
-        given: What the request says: the token's ``name``, the person whom it is ``for``, its
-            ``rights`` and whether it has ``own_sessions``.
-
     Raises:
         TapebotError: No bot runs, the site is off, a database is shared, or the bot does not
             answer.

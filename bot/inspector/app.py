@@ -74,12 +74,7 @@ _SECURITY = {
 
 
 def build_app(web: WebContext, chat: APIRouter) -> FastAPI:
-    """Return the ASGI application.
-
-    Args:
-        web: The site's context.
-        chat: The web channel's routes.
-    """
+    """Return the ASGI application."""
     app = FastAPI(
         title="tapebot",
         version=version("tapebot"),

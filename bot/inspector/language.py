@@ -34,9 +34,6 @@ class LanguageChoices(Protocol):
     async def language_of(self, identity: str) -> str | None:
         """Return the language that a person chose; None if they chose none.
 
-        Args:
-            identity: Such as ``web:telegram.8``.
-
         Raises:
             TapebotError: It cannot be read at the moment.
         """
@@ -52,12 +49,7 @@ class LanguageChoices(Protocol):
 
 
 class LanguageMiddleware:
-    """Decide the language of each request or WebSocket, and set it for all that answers it.
-
-    Args:
-        app: The application.
-        decide: Returns the language of a connection.
-    """
+    """Decide the language of each request or WebSocket, and set it for all that answers it."""
 
     def __init__(self, app: ASGIApp, decide: Callable[[HTTPConnection], Awaitable[str]]) -> None:
         self._app = app
@@ -76,12 +68,7 @@ class LanguageMiddleware:
 
 
 def html_(message: str, /, **values: object) -> Markup:
-    """Return a message with elements in it: all else, of the message and its values, is text.
-
-    Args:
-        message: A message without markup.
-        values: By name; only those of type ``Markup`` are elements.
-    """
+    """Return a message with elements in it: all else, of the message and its values, is text."""
     named = {name: f"{{{name}}}" for name in values}
     return _filled(_(message, **named), values)
 

@@ -89,12 +89,7 @@ class Plot:
 
 
 def ceiling(highest: float, *, whole: bool = False) -> float:
-    """Return an upper bound for the y axis whose quarters are round numbers.
-
-    Args:
-        highest: The highest value.
-        whole: Whether the quarters must be whole numbers.
-    """
+    """Return an upper bound for the y axis whose quarters are round numbers."""
     if highest <= 0 or not math.isfinite(highest):
         return 4.0 if whole else 1.0
     power = 10.0 ** math.floor(math.log10(highest))

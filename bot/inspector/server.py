@@ -63,12 +63,7 @@ def bind(address: str) -> socket.socket:
 
 
 async def serve(app: ASGIApp, bound: socket.socket) -> None:
-    """Serve until cancelled; responses in progress then have one more second.
-
-    Args:
-        app: The application.
-        bound: A socket from ``bind``; it is closed at the end.
-    """
+    """Serve until cancelled; responses in progress then have one more second."""
     config = serving.server_config(
         app,
         grace=_GRACE,

@@ -34,11 +34,7 @@ _ADDRESS = "127.0.0.1:0"
 
 
 class SingleVisit:
-    """The one browser that may use the pages.
-
-    Args:
-        url: The address that they are served at.
-    """
+    """The one browser that may use the pages."""
 
     def __init__(self, url: str) -> None:
         self._origin = SiteOrigin(url)
@@ -91,13 +87,7 @@ async def serve_visit(
     begin: str,
     announce: Callable[[str], None],
 ) -> None:
-    """Serve pages until their form is sent to ``/finish``.
-
-    Args:
-        make_router: Returns their routes, which ask the visit's ``guard``.
-        begin: The path that a browser comes to first.
-        announce: Called with the link once the pages are served.
-    """
+    """Serve pages until their form is sent to ``/finish``."""
     finished = anyio.Event()
     with bind(_ADDRESS) as bound:
         visit = SingleVisit(address_of(bound))

@@ -125,12 +125,7 @@ class TranscriptReader:
 
 
 class TapeTranscript:
-    """Read messages from tapes.
-
-    Args:
-        store: Holds the tapes.
-        exports: Directory of the files attached to answers.
-    """
+    """Read messages from tapes."""
 
     def __init__(self, store: TapeStore, exports: Path) -> None:
         self._store = store

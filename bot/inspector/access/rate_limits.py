@@ -32,11 +32,6 @@ class RateLimiter:
     def take(self, visitor: str, now: float, *, changes: bool) -> float:
         """Count a request.
 
-        Args:
-            visitor: The user's id.
-            now: Seconds of a monotonic clock.
-            changes: Whether the request changes something.
-
         Returns:
             Seconds to wait; 0 if the request may be answered.
         """

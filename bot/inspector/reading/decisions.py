@@ -177,13 +177,7 @@ async def decisions_on(scope: TapeService, fact: Fact) -> list[DecisionView]:
 
 
 async def rejected_decisions(scope: TapeService, last: int, limit: int) -> list[DecisionView]:
-    """Return what the gate recently rejected or only recorded, newest first.
-
-    Args:
-        scope: The scope's tape.
-        last: Id of its newest record.
-        limit: The most decisions to return.
-    """
+    """Return what the gate recently rejected or only recorded, newest first."""
     decision_views: list[DecisionView] = []
     async with aclosing(_back(scope, last, _LATELY)) as entries:
         async for entry in entries:

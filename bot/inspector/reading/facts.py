@@ -164,12 +164,7 @@ class LoadedMemory:
         return self.kind == "workspace"
 
     def view(self, fact: Fact, *, shared: bool | None = None) -> FactView:
-        """Return a fact as the API and pages show it.
-
-        Args:
-            fact: The fact.
-            shared: Whether the fact is the workspace's; by default, as the scope is.
-        """
+        """Return a fact as the API and pages show it."""
         everybodys = self.is_workspace if shared is None else shared
         before = fact.supersedes
         return FactView(
@@ -260,11 +255,6 @@ def fact_number(number: int, *, shared: bool) -> str:
 async def load_memory(web: WebContext, visitor: WebUser, tape: str) -> LoadedMemory:
     """Load the memory of a conversation or scope.
 
-    Args:
-        web: The site's context.
-        visitor: The logged-in user.
-        tape: Key of the conversation or scope.
-
     Raises:
         TapeNotFound: There is no such tape, or it holds no facts.
     """
@@ -342,14 +332,7 @@ async def _chat_of(web: WebContext, visitor: WebUser, scope: ScopeMemory) -> str
 def filter_facts(
     facts: Iterable[Fact], which: FactFilter, words: str, subject: str | None
 ) -> list[Fact]:
-    """Return the matching facts by subject, those without one last; never erased ones.
-
-    Args:
-        facts: The facts of a scope.
-        which: The status to match.
-        words: Each must be in the text or subject, or be the number; in any case.
-        subject: The subject to match; None for any.
-    """
+    """Return the matching facts by subject, those without one last; never erased ones."""
     sought = words.casefold().split()
     wanted = subject.strip().casefold() if subject is not None else None
     found = [

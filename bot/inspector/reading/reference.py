@@ -134,14 +134,6 @@ async def versions_of(
 ) -> ReferenceVersionList:
     """Return the versions of a value, newest first, each with its changes.
 
-    Args:
-        web: The site's context.
-        visitor: The logged-in user.
-        tape: The conversation or scope; if it never had the key, the workspace's value is used.
-        key: The value's key.
-        before: Only versions before this one.
-        limit: The most versions to return.
-
     Raises:
         TapeNotFound: There is no such tape, or no such key.
     """

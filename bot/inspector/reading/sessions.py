@@ -123,13 +123,7 @@ class _Known:
 
 
 class SessionDirectory:
-    """Summaries of conversations, cached in memory up to a limit.
-
-    Args:
-        store: Holds the tapes.
-        view_messages: The most messages in a fold's view.
-        view_tokens: The most tokens in a fold's view.
-    """
+    """Summaries of conversations, cached in memory up to a limit."""
 
     def __init__(self, store: TapeStore, view_messages: int, view_tokens: int) -> None:
         self._store = store
@@ -149,14 +143,6 @@ class SessionDirectory:
         tapes: Sequence[str] | None = None,
     ) -> SessionsModel:
         """Return conversations, the most recently used first.
-
-        Args:
-            words: Words that the key, title and people must contain, all of them.
-            channel: Only those of this channel.
-            cursor: Only those after this; ``next`` of the page before.
-            limit: The most to return; fewer if most were not read yet.
-            budget: Seconds to read conversations that are not returned.
-            tapes: Names of all tapes, if the caller has them.
 
         Raises:
             HttpError: 422 if it is no cursor.

@@ -180,13 +180,6 @@ async def zone_page(
 ) -> ZonePage:
     """Return a page of versions, newest first.
 
-    Args:
-        web: The site's context.
-        tape: The conversation's key.
-        before: Only versions before this one.
-        limit: The most versions to return.
-        known: Locations of all versions, if the caller has them; else they are looked up.
-
     Raises:
         TapeNotFound: There is no such tape.
     """

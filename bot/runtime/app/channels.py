@@ -60,11 +60,6 @@ def configured_channels(app: App, announce: Announce, *, console: bool = True) -
 
     The website needs no platform beside it, nor does the console.
 
-    Args:
-        app: The program.
-        announce: Tells the operator one line of text.
-        console: Whether the console is allowed.
-
     Raises:
         SettingsError: There would be no channel.
     """

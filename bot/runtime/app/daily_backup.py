@@ -27,13 +27,7 @@ _RETRY = timedelta(hours=1)
 
 
 class DailyBackup:
-    """Makes backups while the program runs; one that was missed is made at the next start.
-
-    Args:
-        settings: They name the folder, the key and the time.
-        to: The folder of backups.
-        clock: Wall time and waiting.
-    """
+    """Makes backups while the program runs; one that was missed is made at the next start."""
 
     def __init__(self, settings: Settings, to: Path, clock: Clock) -> None:
         self._settings = settings
@@ -104,10 +98,6 @@ class DailyBackup:
 
 def configured_key(settings: Settings, recipients: Sequence[str] = ()) -> BackupKey | None:
     """Return a new key for a backup, as settings say; None if they say nothing.
-
-    Args:
-        settings: The settings.
-        recipients: Public keys of age that replace those of the settings.
 
     Raises:
         SettingsError: A public key is wrong, or pyrage is not installed.

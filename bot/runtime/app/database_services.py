@@ -68,10 +68,6 @@ async def open_database(
 ) -> AsyncIterator[Database]:
     """Connect to the configured database, whatever its schema version.
 
-    Args:
-        settings: The settings; ``database_url`` is required.
-        retry_seconds: Seconds for which an operation is retried; None for the bot's default.
-
     Raises:
         SettingsError: No address is set, it is invalid, or a package is missing.
         DatabaseUnavailable: The database cannot be reached.

@@ -66,19 +66,7 @@ def make_extensions(
     residual: ResidualFiles,
     database: DatabaseServices | None,
 ) -> Extensions:
-    """Return what the settings say.
-
-    Args:
-        settings: The settings.
-        store: The store of all tapes.
-        scopes: The memory of people and groups.
-        clock: The current time.
-        bus: Carries messages to owners.
-        language_of: Returns the language of a person.
-        blobs: Stores the bytes of files and skills.
-        residual: Erases bytes that no entry names.
-        database: What processes share; None without a database.
-    """
+    """Return what the settings say."""
     return Extensions(
         make_mcp(
             settings,

@@ -48,11 +48,6 @@ class FolderMirror:
     """Keeps the readable files.
 
     Implements ``bot.agent.files.service.FileMirror`` and ``bot.runtime.sessions.derived_files.DerivedFiles``.
-
-    Args:
-        folder: The folder; created with the first file.
-        blobs: The blobs that the files are.
-        folders: The folders of files.
     """
 
     def __init__(
@@ -96,11 +91,7 @@ class FolderMirror:
                 await self._show_again(tape)
 
     async def show_missing(self, store: TapeStore) -> None:
-        """Make the files of folders that show none, such as after a restore.
-
-        Args:
-            store: The store of all tapes.
-        """
+        """Make the files of folders that show none, such as after a restore."""
         try:
             tapes = await store.list_tapes()
         except (TapebotError, OSError) as error:

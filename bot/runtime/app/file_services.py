@@ -36,15 +36,7 @@ def make_file_services(
     max_bytes: int,
     erase_blobs: EraseBlobs,
 ) -> FileServices:
-    """Return the parts for folders of files; on one machine, readable copies are in ``home/files``.
-
-    Args:
-        home: The home folder.
-        store: The store of all tapes.
-        blobs: Stores the files' bytes.
-        max_bytes: The most bytes of a folder; 0 keeps nothing.
-        erase_blobs: Erases blobs and their copies.
-    """
+    """Return the parts for folders of files; on one machine, readable copies are in ``home/files``."""
     folders = FileFolders(store)
     mirror = None
     if isinstance(blobs, FolderBlobs):

@@ -66,9 +66,6 @@ class PluginLoader:
 
     Attributes:
         problems: A reason for each plug-in that is left out.
-
-    Args:
-        plugins: The plug-ins that may run.
     """
 
     def __init__(self, plugins: Plugins) -> None:
@@ -78,20 +75,12 @@ class PluginLoader:
         ]
 
     def tools(self, own: Iterable[Tool[Any]]) -> list[Tool[Any]]:
-        """Return the plug-ins' tools.
-
-        Args:
-            own: The program's tools.
-        """
+        """Return the plug-ins' tools."""
         taken = {tool.wire_name: "tapebot" for tool in own}
         return self._load("tools", taken, _tool)
 
     def commands(self, own: Iterable[str]) -> list[Command]:
-        """Return the plug-ins' commands.
-
-        Args:
-            own: Names of the program's commands.
-        """
+        """Return the plug-ins' commands."""
         return self._load("commands", dict.fromkeys(own, "tapebot"), _command)
 
     def channels(self) -> list[ChannelSpec]:
@@ -147,10 +136,6 @@ def check_plugins(plugins: Plugins) -> list[tuple[Plugin, str]]:
 
 def check_name(plugin: Plugin, taken: dict[str, str]) -> None:
     """Check that a plug-in's name is well formed, and nobody else's.
-
-    Args:
-        plugin: The plug-in.
-        taken: Names that are in use, each with the package that has it.
 
     Raises:
         PluginUnavailable: It is not.

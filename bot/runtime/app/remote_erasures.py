@@ -24,14 +24,7 @@ _EVERY = 60.0
 
 
 class RemoteErasures:
-    """Follow the erasures of all processes.
-
-    Args:
-        counted: Returns the number of erasures by tape.
-        wakeups: Notifies of erasures.
-        scopes: The open scopes.
-        vectors: The vector index; None without one.
-    """
+    """Follow the erasures of all processes."""
 
     def __init__(
         self,

@@ -31,13 +31,7 @@ _SET_ASIDE = "*.damaged"
 
 
 class ResidualFiles:
-    """Erases words from all places below the home folder other than tapes and their index.
-
-    Args:
-        home: The home folder.
-        bus: Keeps messages until they are answered.
-        blobs: Stores files that people sent.
-    """
+    """Erases words from all places below the home folder other than tapes and their index."""
 
     def __init__(self, home: Path, bus: Bus, blobs: Blobs) -> None:
         self._home = home
@@ -51,10 +45,6 @@ class ResidualFiles:
         unit: a typed line, an exported file, a log record. Acknowledged messages and updates set
         aside as damaged are removed whatever they contain; pending messages are removed once they
         are answered.
-
-        Args:
-            words: Words or passages; empty ones are ignored.
-            blobs: Names of files that people sent; the caller knows that nothing refers to them.
 
         Returns:
             How many files, typed lines and records were removed; the bus's messages are not

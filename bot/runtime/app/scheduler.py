@@ -37,13 +37,7 @@ _PROGRAM = Sender("tapebot", "tapebot")
 
 
 class Scheduler:
-    """Publishes what is due.
-
-    Args:
-        store: The store of all tapes.
-        bus: Carries occurrences to their sessions.
-        clock: Wall time and waiting.
-    """
+    """Publishes what is due."""
 
     def __init__(self, store: TapeStore, bus: Bus, clock: Clock) -> None:
         self._store = store

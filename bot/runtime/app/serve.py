@@ -49,10 +49,6 @@ async def serve(settings: Settings, role: ProcessRole = "both") -> None:
     A running turn stays open on its tape, and is resumed at the next start or by another process.
     Channels end before the bus does, so that their delivery reports still reach the tapes.
 
-    Args:
-        settings: The settings.
-        role: ``gateway`` runs only channels, ``worker`` only sessions.
-
     Raises:
         ChannelRefused: No platform lets the bot in, and there is no console.
         SettingsError: A single role has no database, or a gateway has no platform.

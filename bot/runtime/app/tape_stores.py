@@ -37,12 +37,6 @@ async def open_tape_store(
 ) -> AsyncIterator[TapeStore]:
     """Open the configured tape store, in the database if one is set; close it at the end.
 
-    Args:
-        settings: Select the store and its location.
-        clock: Timestamps entries, if the store runs in this process.
-        read_only: Take no lock, to read the tapes of a running program.
-        shared: The database, if it is open already.
-
     Raises:
         SettingsError: There is no such store, or a package is missing.
         TapeLocked: Another process uses the folder.
@@ -74,11 +68,6 @@ def build_tape_store(
     settings: Settings, *, clock: Clock | None = None, read_only: bool = False
 ) -> TapeStore:
     """Return the store that ``tape_store`` names, even if a database is set; the caller closes it.
-
-    Args:
-        settings: Select the store and its location.
-        clock: Timestamps entries, if the store runs in this process.
-        read_only: Take no lock, to read the tapes of a running program.
 
     Raises:
         SettingsError: There is no such store, or a package is missing.

@@ -41,9 +41,6 @@ class WordMatcher:
     Attributes:
         words: The words, normalized.
         reach: Characters that a match may span, escaped.
-
-    Args:
-        words: Words or passages; blank ones are ignored.
     """
 
     def __init__(self, words: Collection[str]) -> None:

@@ -46,14 +46,6 @@ _SWITCHED_OFF = N_(
 class WebSetup:
     """Configuration, logins and commands of the website.
 
-    Args:
-        settings: Give the site's addresses.
-        store: Stores the tapes.
-        access_control: Decides who may use the bot.
-        scopes: The open scopes of shared memory.
-        clock: Dates logins.
-        shared: Whether other processes use the same database.
-
     Attributes:
         served: Whether this process serves the site now; set when it starts to.
     """
@@ -77,9 +69,6 @@ class WebSetup:
         Without configuration, only a program that shares no database serves it, and only beside
         another channel: a piped console needs none, and of several processes the configured ones
         serve it.
-
-        Args:
-            beside: Whether there is a terminal or a platform.
         """
         if self.settings.web_listen is None:
             return False
@@ -148,13 +137,7 @@ class WebSetup:
 
 
 def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
-    """Return the website of a program.
-
-    Args:
-        app: The program.
-        announce: Tells the operator one line of text.
-        terminal: Whether the operator sits at a terminal, where nobody else sees announcements.
-    """
+    """Return the website of a program."""
     from bot.inspector.clients.memory import make_endpoint
     from bot.inspector.dependencies import WebContext as Context
     from bot.inspector.site import UnavailableCommands, WebSite
