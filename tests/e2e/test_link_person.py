@@ -47,7 +47,7 @@ async def test_each_chat_is_told_in_its_own_language(tmp_path):
     async with home(tmp_path) as here:
         await here.ask(ADA, "hello", sender=Sender("7", "Ada", language="de"))
         await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
-        asked = await here.until_told(ADA, "`/link confirm`")
+        asked = await here.until_told(ADA, "`/link confirm ")
         assert "hat den Code gesendet" in asked.text
         assert asked.buttons[0].label == "Bestätigen"
         assert (await here.ask(ADA, "/link refuse")).startswith("Abgelehnt")

@@ -351,19 +351,6 @@ def test_nothing_there_is_said(tmp_path):
             import_nanobot(settings(tmp_path), path)
 
 
-def test_a_file_that_may_not_be_read_is_told_and_the_others_come(tmp_path, capsys):
-    theirs = tmp_path / "theirs"
-    shutil.copytree(NANOBOT, theirs)
-    session = theirs / "workspace/sessions/discord_777.jsonl"
-    session.unlink()
-    session.symlink_to("/proc/self/mem")
-    if os.access(session, os.R_OK):
-        assert import_nanobot(settings(tmp_path), theirs) == 0
-    told = capsys.readouterr()
-    assert "discord_777.jsonl: cannot be read" in told.err
-    assert "telegram:4242" in told.out
-
-
 def test_beside_a_running_tapebot_it_is_refused_with_what_to_do(tmp_path):
     async def beside() -> None:
         async with tapes(tmp_path):

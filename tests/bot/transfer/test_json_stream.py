@@ -93,8 +93,8 @@ def test_damaged_and_locked_members_are_told(tmp_path):
     path.write_bytes(raw)
     problems: list[str] = []
     files = find_files(path, lambda _, name: name == "conversations.json", problems.append)
-    assert [file.name for file in files] == ["conversations.json"] * 2
-    for file in files:
-        with file.open(problems.append) as stream:
-            list(read_objects(stream, problems.append))
+    (file,) = files
+    assert any("../../conversations.json" in one for one in problems)
+    with file.open(problems.append) as stream:
+        list(read_objects(stream, problems.append))
     assert any("cannot be read to its end" in one for one in problems)

@@ -368,7 +368,9 @@ def test_without_the_extra_everything_else_works_and_it_says_what_to_install():
 
 async def test_consolidations_are_counted_and_how_long_they_are_due_is_seen(operations, tmp_path):
     held = PausedStep(consolidation_reply("They greeted each other."))
-    model = Observed(lambda _: text_reply("hello"), consolidation=[ModelRejected("no"), held])
+    model = Observed(
+        lambda _: text_reply("hello"), consolidation=[ModelRejected("no", of_content=False), held]
+    )
     bounds = HostLimits(window=4)
     async with (
         session_host(tmp_path, model, bounds=bounds) as host,
