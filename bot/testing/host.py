@@ -52,7 +52,11 @@ from bot.runtime.app.file_services import make_file_services
 from bot.runtime.app.residual_files import ResidualFiles
 from bot.runtime.app.scheduler import Scheduler
 from bot.runtime.sessions.derived_files import EraseResidualFiles, erase_no_files
-from bot.runtime.sessions.services import SessionServices
+from bot.runtime.sessions.services import (
+    SessionServices,
+    StillHasAccess,
+    everybody_has_access,
+)
 from bot.runtime.sessions.supervisor import Supervisor
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.file import FileTapeStore
@@ -178,6 +182,7 @@ async def session_host(
     presets: ModelPresets | None = None,
     mcp: Mapping[str, McpServer] | None = None,
     files_mb: int = 0,
+    still_has_access: StillHasAccess = everybody_has_access,
 ) -> AsyncIterator[Host]:
     """Run tapes, bus and sessions with this model; an existing folder is continued.
 
@@ -200,6 +205,7 @@ async def session_host(
         presets: Models to choose from; the first should be ``model``.
         mcp: MCP servers by name; they are reached by the machine's clock.
         files_mb: Megabytes of files that a person or group can keep; 0 keeps none.
+        still_has_access: Says whether what is scheduled still comes; see ``SessionServices``.
 
     Yields:
         The running host.
@@ -246,7 +252,9 @@ async def session_host(
             *([] if servers is None else [mcp_command(servers)]),
         ],
     )
-    services = replace(services, erase_residual_files=traces(bus))
+    services = replace(
+        services, erase_residual_files=traces(bus), still_has_access=still_has_access
+    )
     if files_mb:
         services = _with_files(folder, services, bus, files_mb, tools)
     supervisor = Supervisor(services)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aiogram.types import (
+    CallbackQuery,
     Chat,
     ExternalReplyInfo,
     Message,
@@ -316,6 +317,10 @@ GROUP_TYPES = ("group", "supergroup")
 """The chat types where more than one person is present."""
 
 
+_ANONYMOUS_ADMINISTRATOR = 1087968824
+"""The bot in whose name Telegram shows who writes as their group."""
+
+
 def message_sender(message: Message) -> Sender | None:
     """Return who wrote a message; None for bots, channel posts and automatic forwards."""
     if message.chat.type not in (*GROUP_TYPES, "private") or message.is_automatic_forward:
@@ -326,6 +331,14 @@ def message_sender(message: Message) -> Sender | None:
     if message.from_user is None or message.from_user.is_bot:
         return None
     return user_sender(message.from_user)
+
+
+def press_sender(query: CallbackQuery) -> Sender | None:
+    """Return who pressed a button; None for bots."""
+    user, message = query.from_user, query.message
+    if user.id == _ANONYMOUS_ADMINISTRATOR and message is not None:
+        return Sender(str(message.chat.id), chat_name(message.chat))
+    return None if user.is_bot else user_sender(user)
 
 
 def reaction_sender(user: User | None, chat: Chat | None) -> Sender | None:

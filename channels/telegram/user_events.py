@@ -35,12 +35,12 @@ from channels.telegram.message_content import (
     forward_header,
     message_placeholder,
     message_sender,
+    press_sender,
     quoted_author,
     reaction_sender,
     read_text,
     replied_message,
     reply_quote,
-    user_sender,
 )
 from channels.text import utf16_length
 
@@ -279,7 +279,8 @@ def _edit(update: int, message: Message, channel: str, me: BotIdentity) -> UserE
 
 def _press(update: int, query: CallbackQuery, channel: str) -> UserEvent | None:
     message = query.message
-    if message is None or not query.data or query.from_user.is_bot:
+    sender = press_sender(query)
+    if message is None or not query.data or sender is None:
         return None
     if message.chat.type not in (*GROUP_TYPES, "private"):
         return None
@@ -293,7 +294,7 @@ def _press(update: int, query: CallbackQuery, channel: str) -> UserEvent | None:
         update_id=update,
         kind="press",
         address=Address(channel, str(message.chat.id), topic),
-        sender=user_sender(query.from_user),
+        sender=sender,
         private=message.chat.type == "private",
         message_id=str(message.message_id),
         id=f"{PRESS_ID_PREFIX}{query.id}",

@@ -33,7 +33,7 @@ from bot.bus import (
 from bot.core.i18n import _
 from channels.delivery.messenger import MessengerError, RateLimited
 from channels.telegram.api import Backoff, BotApiClient, TelegramTiming
-from channels.telegram.message_content import message_sender, reaction_sender, user_sender
+from channels.telegram.message_content import message_sender, press_sender, reaction_sender
 from channels.telegram.updates import read_update_id, validate_update
 from channels.telegram.user_events import ALLOWED_UPDATES, migrated_ids
 
@@ -104,8 +104,8 @@ def _access_request(update: Update, channel: str) -> AccessRequest | None:
     query, reaction = update.callback_query, update.message_reaction
     if message is not None:
         return _of(channel, message.chat, message_sender(message))
-    if query is not None and query.message is not None and not query.from_user.is_bot:
-        return _of(channel, query.message.chat, user_sender(query.from_user))
+    if query is not None and query.message is not None:
+        return _of(channel, query.message.chat, press_sender(query))
     if reaction is not None:
         return _of(channel, reaction.chat, reaction_sender(reaction.user, reaction.actor_chat))
     return None

@@ -106,6 +106,16 @@ async def test_an_anonymous_administrator_is_the_group_itself(rig):
     assert inbound.sender == Sender(str(GROUP), "Garden")
 
 
+async def test_an_anonymous_administrator_of_a_group_that_is_not_allowed_learns_why_it_stays_so(
+    rig,
+):
+    async with rig.running():
+        rig.telegram.say(rig.group, 7, "/pair@tape_bot here", anonymous=True)
+        [told] = await rig.shown(rig.group, 1)
+    assert "cannot see who you are" in told
+    assert rig.inbounds == []
+
+
 async def test_bots_and_channels_are_not_listened_to(rig):
     rig.access_control.chats.add(str(GROUP))
     rig.access_control.roles["99"] = "owner"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import socket
 import time
@@ -170,3 +171,25 @@ async def test_from_webhook_to_polling_and_back_nothing_is_lost(rig, place):
             await rig.shown(rig.chat, number + 1)
             await rig.telegram.until_confirmed()
     assert [one.text for one in rig.inbounds] == ["message 0", "message 1", "message 2"]
+
+
+@pytest.mark.parametrize("secret", ["", "the right one"])
+async def test_many_posts_that_never_end_keep_no_update_waiting(rig, place, secret):
+    number = rig.telegram.token.partition(":")[0]
+    shown = webhook_secret(rig.telegram.token) if secret else "wrong"
+    begin = (
+        f"POST /telegram/{number} HTTP/1.1\r\nHost: bot\r\n{HEADER}: {shown}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+    )
+    async with rig.running(webhook=place), contextlib.AsyncExitStack() as held:
+        rig.telegram.say(rig.chat, 7, "first")
+        await rig.shown(rig.chat, 1)
+        for sent in (begin, begin[:40]):
+            for _ in range(100):
+                stream = await anyio.connect_tcp(place.host, place.port)
+                await held.enter_async_context(stream)
+                await stream.send(sent.encode())
+        for text in ("Hello?", "And now?"):
+            rig.telegram.say(rig.chat, 7, text)
+        assert (await rig.shown(rig.chat, 3))[1:] == ["echo: Hello?", "echo: And now?"]
+        await rig.telegram.until_confirmed()

@@ -20,6 +20,8 @@ from testkit.discord.server import DiscordServer
 from testkit.telegram.server import TelegramServer
 
 ADA, BOB, FORUM = 7, 8, -1005
+ANONYMOUS = 1087968824
+"""The id of every administrator who writes as their group."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,7 +44,7 @@ class Doors:
 
 
 def context(doors: Doors, folder) -> ChannelContext:
-    commands = tuple(MenuCommand(name, name) for name in ("remind", "approve", "deny"))
+    commands = tuple(MenuCommand(name, name) for name in ("remind", "schedules", "approve", "deny"))
     return ChannelContext(doors, doors, commands, GroupPolicy(), folder, lambda _: None)
 
 
@@ -154,6 +156,30 @@ async def test_somebody_elses_press_and_a_second_one_leave_the_message_as_it_is(
         assert "does nothing any more" in await alert(server, query)
         assert len(server.records.messages(FORUM)[0].versions) == 2
         assert len(server.records.messages(FORUM)) == 1
+        assert await live(host, f"telegram:{FORUM}") == []
+
+
+async def test_what_an_anonymous_administrator_set_answers_each_press_and_is_the_groups(
+    server, tmp_path
+):
+    """Telegram says of a message that it is the group's; of a press mostly who pressed."""
+    group = server.group(FORUM, "House")
+    nobody = server.world.users[ANONYMOUS] = type(server.me)(
+        ANONYMOUS, "Group", "GroupAnonymousBot", is_bot=True
+    )
+    async with telegram_program(server, tmp_path) as host:
+        for task in ("water the roses", "pay the rent"):
+            server.say(group, BOB, f"/remind every day at 8 {task}", anonymous=True)
+        await shown(server, FORUM, "rent")
+        made, other = server.records.messages(FORUM)
+        query = server.press(made, key(made, "Cancel"), user=BOB)
+        assert "in the name of this group" in await alert(server, query)
+        [now, _] = server.records.messages(FORUM)
+        assert (len(now.versions), key(now, "Cancel")) == (1, key(made, "Cancel"))
+        server.say(group, BOB, "/schedules delete 1", anonymous=True)
+        await shown(server, FORUM, "Deleted: reminder 1")
+        server.press(other, key(other, "Cancel"), user=nobody)
+        await shown(server, FORUM, "Deleted: reminder 2")
         assert await live(host, f"telegram:{FORUM}") == []
 
 

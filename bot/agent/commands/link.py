@@ -208,10 +208,13 @@ async def _unlink(arguments: str, context: CommandContext, tell: _OtherChat) -> 
         if len(before) == 1:
             return CommandReply(_(_NOT_LINKED))
         since = str(people.last_change_id(me.identity))
+        if word == "no":
+            return CommandReply(_listed(scopes.identity_linker, me).strip())
         if word != "yes" or state not in ("", since):
             others = _others(scopes.identity_linker, me)
             command = f"/unlink yes {since}"
-            yes, no = Button(_("Unlink"), command), Button(_("Keep the link"), "/link")
+            yes = Button(_("Unlink"), command)
+            no = Button(_("Keep the link"), f"/unlink no {since}")
             asked = _(_ASKED, others=others, command=f"`{command}`")
             return CommandReply(asked, buttons=(yes, no))
         done = await scopes.identity_linker.unlink(me.identity, key)

@@ -25,7 +25,7 @@ from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import sender_id
 from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX, is_shared_scope
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.scope.identities import identity_at
+from bot.memory.session.scope.identities import IDENTITIES_TAPE, identity_at
 from bot.memory.session.state.fold_loader import load_state
 from bot.memory.session.state.zone import MemoryZone
 from bot.runtime.app.build import App
@@ -142,8 +142,11 @@ async def erase_person(app: App, found: PersonsData) -> None:
     groups = [tape for tape in found.said if tape not in found.conversations]
     for tape in (*own[:1], *groups):
         await _erase_said(app, found, tape, own if tape in own else [tape])
+    local = {one.partition(":")[2] for one in found.people}
     for tape in groups:
-        await _erase_names(app, tape, {one.partition(":")[2] for one in found.people})
+        await _erase_names(app, tape, local)
+    if IDENTITIES_TAPE in await store.list_tapes():
+        await _erase_names(app, IDENTITIES_TAPE, found.people)
     for tape in found.conversations:
         await reset_session(
             store,
@@ -218,7 +221,7 @@ def _without_name(value: Any, ids: Collection[str]) -> Any:
     if not isinstance(value, dict):
         return value
     found = {key: _without_name(one, ids) for key, one in value.items()}
-    if "name" in found and str(found.get("id")) in ids:
+    if "name" in found and str(found.get("id") or found.get("who")) in ids:
         found["name"] = ""
     if "who" in found and str(found.get("sender")) in ids:
         found["who"] = found["sender"]

@@ -83,7 +83,7 @@ def command_end_entries(
     buttons: Sequence[Button] = (),
     replaces: str | None = None,
     files: Sequence[OutgoingFile] = (),
-    alone: bool = False,
+    unchanged: bool = False,
 ) -> list[TapeEntry]:
     """Return the reply to a command and the end of its turn.
 
@@ -96,9 +96,11 @@ def command_end_entries(
         buttons: Buttons below the reply.
         replaces: Platform id of the message that the reply replaces.
         files: Files sent with the reply, from the folder for exports.
-        alone: Whether the reply is for who pressed a button alone.
+        unchanged: Whether nothing was done: then a reply to a press is for who pressed alone.
     """
-    reply: dict[str, Any] = {"text": text, **({"alone": True} if alone else {})}
+    reply: dict[str, Any] = {"text": text}
+    if unchanged:
+        reply |= {"unchanged": True, "alone": inbound.pressed_message_id is not None}
     if buttons:
         reply["buttons"] = [[button.label, button.command] for button in buttons]
     if replaces is not None:

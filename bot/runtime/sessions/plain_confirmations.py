@@ -9,6 +9,7 @@ Rule 3: where the model asks above the program's question, an erasure must be wh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import aclosing
 from datetime import timedelta
 
@@ -93,11 +94,23 @@ async def _asked(session: Session, inbound: Inbound) -> list[str]:
     return []
 
 
+def deciding_commands(commands: Sequence[str], button: int) -> list[str]:
+    """Return the yes and the no of a button's question; empty if it has none, or a call's, which knows its own state."""
+    start = _question_start(commands)
+    if start is None or button < start or _CALL.match(commands[start]):
+        return []
+    return [commands[start], commands[-1]]
+
+
+def _question_start(commands: Sequence[str]) -> int | None:
+    return max((at for at, one in enumerate(commands) if _YES.match(one)), default=None)
+
+
 def _question(session: Session, entry: TapeEntry, inbound: Inbound) -> list[str]:
     """Return the commands of the last question that an answer asks; empty if it may not be the one that is meant."""
     buttons = entry.data.get("buttons") or entry.payload.get("buttons") or []
     commands = [str(button[1]) for button in buttons if isinstance(button, list) and button[1:]]
-    last = max((at for at, one in enumerate(commands) if _YES.match(one)), default=None)
+    last = _question_start(commands)
     asked = recorded_at(entry)
     if last is None or asked is None or entry.meta.get("turn") in session.fold.turns.undelivered:
         return []

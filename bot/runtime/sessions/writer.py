@@ -391,7 +391,7 @@ class SessionWriter:
                     buttons=reply.buttons,
                     replaces=inbound.pressed_message_id if reply.replaces_message else None,
                     files=reply.files,
-                    alone=inbound.pressed_message_id is not None and not reply.replaces_message,
+                    unchanged=not reply.replaces_message,
                 ),
             ],
         )
@@ -430,7 +430,7 @@ class SessionWriter:
 
     async def refuse_press(self, delivery: ReceivedMessage) -> None:
         """Say that a pressed button does nothing any more; that is not recorded as a command."""
-        await self._end(delivery, [], _(DEAD_BUTTON), alone=True)
+        await self._end(delivery, [], _(DEAD_BUTTON), unchanged=True)
 
     async def give_up(self, delivery: ReceivedMessage, parsed: ParsedCommand | None) -> None:
         """Record and answer a message that broke the worker before, without handling it."""
@@ -503,7 +503,7 @@ class SessionWriter:
         *,
         status: str = "command",
         buttons: Sequence[Button] = (),
-        alone: bool = False,
+        unchanged: bool = False,
     ) -> None:
         """Append entries, a reply and the end of its turn in one step, and send the reply."""
         await self._session.zone.edit(
@@ -517,7 +517,7 @@ class SessionWriter:
                     self._fold,
                     status=status,
                     buttons=buttons,
-                    alone=alone,
+                    unchanged=unchanged,
                 ),
             ],
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import re
 import subprocess
@@ -11,19 +13,26 @@ from pathlib import Path
 
 import pytest
 
-from bot.bus import Attachment, Sender
+from bot.agent.commands.builtin import builtin_commands
+from bot.agent.commands.link import link_commands
+from bot.bus import Answer, Attachment, Sender
 from bot.bus.media.blobs import FolderBlobs
 from bot.offline.model import OfflineModel
 from bot.testing.host import session_host
 
 ROOT = Path(__file__).parents[3]
 BOB = Sender("8", "Bob")
-WORDS = (b"zebrafinch", b"rent is 950", b"Ada")
+# A quotation mark, as chance puts the name into digests.
+WORDS = (b"zebrafinch", b"rent is 950", b'"Ada')
 
 
 def command(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run(home, "-m", "bot", *arguments)
+
+
+def run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "bot", *arguments],
+        [sys.executable, *arguments],
         env=environment(home),
         cwd=home.parent,
         input="",
@@ -65,8 +74,13 @@ def running(home: Path):
 
 
 def holding(home: Path, word: bytes) -> list[str]:
-    files = [path for path in home.rglob("*") if path.is_file()]
-    return [str(path.relative_to(home)) for path in files if word in path.read_bytes()]
+    """Return the files with a word, packed ones unpacked."""
+    found = []
+    for path in home.rglob("*"):
+        held = path.read_bytes() if path.is_file() else b""
+        if word in (gzip.decompress(held) if path.suffix == ".gz" else held):
+            found.append(str(path.relative_to(home)))
+    return found
 
 
 async def live(home: Path) -> None:
@@ -129,3 +143,48 @@ async def test_no_byte_of_a_person_is_left_and_the_others_keep_theirs(tmp_path, 
             "/schedules", chat="-5", private=False, message_id="later-2"
         )
         assert "zebrafinch" not in await host.channel.wait_for_answer(asked)
+
+
+async def move_in(home: Path, talk: Path) -> None:
+    """Have Ada link a second account, say something there, and import what she said to ChatGPT."""
+    hosts = []
+
+    async def send(answer: Answer) -> None:
+        await hosts[0].bus.send(answer)
+
+    async def language_of(_: str) -> str:
+        return "en"
+
+    links = builtin_commands(link_commands(send, language_of))
+    async with session_host(home, OfflineModel(), commands=links) as host:
+        hosts.append(host)
+        other = host.add_channel("other")
+        asked = await host.channel.send("/link", message_id="link")
+        offer = await host.channel.wait_for_answer(asked)
+        code = next(one for one in offer.split("`") if one.startswith("/link "))
+        await other.ask(f"{code} yes", chat="9", sender=Sender("9", "Ada Two"))
+        confirmed = await host.channel.send("/link confirm", message_id="confirm")
+        assert "Linked" in await host.channel.wait_for_answer(confirmed)
+        for text in ("The rent is 950.", "/new", "/memory add I sing to my zebrafinch."):
+            await other.ask(text, chat="9", sender=Sender("9", "Ada Two"))
+        await other.ask("Ada Two is here", chat="-6", sender=Sender("9", "Ada Two"), private=False)
+    said = {"role": "user"}, {"parts": ["A zebrafinch of Ada's sat here."], "content_type": "text"}
+    message = {"author": said[0], "content": said[1], "create_time": 1_700_000_000.0}
+    nodes = {"a": {"message": None}, "b": {"id": "b", "parent": "a", "message": message}}
+    talk.write_text(json.dumps([{"id": "k", "mapping": nodes, "current_node": "b"}]))
+    told = command(home, "import", "chatgpt", str(talk), "--for", "fake:7")
+    assert told.returncode == 0, told.stderr
+
+
+@pytest.mark.timeout(400)
+async def test_no_byte_of_a_linked_account_or_an_import_is_left(tmp_path):
+    home = tmp_path / "home"
+    await live(home)
+    await move_in(home, tmp_path / "conversations.json")
+    assert holding(home, b"zebrafinch of Ada")
+    assert holding(home, b"Ada Two")
+    done = command(home, "memory", "erase", "fake:7", "--yes")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {word: holding(home, word) for word in WORDS} == {word: [] for word in WORDS}
+    assert holding(home, b"Rex")
+    assert command(home, "tape", "verify").returncode == 0

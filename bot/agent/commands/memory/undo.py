@@ -10,6 +10,7 @@ from pathlib import Path
 from bot.agent.commands.memory.erased_evidence import is_all_evidence_erased
 from bot.agent.commands.memory.fact_edits import ALREADY_DONE
 from bot.agent.commands.memory.fact_text import bullet_list, fact_count_text, fact_line
+from bot.agent.commands.memory.overview import summary
 from bot.agent.commands.parser import split_form
 from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
 from bot.agent.texts import joined
@@ -183,8 +184,10 @@ async def _earlier_notes(context: CommandContext) -> MemorySnapshot | None:
 
 
 async def clear(arguments: str, context: CommandContext) -> CommandReply:
-    """Answer ``/memory clear``, which asks, and ``/memory clear yes``, which clears."""
+    """Answer ``/memory clear``, which asks, ``/memory clear yes``, which clears, and ``no``, which shows what stays."""
     word, looked_at = split_form(arguments.lower())
+    if word == "no":
+        return await summary("", context)
     memory, key = context.memory, idempotency_key(context)
     if key in memory.home.fold.decided_keys:
         await clear_bus(memory, key)
@@ -199,7 +202,7 @@ async def clear(arguments: str, context: CommandContext) -> CommandReply:
             _clear_question(len(memory.facts()), more, f"`{command}`"),
             buttons=(
                 Button(_("Clear it"), command),
-                Button(_("Keep it"), "/memory"),
+                Button(_("Keep it"), f"/memory clear no {state}"),
             ),
         )
     if looked_at and looked_at != state:
