@@ -49,7 +49,7 @@ class ScheduleArguments(BaseModel):
     when: str = Field(
         "",
         max_length=300,
-        description='as the user says it ("every Monday at 8"), 2026-03-31T17:00 or cron; '
+        description='as the user says it ("every Monday at 8"), 2026-03-31T17:00 or cron; a zone: IANA name; '
         "quiet: silent hours (22:00-07:00) or off",
     )
     kind: Literal["reminder", "task"] = Field("reminder", description="task: you do it then")

@@ -20,6 +20,7 @@ from bot.memory.erasure.erasure_candidates import CandidateCollector, ErasurePre
 from bot.memory.erasure.erasure_query import ErasureQuery, KeptContent
 from bot.memory.erasure.persons_entries import blobs_in, is_persons_entry
 from bot.memory.records.files import FILES_PREFIX
+from bot.memory.records.imports import IMPORTED_EVENT, assistant_of
 from bot.memory.records.schedules import read_schedule
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import sender_id
@@ -91,7 +92,7 @@ async def find_persons_data(app: App, person: str) -> PersonsData:
     for tape in known:
         if tape in homes or tape.removeprefix(FILES_PREFIX) in homes:
             found.memories.append(tape)
-        elif not is_shared_scope(tape) and await _home_of(app, tape) in homes:
+        elif not is_shared_scope(tape) and await _belongs_to(app, tape, people, homes):
             found.conversations.append(tape)
     others: set[str] = set()
     for tape in known:
@@ -228,6 +229,11 @@ def _without_name(value: Any, ids: Collection[str]) -> Any:
     return found
 
 
-async def _home_of(app: App, tape: str) -> str | None:
-    fold = await load_state(TapeService(app.store, tape))
-    return fold.home_scope
+async def _belongs_to(app: App, tape: str, people: Collection[str], homes: Collection[str]) -> bool:
+    service = TapeService(app.store, tape)
+    if (await load_state(service)).home_scope in homes:
+        return True
+    # An erasure that a kill ended has opened an imported tape as its channel's own.
+    entries = await service.read_entries() if assistant_of(tape) else ()
+    told = (entry.data.get("for") for entry in entries if entry.name == IMPORTED_EVENT)
+    return any(person in people for person in told)

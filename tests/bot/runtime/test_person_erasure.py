@@ -6,6 +6,8 @@ import gzip
 import json
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -24,6 +26,38 @@ ROOT = Path(__file__).parents[3]
 BOB = Sender("8", "Bob")
 # A quotation mark, as chance puts the name into digests.
 WORDS = (b"zebrafinch", b"rent is 950", b'"Ada')
+
+
+KILLED = """
+import os, signal, sys
+
+done, at = 0, int(sys.argv.pop(1))
+
+def guarded(call):
+    def change(*args, **kwargs):
+        global done
+        if not (type(args[0]) is int and args[0] < 3):
+            done += 1
+            if done == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return call(*args, **kwargs)
+    return change
+
+for name in ("write", "pwrite", "rename", "replace", "unlink"):
+    setattr(os, name, guarded(getattr(os, name)))
+
+from bot.cli.main import main
+
+try:
+    main()
+finally:
+    print("changes:", done)
+"""
+"""A run of the command line that dies at so many changes of files."""
+
+
+def killed(home: Path, at: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run(home, "-c", KILLED, str(at), *arguments)
 
 
 def command(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -176,15 +210,26 @@ async def move_in(home: Path, talk: Path) -> None:
     assert told.returncode == 0, told.stderr
 
 
-@pytest.mark.timeout(400)
-async def test_no_byte_of_a_linked_account_or_an_import_is_left(tmp_path):
-    home = tmp_path / "home"
-    await live(home)
-    await move_in(home, tmp_path / "conversations.json")
-    assert holding(home, b"zebrafinch of Ada")
-    assert holding(home, b"Ada Two")
-    done = command(home, "memory", "erase", "fake:7", "--yes")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert {word: holding(home, word) for word in WORDS} == {word: [] for word in WORDS}
-    assert holding(home, b"Rex")
-    assert command(home, "tape", "verify").returncode == 0
+@pytest.mark.timeout(600)
+async def test_a_killed_erasure_of_linked_accounts_and_an_import_leaves_nothing_when_run_again(
+    tmp_path,
+):
+    lived, erase = tmp_path / "lived", ("memory", "erase", "fake:7", "--yes")
+    await live(lived)
+    await move_in(lived, tmp_path / "conversations.json")
+    assert holding(lived, b"zebrafinch of Ada")
+    assert holding(lived, b"Ada Two")
+    counted = shutil.copytree(lived, tmp_path / "counted")
+    done = killed(counted, 0, *erase)
+    changes = int(done.stdout.split()[-1])
+    assert {word: holding(counted, word) for word in WORDS} == {word: [] for word in WORDS}
+    for part in (1, 3):
+        home = shutil.copytree(lived, tmp_path / f"home-{part}")
+        died = killed(home, changes * part // 4, *erase)
+        assert died.returncode == -signal.SIGKILL, died.stderr
+        # Whoever runs it again may name either account.
+        again = command(home, *erase[:2], ("fake:7", "other:9")[part // 2], "--yes")
+        assert again.returncode == 0, again.stderr
+        assert {word: holding(home, word) for word in WORDS} == {word: [] for word in WORDS}
+        assert holding(home, b"Rex")
+        assert command(home, "tape", "verify").returncode == 0
