@@ -50,7 +50,7 @@ _TEXTS = frozenset({"text", "arguments", "instructions", "error"})
 """Keys with text in the data of replies, commands, sub-tasks and steps."""
 
 _FILE_TEXTS = _TEXTS | {"name", "place", "note"}
-_DROPPED = frozenset({"extra", "buttons", "files"})
+_DROPPED = frozenset({"extra", "buttons", "files", "own"})
 
 
 def is_erased(entry: TapeEntry) -> bool:
