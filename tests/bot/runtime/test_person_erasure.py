@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -19,6 +20,26 @@ from bot.testing.host import session_host
 ROOT = Path(__file__).parents[3]
 BOB = Sender("8", "Bob")
 WORDS = (b"zebrafinch", b"rent is 950", b"Ada")
+
+DIES_AFTER_THE_GROUP = """
+import os, signal, sys
+from pathlib import Path
+HOME, looking = Path(os.environ["TAPEBOT_HOME"]), False
+
+def die(event, arguments):
+    global looking
+    if event in ("open", "os.rename") and not looking:
+        looking = True
+        kept = [path.read_bytes() for path in HOME.rglob("*") if path.is_file()]
+        if not any(word in one for one in kept for word in (b"zebrafinch sings", b"buy food")):
+            os.kill(os.getpid(), signal.SIGKILL)
+        looking = False
+
+from bot.__main__ import main
+sys.addaudithook(die)
+sys.argv = ["tapebot", "memory", "erase", "fake:7", "--yes"]
+sys.exit(main())
+"""
 
 
 def command(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -129,3 +150,23 @@ async def test_no_byte_of_a_person_is_left_and_the_others_keep_theirs(tmp_path, 
             "/schedules", chat="-5", private=False, message_id="later-2"
         )
         assert "zebrafinch" not in await host.channel.wait_for_answer(asked)
+
+
+@pytest.mark.timeout(400)
+async def test_a_kill_after_their_words_in_a_group_leaves_no_name_to_the_next_erasure(tmp_path):
+    home = tmp_path / "home"
+    await live(home)
+    killed = subprocess.run(
+        [sys.executable, "-c", DIES_AFTER_THE_GROUP],
+        env=environment(home),
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert holding(home, b"Ada")
+    for _again in range(2):
+        assert command(home, "memory", "erase", "fake:7", "--yes").returncode == 0
+    assert {word: holding(home, word) for word in WORDS} == {word: [] for word in WORDS}
+    assert " 0 groups" in command(home, "memory", "erase", "fake:7").stdout
