@@ -45,7 +45,7 @@ class PersonsData:
         people: Their linked identities.
         conversations: Tapes that are theirs alone.
         memories: Tapes of their facts and files.
-        said: Ids of what they said and set, by tape.
+        said: Ids of what they said and set, by tape; none of what is erased, where only their name is left.
         facts: How many facts are believed of them.
         blobs: Files that nobody else has.
     """
@@ -59,7 +59,9 @@ class PersonsData:
 
     def text(self) -> str:
         """Return what would be erased, as a sentence."""
-        groups = [tape for tape in self.said if tape not in self.conversations]
+        groups = [
+            tape for tape, said in self.said.items() if said and tape not in self.conversations
+        ]
         return _(
             "{person}: {conversations}, {messages}, {facts}; messages of theirs in {groups}; their files, "
             "schedules, access, logins and tokens.",
@@ -114,9 +116,9 @@ def _note(found: PersonsData, others: set[str], tape: str, entry: TapeEntry) -> 
     kept = entry.data.get("blob") if entry.kind == "event" else None
     files = blobs_in(entry) | ({kept} if isinstance(kept, str) else set())
     (found.blobs if theirs else others).update(files)
-    said = not is_erased(entry) and (is_persons_entry(entry) or schedule is not None)
+    said = is_persons_entry(entry) or schedule is not None
     if said and theirs and not is_shared_scope(tape):
-        found.said.setdefault(tape, []).append(entry.id)
+        found.said.setdefault(tape, []).extend(() if is_erased(entry) else (entry.id,))
 
 
 async def erase_person(app: App, found: PersonsData) -> None:
@@ -139,9 +141,9 @@ async def erase_person(app: App, found: PersonsData) -> None:
     await services.erase_residual_files((), found.blobs)
     folders = [tape for tape in found.memories if tape.startswith(FILES_PREFIX)]
     await _reset(app, folders)
-    own = [tape for tape in found.conversations if tape in found.said]
+    own = [tape for tape in found.conversations if found.said.get(tape)]
     groups = [tape for tape in found.said if tape not in found.conversations]
-    for tape in (*own[:1], *groups):
+    for tape in (*own[:1], *(one for one in groups if found.said[one])):
         await _erase_said(app, found, tape, own if tape in own else [tape])
     local = {one.partition(":")[2] for one in found.people}
     for tape in groups:

@@ -18,6 +18,13 @@ _REFUSED = "delivery.refused"
 _TOLD = "delivery.told"
 _MOST_KEPT = 1_000
 
+_TOLD_ID_PREFIX = "told-"
+
+
+def told_id(answer: str, after: str) -> str:
+    """Return the id of the word about an answer that is said after another one, each time anew."""
+    return f"{_TOLD_ID_PREFIX}{answer}.{after}"
+
 
 class UndeliveredFold:
     """What people were not told yet, by answer. Implements ``SnapshotFold``."""
@@ -57,6 +64,7 @@ class Undelivered:
 
     def __init__(self, store: TapeStore) -> None:
         self._tape = WorkspaceTape(store, "workspace:undelivered", UndeliveredFold())
+        self._telling: set[str] = set()
 
     async def note(self, report: DeliveryReport, person: str) -> None:
         """Keep that an answer did not reach a person."""
@@ -65,16 +73,23 @@ class Undelivered:
         data["error"] = reason_json(report.error or "")
         await self._tape.change(lambda: ([event(_REFUSED, data)], None))
 
-    async def anything(self) -> bool:
-        """Say whether anybody has to be told something."""
+    async def settle(self, report: DeliveryReport) -> bool:
+        """Note that an answer arrived at last, or the word about it; return whether any other waits."""
+        answer = report.answer
+        if answer.startswith(_TOLD_ID_PREFIX):
+            answer = answer.removeprefix(_TOLD_ID_PREFIX).partition(".")[0]
         await self._tape.refresh()
+        if report.delivered and answer in self._tape.fold.waiting:
+            await self._tape.change(lambda: ([event(_TOLD, {"answer": answer})], None))
+        self._telling.discard(answer)
         return bool(self._tape.fold.waiting)
 
-    async def take(self, people: Collection[str]) -> list[dict[str, Any]]:
-        """Return what did not reach these identities, and regard it as told."""
-
-        def compose() -> tuple[list[TapeEntry], list[dict[str, Any]]]:
-            found = [one for one in self._tape.fold.waiting.values() if one["person"] in people]
-            return [event(_TOLD, {"answer": one["answer"]}) for one in found], found
-
-        return await self._tape.change(compose)
+    def take(self, people: Collection[str]) -> list[dict[str, Any]]:
+        """Return what did not reach these identities, except what they are just being told."""
+        found = [
+            one
+            for answer, one in self._tape.fold.waiting.items()
+            if one["person"] in people and answer not in self._telling
+        ]
+        self._telling.update(str(one["answer"]) for one in found)
+        return found

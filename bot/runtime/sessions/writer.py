@@ -51,6 +51,7 @@ from bot.runtime.sessions.entries import (
 from bot.runtime.sessions.explicit_memories import ExplicitMemories
 from bot.runtime.sessions.private_quotes import WITHHELD, quotes_private_words
 from bot.runtime.sessions.session import Session
+from bot.runtime.sessions.undelivered import told_id
 from bot.tape.entries import SESSION_NEW, TapeEntry, anchor
 from bot.tape.search import problem_of
 
@@ -210,15 +211,16 @@ class SessionWriter:
 
     async def record_report(self, report: DeliveryReport) -> None:
         """Record a delivery report; after a final one, acknowledge the messages it answers."""
-        turns = self._fold.turns
+        turns, missed = self._fold.turns, self._session.services.undelivered
+        untold = report.final and await missed.settle(report)
         answered = turns.undelivered.get(report.answer)
         running = turns.open_turn is not None and turns.open_turn.id == report.answer
         if answered is None and (report.final or not running):
             return
         if answered is not None and report.final and not report.delivered:
             # First, so that no kill comes between; a repeated report changes nothing.
-            person = await self._person_of(answered)
-            await self._session.services.undelivered.note(report, person)
+            person, _private = await self._person_of(answered)
+            await missed.note(report, person)
         await self._tape.append(delivery_entry(report))
         if answered is not None and report.final:
             self._sent.discard(report.answer)
@@ -226,37 +228,41 @@ class SessionWriter:
                 delivery = self._deliveries.pop(inbound, None)
                 if delivery is not None:
                     await delivery.ack()
-            if report.delivered and not answered.alone:
+            # A place that a command was given from elsewhere is perhaps gone again.
+            if untold and report.delivered and not answered.alone and answered.via is None:
                 await self._tell_undelivered(answered)
 
     async def _tell_undelivered(self, answer: UndeliveredAnswer) -> None:
-        """Tell the person whom an answer has reached what could not be delivered to them before."""
+        """Tell the person whom an answer has reached alone what could not be delivered to them before."""
         services, address = self._session.services, self._session.address
-        if not await services.undelivered.anything():
+        person, private = await self._person_of(answer)
+        if not private:
             return
-        person = await self._person_of(answer)
         linked = services.scopes.identity_linker.people.members(person)
-        for one in await services.undelivered.take(linked):
+        for one in services.undelivered.take(linked):
             text = _(
                 UNDELIVERED,
                 time=format_timestamp(one.get("ts"), services.agent.timezone),
                 chat=f"`{one.get('session')}`",
                 error=reason_text(one.get("error")),
             )
-            await services.bus.send(Answer(address, f"told-{one.get('answer')}", text))
+            told = told_id(str(one.get("answer")), answer.turn)
+            await services.bus.send(Answer(address, told, text))
 
-    async def _person_of(self, answer: UndeliveredAnswer) -> str:
-        """Return the identity of who set the reminder that an answer is, or else of who wrote last before it."""
+    async def _person_of(self, answer: UndeliveredAnswer) -> tuple[str, bool]:
+        """Return who set the reminder that an answer is, or else wrote last before it, and whether in private."""
         async with aclosing(self._tape.read_back(answer.entry)) as entries:
             async for entry in entries:
                 firing = parse_firing(entry)
                 if firing is not None and entry.data.get("turn") == answer.turn:
-                    schedules = self._fold.schedules
-                    known = schedules.find(firing.number)
-                    return identity_at(self._session.key, known.author.id) if known else ""
+                    known = self._fold.schedules.find(firing.number)
+                    if known is None:
+                        break
+                    return identity_at(self._session.key, known.author.id), known.private
                 if sender := sender_id(entry):
-                    return identity_at(self._session.key, sender)
-        return ""
+                    private = entry.meta.get("private") is True
+                    return identity_at(self._session.key, sender), private
+        return "", False
 
     # Messages.
 

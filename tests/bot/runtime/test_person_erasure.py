@@ -60,6 +60,27 @@ def killed(home: Path, at: int, *arguments: str) -> subprocess.CompletedProcess[
     return run(home, "-c", KILLED, str(at), *arguments)
 
 
+DIES_AFTER_THE_GROUP = """
+import os, signal, sys
+from pathlib import Path
+HOME, looking = Path(os.environ["TAPEBOT_HOME"]), False
+
+def die(event, arguments):
+    global looking
+    if event in ("open", "os.rename") and not looking:
+        looking = True
+        kept = [path.read_bytes() for path in HOME.rglob("*") if path.is_file()]
+        if not any(word in one for one in kept for word in (b"zebrafinch sings", b"buy food")):
+            os.kill(os.getpid(), signal.SIGKILL)
+        looking = False
+
+from bot.__main__ import main
+sys.addaudithook(die)
+sys.argv = ["tapebot", "memory", "erase", "fake:7", "--yes"]
+sys.exit(main())
+"""
+
+
 def command(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return run(home, "-m", "bot", *arguments)
 
@@ -233,3 +254,23 @@ async def test_a_killed_erasure_of_linked_accounts_and_an_import_leaves_nothing_
         assert {word: holding(home, word) for word in WORDS} == {word: [] for word in WORDS}
         assert holding(home, b"Rex")
         assert command(home, "tape", "verify").returncode == 0
+
+
+@pytest.mark.timeout(400)
+async def test_a_kill_after_their_words_in_a_group_leaves_no_name_to_the_next_erasure(tmp_path):
+    home = tmp_path / "home"
+    await live(home)
+    died = subprocess.run(
+        [sys.executable, "-c", DIES_AFTER_THE_GROUP],
+        env=environment(home),
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert died.returncode == -signal.SIGKILL
+    assert holding(home, b"Ada")
+    for _again in range(2):
+        assert command(home, "memory", "erase", "fake:7", "--yes").returncode == 0
+    assert {word: holding(home, word) for word in WORDS} == {word: [] for word in WORDS}
+    assert " 0 groups" in command(home, "memory", "erase", "fake:7").stdout

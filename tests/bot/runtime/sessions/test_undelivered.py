@@ -2,9 +2,48 @@
 
 from __future__ import annotations
 
-from bot.testing.host import session_host
+import pytest
+
+from bot.bus import Address
+from bot.testing.fake_channel import FakeChannel
+from bot.testing.host import Host, session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel
+
+
+async def remind(host: Host) -> None:
+    """Have a reminder fall due, whose delivery nobody reports."""
+    assert isinstance(host.clock, ManualClock)
+    await host.channel.ask("/remind in 20 minutes call mom")
+    host.channel.reports = False
+    host.clock.advance(1_201)
+    await host.wait_for_event("schedule.fired")
+    await host.channel.wait_until(lambda: len(host.channel.answers) == 2)
+
+
+async def refuse(host: Host) -> None:
+    """Have a reminder fall due and its delivery be refused."""
+    await remind(host)
+    await host.channel.report(host.channel.answers[1], error="50007: the DM is closed")
+    await host.wait_for_pending(0)
+    host.channel.reports = True
+
+
+def told(channel: FakeChannel) -> list[str]:
+    """Return where it was told that something could not be delivered."""
+    return [
+        one.address.session
+        for one in channel.answers
+        if "50007" in one.text and one.reply_to is None
+    ]
+
+
+async def hear(host: Host, number: int, chat: str = "2", *, private: bool = True) -> None:
+    """Have an answer reach a chat, and another one, before which whatever was to be told was."""
+    for one in ("a", "b"):
+        name = f"x{number}{one}"
+        sent = await host.channel.send("/schedules", chat=chat, private=private, message_id=name)
+        await host.channel.wait_for_answer(sent)
 
 
 async def test_a_refused_reminder_is_told_once_where_the_person_can_be_reached(tmp_path):
@@ -29,3 +68,47 @@ async def test_a_refused_reminder_is_told_once_where_the_person_can_be_reached(t
         assert "could not be delivered: 50007: the DM is closed" in history
         await host.wait_for_pending(0)
         assert len(told()) == 2  # the history, and the word about it once
+
+
+async def test_the_word_about_it_is_said_again_until_it_has_arrived(tmp_path):
+    async with session_host(tmp_path, ScriptedModel([]), schedules=True) as host:
+        await refuse(host)
+        host.channel.reports = False
+        await host.channel.send("/schedules", chat="2", message_id="x1")
+        await host.channel.wait_until(lambda: len(host.channel.answers) == 3)
+        await host.channel.report(host.channel.answers[-1])
+        await host.channel.wait_until(lambda: len(told(host.channel)) == 1)
+        await host.channel.report(host.channel.answers[-1], error="there is no right to write")
+        await host.channel.send("/schedules", chat="2", message_id="x2")
+        await host.channel.wait_until(lambda: len(host.channel.answers) == 5)
+        await host.channel.report(host.channel.answers[-1])
+        await host.channel.wait_until(lambda: len(told(host.channel)) == 2)
+    async with session_host(tmp_path, ScriptedModel([]), schedules=True) as host:
+        await hear(host, 3)
+        await hear(host, 4)
+        assert told(host.channel) == ["fake:2"]
+
+
+@pytest.mark.parametrize("place", ["a group", "elsewhere"])
+async def test_it_is_told_in_private_and_where_the_person_was_just_reached(tmp_path, place):
+    async with session_host(tmp_path, ScriptedModel([]), schedules=True) as host:
+        desk = host.add_channel("web")
+        await refuse(host)
+        if place == "a group":
+            await hear(host, 1, "-5", private=False)
+        else:
+            via = Address("web", "desk.1")
+            for number in (1, 2):
+                await host.channel.send("/schedules", via=via, message_id=f"v{number}")
+                await desk.wait_until(lambda number=number: len(desk.answers) == number)
+        assert (told(host.channel), told(desk)) == ([], [])
+        await hear(host, 2)
+        assert told(host.channel) == ["fake:2"]
+
+
+async def test_what_arrives_after_all_is_told_by_nobody(tmp_path):
+    async with session_host(tmp_path, ScriptedModel([]), schedules=True) as host:
+        await refuse(host)
+        await host.channel.report(host.channel.answers[1])
+        await hear(host, 1, "1")
+        assert told(host.channel) == []
