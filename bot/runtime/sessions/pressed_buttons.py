@@ -35,7 +35,6 @@ async def _is_over(
     session: Session, inbound: Inbound, number: int, parsed: ParsedCommand | None
 ) -> bool:
     """Say whether the tape was reset since a button's entry, or its command has changed its message."""
-    via = None if inbound.answer_to is None else inbound.answer_to.session
     replaced, looked = False, 0
     async with aclosing(session.tape.read_back()) as entries:
         async for entry in entries:
@@ -51,6 +50,6 @@ async def _is_over(
                 ):
                     return True
                 replaced = False
-            elif (data.get("replaces"), data.get("via")) == (inbound.pressed_message_id, via):
+            elif (data.get("replaces"), data.get("via")) == (inbound.pressed_message_id, None):
                 replaced = True
     return False
