@@ -202,7 +202,8 @@ class SessionWriter:
                     f"{asked.text}\n\n{decided}.",
                     stream=turn,
                     buttons=tuple(buttons),
-                    sent_message_ids=shown[turn],
+                    # Files that were sent below the text stay as they are.
+                    sent_message_ids=shown[turn][: max(1, len(shown[turn]) - len(asked.files))],
                 )
                 await self._session.services.bus.send(told)
 
