@@ -1,7 +1,7 @@
 """Ids of buttons. A platform gets the id alone; the command stands on the tape of the session that asked.
 
 Rule 1: an id names the session, the entry with the button and its turn, whose random id cannot be guessed.
-Rule 2: where the press comes from decides nothing: the same message may be shown without its topic, or elsewhere.
+Rule 2: a press counts in its own chat only; of its topic nothing is known where the message is shown no more.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def pressed_button(inbound: Inbound) -> tuple[str, int, int] | None:
 
 
 def address_press(inbound: Inbound) -> Inbound:
-    """Return a press as a message to the session whose button it is, and any other message as it is."""
+    """Return a press as a message to its button's session, if that is in the chat; any other as it is."""
     found = None if inbound.pressed_message_id is None else _ID.fullmatch(inbound.text)
     if found is None:
         return inbound
@@ -40,8 +40,8 @@ def address_press(inbound: Inbound) -> Inbound:
         there = Address.parse(f"{here.channel}{key}" if key.startswith(":") else key)
     except InvalidInbound:
         return inbound
-    elsewhere = (there.channel, there.chat_id) != (here.channel, here.chat_id)
-    return replace(inbound, address=there, answer_to=here if elsewhere else inbound.answer_to)
+    same_chat = (there.channel, there.chat_id) == (here.channel, here.chat_id)
+    return replace(inbound, address=there) if same_chat else inbound
 
 
 def tape_buttons(

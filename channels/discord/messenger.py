@@ -203,6 +203,8 @@ class DiscordMessenger:
         pieces: Sequence[str],
     ) -> bool:
         """Show the text in a message that only the presser sees."""
+        if len(pieces) > 1:
+            return False
         with map_discord_errors(), anyio.fail_after(CALL_SECONDS):
             return await self._deferred.tell_presser(press, pieces[0])
 

@@ -95,8 +95,10 @@ class MovedChats:
         Raises:
             MessageGone: It is no id, or that of a message in the chat before it moved.
         """
-        number, mark, _rest = message_id.partition(".")
-        if not number.isdecimal() or (self._has_moved(address) and not mark):
+        number, mark, rest = message_id.partition(".")
+        if not number.isdecimal() or (
+            self._has_moved(address) and not f"{mark}{rest}".startswith(_MARK)
+        ):
             raise MessageGone(f"{message_id!r} is not a Telegram message")  # for the log
         return int(number)
 

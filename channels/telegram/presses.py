@@ -42,19 +42,19 @@ class PressedButtons:
             await self._answer(callback, "")
 
     async def tell(self, callback: str, text: str) -> bool:
-        """Show who pressed a button a text, or none; return False if it is too late for that."""
+        """Show who pressed a button a text, or none; return False if it is too late or too long."""
         came = self._results.setdefault(callback, anyio.Event())
         if came.is_set():
             return False
         came.set()
-        return await self._answer(callback, text)
+        short = len(text) <= _LONGEST_ALERT
+        return await self._answer(callback, text if short else "") and short
 
     async def _answer(self, callback: str, text: str) -> bool:
-        shown = text if len(text) <= _LONGEST_ALERT else f"{text[: _LONGEST_ALERT - 1]}…"
         try:
             await self._api(
                 AnswerCallbackQuery(
-                    callback_query_id=callback, text=shown or None, show_alert=bool(shown) or None
+                    callback_query_id=callback, text=text or None, show_alert=bool(text) or None
                 ),
                 seconds=10,
             )

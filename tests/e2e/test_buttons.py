@@ -140,6 +140,37 @@ async def test_a_button_with_an_id_that_leads_nowhere_is_told_to_the_presser_alo
         assert await live(host, f"telegram:{FORUM}") == [1]
 
 
+async def test_a_press_in_another_chat_or_of_no_conversation_acts_nowhere(server, tmp_path):
+    """A modified client may send any id: rights count in the chat of the press alone."""
+    group, own = server.group(FORUM, "House"), server.private(server.user(BOB, "Bob"))
+    async with telegram_program(server, tmp_path) as host:
+        server.say(group, ADA, "/remind in 50 minutes water the roses")
+        made = await shown(server, FORUM, "roses")
+        server.say(own, BOB, "/remind every day at 9 read")
+        bobs = await shown(server, BOB, "read")
+        await host.bus.drain()
+        data, house = key(made, "Cancel"), f"telegram:{FORUM}"
+        del server.world.rooms[FORUM].messages[made.id], server.world.rooms[BOB].messages[bobs.id]
+        before = [one.id for one in await host.tape(house)]
+        for message, chat, forged in (
+            (bobs, own, data),
+            (bobs, own, data.partition("@")[0] + f"@{house}"),
+            (bobs, own, data.partition("@")[0] + "@:31337"),
+            (bobs, own, data.partition("@")[0] + "@web:31337"),
+            (made, group, data.partition("@")[0] + f"@:{FORUM}:31337"),
+            (made, group, "0" * 16 + data[16:]),
+        ):
+            query = server.press(message, forged, user=BOB, chat=chat, forged=True)
+            assert "does nothing any more" in await alert(server, query)
+        await host.bus.drain()
+        assert [one.id for one in await host.tape(house)] == before
+        assert await live(host, house) == [1]
+        tapes = [
+            one for one in await host.store.list_tapes() if one.startswith(("telegram", "web"))
+        ]
+        assert sorted(tapes) == [house, f"telegram:{BOB}"]
+
+
 async def test_somebody_elses_press_and_a_second_one_leave_the_message_as_it_is(server, tmp_path):
     group = server.group(FORUM, "House")
     async with telegram_program(server, tmp_path) as host:

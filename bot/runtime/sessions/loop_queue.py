@@ -25,9 +25,9 @@ class LoopQueue:
 
     def __init__(self, inbox: SessionInbox) -> None:
         self._inbox = inbox
-        self._posted: deque[Callback | ReleaseRequest] = deque()
+        self._posted: deque[LoopItem] = deque()
 
-    def post(self, item: Callback | ReleaseRequest) -> None:
+    def post(self, item: LoopItem) -> None:
         """Have the loop handle an item, after what it handles now."""
         self._posted.append(item)
         self._inbox.wake()

@@ -42,7 +42,6 @@ async def _is_over(
     decide: Collection[ParsedCommand | None],
 ) -> bool:
     """Say whether the tape was reset since a button's entry, its question was decided, or its command changed the message."""
-    via = None if inbound.answer_to is None else inbound.answer_to.session
     replaced, done, looked = False, False, 0
     async with aclosing(session.tape.read_back()) as entries:
         async for entry in entries:
@@ -59,6 +58,6 @@ async def _is_over(
                 replaced = done = False
             elif entry.name == REPLY:
                 done = data.get("unchanged") is not True
-            if (data.get("replaces"), data.get("via")) == (inbound.pressed_message_id, via):
+            if (data.get("replaces"), data.get("via")) == (inbound.pressed_message_id, None):
                 replaced = True
     return False

@@ -7,13 +7,17 @@ from contextlib import contextmanager
 
 import anyio
 
-from bot.bus import SessionInbox
+from bot.bus import DeliveryReport, ReleaseRequest, SessionInbox
+from bot.bus.buttons import pressed_button
+from bot.core.errors import TapeNotFound
+from bot.core.i18n import use_language
 from bot.core.telemetry.active_work import track_work
 from bot.runtime.sessions.background_run import Post
 from bot.runtime.sessions.loop_queue import LoopQueue
 from bot.runtime.sessions.message_loop import MessageLoop
 from bot.runtime.sessions.services import SessionServices
 from bot.runtime.sessions.session import Session, open_session
+from bot.runtime.sessions.writer import tell_dead_button
 
 
 class SessionWorker:
@@ -62,6 +66,8 @@ class SessionWorker:
         key = self._inbox.session
         queue = LoopQueue(self._inbox)
         with track_work(key, tuple, waits=True):
+            if not await self._is_wanted(queue):
+                return
             session = await self._open(queue.post)
             try:
                 async with anyio.create_task_group() as tasks:
@@ -79,6 +85,26 @@ class SessionWorker:
             finally:
                 self._services.scopes.active_sessions.pop(key, None)
                 self._break_cycles(session)
+
+    async def _is_wanted(self, queue: LoopQueue) -> bool:
+        """Say whether there is more to do than to refuse presses in a conversation that has no tape."""
+        try:
+            return await self._services.store.version(self._inbox.session) > 0
+        except TapeNotFound:
+            pass
+        while (item := queue.next_nowait()) is not None:
+            if isinstance(item, DeliveryReport | ReleaseRequest) or callable(item):
+                continue  # they are of a refused press
+            if pressed_button(item.inbound) is None:
+                queue.post(item)
+                return True
+            sender, languages = item.inbound.sender, self._services.languages
+            language = await languages.of_sender(item.inbound.address.channel, sender)
+            with use_language(language):
+                await tell_dead_button(self._services.bus, item.inbound)
+            await item.ack()
+        self._busy = False
+        return False
 
     def _break_cycles(self, session: Session) -> None:
         """Break the reference cycles of an ended session, so that its memory is free at once, without the collector."""

@@ -20,7 +20,16 @@ from bot.agent.approvals import decision_buttons
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandReply
 from bot.agent.schedules.history import parse_firing
-from bot.bus import Address, Answer, Button, DeliveryReport, Inbound, OutgoingFile, ReceivedMessage
+from bot.bus import (
+    Address,
+    Answer,
+    Bus,
+    Button,
+    DeliveryReport,
+    Inbound,
+    OutgoingFile,
+    ReceivedMessage,
+)
 from bot.bus.buttons import tape_buttons
 from bot.core.clock import format_time
 from bot.core.errors import InvalidInbound
@@ -92,6 +101,12 @@ _MARK_EVERY = 200
 def retry_button(entry: int) -> tuple[str, str]:
     """Return label and command of the button that retries a message."""
     return _("Try again"), f"/retry {entry}"
+
+
+async def tell_dead_button(bus: Bus, inbound: Inbound) -> None:
+    """Tell who pressed a button that it does nothing any more."""
+    text, told = _(DEAD_BUTTON), f"dead-{inbound.id}"
+    await bus.send(Answer(inbound.address, told, text, inbound.id, alone=True))
 
 
 class SessionWriter:
@@ -188,7 +203,8 @@ class SessionWriter:
                     f"{asked.text}\n\n{decided}.",
                     stream=turn,
                     buttons=tuple(buttons),
-                    sent_message_ids=shown[turn],
+                    # Files that were sent below the text stay as they are.
+                    sent_message_ids=shown[turn][: max(1, len(shown[turn]) - len(asked.files))],
                 )
                 await self._session.services.bus.send(told)
 
@@ -435,8 +451,9 @@ class SessionWriter:
         await self._end(delivery, before, why, status="error")
 
     async def refuse_press(self, delivery: ReceivedMessage) -> None:
-        """Say that a pressed button does nothing any more; that is not recorded as a command."""
-        await self._end(delivery, [], _(DEAD_BUTTON), unchanged=True)
+        """Say that a pressed button does nothing any more; the tape does not learn of it."""
+        await tell_dead_button(self._session.services.bus, delivery.inbound)
+        await self.acknowledge(delivery)
 
     async def give_up(self, delivery: ReceivedMessage, parsed: ParsedCommand | None) -> None:
         """Record and answer a message that broke the worker before, without handling it."""
@@ -509,7 +526,6 @@ class SessionWriter:
         *,
         status: str = "command",
         buttons: Sequence[Button] = (),
-        unchanged: bool = False,
     ) -> None:
         """Append entries, a reply and the end of its turn in one step, and send the reply."""
         await self._session.zone.edit(
@@ -523,7 +539,6 @@ class SessionWriter:
                     self._fold,
                     status=status,
                     buttons=buttons,
-                    unchanged=unchanged,
                 ),
             ],
         )
