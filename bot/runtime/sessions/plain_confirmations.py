@@ -1,8 +1,8 @@
 """Take a plain yes or no like the press of a button of the question that was asked last.
 
-Rule 1: it counts only as the next message of whom the question answers, in the chat that asked, as long as the
+Rule 1: it counts only as the next message of whom the question was asked, in the chat that asked, as long as the
     question waits; an erasure is asked for again after ten minutes.
-Rule 2: it answers the question that was asked last, also if several wait.
+Rule 2: it answers the question that was asked of its writer last, also if several wait. A press in vain says nothing.
 Rule 3: where the model asks above the program's question, an erasure must be what it asks for, too; and if text from
     outside could have had it ask, what waits for a yes is shown again, alone.
 """
@@ -10,8 +10,8 @@ Rule 3: where the model asks above the program's question, an erasure must be wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import aclosing
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 from bot.agent.commands.parser import ParsedCommand, parse_command
 from bot.bus import PERSON, Inbound
@@ -21,7 +21,9 @@ from bot.language.plain_answers import plain_answer
 from bot.memory.erasure.persons_entries import is_persons_entry
 from bot.memory.records.event_names import REPLY
 from bot.memory.records.transcript import recorded_at, sender_id
+from bot.memory.records.turn_marks import turn_end
 from bot.memory.session.scope.identities import identity_at
+from bot.memory.session.state.turn_fold import UndeliveredAnswer, string_items
 from bot.runtime.sessions.session import Session
 from bot.tape.entries import TapeEntry
 
@@ -67,30 +69,46 @@ def _is_plain(inbound: Inbound) -> bool:
 
 async def _asked(session: Session, inbound: Inbound) -> list[str]:
     """Return the commands of the question that a message answers, yes first and no last; empty if it answers none."""
-    linker, me = session.memory.scopes.identity_linker, inbound.sender.id
-    # The question of a link was sent from another chat, and is not on this tape.
-    claim = linker.find_waiting_claim(identity_at(session.key, me)) if inbound.private else None
-    asked: list[str] = []
-    first = session.fold.version - _LOOKED_AT
-    async with aclosing(session.tape.read_back()) as entries:
-        async for entry in entries:
-            if entry.id < first:
-                break
-            answers = entry.name == REPLY or entry.payload.get("role") == "assistant"
-            # What comes by itself, such as a reminder, asks nothing.
-            aside = "cause" in entry.meta or "via" in entry.meta or "via" in entry.data
-            if aside or not (answers or is_persons_entry(entry)):
-                continue
-            at = recorded_at(entry)
-            if claim is not None and claim.at is not None and at is not None and at <= claim.at:
-                return [f"/link {word} {claim.entry}" for word in ("confirm", "refuse")]
-            claim = None
-            if not answers and (asked or sender_id(entry) == me):
-                return asked if sender_id(entry) == me else []
-            if answers and not asked:
-                asked = _question(session, entry, inbound)
-                if not asked:
-                    return []
+    key, me = session.key, identity_at(session.key, inbound.sender.id)
+    # The question of a link was sent from another chat, and is on no tape.
+    claim = session.memory.scopes.identity_linker.find_waiting_claim(me)
+    here = inbound.private and claim is not None and claim.code_owner.session == key
+    claimed = claim.at if claim is not None and here and _is_since(inbound, claim.at) else None
+    said = await session.tape.read_entries(max(1, session.fold.version - _LOOKED_AT))
+    theirs = [entry for entry in said if is_persons_entry(entry)]
+    by = {str(entry.meta.get("inbound")): identity_at(key, sender_id(entry)) for entry in theirs}
+    turn: dict[str, Any] = {}
+    vain: tuple[int, list[str]] = (0, [])
+    for entry in reversed(said):
+        turn = turn if (end := turn_end(entry)) is None else end.data
+        answers = entry.name == REPLY or entry.payload.get("role") == "assistant"
+        answers = answers and entry.meta.get("turn") == turn.get("turn")
+        sent = str(entry.meta.get("inbound"))
+        mine = is_persons_entry(entry) and by[sent] == me
+        # What comes by itself, such as a reminder, asks nothing; a press in vain says nothing.
+        aside = "cause" in entry.meta or "via" in entry.meta or "via" in entry.data
+        if aside or (entry.id, [sent]) == vain or not (answers or mine):
+            continue
+        answered, at = string_items(turn.get("inbound")), recorded_at(entry)
+        if answers and entry.data.get("alone") is True and not entry.data.get("buttons"):
+            vain = (entry.id - 1, answered)
+            continue
+        if claim is not None and claimed is not None and at is not None and at <= claimed:
+            return [f"/link {word} {claim.entry}" for word in ("confirm", "refuse")]
+        if mine:
+            return []
+        buttons = UndeliveredAnswer.from_entry("", entry, None, ()).buttons
+        commands = [command for _label, command in buttons]
+        start = _question_start(commands)
+        commands = [] if start is None else commands[start:]
+        number = int(commands[0].split()[1]) if commands and _CALL.match(commands[0]) else 0
+        call = session.fold.pending_calls.calls.get(number)
+        whom = set(call.asked_by) if call else {by.get(one, "") for one in answered}
+        if inbound.private or whom == {me} or (call and me in whom):
+            foreign = call is not None and bool(call.foreign)
+            return _question(session, entry, inbound, commands, foreign)
+        if me in whom or not all(whom) or not whom:
+            return []
     return []
 
 
@@ -106,22 +124,23 @@ def _question_start(commands: Sequence[str]) -> int | None:
     return max((at for at, one in enumerate(commands) if _YES.match(one)), default=None)
 
 
-def _question(session: Session, entry: TapeEntry, inbound: Inbound) -> list[str]:
-    """Return the commands of the last question that an answer asks; empty if it may not be the one that is meant."""
-    buttons = entry.data.get("buttons") or entry.payload.get("buttons") or []
-    commands = [str(button[1]) for button in buttons if isinstance(button, list) and button[1:]]
-    last = _question_start(commands)
+def _is_since(inbound: Inbound, moment: datetime | None) -> bool:
+    """Say whether a message was sent after a moment; platforms tell whole seconds."""
+    return moment is not None and moment.replace(microsecond=0) <= inbound.sent_at
+
+
+def _question(
+    session: Session, entry: TapeEntry, inbound: Inbound, commands: list[str], foreign: bool
+) -> list[str]:
+    """Return the commands of the question that an answer asks; empty if it may not be the one that is meant."""
     asked = recorded_at(entry)
-    if last is None or asked is None or entry.meta.get("turn") in session.fold.turns.undelivered:
+    if not commands or asked is None or entry.meta.get("turn") in session.fold.turns.undelivered:
         return []
-    yes, above = commands[last], _ASKED.findall(str(entry.payload.get("content") or ""))
-    erases = yes.startswith(_ERASES)
+    above = _ASKED.findall(str(entry.payload.get("content") or ""))
+    erases = commands[0].startswith(_ERASES)
     valid = asked + (_ERASURE_VALID if erases else _VALID)
-    if not asked.replace(microsecond=0) <= inbound.sent_at <= valid:
+    if not _is_since(inbound, asked) or inbound.sent_at > valid:
         return []
     if erases and not all(map(asks_to_forget, above)):
         return []
-    call = session.fold.pending_calls.calls.get(int(yes.split()[1])) if _CALL.match(yes) else None
-    if above and call is not None and call.foreign:
-        return ["/approvals", *commands[last + 1 :]]
-    return commands[last:]
+    return ["/approvals", *commands[1:]] if above and foreign else commands

@@ -1,15 +1,31 @@
 """A plain yes or no answers the question that a command asked."""
 
-from contextlib import asynccontextmanager
-from functools import partial
+from __future__ import annotations
 
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import anyio
 import pytest
+from acting import lines_of, obeying, writing_tool
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.link import link_commands
-from bot.bus import Answer, Sender
-from bot.testing.host import session_host
-from bot.testing.scripted_model import ScriptedModel
+from bot.bus import Address, Answer, Inbound, Sender
+from bot.llm.base import ModelRequest
+from bot.testing.fake_channel import ADA
+from bot.testing.host import Host, session_host
+from bot.testing.scripted_model import PausedStep, ScriptedModel, ScriptStep, text_reply
+from tests.sampling import examples
+
+BOB, EVE = Sender("9", "Bob"), Sender("66", "Eve")
 
 
 @pytest.mark.parametrize(
@@ -132,3 +148,198 @@ async def test_a_button_outlives_a_look_and_a_yes_that_somebody_else_may_not_giv
         assert "only the person who asked" in await host.channel.wait_for_answer(tried)
         sent = await host.channel.send(erase.id, pressed="out-1", private=False)
         assert "Forgotten: " in await host.channel.wait_for_answer(sent)
+
+
+async def test_a_yes_that_is_the_first_message_of_a_chat_goes_to_the_model(tmp_path):
+    async with session_host(tmp_path, ScriptedModel([text_reply("Yes to what?")])) as host:
+        assert await host.channel.ask("yes") == "Yes to what?"
+
+
+@pytest.mark.parametrize(
+    ("chat", "sent", "links"),
+    [
+        pytest.param("1", 5, True, id="where it was asked"),
+        pytest.param("1", -30, False, id="written before it was asked"),
+        pytest.param("2", 5, False, id="in another chat"),
+    ],
+)
+async def test_a_yes_links_only_where_and_after_the_link_was_asked_for(tmp_path, chat, sent, links):
+    hosts: list[Host] = []
+
+    async def tell(answer: Answer) -> None:
+        await hosts[0].bus.send(answer)
+
+    async def english(_: str) -> str:
+        return "en"
+
+    model = ScriptedModel(lambda _: text_reply("Shall I put milk on the list?"))
+    commands = builtin_commands(link_commands(tell, english))
+    async with session_host(tmp_path, model, commands=commands) as host:
+        hosts.append(host)
+        other = host.add_channel("other")
+        code = re.search(r"`(/link \S+)`", await host.channel.ask("/link"))
+        await host.channel.ask("We need milk.", chat=chat)
+        host.clock.advance(60)
+        claimed = await other.send(f"{code[1]} yes", sender=EVE)
+        assert "Confirm it there" in await other.wait_for_answer(claimed)
+        at = host.clock.now() + timedelta(seconds=sent)
+        host.clock.advance(5)
+        yes = Inbound(Address("fake", chat), "yes", ADA, "yes", at, private=True, role="owner")
+        await host.bus.channel("fake").publish(yes)
+        assert ("Linked with" in await host.channel.wait_for_answer(yes)) == links
+
+
+class Group:
+    """A group in which two owners talk to a model that writes what they ask for, if they say yes."""
+
+    def __init__(self, host: Host, path: Path, paused: list[PausedStep]) -> None:
+        self.host = host
+        self._path = path
+        self._paused = paused
+        self._said = 0
+
+    async def send(self, who: Sender, text: str, **more: object) -> Inbound:
+        """Say something in the group."""
+        self._said += 1
+        told = {"private": False, "sender": who, "message_id": f"g{self._said}", **more}
+        return await self.host.channel.send(text, **told)
+
+    async def say(self, who: Sender, text: str, **more: object) -> str:
+        """Say something to the bot; return its answer."""
+        return await self.host.channel.wait_for_answer(await self.send(who, text, **more))
+
+    async def chat(self, who: Sender, pending: int = 0) -> None:
+        """Say something to the people there, while so many messages wait for an answer."""
+        await self.send(who, "Nice weather.", asks=False)
+        await self.host.wait_for_pending(pending)
+
+    async def ask_while(self, other: Sender, who: Sender, text: str) -> None:
+        """Ask the bot for something; another person chats before it answers."""
+        sent = await self.send(who, f"slowly {text}")
+        await self.host.wait_until(lambda: bool(self._paused))
+        step = self._paused.pop()
+        await step.entered.wait()
+        await self.chat(other, 1)
+        step.release.set()
+        await self.host.channel.wait_for_answer(sent)
+
+    async def press(self, who: Sender, button: str = "0123456789abcdef.3.0@:1") -> str:
+        """Press a button as somebody who is no owner; by default one that nothing is known of."""
+        return await self.say(who, button, pressed="out-1", role="member")
+
+    @property
+    def buttons(self) -> list[str]:
+        """The buttons of the newest answer."""
+        return [one.data for one in self.host.channel.answers[-1].buttons]
+
+    @property
+    def written(self) -> list[str]:
+        """What was written."""
+        return lines_of(self._path)
+
+
+@asynccontextmanager
+async def group(folder: Path) -> AsyncIterator[Group]:
+    """Run a group."""
+    paused: list[PausedStep] = []
+    obeys = obeying()
+
+    def script(request: ModelRequest) -> ScriptStep:
+        last = request.messages[-1]
+        if last["role"] != "user" or "slowly" not in str(last["content"]):
+            return obeys(request)
+        paused.append(PausedStep(obeys(request)))
+        return paused[-1]
+
+    path = folder / "acts.txt"
+    async with session_host(folder, ScriptedModel(script), tools=[writing_tool(path)]) as host:
+        yield Group(host, path, paused)
+
+
+@pytest.mark.parametrize(("who", "written"), [(ADA, ["tea"]), (BOB, [])])
+async def test_a_yes_in_a_group_counts_of_whom_the_bot_asked(tmp_path, who, written):
+    async with group(tmp_path) as here:
+        await here.ask_while(BOB, ADA, "write tea")
+        await here.say(who, "yes")
+        assert here.written == written
+
+
+@pytest.mark.parametrize("which", ["of nothing", "of a call that ran", "of the other's call"])
+@pytest.mark.parametrize("who", [ADA, BOB])
+async def test_a_press_in_vain_takes_nobodys_yes(tmp_path, which, who):
+    async with group(tmp_path) as here:
+        buttons = {}
+        await here.say(ADA, "write rum")
+        buttons["of a call that ran"] = here.buttons[0]
+        await here.say(ADA, "yes")
+        await here.say(BOB, "write gin")
+        theirs = here.buttons[0]
+        await here.say(ADA, "write tea")
+        buttons["of the other's call"] = theirs if who is ADA else here.buttons[0]
+        await here.press(who, *filter(None, [buttons.get(which)]))
+        await here.say(ADA, "yes")
+        assert here.written == ["rum", "tea"]
+
+
+async def test_a_yes_clears_after_somebody_elses_command(tmp_path):
+    async with group(tmp_path) as here:
+        await here.say(ADA, "/memory add We meet in Rome.")
+        await here.say(ADA, "/memory clear")
+        await here.say(BOB, "/language")
+        assert "Memory is cleared." in await here.say(ADA, "yes")
+
+
+async def test_a_no_that_was_pressed_is_not_taken_back_by_a_yes(tmp_path):
+    async with group(tmp_path) as here:
+        await here.say(ADA, "write tea")
+        assert "Denied" in await here.press(ADA, here.buttons[1])
+        await here.say(ADA, "yes")
+        assert here.written == []
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.booleans(),
+        st.sampled_from(
+            ["ask", "ask", "ask while", "yes", "yes", "chat", "/help", "Hi!", "press", "dead"]
+        ),
+    ),
+    min_size=3,
+    max_size=12,
+)
+
+
+@settings(max_examples=examples(60))
+@given(STEPS)
+def test_however_two_talk_a_yes_decides_what_the_bot_asked_its_person_last(steps):
+    anyio.run(talk, steps)
+
+
+async def talk(steps: list[tuple[bool, str]]) -> None:
+    """Let two people talk, and see after each step what was done."""
+    waits: dict[Sender, str | None] = {ADA: None, BOB: None}
+    asked: dict[Sender, str] = {}
+    written: list[str] = []
+    with TemporaryDirectory() as folder:
+        async with group(Path(folder)) as here:
+            for number, (is_ada, what) in enumerate(steps):
+                who, other = (ADA, BOB) if is_ada else (BOB, ADA)
+                if what in ("press", "dead"):
+                    button = asked.get(other) if what == "press" else None
+                    await here.press(who, *filter(None, [button]))
+                    assert here.written == written, steps
+                    continue
+                if what == "ask":
+                    await here.say(who, f"write w{number}")
+                elif what == "ask while":
+                    await here.ask_while(other, who, f"write w{number}")
+                    waits[other] = None
+                elif what == "chat":
+                    await here.chat(who)
+                else:
+                    await here.say(who, what)
+                written += filter(None, [waits[who] if what == "yes" else None])
+                waits[who] = f"w{number}" if what.startswith("ask") else None
+                if waits[who]:
+                    asked[who] = here.buttons[0]
+                assert here.written == written, steps
