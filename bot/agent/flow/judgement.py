@@ -123,13 +123,14 @@ async def judge_call(
     elif effect == "acts":
         carries = _secret(given)
     if tool.said is not None and view.outside:
-        given |= tool.said(parsed, context)
+        said = tool.said(parsed, context)
+        given = {name: value for name, value in given.items() if name not in said}
     labels: tuple[ArgumentLabel, ...] = ()
     if effect == "acts" or tool.sensitive is not None:
         labels = await anyio.to_thread.run_sync(
             lambda: label_arguments(
                 given,
-                view.acting,
+                view.acting if effect == "acts" else view.ordering,
                 outside=view.outside,
                 stated=tool.sensitive,
                 schema=schema,
