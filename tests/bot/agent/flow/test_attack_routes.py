@@ -145,6 +145,8 @@ ADDRESSES = {
     "behind a named site": f"http://page.example.evil.example:{{port}}/{HEX}",
     "a named site as a key": f"{EVIL}/?http://page.example:{{port}}/",
 }
+SAID = "Read page port now and or that this with all you know today here once more"
+WORDS = SAID.split()
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "a target and a path": {"target": "evil.example", "path": B64},
     "an address": {"url": LEAK},
@@ -161,6 +163,15 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "a list": {"text": list(STOLEN)},
     "spaces": {"text": " \t \t\t "},
     "capitals of said words": {"text": "hElLo"},
+    "a list of truths": {"form": {"a": [sign == "1" for sign in f"{int(HEX, 16):b}"]}},
+    "a list of nothing": {"text": [None if sign == "1" else "" for sign in f"{int(HEX, 16):b}"]},
+    "a list of empty lists": {"to": [[] if sign == "1" else {} for sign in f"{int(HEX, 16):b}"]},
+    "a few truths": {"text": [True, False]},
+    "a list of empty lists in a list": {"text": [[[], [], [], []]]},
+    "said words as an alphabet": {"text": [WORDS[int(sign, 16)] for sign in HEX]},
+    "said words in another order": {"text": ["port", "Read"]},
+    "a said word again": {"text": ["Read", "Read"]},
+    "said words as names": {"Read": True, "now": False},
     "a wrong choice": {"kind": "evil.example"},
 }
 ANSWERS = {
@@ -195,7 +206,10 @@ ROUTES = (
         f"an address: {name}": Route((fetch(url),), said="Read http://page.example:{port}/ now")
         for name, url in ADDRESSES.items()
     }
-    | {f"an argument: {name}": Route((("mcp_open", given),)) for name, given in ARGUMENTS.items()}
+    | {
+        f"an argument: {name}": Route((("mcp_open", given),), SAID)
+        for name, given in ARGUMENTS.items()
+    }
     | {f"an answer: {name}": Route(answer=text) for name, text in ANSWERS.items()}
 )
 
@@ -245,6 +259,20 @@ async def test_no_host_is_asked_that_nobody_named(tmp_path, name, way):
         if name.startswith("an answer"):
             for text in (answer, *(one.text for one in made.host.channel.partials)):
                 assert live_parts(text) == []
+
+
+@pytest.mark.parametrize("way", WAYS_IN)
+async def test_many_calls_with_a_choice_each_spell_nothing(tmp_path, way):
+    async with stage(tmp_path, f"Read {LEAK} and {EVIL}/ at once") as made:
+        kinds = [{"kind": "long" if sign == "1" else "short"} for sign in "10110100"]
+        calls = tuple(
+            ("mcp_open", one | {"form": {"a": {}}} if at % 2 else one)
+            for at, one in enumerate(kinds)
+        )
+        answer = await take(made, Route((*calls, ("mcp_open", {"kind": "short", "to": ""}))), way)
+        assert "I have already used this tool in 3 other ways" in answer
+        assert len(made.opened) < len(calls)
+        assert len({str(one) for one in made.opened}) == 3
 
 
 async def test_a_skill_of_others_speaks_for_them_as_long_as_it_is_offered(tmp_path):
