@@ -125,7 +125,8 @@ class SubTaskRunner:
                 await fork.append(calls.call_entry(turn, reply))
                 await calls.run_pending(turn)
             elif reply.content.strip():
-                task.text, task.status = shown(reply.content).strip(), "ok"
+                text = reply.content if shown is None else shown(reply.content)
+                task.text, task.status = text.strip(), "ok"
             else:
                 task.text = _(
                     "The sub-task came to no result (model calls: {count}).", count=task.steps

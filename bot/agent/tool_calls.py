@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
-from functools import partial
 from secrets import token_hex
 from typing import Any
 
@@ -18,7 +17,7 @@ from bot.agent.approvals import (
     interrupted_text,
 )
 from bot.agent.client_requests import client_tool_names
-from bot.agent.flow.answers import without_foreign_links
+from bot.agent.flow.answers import AnswerLinks
 from bot.agent.flow.judgement import CallJudgement, context_grants, context_view, judge_call
 from bot.agent.request_builder import RequestBuilder
 from bot.agent.texts import model_language, readers_language
@@ -410,12 +409,12 @@ class ToolCallRunner:
         others = self.described or tools or not all(skill.own for skill in skills)
         return replace(context, described=others)
 
-    async def answer_filter(self, turn: str) -> Callable[[str], str]:
-        """Return what makes links in an answer text that neither a person nor a page named."""
+    async def answer_filter(self, turn: str) -> AnswerLinks | None:
+        """Return what makes links in an answer text that nobody named; None if none could be."""
         context = await self._call_context(turn)
         if not context_view(context).outside:
-            return str
-        return partial(without_foreign_links, permits=context_grants(context).permits)
+            return None
+        return AnswerLinks(context_grants(context).permits)
 
     def _spend(self, usage: Usage) -> None:
         self.spent += usage

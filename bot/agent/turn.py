@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 
 from bot.agent.client_requests import instructions_entry
-from bot.agent.flow.answers import whole_parts
+from bot.agent.flow.answers import AnswerLinks
 from bot.agent.handoff import make_handoff
 from bot.agent.refusals import complete
 from bot.agent.request_builder import BuiltRequest, RequestBuilder, prompt_digest
@@ -126,7 +126,7 @@ class Turn:
         self._grown = anyio.Event()
         self._has_run = False
         self._asking: anyio.CancelScope | None = None
-        self._shown: Callable[[str], str] = str
+        self._shown: AnswerLinks | None = None
         self._reconsidered = 0
 
     @property
@@ -379,7 +379,8 @@ class Turn:
         self._shown = await self._calls.answer_filter(self.id)
         for last in (False, True):
             reply = await complete(self._agent.model, built.request, self._stream)
-            reply = replace(reply, content=self._shown(reply.content))
+            if self._shown is not None:
+                reply = replace(reply, content=self._shown(reply.content))
             self._usage += reply.usage
             self._model = reply.model or self._model
             self._prompt_tokens = reply.usage.prompt_tokens
@@ -404,7 +405,7 @@ class Turn:
         self._grown.set()
 
     def _stream(self, text: str) -> None:
-        self.partial = text if self._shown is str else self._shown(whole_parts(text))
+        self.partial = text if self._shown is None else self._shown(text, growing=True)
         self._doing = ""
         self._grown.set()
 

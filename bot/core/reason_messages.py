@@ -210,6 +210,7 @@ REASONS = {
         "I had read text from outside, and you named neither this address nor the site of a link to it"
     ),
     "address_composed": N_("the address has more than {most} characters, and you did not give it"),
+    "many_calls": N_("I have already used this tool in {most} other ways for you now"),
     "many_links": N_("I have already followed {most} links of this site for you now"),
     "holds_secret": N_("it holds what looks like {kind}"),
     "holds_memory": N_(

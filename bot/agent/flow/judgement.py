@@ -10,7 +10,7 @@ from typing import Any
 import anyio.to_thread
 from pydantic import BaseModel
 
-from bot.agent.flow.grants import Grants, memory_lines
+from bot.agent.flow.grants import MOST_FOLLOWED, Grants, memory_lines
 from bot.agent.flow.labels import argument_texts, label_arguments
 from bot.agent.flow.policy import Decision, RightName, decide
 from bot.agent.flow.spoken import SpokenWords
@@ -75,27 +75,40 @@ def context_grants(context: ToolContext) -> Grants:
         words += map(SpokenWords, entry.meta.get(SCHEDULED, ()))
         if entry.kind == "tool_result" and str(entry.payload.get("name")).startswith(_LOOKED_UP):
             known.append(str(entry.payload.get("content") or ""))
-    followed = _called_before(context)
+    followed = frozenset(text for _, given in _called_before(context) for text in _texts(given))
     return Grants(words, frozenset(links), view.outside, memory_lines(known), followed)
 
 
-def _called_before(context: ToolContext) -> frozenset[str]:
-    """Return the texts in the calls that the turn made before this one."""
-    texts: list[str] = []
-    for entry in context.fold.window.entries:
-        for call in entry.calls if entry.meta.get("turn") == context.turn else ():
-            if context.call_key.endswith(f":{call['id']}"):
-                return frozenset(texts)
-            texts += _texts_in(str(call.get("arguments")))
-    return frozenset(texts)
+def _called_before(context: ToolContext) -> list[tuple[str, dict[str, Any]]]:
+    """Return name and arguments of the calls that the turn made before this one."""
+    opened, entries = context.fold.turns.open_turn, context.fold.window.entries
+    if opened is not None and opened.id == context.turn:
+        calls = opened.calls
+    else:
+        own = (entry for entry in entries if entry.meta.get("turn") == context.turn)
+        calls = [call for entry in own for call in entry.calls]
+    ends = [at for at, one in enumerate(calls) if context.call_key.endswith(f":{one['id']}")]
+    made = ((str(one.get("name")), _given(one)) for one in calls[: max(ends, default=None)])
+    return [(name.replace(".", "_"), given) for name, given in made if given is not None]
 
 
-def _texts_in(arguments: str) -> list[str]:
+def _given(call: Mapping[str, Any]) -> dict[str, Any] | None:
     try:
-        given = json.loads(arguments)
+        given = json.loads(str(call.get("arguments")))
     except (ValueError, RecursionError):
-        return []
-    return [text.strip() for text in argument_texts(given)] if isinstance(given, dict) else []
+        return None
+    return given if isinstance(given, dict) else None
+
+
+def _texts(given: Mapping[str, Any]) -> list[str]:
+    return [text.strip() for text in argument_texts(given)]
+
+
+def _many_calls(tool: Tool[Any], given: Mapping[str, Any], context: ToolContext) -> Reason | None:
+    """Return why another call of a tool that gets chosen arguments is not made unasked."""
+    others = [one for name, one in _called_before(context) if name == tool.wire_name]
+    differing = {json.dumps(one, sort_keys=True) for one in others if one != given}
+    return Reason("many_calls", most=MOST_FOLLOWED) if len(differing) >= MOST_FOLLOWED else None
 
 
 async def judge_call(
@@ -120,16 +133,19 @@ async def judge_call(
     elif effect == "reads_world":
         grants = context_grants(context)
         carries = await anyio.to_thread.run_sync(grants.arguments_objection, given, schema)
+        if carries is None and view.outside:
+            carries = _many_calls(tool, given, context)
     elif effect == "acts":
         carries = _secret(given)
     if tool.said is not None and view.outside:
-        given |= tool.said(parsed, context)
+        said = tool.said(parsed, context)
+        given = {name: value for name, value in given.items() if name not in said}
     labels: tuple[ArgumentLabel, ...] = ()
     if effect == "acts" or tool.sensitive is not None:
         labels = await anyio.to_thread.run_sync(
             lambda: label_arguments(
                 given,
-                view.acting,
+                view.acting if effect == "acts" else view.ordering,
                 outside=view.outside,
                 stated=tool.sensitive,
                 schema=schema,

@@ -45,6 +45,11 @@ class FlowView:
         return tuple(SpokenWords(acting_words(one.text), one.found) for one in self.words)
 
     @property
+    def ordering(self) -> tuple[SpokenWords, ...]:
+        """The words that decide about what only tells their writer something: up to a quotation."""
+        return tuple(SpokenWords(acting_words(one.text, ":："), one.found) for one in self.words)
+
+    @property
     def outside(self) -> bool:
         """Whether text from outside could have shaped a call."""
         return self.described or bool(self.sources)

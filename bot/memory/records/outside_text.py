@@ -62,13 +62,15 @@ def typed_words(entry: TapeEntry) -> str:
     return words if len(words) <= LONGEST_TYPED else ""
 
 
-def acting_words(typed: str) -> str:
+def acting_words(typed: str, passing: str = "") -> str:
     """Return the start of typed words in which their writer surely speaks for themselves.
 
-    A quotation mark, a colon, a bracket, a dash or a new line may begin what somebody else said.
+    A quotation mark, a colon, a bracket, a dash or a new line may begin what somebody else said,
+    but those signs that are ``passing``.
     """
-    begins = _ANOTHER_SPEAKS.search(typed)
-    return typed if begins is None else typed[: begins.start()]
+    signs = _ANOTHER_SPEAKS.finditer(typed)
+    ends = (sign.start() for sign in signs if not sign.group() or sign.group() not in passing)
+    return typed[: next(ends, len(typed))]
 
 
 def describe_outside(entry: TapeEntry) -> Reason:

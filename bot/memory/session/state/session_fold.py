@@ -381,8 +381,8 @@ def _owed(turns: TurnFold) -> dict[str, Any]:
     }
     if turns.open_turn is not None:
         owed["open"] = {**asdict(turns.open_turn), "spent": turns.open_turn.spent.as_json()}
-        # The turn's start has it. Pointers stay small, and are not searched for words to erase.
-        del owed["open"]["client"]
+        # The tape has it. Pointers stay small, and are not searched for words to erase.
+        del owed["open"]["client"], owed["open"]["calls"]
         for name in ("retries", "task", "preset"):
             if not owed["open"][name]:
                 del owed["open"][name]

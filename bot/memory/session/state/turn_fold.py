@@ -50,6 +50,7 @@ class OpenTurn:
         preset: Name of the model preset that it began with; empty for the default.
         client: What a client program asks of the model, as ``ClientRequest`` writes it; empty if
             there is none.
+        calls: Its calls, though they left the view.
     """
 
     id: str
@@ -62,6 +63,7 @@ class OpenTurn:
     task: str = ""
     preset: str = ""
     client: dict[str, Any] = field(default_factory=dict)
+    calls: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,8 @@ class TurnFold:
 
     def apply(self, entry: TapeEntry) -> None:
         """Apply one entry."""
+        if self.open_turn is not None and entry.meta.get("turn") == self.open_turn.id:
+            self.open_turn.calls += entry.calls
         inbound = entry.meta.get("inbound")
         if entry.kind == "message" and isinstance(inbound, str) and needs_answer(entry):
             self.unanswered[inbound] = entry.id

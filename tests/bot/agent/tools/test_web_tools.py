@@ -241,7 +241,8 @@ async def test_what_code_found_is_read_though_memory_says_the_same_word(web):
     }
     await web.fetch("/", f"read {web.server.url('/')}")
     assert "An island" in await web.fetch(f"/page/{TOWN}")
-    assert "May I run `web_fetch`?" in await web.fetch(f"/page/{TOWN}?more=1")
+    asked = await web.fetch(f"/page/{TOWN}?more=1")
+    assert f"I would like to open `{web.server.url(f'/page/{TOWN}?more=1')}`. Shall I?" in asked
     await web.call("web_search", query="islands")
     assert "Another island" in await web.fetch(web.engine.address)
 
