@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,6 +18,7 @@ from typing import Any
 from weakref import ReferenceType, ref
 
 from bot.core.errors import ModelError, TransientModelError
+from bot.core.patterns import LazyPattern
 from bot.llm.base import Model, ModelReply, ModelRequest, OnText, Usage
 from bot.memory.records.refusals import MODEL_REFUSED
 from bot.memory.session.state.session_fold import SessionFold
@@ -32,8 +32,8 @@ _PICTURE = "[a picture that the model's server refused]"  # for the model
 _TEXT = "[a text that the model's server refused]"  # for the model
 _TAIL = "\n\n<records>"
 # A transcript's message is one part: its further lines are indented.
-_LINE = re.compile(r"\n(?! )")
-_NUMBER = re.compile(r"(?:#\d+ )?")
+_LINE = LazyPattern(r"\n(?! )")
+_NUMBER = LazyPattern(r"(?:#\d+ )?")
 
 
 class _Guard:

@@ -118,7 +118,10 @@ async def test_pictures_that_are_refused_are_left_out(provider, status, text):
     assert (model.profile.vision, model.profile.without) == (False, ("images",))
 
 
-NOW = datetime.now(UTC).timestamp()
+def until_reset(seconds: float) -> Raw:
+    """Return a refusal that names the moment from which requests are taken again."""
+    moment = (datetime.now(UTC).timestamp() + seconds) * 1000
+    return refuse(b"{}", 429, ("x-ratelimit-reset", f"{moment:.0f}"))
 
 
 @pytest.mark.parametrize(
@@ -133,13 +136,13 @@ NOW = datetime.now(UTC).timestamp()
         (refuse(b"{}", 429, ("retry-after-ms", "1500")), 1.5),
         (refuse(b"{}", 429, ("x-ratelimit-reset-requests", "6m0s"), ("x-ratelimit-reset-tokens", "250ms")), 0.25),
         (refuse(b"{}", 429, ("x-ratelimit-reset-requests", "8s"), ("x-ratelimit-remaining-requests", "0"), ("x-ratelimit-reset-tokens", "1s"), ("x-ratelimit-remaining-tokens", "9")), 8.0),
-        (refuse(b"{}", 429, ("x-ratelimit-reset", f"{(NOW + 900) * 1000:.0f}")), 900.0),
+        (until_reset, 900.0),
         (Failure(413, "tokens per minute (TPM): Limit 6000, Requested 7000. Try again in 7s."), 7.0),
         (Failure(429, "slow down"), None),
     ],
 )  # fmt: skip
 async def test_a_wait_is_read_wherever_it_is_named(provider, step, seconds):
-    model, _ = await provider([step])
+    model, _ = await provider([step(seconds) if step is until_reset else step])
     with pytest.raises(TransientModelError) as caught:
         await ask(model, streamed=True)
     assert caught.value.retry_after == (
