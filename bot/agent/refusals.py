@@ -3,7 +3,8 @@
 One picture that a server cannot read, or one text that its filter forbids, has it refuse the whole
 request, and so every later one that shows it. The part is found by its effect: the newest parts are
 left out, pictures first, more and more of them until the server answers, then fewer by bisection. It
-is remembered on the tape. Where leaving out everything does not help, no part is to blame.
+is remembered on the tape if the whole request is refused again after that. Where leaving out everything
+does not help, no part is to blame.
 """
 
 from __future__ import annotations
@@ -167,12 +168,15 @@ async def _find(
     parts.sort(key=lambda part: (hash(part) in accepted, not _is_picture(part)))
     new = sum(hash(part) not in accepted for part in parts)
     search = _Search(model, request, parts)
-    # Without any: what is refused only once was not refused for its content.
-    await search.run(sorted({0, 1, new, len(parts)}) if parts else ())
+    await search.run(sorted({1, new, len(parts)} - {0}) if parts else ())
     if not search.replies:
         raise error
-    spent = sum((reply.usage for reply in search.replies), Usage())
-    return replace(search.replies[-1], usage=spent), search.found
+    whole = _Search(model, request, ())
+    await whole.run([0] if search.found else ())
+    replies = [*search.replies, *whole.replies]
+    spent = sum((reply.usage for reply in replies), Usage())
+    # What is answered after all was not refused for its content.
+    return replace(replies[-1], usage=spent), [] if whole.replies else search.found
 
 
 def _digest(part: str) -> str:
