@@ -46,14 +46,14 @@ class _Guard:
         self._accepted: dict[tuple[str, str], set[int]] = {}
 
     async def complete(
-        self, model: Model, request: ModelRequest, on_text: OnText | None
+        self, model: Model, request: ModelRequest, on_text: OnText | None, search: bool
     ) -> ModelReply:
         refused = self._fold.refused.parts
         request = _without(request, lambda part: bool(refused) and _digest(part) in refused)
         try:
             reply = await model.complete(request, on_text)
         except ModelError as error:
-            if not error.of_content:
+            if not error.of_content or not search:
                 raise
             accepted = self._accepted.get((model.name, request.purpose), set())
             reply, found = await _find(model, request, error, accepted)
@@ -87,14 +87,14 @@ def refusals_recorded(tape: TapeService, fold: SessionFold) -> Iterator[None]:
 
 
 async def complete(
-    model: Model, request: ModelRequest, on_text: OnText | None = None
+    model: Model, request: ModelRequest, on_text: OnText | None = None, *, search: bool = True
 ) -> ModelReply:
-    """Run one call without what a server refused, or refuses now; see ``Model.complete``."""
+    """Run one call without what a server refused, or, if searched for, refuses now; see ``Model.complete``."""
     held = _guard.get()
     guard = held() if held is not None else None
     if guard is None:
         return await model.complete(request, on_text)
-    return await guard.complete(model, request, on_text)
+    return await guard.complete(model, request, on_text, search)
 
 
 @dataclass(slots=True)
