@@ -13,6 +13,7 @@ __all__ = [
     "files",
     "foreign_text",
     "languages",
+    "refusals",
     "request_builder",
     "request_reconstruction",
     "right_scopes",
@@ -25,7 +26,6 @@ __all__ = [
     "turn",
     "turn_history",
     "views",
-    "vision",
     "web",
     "workspace_files",
 ]

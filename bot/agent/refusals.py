@@ -3,14 +3,14 @@
 One picture that a server cannot read, or one text that its filter forbids, has it refuse the whole
 request, and so every later one that shows it. The part is found by its effect: the newest parts are
 left out, pictures first, more and more of them until the server answers, then fewer by bisection. It
-is remembered on the tape. Where leaving out everything does not help, no part is to blame.
+is remembered on the tape if the whole request is refused again after that. Where leaving out everything
+does not help, no part is to blame.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,6 +19,7 @@ from typing import Any
 from weakref import ReferenceType, ref
 
 from bot.core.errors import ModelError, TransientModelError
+from bot.core.patterns import LazyPattern
 from bot.llm.base import Model, ModelReply, ModelRequest, OnText, Usage
 from bot.memory.records.refusals import MODEL_REFUSED
 from bot.memory.session.state.session_fold import SessionFold
@@ -32,8 +33,8 @@ _PICTURE = "[a picture that the model's server refused]"  # for the model
 _TEXT = "[a text that the model's server refused]"  # for the model
 _TAIL = "\n\n<records>"
 # A transcript's message is one part: its further lines are indented.
-_LINE = re.compile(r"\n(?! )")
-_NUMBER = re.compile(r"(?:#\d+ )?")
+_LINE = LazyPattern(r"\n(?! )")
+_NUMBER = LazyPattern(r"(?:#\d+ )?")
 
 
 class _Guard:
@@ -45,14 +46,14 @@ class _Guard:
         self._accepted: dict[tuple[str, str], set[int]] = {}
 
     async def complete(
-        self, model: Model, request: ModelRequest, on_text: OnText | None
+        self, model: Model, request: ModelRequest, on_text: OnText | None, search: bool
     ) -> ModelReply:
         refused = self._fold.refused.parts
         request = _without(request, lambda part: bool(refused) and _digest(part) in refused)
         try:
             reply = await model.complete(request, on_text)
         except ModelError as error:
-            if not error.of_content:
+            if not error.of_content or not search:
                 raise
             accepted = self._accepted.get((model.name, request.purpose), set())
             reply, found = await _find(model, request, error, accepted)
@@ -86,14 +87,14 @@ def refusals_recorded(tape: TapeService, fold: SessionFold) -> Iterator[None]:
 
 
 async def complete(
-    model: Model, request: ModelRequest, on_text: OnText | None = None
+    model: Model, request: ModelRequest, on_text: OnText | None = None, *, search: bool = True
 ) -> ModelReply:
-    """Run one call without what a server refused, or refuses now; see ``Model.complete``."""
+    """Run one call without what a server refused, or, if searched for, refuses now; see ``Model.complete``."""
     held = _guard.get()
     guard = held() if held is not None else None
     if guard is None:
         return await model.complete(request, on_text)
-    return await guard.complete(model, request, on_text)
+    return await guard.complete(model, request, on_text, search)
 
 
 @dataclass(slots=True)
@@ -167,12 +168,15 @@ async def _find(
     parts.sort(key=lambda part: (hash(part) in accepted, not _is_picture(part)))
     new = sum(hash(part) not in accepted for part in parts)
     search = _Search(model, request, parts)
-    # Without any: what is refused only once was not refused for its content.
-    await search.run(sorted({0, 1, new, len(parts)}) if parts else ())
+    await search.run(sorted({1, new, len(parts)} - {0}) if parts else ())
     if not search.replies:
         raise error
-    spent = sum((reply.usage for reply in search.replies), Usage())
-    return replace(search.replies[-1], usage=spent), search.found
+    whole = _Search(model, request, ())
+    await whole.run([0] if search.found else ())
+    replies = [*search.replies, *whole.replies]
+    spent = sum((reply.usage for reply in replies), Usage())
+    # What is answered after all was not refused for its content.
+    return replace(replies[-1], usage=spent), [] if whole.replies else search.found
 
 
 def _digest(part: str) -> str:

@@ -136,7 +136,8 @@ async def reconstruct_request(
         fold.prompt_zone_span,
         fold.boundary.id if fold.boundary is not None else 0,
         tuple(
-            HistoryMessage(chat_message, made_of)
+            # To its own provider a message goes without the mark of where it is from.
+            HistoryMessage({k: v for k, v in chat_message.items() if k != "origin"}, made_of)
             for chat_message, made_of in zip(history, entries, strict=True)
         ),
         records_tail(fold, timezone, _with_instructions(call.tail_records, fold), history),

@@ -32,6 +32,7 @@ from bot.core.errors import (
     BudgetReached,
     ContextOverflow,
     ModelError,
+    ModelRejected,
     TransientModelError,
 )
 from bot.core.i18n import N_, _
@@ -350,12 +351,34 @@ class Turn:
             self._usage += Usage(calls=1)
 
     async def _ask(self) -> ModelReply:
+        rooms, doubted = dict(self._requests.rooms), False
         while True:
             try:
                 return await self._complete()
             except ModelError as error:
+                # No word names the length.
+                guessed = isinstance(error, ModelRejected)
+                if error.is_long and guessed and not doubted:
+                    doubted = True
+                    if not await self._is_for_length():
+                        continue
                 if not error.is_long or not await self._shorten(error):
+                    self._requests.rooms = rooms if guessed else self._requests.rooms
                     raise
+
+    async def _is_for_length(self) -> bool:
+        """Return whether the newest turn alone is answered, and the whole request refused again."""
+        assert self._built is not None
+        whole = self._built.request
+        last = max(at for at, one in enumerate(whole.messages) if one["role"] == "user")
+        short = replace(whole, messages=[*whole.messages[:1], *whole.messages[last:]])
+        for request in (short, whole) if last > 1 else (whole,):
+            try:
+                reply = await complete(self._agent.model, request, search=False)
+            except ModelError as again:
+                return request is whole and isinstance(again, (ModelRejected, ContextOverflow))
+            self._usage += reply.usage
+        return False
 
     async def _shorten(self, error: ModelError) -> bool:
         """Make the next request shorter; return False if it cannot be."""

@@ -474,6 +474,7 @@ async def _check(probe: bool) -> int:
         try:
             # for the model
             asked = [{"role": "user", "content": "Answer with one word: ready"}]
+            # for the model
             tool = ToolSpec("wait", "Wait.", {"type": "object", "properties": {}})
             return (await model.complete(ModelRequest(asked, (tool,)))).content
         finally:

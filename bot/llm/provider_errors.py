@@ -38,6 +38,19 @@ _OVERFLOW = LazyPattern(
 _RATE = LazyPattern(
     r"per (?:min|minute|hour|day)\b|\b(?:TPM|TPD|RPM)\b|rate[ _]limit", re.IGNORECASE
 )
+_ACCOUNT = LazyPattern(
+    r"api[ _-]?key|(?:invalid|incorrect|wrong|expired)[ _](?:key|token)\b|unauthorized|authenticat|billing"
+    r"|payment|arrear|no credit|credit balance|(?:not enough|insufficient|low)[ _](?:credit|quota|balance|fund)"
+    r"|balance (?:is )?(?:too low|insufficient|not enough)|quota[ _](?:exceed|exhaust)|current quota|余额|欠费"
+    r"|(?:no such|unknown|invalid)[ _]model\b|model[ _]not[ _](?:found|exist)"
+    r"|\bmodel\b[^\n]{0,80}(?: not found| does ?n[o']t exist)|model_not_found",
+    re.IGNORECASE,
+)
+"""Providers' messages and codes for a key, a payment or a model's name, whatever the status."""
+
+_POLICY = LazyPattern(r"content[ _](?:filter|policy)|\bblocked|flagged|moderation", re.IGNORECASE)
+"""An error about content may quote anything."""
+
 _LIMIT = LazyPattern(
     r"(?:max(?:imum)?|limit|at most|less than|n_ctx|>|<=?)\b[^\d\n]{0,60}(\d[\d,_]{2,9})",
     re.IGNORECASE,
@@ -107,7 +120,7 @@ def model_error(
     if status is None or status in _RETRYABLE or status >= 500:
         wait = retry_after(_headers(exc, cause), now, whole)
         return TransientModelError(text, retry_after=wait, of_content=status == 500)
-    return ModelRejected(text, of_content=status in _OF_CONTENT)
+    return ModelRejected(text, of_content=status in _OF_CONTENT and not is_of_account(whole))
 
 
 def _in_short(exc: Exception) -> str | None:
@@ -131,6 +144,11 @@ def _is_overflow(exc: Exception, status: int | None, text: str) -> bool:
 def is_rate_limit(text: str) -> bool:
     """Return whether an error is a limit on what may be sent in a time."""
     return bool(_RATE.search(text))
+
+
+def is_of_account(text: str) -> bool:
+    """Return whether an error is about the key, the payment or the model's name, not the request."""
+    return bool(_ACCOUNT.search(text)) and not _POLICY.search(text)
 
 
 def named_limit(text: str) -> int | None:

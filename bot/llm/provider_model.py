@@ -1,8 +1,9 @@
 """A chat model of a provider: what its calls have in common, whatever client makes them.
 
 Rule 1: nothing is loaded until the first call, or ``warm``.
-Rule 2: what a server refuses is left out, and that is remembered as long as the process runs: a field that it names,
-pictures, a form of forcing a call, and tools, if it has never taken any and answers without them. Tools
+Rule 2: what a server refuses is left out, and remembered as long as the process runs once it has answered without: a
+field that it names, pictures, a form of forcing a call, and tools, if it has never taken any. An error that names
+neither may pass: the request is repeated first, and what is left out is remembered the second time in a row. Tools
 are then described in the prompt, and calls are read from the text.
 Rule 3: a window that an error names is the model's from then on. A refused request that is long, whatever
 the words, is to be tried once shorter, and then never again before one was accepted.
@@ -49,7 +50,7 @@ from bot.llm.instrumented import instrumented
 from bot.llm.openai_format import FORCINGS, MESSAGE_FIELDS, flatten_content, own_messages
 from bot.llm.price_table import call_cost
 from bot.llm.profiles import profile_for
-from bot.llm.provider_errors import UNREADABLE_REPLY, is_rate_limit, named_limit
+from bot.llm.provider_errors import UNREADABLE_REPLY, is_of_account, is_rate_limit, named_limit
 from bot.llm.streamed_reply import finish_reason, with_ids
 from bot.llm.written_calls import as_text, read_calls
 
@@ -78,7 +79,11 @@ _MISSING_REASONING = LazyPattern(
 """DeepSeek's words, if calls come back without the reasoning that led to them."""
 
 _FORCED = LazyPattern(r"tool[_ ]choice", re.IGNORECASE)
-_TOOLS = LazyPattern(r"\btools?\b", re.IGNORECASE)
+_NAMES = {
+    "tools": LazyPattern(r"\btools?\b|\bfunction[ _]call", re.IGNORECASE),
+    "images": LazyPattern(r"image|picture|vision|multimodal", re.IGNORECASE),
+}
+_NO_REASONING = "a call without reasoning"
 _IMAGES = LazyPattern(r"\bsupport\b|only supported|unknown variant|not a multimodal")
 
 
@@ -112,10 +117,9 @@ class ProviderModel(Model):
         self._max_tokens = max_tokens
         self._entry: dict[str, Any] | None = None
         self._origin = f"{name}@{urlsplit(server.address).hostname or ''}"
-        self._forcing = 0
         self._refused: frozenset[str] = frozenset()
-        self._needs_reasoning = False
-        self._takes_tools = self._calls_tools = False
+        self._doubted: set[str] = set()
+        self._takes_tools = self._calls_tools = self._tried_in_vain = False
         self._thinks_untold = self._was_long = False
 
     @property
@@ -154,7 +158,7 @@ class ProviderModel(Model):
             raise ModelAuthError(
                 Reason("model_no_key", model=self._name, variable=self._server.missing_key)
             )
-        trial, first = "", None
+        trial, first, refused = "", None, self._refused
         trials: list[str] | None = None
         while True:
             sent = as_text(request) if "tools" in (trial, *self._profile.without) else request
@@ -164,7 +168,7 @@ class ProviderModel(Model):
                 messages = flatten_content(messages)
             messages = self._marked(messages, sent)
             body = self._wire.body(
-                replace(sent, messages=messages), self._form(on_text is not None)
+                replace(sent, messages=messages), self._form(on_text is not None, refused)
             )
             answer = ModelAnswer()
             answer.reply.answer.held = self._thinks_untold
@@ -174,28 +178,29 @@ class ProviderModel(Model):
                     self._check_end(answer)
                     reply = self._reply(request, body, answer)
             except ModelError as error:
-                if self._adapts(error, request, body):
+                if named := _named(error, request, body, refused):
+                    refused |= {named}
                     continue
                 if trials is None:
                     first, trials = error, self._suspects(error, body)
                 if not trials:
+                    self._tried_in_vain |= bool(trial)
                     failure = self._judged(first or error, body)
                     raise failure from failure.__cause__
                 trial = trials.pop()
                 continue
-            if trial:
-                self._leave_out(trial)
+            self._keep(refused, trial, body, str(first and first.__cause__))
             self._takes_tools |= "tools" in body
-            self._was_long = False
+            self._tried_in_vain = self._was_long = False
             return reply
 
-    def _form(self, stream: bool) -> CallForm:
+    def _form(self, stream: bool, refused: frozenset[str]) -> CallForm:
         return CallForm(
             self._server,
             stream=stream,
-            tool_choice=FORCINGS[self._forcing],
-            refused=self._refused,
-            needs_reasoning=self._needs_reasoning,
+            tool_choice=FORCINGS[len(refused & {*FORCINGS})],
+            refused=refused,
+            needs_reasoning=_NO_REASONING in refused,
             temperature=self._temperature,
             max_tokens=self._max_tokens,
             context_tokens=self._profile.context_tokens,
@@ -208,43 +213,36 @@ class ProviderModel(Model):
 
     # What is learned of a server.
 
-    def _adapts(self, error: ModelError, request: ModelRequest, body: dict[str, Any]) -> bool:
-        """Leave out what the server refuses; return whether the call is to be made again."""
-        status, text = getattr(error.__cause__, "status_code", None), str(error.__cause__)
-        if status not in _REFUSALS or not isinstance(error, (ModelRejected, TransientModelError)):
-            return False
-        forced = request.tool_choice not in {"auto", "none"} or request.json_schema is not None
-        if forced and _FORCED.search(text) and self._forcing < len(FORCINGS) - 1:
-            self._forcing += 1
-            if self._forcing == len(FORCINGS) - 1:
-                self._leave_out("tool_choice")
-            return True
-        if _MISSING_REASONING.search(text) and not self._needs_reasoning:
-            self._needs_reasoning = True
-            return True
-        fields = {name for message in body["messages"] for part in _parts(message) for name in part}
-        for field in (*_OPTIONAL, *request.parameters, *sorted(fields - MESSAGE_FIELDS)):
-            sent = field in fields | set(body) and field not in self._refused
-            if sent and re.search(rf"\b{re.escape(field)}\b", text):
-                if field != "max_tokens":
-                    self._leave_out(field)
-                self._refused |= {field}
-                return True
-        return False
-
     def _suspects(self, error: ModelError, body: dict[str, Any]) -> list[str]:
-        """Return what a server may refuse that has not named a field."""
+        """Return what to call without, the last first, if no field is named; "" is the same again."""
         status, text = getattr(error.__cause__, "status_code", None), str(error.__cause__)
+        if not _may_refuse(error) or self._tried_in_vain:
+            return []
         found = []
-        if "tools" in body and not self._takes_tools and (_TOOLS.search(text) or status != 500):
+        if not self._takes_tools and (_NAMES["tools"].search(text) or status != 500):
             found.append("tools")
         if self._profile.vision and (_IMAGES.search(text) or status == 404):
-            shown = (isinstance(message.get("content"), list) for message in body["messages"])
-            found += ["images"] * any(shown)
-        fits = status in _REFUSALS and isinstance(error, (ModelRejected, TransientModelError))
-        return found if fits else []
+            found.append("images")
+        found = [one for one in found if one in _held(body)]
+        sure = self._doubted | {one for one in found if _NAMES[one].search(text)}
+        return [*found, *([] if sure & {*found} else [""])] if found else []
+
+    def _keep(self, refused: frozenset[str], trial: str, body: dict[str, Any], error: str) -> None:
+        """Remember what the server has answered without; what no error named, the second time in a row."""
+        told = {
+            "required": "tool_choice",
+            **dict.fromkeys(("named", "max_tokens", _NO_REASONING), ""),
+        }
+        for field in sorted(refused - self._refused):
+            self._leave_out(told.get(field, field))
+        self._refused |= refused
+        if trial and (trial in self._doubted or _NAMES[trial].search(error)):
+            self._leave_out(trial)
+        self._doubted = (self._doubted | {trial}) - {"", *_held(body)}
 
     def _leave_out(self, what: str) -> None:
+        if not what:
+            return
         logger.warning("%s: its server refuses %s, which is left out", self._name, what)
         without = tuple(dict.fromkeys((*self._profile.without, what)))
         vision = self._profile.vision and what != "images"
@@ -262,7 +260,7 @@ class ProviderModel(Model):
             if limit is not None and error.is_long:
                 window = max(_LEAST_WINDOW, min(limit, self._profile.most_tokens or limit))
                 self._profile = replace(self._profile, most_tokens=window)
-        elif isinstance(error, ModelRejected) and size >= _LONG:
+        elif isinstance(error, ModelRejected) and error.of_content and size >= _LONG:
             error.is_long, self._was_long = not self._was_long, True
         return error
 
@@ -341,6 +339,38 @@ class ProviderModel(Model):
                 stored=told.stored,
             )
         return Usage(told.prompt, told.cached or 0, told.completion, cost, 1)
+
+
+def _may_refuse(error: ModelError) -> bool:
+    """Return whether a server may refuse what a request has, rather than who sends it."""
+    refuses = getattr(error.__cause__, "status_code", None) in _REFUSALS
+    fits = isinstance(error, (ModelRejected, TransientModelError))
+    return refuses and fits and not is_of_account(str(error.__cause__))
+
+
+def _named(
+    error: ModelError, request: ModelRequest, body: dict[str, Any], refused: frozenset[str]
+) -> str:
+    """Return what an error names that can be left out or added; empty if nothing."""
+    text = str(error.__cause__)
+    if not _may_refuse(error):
+        return ""
+    forced = request.tool_choice not in {"auto", "none"} or request.json_schema is not None
+    left = [one for one in FORCINGS[:-1] if one not in refused]
+    if forced and left and _FORCED.search(text):
+        return left[0]
+    if _MISSING_REASONING.search(text) and _NO_REASONING not in refused:
+        return _NO_REASONING
+    fields = {name for message in body["messages"] for part in _parts(message) for name in part}
+    known = (*_OPTIONAL, *request.parameters, *sorted(fields - MESSAGE_FIELDS))
+    sent = (one for one in known if one in fields | set(body) and one not in refused)
+    return next((one for one in sent if re.search(rf"\b{re.escape(one)}\b", text)), "")
+
+
+def _held(body: dict[str, Any]) -> set[str]:
+    """Return which of tools and pictures a request has."""
+    shown = any(isinstance(message.get("content"), list) for message in body["messages"])
+    return {"tools"} & {*body} | ({"images"} if shown else set())
 
 
 def _parts(message: dict[str, Any]) -> list[dict[str, Any]]:

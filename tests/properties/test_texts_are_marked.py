@@ -62,6 +62,7 @@ OTHER_READERS = {
     "bot/llm/litellm_library.py": "names of LiteLLM's loggers",
     "bot/llm/model_checks.py": "questions to a model; what it lacks is marked",
     "bot/llm/openai_format.py": "read by the model",
+    "bot/llm/written_calls.py": "read by the model",
     "bot/mcp_client/bounded_http.py": "errors beside those of the HTTP library",
     "bot/mcp_client/results.py": "read by the model",
     "bot/memory/gate/cited_sentences.py": "words of languages",

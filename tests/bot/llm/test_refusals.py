@@ -13,6 +13,8 @@ from bot.llm.base import ModelRequest
 from testkit.openai_server import Call, Failure, Raw, Reply
 
 OFFERING = ModelRequest(ASK.messages, TOOLS)
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+SEEN = ModelRequest([{"role": "user", "content": [{"type": "text", "text": "?"}, PICTURE]}], TOOLS)
 LONG = ModelRequest([*ASK.messages, {"role": "user", "content": "word " * 4_000}])
 
 
@@ -76,7 +78,58 @@ async def test_a_refusal_that_has_nothing_to_do_with_tools_is_told_as_it_was(pro
     model, server = await provider(lambda _: Failure(404, "no such model"))
     with pytest.raises(ModelRejected, match="no such model"):
         await ask(model, streamed=True, request=OFFERING)
-    assert (len(server.requests), model.profile.without) == (2, ())
+    assert (len(server.requests), model.profile.without) == (1, ())
+
+
+PASSING = [
+    Failure(404, "model is loading, try again"),
+    Failure(400, "The upstream is busy, contact support"),
+    Failure(422, "transient"),
+    Failure(405, "gateway"),
+    Failure(501, "starting"),
+]
+
+
+@pytest.mark.parametrize("refusal", PASSING, ids=lambda one: str(one.status))
+@pytest.mark.parametrize("times", [1, 2])
+async def test_an_error_that_passes_takes_neither_tools_nor_sight(provider, refusal, times):
+    model, server = await provider([*[refusal] * times, *[Reply("ok")] * 4], name="openai/gpt-4o")
+    for _ in range(3):
+        await ask(model, streamed=True, request=SEEN)
+    assert (model.profile.without, model.profile.vision) == ((), True)
+    assert "tools" in server.requests[-1]
+    assert "image_url" in json.dumps(server.requests[-1])
+
+
+async def test_tools_are_left_out_for_good_once_they_are_refused_again(provider):
+    """Whatever the words."""
+
+    def step(body):
+        return Failure(400, "bad request") if "tools" in body else Reply("ok")
+
+    model, server = await provider(step)
+    for _ in range(3):
+        await ask(model, streamed=True, request=OFFERING)
+    assert ["tools" in body for body in server.requests] == [True, True, False, True, False, False]
+    assert model.profile.without == ("tools",)
+
+
+async def test_a_refusal_that_quotes_names_of_fields_leaves_none_out(provider):
+    quoted = Failure(400, "Your prompt was blocked: 'what temperature, stream_options, tools'")
+
+    def step(body):
+        return quoted if "forbidden" in json.dumps(body["messages"]) else Reply("ok")
+
+    model, server = await provider(step)
+    parameters = {"temperature": 0.2}
+    bad = ModelRequest([{"role": "user", "content": "forbidden"}], TOOLS, parameters=parameters)
+    with pytest.raises(ModelRejected, match="blocked"):
+        await ask(model, streamed=True, request=bad)
+    await ask(
+        model, streamed=True, request=ModelRequest(ASK.messages, TOOLS, parameters=parameters)
+    )
+    assert {"temperature", "stream_options", "tools"} <= set(server.requests[-1])
+    assert model.profile.without == ()
 
 
 @pytest.mark.parametrize(
@@ -118,7 +171,10 @@ async def test_pictures_that_are_refused_are_left_out(provider, status, text):
     assert (model.profile.vision, model.profile.without) == (False, ("images",))
 
 
-NOW = datetime.now(UTC).timestamp()
+def until_reset(seconds: float) -> Raw:
+    """Return a refusal that names the moment from which requests are taken again."""
+    moment = (datetime.now(UTC).timestamp() + seconds) * 1000
+    return refuse(b"{}", 429, ("x-ratelimit-reset", f"{moment:.0f}"))
 
 
 @pytest.mark.parametrize(
@@ -133,13 +189,13 @@ NOW = datetime.now(UTC).timestamp()
         (refuse(b"{}", 429, ("retry-after-ms", "1500")), 1.5),
         (refuse(b"{}", 429, ("x-ratelimit-reset-requests", "6m0s"), ("x-ratelimit-reset-tokens", "250ms")), 0.25),
         (refuse(b"{}", 429, ("x-ratelimit-reset-requests", "8s"), ("x-ratelimit-remaining-requests", "0"), ("x-ratelimit-reset-tokens", "1s"), ("x-ratelimit-remaining-tokens", "9")), 8.0),
-        (refuse(b"{}", 429, ("x-ratelimit-reset", f"{(NOW + 900) * 1000:.0f}")), 900.0),
+        (until_reset, 900.0),
         (Failure(413, "tokens per minute (TPM): Limit 6000, Requested 7000. Try again in 7s."), 7.0),
         (Failure(429, "slow down"), None),
     ],
 )  # fmt: skip
 async def test_a_wait_is_read_wherever_it_is_named(provider, step, seconds):
-    model, _ = await provider([step])
+    model, _ = await provider([step(seconds) if step is until_reset else step])
     with pytest.raises(TransientModelError) as caught:
         await ask(model, streamed=True)
     assert caught.value.retry_after == (

@@ -100,7 +100,7 @@ async def test_a_picture_that_is_refused_is_left_out_told_once_and_never_sent_ag
         told = await host.channel.wait_for_answer(sent)
         assert told == f"fine\n\n_{PICTURE_NOTE}_"
         first = refused(server)
-        assert "[a picture that the model's server refused]" in json.dumps(server.requests[-1])
+        assert "[a picture that the model's server refused]" in json.dumps(server.requests[-2])
         assert await host.channel.ask("and now?") == "fine"
         assert await host.channel.ask("/new") == "New session started."
         assert refused(server) == first
@@ -191,13 +191,37 @@ async def test_the_refused_part_is_found_wherever_it_stands(tmp_path, where):
             assert "one" in json.dumps(server.requests[-1])
 
 
+@pytest.mark.parametrize("times", range(1, 6))
+async def test_errors_that_pass_censor_neither_a_message_nor_a_picture(tmp_path, times):
+    left = 0
+
+    def step(body):
+        nonlocal left
+        left -= 1
+        return Failure(400, "Provider returned error") if left >= 0 else _answer(body)
+
+    async with chat(tmp_path, step) as (host, server):
+        for text in ("one", "two"):
+            await host.channel.ask(text)
+        left = times
+        sent = await host.channel.send("my flight is at 9", attachments=(png("fine"),))
+        await host.channel.wait_for_answer(sent)
+        left = 0
+        assert await host.channel.ask("when is it?") == "fine"
+        told = json.dumps(server.requests[-1])
+        assert "my flight is at 9" in told
+        assert base64.b64encode(FINE).decode() in told
+        assert not await host.events("model.refused")
+
+
 @pytest.mark.parametrize(
     ("failure", "most"),
     [
         (Failure(401, "wrong key"), 1),
         (Failure(404, "no such model"), 1),
         (Failure(402, "pay first"), 1),
-        (Failure(400, "unknown parameter"), 4),
+        # Once again, without tools, and without the newest part, and all parts, and a spare one.
+        (Failure(400, "unknown parameter"), 5),
     ],
     ids=lambda one: str(getattr(one, "status", "")),
 )

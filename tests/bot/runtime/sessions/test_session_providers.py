@@ -91,6 +91,43 @@ async def test_what_has_nothing_to_do_with_length_is_told_in_the_servers_words(t
         await model.aclose()
 
 
+@pytest.mark.parametrize(
+    ("refusal", "calls"),
+    [
+        (Failure(400, "API key not valid. Please pass a valid API key."), 1),
+        (Failure(400, "Your credit balance is too low to access the API."), 1),
+        (Failure(400, "Arrearage", "billing_not_active"), 1),
+        (Failure(404, "The model `gpt-9` does not exist"), 1),
+        (Failure(400, "Provider returned error"), 7),
+    ],
+)
+@pytest.mark.parametrize("times", [1, 2, 3, 99])
+async def test_an_error_that_is_not_for_the_length_cuts_no_conversation(
+    tmp_path, refusal, calls, times
+):
+    left = 0
+
+    def step(_):
+        nonlocal left
+        left -= 1
+        return refusal if left >= 0 else Reply("ok")
+
+    async with ScriptedOpenAI(step) as server:
+        model = model_on(server)
+        async with session_host(tmp_path, model) as host:
+            for number in range(4):
+                await host.channel.ask(f"{number} " + "word " * 900)
+            left, before = times, len(server.requests)
+            await host.channel.ask("and now?")
+            assert len(server.requests) <= before + calls
+            left = 0
+            assert await host.channel.ask("and later?") == "ok"
+            assert "0 word" in str(server.requests[-1]["messages"])
+            assert not await host.events(CONTEXT_OVERFLOW)
+            assert not await host.events("model.refused")
+        await model.aclose()
+
+
 async def test_what_a_server_refuses_is_shown_with_the_model(tmp_path):
     def step(body):
         return Failure(400, "this model does not support tools") if "tools" in body else Reply("ok")
