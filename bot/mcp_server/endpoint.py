@@ -46,12 +46,7 @@ Authenticate = Callable[[Request], Awaitable[ProgramCaller]]
 
 
 class McpEndpoint:
-    """An ASGI application; usable while ``run`` is.
-
-    Args:
-        tools: Runs the tools.
-        authenticate: Knows programs by their tokens.
-    """
+    """An ASGI application; usable while ``run`` is."""
 
     def __init__(self, tools: MemoryTools, authenticate: Authenticate) -> None:
         self._authenticate = authenticate

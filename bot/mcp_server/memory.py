@@ -81,12 +81,6 @@ ItemT = TypeVar("ItemT")
 class ClientMemory:
     """Reads memory for programs.
 
-    Args:
-        store: Holds the tapes.
-        scopes: Maps identities to the scopes of their facts.
-        clock: The current time.
-        timezone: The person's time zone, for dates.
-
     Attributes:
         sessions: Finds the sessions that a program may read.
     """

@@ -51,13 +51,7 @@ _TEXTS = {
 
 
 class Proposals:
-    """Writes down what programs propose.
-
-    Args:
-        store: Holds the tapes.
-        sessions: Finds a person's scope.
-        clock: The current time.
-    """
+    """Writes down what programs propose."""
 
     def __init__(self, store: TapeStore, sessions: ReadableSessions, clock: Clock) -> None:
         self._store = store

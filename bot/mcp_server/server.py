@@ -45,12 +45,6 @@ class Backend(Protocol):
     ) -> Mapping[str, Any]:
         """Run a tool; see ``MemoryTools.call``.
 
-        Args:
-            context: The request.
-            program: What the program calls itself; empty if it did not say.
-            name: The tool's name.
-            arguments: Its arguments.
-
         Raises:
             TapebotError: It could not be run; the text says why.
         """
@@ -62,11 +56,7 @@ class Backend(Protocol):
 
 
 def make_server(backend: Backend) -> Server[Any]:
-    """Return the server.
-
-    Args:
-        backend: Runs the tools.
-    """
+    """Return the server."""
 
     async def list_tools(
         context: Context, _: types.PaginatedRequestParams | None

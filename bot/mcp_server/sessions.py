@@ -33,12 +33,7 @@ _MOST_LOOKED = 2_000
 
 
 class ReadableSessions:
-    """Finds the sessions that programs may read.
-
-    Args:
-        store: Holds the tapes.
-        scopes: Maps identities to the scopes of their facts.
-    """
+    """Finds the sessions that programs may read."""
 
     def __init__(self, store: TapeStore, scopes: ScopeRegistry) -> None:
         self._store = store

@@ -123,12 +123,7 @@ def offered_tools(rights: frozenset[Right]) -> list[MemoryTool]:
 
 
 class MemoryTools:
-    """Runs the tools for programs.
-
-    Args:
-        memory: Reads memory.
-        proposals: Writes down proposals.
-    """
+    """Runs the tools for programs."""
 
     def __init__(self, memory: ClientMemory, proposals: Proposals) -> None:
         self._memory = memory

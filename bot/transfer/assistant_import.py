@@ -91,12 +91,5 @@ class AssistantImport:
 
 
 def start_import(bot: str, path: Path, person: str, timezone: tzinfo) -> AssistantImport:
-    """Return an import that has not begun.
-
-    Args:
-        bot: The assistant, one of ``READERS``.
-        path: Where its data is.
-        person: The identity whose conversations they are, such as ``telegram:42``.
-        timezone: Time zone of times without one.
-    """
+    """Return an import that has not begun."""
     return AssistantImport(path, Reading(bot, person, timezone))

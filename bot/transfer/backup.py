@@ -107,15 +107,6 @@ def create_backup(
 ) -> BackupResult:
     """Make a backup, check it, and remove old ones.
 
-    Args:
-        home: The home folder; a tapebot may run on it.
-        to: The folder of all backups; created if it is missing.
-        key: What encrypts it.
-        now: The current time, which names it.
-        workspace: The workspace of the tapes.
-        keep: How many backups remain; None removes none.
-        beat: Called often; what it raises ends the work, and nothing of this backup remains.
-
     Raises:
         BackupFailed: It does not read back, or the home changed too often.
         OSError: A disk refused; nothing of this backup remains.
@@ -172,14 +163,6 @@ def restore_backup(
 ) -> BackupResult:
     """Restore a backup to a home that is missing or empty.
 
-    Args:
-        backup: The backup's folder.
-        home: The home folder.
-        identity: Opens the backup; see ``open_key``.
-        signer: Whose backups need no confirmation; None if that is unknown.
-        confirm: Asks whether to use an unpacked home that another signed; nothing uses it yet.
-        workspace: The workspace of the tapes.
-
     Raises:
         BackupFailed: The home holds something, the key does not fit, the backup is damaged or mixed,
             or nobody confirmed it.
@@ -224,11 +207,6 @@ def open_key(
     backup: Path, passphrase: Callable[[], str], identity_file: Path | None
 ) -> tuple[x25519.Identity, str | None]:
     """Return the key that opens a backup, and who signed it if the passphrase vouches for that.
-
-    Args:
-        backup: The backup's folder.
-        passphrase: Returns the passphrase; called if the backup has one.
-        identity_file: An age key file; None for the passphrase.
 
     Raises:
         BackupFailed: The key cannot be had.

@@ -49,15 +49,6 @@ def write_archive(
 ) -> None:
     """Write files of a snapshot to an encrypted archive, durably.
 
-    Args:
-        path: The archive.
-        key: What encrypts and signs it.
-        snapshot: Reads the files.
-        files: The files.
-        about: What its manifest tells besides the files' digests.
-        gone: Receives the paths of files that are gone; None raises for them.
-        beat: Called with each piece; what it raises ends the work.
-
     Raises:
         SnapshotChanged: A file was replaced since the snapshot.
         BackupFailed: The encryption failed.
@@ -178,12 +169,6 @@ def read_archive(
     beat: Callable[[], None] = lambda: None,
 ) -> ArchiveContents:
     """Read an archive, compare its files with their digests, and write them to a folder.
-
-    Args:
-        path: The archive.
-        identity: Opens it.
-        into: The folder; None only compares.
-        beat: Called with each piece; what it raises ends the work.
 
     Raises:
         BackupFailed: The archive is damaged, of another format or another's, or the key does not fit.

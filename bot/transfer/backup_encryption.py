@@ -67,9 +67,6 @@ def lock(key: BackupKey) -> bytes:
 def recipient_key(recipients: Sequence[str]) -> BackupKey:
     """Return a new key for the owners of other keys.
 
-    Args:
-        recipients: Public keys, ``age1...``.
-
     Raises:
         SettingsError: One is no public key of age.
     """

@@ -30,12 +30,7 @@ _KINDS = {"image_asset_pointer": "image", "audio_asset_pointer": "voice"}
 
 
 def read_chatgpt(path: Path, reading: Reading) -> Iterator[ImportedSession]:
-    """Yield the conversations of an export, in the order of its files. Blocking.
-
-    Args:
-        path: The archive, its folder, or one file of conversations.
-        reading: Receives what is found besides.
-    """
+    """Yield the conversations of an export, in the order of its files. Blocking."""
     for file in find_files(path, _is_wanted, reading.report):
 
         def report(problem: str, file: ExportFile = file) -> None:
@@ -103,10 +98,6 @@ def linear_nodes(mapping: dict[str, Any], current: object) -> list[str]:
 
     A node whose parent is missing continues with the node that names it as a child. Without a usable
     ``current_node`` the newest leaf counts.
-
-    Args:
-        mapping: The nodes by id, as in the export.
-        current: Id of the current node.
     """
     parents: dict[str, str] = {}
     times: dict[str, float] = {}

@@ -31,12 +31,7 @@ _BLOCKED = "This block is not supported on your current device yet."  # for the 
 
 
 def read_claude(path: Path, reading: Reading) -> Iterator[ImportedSession]:
-    """Yield the conversations of an export, in the order of its files. Blocking.
-
-    Args:
-        path: The archive, a folder with it, or one file.
-        reading: Receives what is found besides.
-    """
+    """Yield the conversations of an export, in the order of its files. Blocking."""
     for file in find_files(path, _is_wanted, reading.report):
         kind = _kind(file)
         if kind in _UNTOLD:

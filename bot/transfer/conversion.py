@@ -21,12 +21,7 @@ _LATEST_SECOND = 32_503_680_000  # the year 3000: what is greater counts millise
 
 
 def parse_time(value: object, timezone: tzinfo) -> str | None:
-    """Convert a time, ISO 8601 text or Unix time, to ISO 8601 in UTC; None if it is invalid.
-
-    Args:
-        value: The time as the other assistant wrote it.
-        timezone: Timezone of texts without one.
-    """
+    """Convert a time, ISO 8601 text or Unix time, to ISO 8601 in UTC; None if it is invalid."""
     try:
         if isinstance(value, str):
             moment = datetime.fromisoformat(value.strip())
@@ -79,18 +74,7 @@ def user_message(
     sender_name: str = "",
     files: Sequence[dict[str, str]] = (),
 ) -> TapeEntry:
-    """Convert a person's message.
-
-    Args:
-        text: The text.
-        session: Our session key.
-        ts: When the other assistant recorded it.
-        sent: When it was sent; by default ``ts``.
-        person: The chat's id: in a private chat it identifies the person.
-        sender_id: The person's id, if it is known.
-        sender_name: The person's name, if it is known.
-        files: Its attachments.
-    """
+    """Convert a person's message."""
     private = is_private(session)
     sender = {
         "id": sender_id or (person if private else "unknown"),
@@ -151,14 +135,7 @@ class PendingToolCalls:
 def call_entry(
     content: str, calls: list[Any], unanswered: PendingToolCalls, **meta: Any
 ) -> TapeEntry:
-    """Convert a request to run tools from any provider's format.
-
-    Args:
-        content: The text beside the calls.
-        calls: The calls as the provider returned them.
-        unanswered: Receives the calls.
-        **meta: Metadata of the entry.
-    """
+    """Convert a request to run tools from any provider's format."""
     known: list[dict[str, str]] = []
     for place, call in enumerate(calls):
         if not isinstance(call, dict):

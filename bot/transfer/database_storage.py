@@ -73,12 +73,6 @@ class DatabaseHomeStorage:
 
     Attributes:
         database: The database.
-
-    Args:
-        database: The database, with this version's schema and connections named
-            ``APPLICATION_NAME``.
-        wakeups: Notifications for the tape store.
-        workspace: The workspace of the tapes.
     """
 
     def __init__(self, database: Database, wakeups: Wakeups, workspace: str = "") -> None:

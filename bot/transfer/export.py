@@ -32,12 +32,6 @@ async def export_chunks(
 
     Needs memory for one batch of entries, whatever the tape's length.
 
-    Args:
-        store: The tape store; another process may be writing to the tape.
-        tape: The session's key.
-        form: The format.
-        timezone: Timezone of the transcript's times.
-
     Raises:
         TapeNotFound: There is no such tape.
     """

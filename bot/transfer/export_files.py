@@ -91,13 +91,7 @@ class ExportFile:
 
 
 class BoundedStream:
-    """A member of an archive that is read up to a limit.
-
-    Args:
-        stream: The member.
-        limit: Bytes to read at most.
-        report: Told if there is more.
-    """
+    """A member of an archive that is read up to a limit."""
 
     def __init__(self, stream: IO[bytes], limit: int, report: Callable[[str], None]) -> None:
         self._stream = stream
@@ -115,13 +109,7 @@ class BoundedStream:
 
 
 def find_files(path: Path, wanted: Wanted, report: Callable[[str], None]) -> list[ExportFile]:
-    """Return the files with a wanted name at a path, in the order of their names.
-
-    Args:
-        path: An archive, a folder (with files, or with archives), or one file.
-        wanted: Returns whether to read a file, given the lower-case names of its folder and itself.
-        report: Receives archives that cannot be read.
-    """
+    """Return the files with a wanted name at a path, in the order of their names."""
     path = path.resolve()
     if path.is_file() and not zipfile.is_zipfile(path):
         return [ExportFile(path, None, path.name)]

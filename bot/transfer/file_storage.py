@@ -30,12 +30,7 @@ from bot.transfer.storage import BusState, Pages, TapeMetadata, Updates
 
 
 class FileHomeStorage:
-    """The files of a home folder.
-
-    Args:
-        home: The folder.
-        workspace: The workspace of the tapes.
-    """
+    """The files of a home folder."""
 
     def __init__(self, home: Path, workspace: str = "") -> None:
         self._home = home
@@ -151,11 +146,6 @@ class _TapeFiles:
     Each part is written beside its name and renamed when all are complete, the live file last: only
     then does the tape exist. A crash leaves complete parts, which are recognised later, or files
     ``….new``, which are removed when the folder is locked.
-
-    Args:
-        folder: The tapes' folder, locked by the caller.
-        tape: The session's key.
-        shape: The tape's title, version and segments.
 
     Raises:
         TapeExists: There are files of this tape that no earlier attempt left.

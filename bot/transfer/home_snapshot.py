@@ -105,10 +105,6 @@ class HomeSnapshot:
 def take_snapshot(home: Path, beat: Callable[[], None] = lambda: None) -> HomeSnapshot:
     """Return a snapshot of a home.
 
-    Args:
-        home: The folder.
-        beat: Called before each look; what it raises ends the work.
-
     Raises:
         SnapshotChanged: The home changed each time that it was looked at.
         OSError: A folder cannot be read.

@@ -192,11 +192,6 @@ class ImportWriter:
     async def write_for(self, person: str, bot: str, session: ImportedSession) -> ImportResult:
         """Import one session for a person; nothing is learned from it by itself.
 
-        Args:
-            person: The identity, such as ``telegram:42``.
-            bot: The other assistant's name.
-            session: The session.
-
         Raises:
             TapeWriteError: The storage failed; nothing was written.
         """
@@ -341,14 +336,7 @@ def _differs(parcel: _SessionImport, known: TapeEntry) -> ImportResult:
 
 
 def _boundary(parcel: _SessionImport, first: int, last: int, spoken: int) -> TapeEntry:
-    """Return the anchor after the imported entries.
-
-    Args:
-        parcel: The import.
-        first: Id of the first imported entry.
-        last: Id of the last one.
-        spoken: Id of the first message.
-    """
+    """Return the anchor after the imported entries."""
     state: dict[str, Any] = {
         **summary_state("", _heading(parcel)),
         "next_steps": [],

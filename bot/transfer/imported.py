@@ -109,12 +109,7 @@ class ImportedData:
         return True
 
     def name_sessions(self, own_console: Sequence[str]) -> None:
-        """Give each conversation a unique session key that is the same at each import; sort them.
-
-        Args:
-            own_console: The other assistant's keys of its console session; the first that exists
-                becomes our console session.
-        """
+        """Give each conversation a unique session key that is the same at each import; sort them."""
         taken: set[str] = set()
         ranks = {key: place for place, key in enumerate(own_console)}
         self.conversations.sort(
@@ -137,13 +132,7 @@ class ImportedData:
 
 
 def read_json_lines(path: Path, shown: str, report: Report) -> Iterator[tuple[int, Any]]:
-    """Yield the number and the value of each readable line of a JSONL file.
-
-    Args:
-        path: The file.
-        shown: Display name of the file.
-        report: Receives unreadable lines.
-    """
+    """Yield the number and the value of each readable line of a JSONL file."""
     for number, raw in enumerate(_decoded(path, shown, report).split("\n"), start=1):
         if not raw.strip():
             continue

@@ -46,13 +46,6 @@ def read_objects(
 
     The text is an array of objects, an object whose first key ``conversations`` holds such an array,
     or one object alone.
-
-    Args:
-        stream: The bytes, in UTF-8.
-        report: Receives what cannot be read, one line each.
-        longest: Bytes of one object.
-        block: Bytes to read at once.
-        head: Bytes in which the beginning is recognised.
     """
     splitter = _Splitter(longest)
     number = 0

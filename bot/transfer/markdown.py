@@ -48,11 +48,7 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs"})
 
 
 class MarkdownTranscript:
-    """Render entries one by one.
-
-    Args:
-        timezone: Timezone of times for entries that do not name their own.
-    """
+    """Render entries one by one."""
 
     def __init__(self, timezone: tzinfo) -> None:
         self._timezone = timezone

@@ -99,14 +99,7 @@ class _Counted:
 
 @dataclass(frozen=True, slots=True)
 class MemoryArchives:
-    """Write archives to one folder.
-
-    Args:
-        store: The tape store; another process may be writing to it.
-        folder: The folder of archives; created if it does not exist.
-        timezone: Timezone of displayed times.
-        blobs: Stores the bytes of kept files; None leaves them out.
-    """
+    """Write archives to one folder."""
 
     store: TapeStore
     folder: Path
@@ -117,11 +110,6 @@ class MemoryArchives:
         """Write a session's archive; the same key on the same day replaces the earlier file.
 
         Of a session's archives only the newest few are kept.
-
-        Args:
-            session: The session's key.
-            key: Identifies the request.
-            moment: Time of the request; timezone-aware.
 
         Raises:
             TapeNotFound: There is no such session.
@@ -177,14 +165,6 @@ async def write_archive(
     blobs: Blobs | None = None,
 ) -> ArchiveSummary:
     """Write all memory of a session to a file; needs memory for one batch of entries, or one file.
-
-    Args:
-        store: The tape store; may be read-only.
-        session: The session's key.
-        path: The file, readable only by its owner; after a crash it is complete or unchanged.
-        timezone: Timezone of displayed times.
-        moment: The current time; timezone-aware.
-        blobs: Stores the bytes of kept files; None leaves them out.
 
     Raises:
         TapeNotFound: There is no such session.
@@ -325,13 +305,7 @@ async def _said(
 
 
 def _own(entry: TapeEntry, *, foreign: bool) -> TapeEntry:
-    """Return an entry without content that is shared, exported elsewhere, or foreign.
-
-    Args:
-        entry: An entry of the session's tape.
-        foreign: Whether the session used another scope's memory then: that of the person who was
-            alone there before it became a group.
-    """
+    """Return an entry without content that is shared, exported elsewhere, or foreign."""
     if entry.kind == "event":
         data = dict(entry.data)
         if entry.name in (SHARED_EVENT, REFERENCE_EVENT) or (

@@ -26,14 +26,7 @@ _PIECE = 350  # characters; a passage is recalled up to 400
 def fit_memory(
     memory: ImportedMemory, current: MemorySnapshot, now: datetime, retention_days: int
 ) -> tuple[MemorySnapshot, list[TapeEntry]]:
-    """Return the next snapshot with what fits, and the rest as history events.
-
-    Args:
-        memory: The imported memory.
-        current: The present memory zone, which is empty.
-        now: The current time.
-        retention_days: Notes older than this become history.
-    """
+    """Return the next snapshot with what fits, and the rest as history events."""
     rest: list[TapeEntry] = []
     text = "" if is_placeholder(memory.long_term) else memory.long_term
     # Such lines are too long for a fact.

@@ -44,13 +44,7 @@ _TIME = "%Y-%m-%d %H:%M"
 
 
 def problems_md(compartments: Compartments, now: datetime, timezone: tzinfo) -> str:
-    """Render ``problems.md``: each problem with its state, summary and working set.
-
-    Args:
-        compartments: The compartments of the session's tape.
-        now: The current time, timezone-aware; what has expired is left out.
-        timezone: Timezone of displayed times.
-    """
+    """Render ``problems.md``: each problem with its state, summary and working set."""
     names = dict.fromkeys([GENERAL_PROBLEM, *compartments.problems])
     problems = [problem for problem in map(compartments.problem, names) if problem is not None]
     parts = [_problem(problem, compartments, now, timezone) for problem in problems]
@@ -117,11 +111,7 @@ def _items(working: WorkingSet) -> Iterator[str]:
 
 
 def reference_md(versions: Iterable[tuple[SharedReference, str]]) -> str:
-    """Render a section of ``references.md``.
-
-    Args:
-        versions: The versions of one key with their citations, newest first; the first is current.
-    """
+    """Render a section of ``references.md``."""
     listed = list(versions)
     [current, cited], older = listed[0], listed[1:]
     lines = [f"# {_line(current.key)}", "", _value(current), "", cited]
@@ -144,15 +134,7 @@ def belief_md(
     now: datetime,
     timezone: tzinfo,
 ) -> str:
-    """Render a section of ``beliefs.md``.
-
-    Args:
-        belief: The belief.
-        facts: The facts and beliefs of its scope.
-        entries: The tape entries among its evidence, by id; None for missing ones.
-        now: The time for which to compute the confidence; timezone-aware.
-        timezone: Timezone of displayed times.
-    """
+    """Render a section of ``beliefs.md``."""
     more = [f"{key}: {_told(held)}" for key, held in belief.content.items() if key != "text"]
     sure = f"{belief.confidence_at(now):.2f}"
     head = _(
@@ -234,12 +216,7 @@ _BLANKS = LazyPattern(r"\n\s*\n")
 
 
 def memory_md(facts: Iterable[Fact], before_facts: str = "") -> str:
-    """Render ``MEMORY.md``.
-
-    Args:
-        facts: The active facts.
-        before_facts: Long-term memory from before there were facts, as Markdown.
-    """
+    """Render ``MEMORY.md``."""
     sections: dict[str, list[str]] = {}
     for subject, some in group_by_subject(facts).items():
         lines = sections.setdefault(_heading(subject), [])
@@ -252,12 +229,7 @@ def memory_md(facts: Iterable[Fact], before_facts: str = "") -> str:
 
 
 def history_md(entry: TapeEntry, timezone: tzinfo) -> str:
-    """Render an entry as a paragraph of ``HISTORY.md``; empty for entries that are no history.
-
-    Args:
-        entry: Any entry of a tape.
-        timezone: Timezone of the date that is put before a paragraph without one.
-    """
+    """Render an entry as a paragraph of ``HISTORY.md``; empty for entries that are no history."""
     if entry.kind != "event" or entry.name != HISTORY_EVENT:
         return ""
     # A blank line would end the paragraph.

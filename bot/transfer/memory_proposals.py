@@ -19,12 +19,6 @@ from bot.tape.store import TapeStore
 async def propose_memory(store: TapeStore, clock: Clock, person: str, session: str) -> int:
     """Propose each line of an imported session of memory to a person.
 
-    Args:
-        store: The store of all tapes.
-        clock: The current time.
-        person: The identity, such as ``telegram:42``.
-        session: The session, whose messages are the lines.
-
     Returns:
         The number of new facts that wait for the person.
 

@@ -67,12 +67,6 @@ async def migrate_home(
 ) -> MigrationResult:
     """Copy what the target does not have, and compare the rest.
 
-    Args:
-        source: The home to copy from; stays unchanged. Nothing else may write to either home.
-        target: The home to copy to.
-        say: Called for each item.
-        dry_run: Only report what would be done.
-
     Raises:
         TapeError: A tape cannot be read, or the storage failed; running it again continues.
         TapebotError: Something else cannot be read or written.

@@ -79,13 +79,7 @@ class _Record:
 
 
 def read_nanobot(path: Path, timezone: tzinfo) -> ImportedData:
-    """Read the sessions and memory at a path. Blocking.
-
-    Args:
-        path: nanobot's home (``~/.nanobot``), its workspace, one session file, or a folder that
-            contains ``MEMORY.md`` or ``HISTORY.md``.
-        timezone: Timezone of its times, which nanobot writes without one.
-    """
+    """Read the sessions and memory at a path. Blocking."""
     imported_data, path = ImportedData(BOT), path.resolve()
     taken: dict[str, str] = {}
     for record in _records(path, imported_data):
@@ -299,14 +293,7 @@ def _holds_memory(folder: Path) -> bool:
 
 
 def _read_memory(folder: Path, home: Path, imported_data: ImportedData, timezone: tzinfo) -> None:
-    """Read a ``memory`` folder. Blocking.
-
-    Args:
-        folder: The folder.
-        home: The folder that displayed paths are relative to.
-        imported_data: Receives the memory; its conversations receive history that names their session.
-        timezone: Timezone of its times, which nanobot writes without one.
-    """
+    """Read a ``memory`` folder. Blocking."""
     memory = imported_data.memory
     text = read_text(
         folder / "MEMORY.md",

@@ -45,13 +45,7 @@ _SHOWN_ENVELOPE = 300
 
 
 def read_openclaw(path: Path, reading: Reading) -> Iterator[ImportedSession]:
-    """Yield the conversations at a path, then the notes by day. Blocking.
-
-    Args:
-        path: OpenClaw's home (``~/.openclaw``), a folder of transcripts, a workspace, or one
-            transcript.
-        reading: Receives what is found besides.
-    """
+    """Yield the conversations at a path, then the notes by day. Blocking."""
     path = path.resolve()
     folders = [path] if path.is_dir() else [path.parent]
     for folder in sorted(path.glob("agents/*/sessions")) or folders:

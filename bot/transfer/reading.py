@@ -86,12 +86,7 @@ class Reading:
             self.problems.append(" ".join(problem.split())[:300])
 
     def session(self, key: str, source: str) -> ImportedSession | None:
-        """Return a new session for a conversation; None if one with this key was read before.
-
-        Args:
-            key: The other assistant's key of the conversation.
-            source: Display name of its file.
-        """
+        """Return a new session for a conversation; None if one with this key was read before."""
         session = session_key(f"{self.bot}:{key.replace(':', '_')}", self.bot)
         taken = sha256(session.encode()).digest()
         if taken in self._taken:
@@ -116,16 +111,7 @@ class Reading:
         files: Sequence[dict[str, str]] = (),
         **meta: Any,
     ) -> None:
-        """Add a visible message of the person or the assistant to a session.
-
-        Args:
-            session: The session.
-            role: ``user`` or ``assistant``.
-            text: The text.
-            ts: When it was sent.
-            files: Files that were with a person's message.
-            **meta: Further metadata.
-        """
+        """Add a visible message of the person or the assistant to a session."""
         if role == "user":
             person = self.person.partition(":")[2]
             entry = user_message(text, session.session, ts=ts, person=person, files=files)
@@ -144,13 +130,7 @@ class Reading:
         self.hidden[why] += count
 
     def add_memory(self, text: str, *, when: str, subject: str = "") -> None:
-        """Add the lines of a text to the memory, once each; long ones by their sentences.
-
-        Args:
-            text: Markdown.
-            when: When it was written.
-            subject: Subject of lines without a heading.
-        """
+        """Add the lines of a text to the memory, once each; long ones by their sentences."""
         for heading, line in _memory_lines(text):
             if is_placeholder(line) or line in self.memory:
                 continue
@@ -191,12 +171,7 @@ def _as_heading(line: str) -> str:
 
 
 def path_to(leaf: str, parents: dict[str, str]) -> list[str]:
-    """Return the ids on the way from a root to a leaf; a cycle or a missing parent ends it.
-
-    Args:
-        leaf: Id of the last one.
-        parents: Id of each one's parent; empty for a root.
-    """
+    """Return the ids on the way from a root to a leaf; a cycle or a missing parent ends it."""
     found: list[str] = []
     seen: set[str] = set()
     while leaf in parents and leaf not in seen:

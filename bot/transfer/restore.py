@@ -47,11 +47,6 @@ class RestoredTape:
 async def restore_export(path: Path, home: HomeStorage, *, dry_run: bool = False) -> RestoredTape:
     """Restore a tape from an export.
 
-    Args:
-        path: A file written by ``tapebot tape export --format jsonl``.
-        home: The home that gets the tape; nothing else may make tapes of the same name meanwhile.
-        dry_run: Only check whether it can be done.
-
     Raises:
         TapeExists: A tape of this session exists; it stays unchanged.
         InvalidEntry: The file is no complete export; the message names the line.

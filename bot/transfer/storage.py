@@ -63,12 +63,7 @@ class BusState:
 
     @classmethod
     def of(cls, records: Collection[AcceptedMessage], seen: Iterable[Key]) -> BusState:
-        """Return the state of a bus.
-
-        Args:
-            records: The unfinished messages, those of each session in order.
-            seen: Sessions and ids of all known messages, oldest first.
-        """
+        """Return the state of a bus."""
         waiting = {accepted_message.key for accepted_message in records}
         messages = in_order(
             (accepted_message.accepted_at, accepted_message.inbound) for accepted_message in records
