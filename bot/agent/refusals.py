@@ -99,16 +99,7 @@ async def complete(
 
 @dataclass(slots=True)
 class _Search:
-    """A search for the fewest parts without which a request is answered.
-
-    Attributes:
-        model: The model.
-        request: The request.
-        parts: What may be refused, the most suspicious first.
-        found: What is refused.
-        replies: The answers so far, the newest last.
-        calls: Number of calls.
-    """
+    """A search for the fewest parts, the most suspicious first, without which a request is answered."""
 
     model: Model
     request: ModelRequest
@@ -151,10 +142,7 @@ class _Search:
 
 
 async def _find(
-    model: Model,
-    request: ModelRequest,
-    error: ModelError,
-    accepted: set[int],
+    model: Model, request: ModelRequest, error: ModelError, accepted: set[int]
 ) -> tuple[ModelReply, list[str]]:
     """Return the reply to a request without the fewest parts that are refused, and these.
 

@@ -53,15 +53,10 @@ from bot.memory.records.conversation_entries import (
     inbound_ids,
     replaced_entry_id,
 )
-from bot.memory.records.event_names import (
-    REPLY,
-)
+from bot.memory.records.event_names import REPLY
 from bot.memory.records.evidence import FROM_OUTSIDE
 from bot.memory.records.turn_marks import fold_end, fold_start
-from bot.memory.session.state.turn_fold import (
-    TURN_RESUME,
-    OpenTurn,
-)
+from bot.memory.session.state.turn_fold import TURN_RESUME, OpenTurn
 from bot.tape.entries import CONTEXT_OVERFLOW, RATE_LIMIT, TapeEntry, anchor, event, message
 
 logger = logging.getLogger(__name__)
@@ -363,7 +358,8 @@ class Turn:
                     if not await self._is_for_length():
                         continue
                 if not error.is_long or not await self._shorten(error):
-                    self._requests.rooms = rooms if guessed else self._requests.rooms
+                    if guessed:
+                        self._requests.rooms = rooms
                     raise
 
     async def _is_for_length(self) -> bool:

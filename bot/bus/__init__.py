@@ -137,6 +137,7 @@ __all__ = [
     "postgres",
     "postgres_discord_state",
     "postgres_spool",
+    "queue_limits",
     "text_with_buttons",
     "too_long_text",
     "waiting_text",

@@ -43,14 +43,12 @@ _ACCOUNT = LazyPattern(
     r"|payment|arrear|no credit|credit balance|(?:not enough|insufficient|low)[ _](?:credit|quota|balance|fund)"
     r"|balance (?:is )?(?:too low|insufficient|not enough)|quota[ _](?:exceed|exhaust)|current quota|余额|欠费"
     r"|(?:no such|unknown|invalid)[ _]model\b|model[ _]not[ _](?:found|exist)"
-    r"|\bmodel\b[^\n]{0,80}(?: not found| does ?n[o']t exist)|model_not_found",
+    r"|\bmodel\b[^\n]{0,80}(?: not found| does ?n[o']t exist)",
     re.IGNORECASE,
 )
-"""Providers' messages and codes for a key, a payment or a model's name, whatever the status."""
+"""Providers' words for a key, a payment or a model's name; those for content may quote anything."""
 
 _POLICY = LazyPattern(r"content[ _](?:filter|policy)|\bblocked|flagged|moderation", re.IGNORECASE)
-"""An error about content may quote anything."""
-
 _LIMIT = LazyPattern(
     r"(?:max(?:imum)?|limit|at most|less than|n_ctx|>|<=?)\b[^\d\n]{0,60}(\d[\d,_]{2,9})",
     re.IGNORECASE,

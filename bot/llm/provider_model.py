@@ -56,13 +56,8 @@ from bot.llm.written_calls import as_text, read_calls
 
 logger = logging.getLogger(__name__)
 
-_OPTIONAL = (
-    "temperature",
-    "stream_options",
-    "max_tokens",
-    "max_completion_tokens",
-    "usage",
-    "response_format",
+_OPTIONAL = tuple(
+    "temperature stream_options max_tokens max_completion_tokens usage response_format".split()
 )
 """Fields of a request that may be left out, besides the client's own parameters."""
 
@@ -83,21 +78,12 @@ _NAMES = {
     "tools": LazyPattern(r"\btools?\b|\bfunction[ _]call", re.IGNORECASE),
     "images": LazyPattern(r"image|picture|vision|multimodal", re.IGNORECASE),
 }
-_NO_REASONING = "a call without reasoning"
+_NO_REASONING = "reasoning"
 _IMAGES = LazyPattern(r"\bsupport\b|only supported|unknown variant|not a multimodal")
 
 
 class ProviderModel(Model):
-    """A chat model; adapters say how it is called.
-
-    Args:
-        name: ``provider/model``, as litellm spells it.
-        server: Where it is called.
-        wire: In which form.
-        profile: The capabilities; corrected from the price table once that is read.
-        temperature: Sampling temperature; None leaves it to the provider.
-        max_tokens: The most tokens of a reply; None leaves it to the provider.
-    """
+    """A chat model, named ``provider/model``; adapters say how it is called."""
 
     def __init__(
         self,
@@ -119,7 +105,8 @@ class ProviderModel(Model):
         self._origin = f"{name}@{urlsplit(server.address).hostname or ''}"
         self._refused: frozenset[str] = frozenset()
         self._doubted: set[str] = set()
-        self._takes_tools = self._calls_tools = self._tried_in_vain = False
+        self._in_vain = ""
+        self._takes_tools = self._calls_tools = False
         self._thinks_untold = self._was_long = False
 
     @property
@@ -184,14 +171,14 @@ class ProviderModel(Model):
                 if trials is None:
                     first, trials = error, self._suspects(error, body)
                 if not trials:
-                    self._tried_in_vain |= bool(trial)
+                    self._in_vain = str(error.__cause__) if trial else self._in_vain
                     failure = self._judged(first or error, body)
                     raise failure from failure.__cause__
                 trial = trials.pop()
                 continue
             self._keep(refused, trial, body, str(first and first.__cause__))
             self._takes_tools |= "tools" in body
-            self._tried_in_vain = self._was_long = False
+            self._in_vain, self._was_long = "", False
             return reply
 
     def _form(self, stream: bool, refused: frozenset[str]) -> CallForm:
@@ -216,33 +203,26 @@ class ProviderModel(Model):
     def _suspects(self, error: ModelError, body: dict[str, Any]) -> list[str]:
         """Return what to call without, the last first, if no field is named; "" is the same again."""
         status, text = getattr(error.__cause__, "status_code", None), str(error.__cause__)
-        if not _may_refuse(error) or self._tried_in_vain:
+        if not _may_refuse(error) or text == self._in_vain:
             return []
-        found = []
-        if not self._takes_tools and (_NAMES["tools"].search(text) or status != 500):
-            found.append("tools")
-        if self._profile.vision and (_IMAGES.search(text) or status == 404):
-            found.append("images")
-        found = [one for one in found if one in _held(body)]
-        sure = self._doubted | {one for one in found if _NAMES[one].search(text)}
-        return [*found, *([] if sure & {*found} else [""])] if found else []
+        may = {
+            "tools": not self._takes_tools and (_NAMES["tools"].search(text) or status != 500),
+            "images": self._profile.vision and (_IMAGES.search(text) or status == 404),
+        }
+        found = [one for one, suspected in may.items() if suspected and one in _held(body)]
+        sure = any(one in self._doubted or _NAMES[one].search(text) for one in found)
+        return found if sure or not found else [*found, ""]
 
     def _keep(self, refused: frozenset[str], trial: str, body: dict[str, Any], error: str) -> None:
         """Remember what the server has answered without; what no error named, the second time in a row."""
-        told = {
-            "required": "tool_choice",
-            **dict.fromkeys(("named", "max_tokens", _NO_REASONING), ""),
-        }
-        for field in sorted(refused - self._refused):
-            self._leave_out(told.get(field, field))
+        for field in sorted(refused - self._refused - {"named", "max_tokens", _NO_REASONING}):
+            self._leave_out("tool_choice" if field == "required" else field)
         self._refused |= refused
         if trial and (trial in self._doubted or _NAMES[trial].search(error)):
             self._leave_out(trial)
         self._doubted = (self._doubted | {trial}) - {"", *_held(body)}
 
     def _leave_out(self, what: str) -> None:
-        if not what:
-            return
         logger.warning("%s: its server refuses %s, which is left out", self._name, what)
         without = tuple(dict.fromkeys((*self._profile.without, what)))
         vision = self._profile.vision and what != "images"

@@ -25,6 +25,7 @@ __all__ = [
     "problem_notes",
     "prompt_escaping",
     "proposals",
+    "refusals",
     "save_report",
     "schedules",
     "spending",
