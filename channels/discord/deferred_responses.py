@@ -86,6 +86,10 @@ class DeferredResponses:
         except BusError as error:
             logger.warning("a command would not survive a kill: %s", error)
 
+    def is_waiting(self, inbound: str) -> bool:
+        """Return whether a command displays "thinking" and may still be answered in its place."""
+        return inbound in self._waiting
+
     async def forget(self, inbound: str) -> None:
         """Forget a command that is answered, or cannot be any more."""
         if self._waiting.pop(inbound, None) is not None:
@@ -101,16 +105,23 @@ class DeferredResponses:
         """Return the commands that an earlier run left; some may be on the bus already."""
         found = []
         for number, raw in await self._spool.load():
-            inbound = Inbound(
-                address=Address.parse(raw["session"]),
-                id=f"{INTERACTION_ID_PREFIX}{number}",
-                sender=Sender(*raw["sender"]),
-                text=raw["text"],
-                sent_at=datetime.fromisoformat(raw["sent"]),
-                private=raw["private"],
-            )
-            ids = tuple(raw["access_ids"])
-            self._waiting[inbound.id] = _Waiting(*raw["waiting"])
+            try:
+                inbound = Inbound(
+                    address=Address.parse(raw["session"]),
+                    id=f"{INTERACTION_ID_PREFIX}{number}",
+                    sender=Sender(*raw["sender"]),
+                    text=raw["text"],
+                    sent_at=datetime.fromisoformat(raw["sent"]),
+                    private=raw["private"],
+                )
+                ids = tuple(raw["access_ids"])
+                application, token, until = raw["waiting"]
+                waiting = _Waiting(int(application), str(token), float(until))
+            except Exception:  # otherwise it would end the channel at every start
+                logger.exception("the stored command %s is dropped: it is not readable", number)
+                await self._spool.remove(number)
+                continue
+            self._waiting[inbound.id] = waiting
             found.append(
                 (inbound, AccessRequest(inbound.address, inbound.sender, inbound.private, ids))
             )

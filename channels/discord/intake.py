@@ -109,12 +109,12 @@ class RetryingBusClient:
         access_request: AccessRequest,
         *,
         waited: bool = False,
-    ) -> None:
-        """Return once a message is durable, rejected with a notice to its sender, or dropped."""
-        fresh = not waited
+    ) -> bool:
+        """Return once a message is durable, rejected with a notice to its sender, or dropped: False."""
+        fresh, current = not waited, None
 
         async def publish_if_allowed() -> None:
-            nonlocal fresh
+            nonlocal fresh, current
             current = inbound if fresh else await self._authorize_again(inbound, access_request)
             fresh = False
             if current is not None:
@@ -129,6 +129,7 @@ class RetryingBusClient:
         except (SessionFull, InvalidInbound) as refusal:
             logger.info("a message for %s was refused: %s", inbound.session, refusal)
             await notifier.notify(str(refusal))
+        return current is not None
 
     async def _authorize_again(
         self, inbound: Inbound, access_request: AccessRequest

@@ -28,7 +28,7 @@ from channels.discord.deferred_responses import (
     PRESS_ID_PREFIX,
     DeferredResponses,
 )
-from channels.discord.errors import map_discord_errors
+from channels.discord.errors import MIN_BACKOFF_SECONDS, map_discord_errors
 from channels.discord.intake import RetryingBusClient, SenderNotifier
 from channels.discord.message_content import ChatLocation, chat_location, target_channel_id
 from channels.discord.messenger import BUTTON_ID_PREFIX
@@ -239,8 +239,9 @@ class InteractionHandler:
             )
 
     async def _publish_again(self, inbound: Inbound, asker: AccessRequest) -> None:
-        tell = partial(self._client.send_text, target_channel_id(inbound.address))
-        await self._bus_client.publish(inbound, SenderNotifier(tell), asker, waited=True)
+        tell = partial(self._send_text, target_channel_id(inbound.address), inbound.id)
+        if not await self._bus_client.publish(inbound, SenderNotifier(tell), asker, waited=True):
+            await self._dismiss(inbound.id)
         await self._deferred.forget_if_over(inbound.id)
 
     def handle(self, interaction: discord.Interaction) -> None:
@@ -281,7 +282,7 @@ class InteractionHandler:
             await self._refuse(interaction, decision.reply or _(_STRANGER))
             return
         inbound = _inbound(interaction, location, text, decision.role)
-        person = SenderNotifier(partial(self._send_text, location, inbound.id))
+        person = SenderNotifier(partial(self._send_text, location.channel_id, inbound.id))
         if interaction.message is None:
             await self._deferred.remember(interaction, inbound, location.access_ids)
         acknowledged = self._deferred.expect_acknowledgement(interaction)
@@ -290,7 +291,8 @@ class InteractionHandler:
             partial(self._acknowledge, interaction, acknowledged),
         )
         async with tell_if_not_taken(person.notify):
-            await self._bus_client.publish(inbound, person, access_request)
+            if not await self._bus_client.publish(inbound, person, access_request):
+                await self._dismiss(inbound.id)
 
     async def _acknowledge(
         self, interaction: discord.Interaction, acknowledged: Callable[[], None]
@@ -337,16 +339,26 @@ class InteractionHandler:
         except MessengerError as error:
             logger.info("a refusal could not be sent: %s", error)
 
-    async def _send_text(self, location: ChatLocation, inbound: str, text: str) -> None:
+    async def _dismiss(self, inbound: str) -> None:
+        """End "thinking" for a command of a person who lost access, and forget it."""
+        while not await self._replace_thinking(inbound, _(_STRANGER)):
+            if not self._deferred.is_waiting(inbound):
+                return
+            await anyio.sleep(MIN_BACKOFF_SECONDS)  # until there is a connection
+
+    async def _send_text(self, channel_id: int, inbound: str, text: str) -> None:
+        if not await self._replace_thinking(inbound, text):
+            await self._client.send_text(channel_id, text)
+
+    async def _replace_thinking(self, inbound: str, text: str) -> bool:
         view = discord.ui.View(timeout=None)
         view.stop()
         try:
             with map_discord_errors():
-                if await self._deferred.answer(inbound, "", text, view) is not None:
-                    return
+                return await self._deferred.answer(inbound, "", text, view) is not None
         except MessengerError as error:
             logger.info("a command's answer goes to its chat: %s", error)
-        await self._client.send_text(location.channel_id, text)
+            return False
 
 
 def _command_of(interaction: discord.Interaction) -> str | None:

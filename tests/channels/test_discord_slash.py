@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 
 import anyio
+import anyio.lowlevel
 import pytest
 from discord_rig import COMMANDS, Rig
 
@@ -201,6 +202,43 @@ async def test_a_command_from_before_a_kill_is_answered_in_its_place(
     assert server.shown(number) == "in its place"
     assert len(made.heard) == 1
     assert not list((made.folder / "discord" / "spool").iterdir())
+
+
+async def test_a_command_of_who_lost_access_before_a_restart_is_refused_in_its_place(
+    made, server, ada, place
+):
+    async with made.connected():
+        await server.until(lambda books: books.commands.get(0))
+        made.refusals += [BusError("the disk is full")] * 1000
+        number = server.slash(place, ada, "memory", {"what": "add tea"})
+        await server.until(lambda books: books.interactions[number].acknowledged)
+    made.refusals.clear()
+    made.doors.people.clear()
+    spool = made.folder / "discord" / "spool"
+    async with made.connected():
+        await server.until(lambda _books: server.shown(number))
+        while list(spool.iterdir()):
+            await anyio.lowlevel.checkpoint()
+    assert "I do not know you" in server.shown(number)
+    assert made.heard == []
+
+
+@pytest.mark.parametrize("stored", [{"waiting": [1, "t", 0]}, [], "x", {"session": "discord:1"}])
+async def test_a_stored_command_of_another_shape_is_dropped_and_the_others_are_heard(
+    made, server, ada, place, stored
+):
+    spool = made.folder / "discord" / "spool"
+    async with made.connected():
+        await server.until(lambda books: books.commands.get(0))
+        made.refusals += [BusError("the disk is full")] * 1000
+        number = server.slash(place, ada, "memory")
+        await server.until(lambda books: books.interactions[number].acknowledged)
+    made.refusals.clear()
+    (spool / "5.json").write_text(json.dumps(stored))
+    async with made.connected():
+        (inbound,) = await made.hear()
+        assert inbound.id == f"i{number}"
+    assert not (spool / "5.json").exists()
 
 
 async def test_a_command_whose_time_is_over_after_a_kill_is_answered_in_the_channel(
