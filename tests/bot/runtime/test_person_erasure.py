@@ -231,6 +231,7 @@ async def move_in(home: Path, talk: Path) -> None:
     assert told.returncode == 0, told.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_a_killed_erasure_of_linked_accounts_and_an_import_leaves_nothing_when_run_again(
     tmp_path,
@@ -256,6 +257,7 @@ async def test_a_killed_erasure_of_linked_accounts_and_an_import_leaves_nothing_
         assert command(home, "tape", "verify").returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_a_kill_after_their_words_in_a_group_leaves_no_name_to_the_next_erasure(tmp_path):
     home = tmp_path / "home"
