@@ -495,7 +495,7 @@ class ErasureMatcher:
             and len(self.listed_messages) < _SHOWN
         ):
             self.listed_messages[tape, entry.id] = entry
-        if (tape, entry.id) != self.request_location:
+        if (tape, entry.id) not in {self.request_location} - self.kept.erased_messages:
             for text in message_texts(entry):
                 self.matcher.add_text(self._without_request(tape, entry, text))
                 self._keep_lines(text)

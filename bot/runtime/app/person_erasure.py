@@ -17,13 +17,16 @@ from bot.core.reasons import reason_text
 from bot.inspector.access.login_store import LoginStore
 from bot.memory.erasure.entry_matcher import ErasureRights
 from bot.memory.erasure.erasure_candidates import CandidateCollector, ErasurePreview, visit_entries
+from bot.memory.erasure.erasure_plan import is_turn_output
 from bot.memory.erasure.erasure_query import ErasureQuery, KeptContent
-from bot.memory.erasure.persons_entries import blobs_in, is_persons_entry
+from bot.memory.erasure.persons_entries import blobs_in, is_persons_entry, message_texts
+from bot.memory.erasure.text_matcher import TextMatcher
 from bot.memory.records.files import FILES_PREFIX
 from bot.memory.records.imports import IMPORTED_EVENT, assistant_of
 from bot.memory.records.schedules import read_schedule
-from bot.memory.records.tombstones import is_erased
+from bot.memory.records.tombstones import ERASED_TEXT, is_erased
 from bot.memory.records.transcript import sender_id
+from bot.memory.records.turn_marks import unfold
 from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX, is_shared_scope
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.scope.identities import IDENTITIES_TAPE, identity_at
@@ -59,9 +62,7 @@ class PersonsData:
 
     def text(self) -> str:
         """Return what would be erased, as a sentence."""
-        groups = [
-            tape for tape, said in self.said.items() if said and tape not in self.conversations
-        ]
+        groups = {tape for tape, said in self.said.items() if said} - {*self.conversations}
         return _(
             "{person}: {conversations}, {messages}, {facts}; messages of theirs in {groups}; their files, "
             "schedules, access, logins and tokens.",
@@ -143,6 +144,8 @@ async def erase_person(app: App, found: PersonsData) -> None:
     await _reset(app, folders)
     own = [tape for tape in found.conversations if found.said.get(tape)]
     groups = [tape for tape in found.said if tape not in found.conversations]
+    for tape in groups:
+        await _erase_quotes(app, found, tape)
     for tape in (*own[:1], *(one for one in groups if found.said[one])):
         await _erase_said(app, found, tape, own if tape in own else [tape])
     local = {one.partition(":")[2] for one in found.people}
@@ -151,28 +154,52 @@ async def erase_person(app: App, found: PersonsData) -> None:
     if IDENTITIES_TAPE in await store.list_tapes():
         await _erase_names(app, IDENTITIES_TAPE, found.people)
     for tape in found.conversations:
+        at, files = await store.version(tape), services.derived_files
         await reset_session(
-            store,
-            tape,
-            services.scopes,
-            expect=await store.version(tape),
-            archive=False,
-            vectors=app.vectors,
-            files=services.derived_files,
+            store, tape, services.scopes, expect=at, archive=False, vectors=app.vectors, files=files
         )
     await _reset(app, [tape for tape in found.memories if tape not in folders])
 
 
 async def _reset(app: App, tapes: Collection[str]) -> None:
-    services = app.services
-    locks = services.scopes.session_locks
-    async with locks.erasure_lock, suspend_files(services.derived_files, tapes):
+    scopes, files = app.services.scopes, app.services.derived_files
+    async with scopes.session_locks.erasure_lock, suspend_files(files, tapes):
         for tape in tapes:
             await app.store.reset(tape)
-        for scope in services.scopes.open_scopes():
+        for scope in scopes.open_scopes():
             if scope.name in tapes:
                 async with scope.tape.block_writes():
                     await scope.reload()
+
+
+async def _erase_quotes(app: App, found: PersonsData, tape: str) -> None:
+    """Erase what others quote of them in a group, and the answers to that."""
+    words, asked, turns = TextMatcher(), set[object](), set[object]()
+    quoting, outputs = list[TapeEntry](), dict[object, int]()
+    ids = (one.partition(":")[2] for one in found.people)
+    marks = {f"({one}):" for one in ids if identity_at(tape, one) in found.people}
+
+    def look(entry: TapeEntry) -> None:
+        quote, turn = f" {entry.meta.get('quote') or ''}", entry.meta.get("turn")
+        if is_persons_entry(entry) and identity_at(tape, sender_id(entry)) in found.people:
+            if name := entry.meta["sender"].get("name"):
+                marks.update((f" {name}:", f'"{name}":'))
+            for text in message_texts(entry):
+                words.add_passage(text)
+        elif words.matches(quote) or any(mark in quote for mark in marks):
+            quoting.append(replace(entry, meta={**entry.meta, "quote": ERASED_TEXT}))
+            asked.add(entry.meta.get("inbound"))
+        elif isinstance(turn, str) and is_turn_output((turn,), entry) and not is_erased(entry):
+            outputs[turn] = entry.id
+        told = unfold(entry)[-1].data
+        if isinstance(sent := told.get("inbound"), list) and not asked.isdisjoint(sent):
+            turns.add(told.get("turn"))
+
+    await visit_entries(app.store, tape, look)
+    if answers := sorted(outputs[turn] for turn in turns & outputs.keys()):
+        # First, as the quotes tell which these are; without the person, so that no fact goes yet.
+        await _erase_said(app, PersonsData(frozenset(), said={tape: answers}), tape, [tape])
+    await app.store.erase(tape, quoting)
 
 
 async def _erase_said(app: App, found: PersonsData, tape: str, tapes: list[str]) -> None:
@@ -185,22 +212,16 @@ async def _erase_said(app: App, found: PersonsData, tape: str, tapes: list[str])
     await memory.open()
     private = tape in found.conversations
     rights = ErasureRights(private, found.people)
-    facts = frozenset(
-        number for number, one in memory.home.fold.facts.items() if rights.may_erase_fact(one)
-    )
+    known = memory.home.fold.facts
+    facts = frozenset(number for number in known if rights.may_erase_fact(known[number]))
     said = frozenset((one, entry) for one in tapes for entry in found.said[one])
     query = ErasureQuery(facts=facts, kept=KeptContent(erased_messages=said))
-    eraser = Eraser(
-        CandidateCollector(memory, ErasureRights(True, found.people), owner=private),
-        services.scopes,
-        services.bus.lock_session,
-        services.erase_residual_files,
-        app.vectors,
-        services.derived_files,
-    )
+    collector = CandidateCollector(memory, ErasureRights(True, found.people), owner=private)
+    doors = (services.scopes, services.bus.lock_session, services.erase_residual_files)
+    eraser = Eraser(collector, *doors, app.vectors, services.derived_files)
     [request] = await app.store.read(tape, found.said[tape][-1], found.said[tape][-1])
-    shown = (frozenset(memory.home.fold.facts), 1 << 40)
-    result = await eraser.erase(query, request, shown)
+    # Without its links it is no request: it only goes last.
+    result = await eraser.erase(query, replace(request, meta={}), (frozenset(known), 1 << 40))
     if isinstance(result, ErasurePreview):
         raise MemoryRefused(reason_text(BUSY))
 
@@ -237,5 +258,4 @@ async def _belongs_to(app: App, tape: str, people: Collection[str], homes: Colle
         return True
     # An erasure that a kill ended has opened an imported tape as its channel's own.
     entries = await service.read_entries() if assistant_of(tape) else ()
-    told = (entry.data.get("for") for entry in entries if entry.name == IMPORTED_EVENT)
-    return any(person in people for person in told)
+    return any(one.data.get("for") in people for one in entries if one.name == IMPORTED_EVENT)

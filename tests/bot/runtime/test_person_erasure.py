@@ -21,6 +21,7 @@ from bot.bus import Answer, Attachment, Sender
 from bot.bus.media.blobs import FolderBlobs
 from bot.offline.model import OfflineModel
 from bot.testing.host import session_host
+from bot.testing.scripted_model import ScriptedModel, text_reply
 
 ROOT = Path(__file__).parents[3]
 BOB = Sender("8", "Bob")
@@ -161,6 +162,8 @@ async def live(home: Path) -> None:
         await ask("My zebrafinch sings.", **in_group)
         await ask("/remind in 2 days buy food for the zebrafinch", **in_group)
         await ask("My dog Rex barks.", sender=BOB, **in_group)
+        told = {"quote": "Ada: My zebrafinch sings.", "sender": BOB, **in_group}
+        await host.channel.wait_for_answer(await host.channel.send("So I hear.", **told))
         await ask("/new", sender=BOB, **in_group)
 
 
@@ -276,3 +279,24 @@ async def test_a_kill_after_their_words_in_a_group_leaves_no_name_to_the_next_er
         assert command(home, "memory", "erase", "fake:7", "--yes").returncode == 0
     assert {word: holding(home, word) for word in WORDS} == {word: [] for word in WORDS}
     assert " 0 groups" in command(home, "memory", "erase", "fake:7").stdout
+
+
+@pytest.mark.timeout(400)
+async def test_what_others_quote_of_a_person_in_a_group_goes_with_the_answers_to_it(tmp_path):
+    home, group = tmp_path / "home", {"chat": "-5", "private": False}
+    replies = [text_reply(text) for text in ("Fine.", "Fine.", "Ada has a songbird.", "A dog.")]
+    async with session_host(home, ScriptedModel(replies), files_mb=1) as host:
+        await host.channel.ask("My zebrafinch sings.", **group)
+        for quote, said in (
+            ("Ada: My zebrafinch sings", "I agree about this"),
+            ('In reply to "Ada Old" (7):\nLook', "And I about that"),
+            ('In reply to "Cleo" (9):\nRex is in Canada', "Who barks?"),
+        ):
+            asked = await host.channel.send(said, quote=quote, sender=BOB, **group)
+            await host.channel.wait_for_answer(asked)
+    assert command(home, "memory", "erase", "fake:7", "--yes").returncode == 0
+    gone = (b"zebrafinch", b"Ada:", b"Ada Old", b"Ada has", b"songbird")
+    assert {word: holding(home, word) for word in gone} == {word: [] for word in gone}
+    for kept in (b"I agree about this", b"And I about that", b"Rex is in Canada", b"A dog."):
+        assert holding(home, kept)
+    assert command(home, "tape", "verify").returncode == 0
