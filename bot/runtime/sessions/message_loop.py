@@ -234,9 +234,10 @@ class MessageLoop:
     async def _show_decisions(self) -> None:
         """Show below the questions for a yes what was decided since the last time, in whatever way."""
         waiting = {call.number for call in self._session.fold.pending_calls.waiting}
-        for number in self._asked - waiting:
-            await self._writer.show_decision(number)
-        self._asked = waiting
+        over = self._asked - waiting
+        if over or not self._recovered:
+            over = await self._writer.show_decisions(over)
+        self._asked = waiting | over
 
     async def _handle(self, item: LoopItem) -> None:
         if isinstance(item, ReleaseRequest):

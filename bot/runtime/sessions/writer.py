@@ -9,7 +9,7 @@ Rule 4: a command's reply, the memory change that it reports and the end of its 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
@@ -61,7 +61,7 @@ from bot.runtime.sessions.explicit_memories import ExplicitMemories
 from bot.runtime.sessions.private_quotes import WITHHELD, quotes_private_words
 from bot.runtime.sessions.session import Session
 from bot.runtime.sessions.undelivered import told_id
-from bot.tape.entries import SESSION_NEW, TapeEntry, anchor
+from bot.tape.entries import SESSION_FORK, SESSION_NEW, TapeEntry, anchor
 from bot.tape.search import problem_of
 
 logger = logging.getLogger(__name__)
@@ -94,6 +94,8 @@ _CLOCK_SLACK = timedelta(minutes=10)
 """The wall clock may have been set back between acceptance and the entry."""
 _SHOWN = 200
 """Characters that are kept of a message that cannot be written."""
+_LOOKED_AT = 200
+"""Entries in which an opened session looks for decisions that a kill left unshown."""
 _MARK_EVERY = 200
 """Overheard messages after which a session mark is written, as at the end of a turn."""
 
@@ -123,6 +125,7 @@ class SessionWriter:
         self._memories = ExplicitMemories(session.memory)
         self._deliveries: dict[str, ReceivedMessage] = {}
         self._sent: set[str] = set()
+        self._told: set[str] = set()
         self._withheld: set[str] = set()
         self._unmarked = 0
 
@@ -173,40 +176,59 @@ class SessionWriter:
     def _buttons(self, answer: UndeliveredAnswer, shown: Address) -> tuple[Button, ...]:
         return tape_buttons(answer.buttons, self._session.address, shown, answer.turn, answer.entry)
 
-    async def show_decision(self, number: int) -> None:
-        """Take the buttons for a decided call from the messages that ask, and say there what was decided."""
-        dead = {command for _label, command in decision_buttons(number)}
+    async def show_decisions(self, numbers: Collection[int]) -> set[int]:
+        """Take the buttons for decided calls from the messages that ask, and say there what was decided.
+
+        Args:
+            numbers: Calls that are looked for as far back as they were asked for; others for a while.
+
+        Returns:
+            The decided calls whose question is still on its way.
+        """
+        address, left, looked = self._session.address, set(numbers), 0
         shown: dict[str, tuple[str, ...]] = {}
-        decided = ""
+        decided: dict[int, str] = {}
+        dead: dict[str, int] = {}
+        waiting: set[int] = set()
         async with aclosing(self._tape.read_back()) as entries:
             async for entry in entries:
-                if entry.data.get("number") == number and entry.name == TOOL_DECIDED:
-                    decided = describe_call_state(entry)
-                elif entry.data.get("number") == number and entry.name == TOOL_PENDING:
-                    return
+                looked += 1
+                if (looked > _LOOKED_AT and not left) or entry.name == SESSION_FORK:
+                    break
+                number = entry.data.get("number")
+                if type(number) is int and entry.name == TOOL_PENDING:
+                    left.discard(number)
+                elif type(number) is int and entry.name == TOOL_DECIDED:
+                    decided[number] = f"{describe_call_state(entry)}."
+                    dead |= {command: number for _label, command in decision_buttons(number)}
                 turn = str(entry.data.get("turn") or entry.meta.get("turn"))
                 if entry.name == DELIVERY:
                     shown.setdefault(turn, tuple(string_items(entry.data.get("platform_ids"))))
                     continue
                 asked = UndeliveredAnswer.from_entry(turn, entry, None, ())
-                left = [pair for pair in asked.buttons if pair[1] not in dead]
-                if len(left) == len(asked.buttons) or not shown.get(turn) or asked.via:
+                own = {dead[command]: None for _label, command in asked.buttons if command in dead}
+                if not own or asked.via:
                     continue
-                buttons = [
-                    one
-                    for one in self._buttons(asked, self._session.address)
-                    if one.command not in dead
-                ]
-                told = Answer(
-                    self._session.address,
-                    f"{turn}.{number}",
-                    f"{asked.text}\n\n{decided}.",
+                if turn in self._fold.turns.undelivered:
+                    waiting |= own.keys()
+                    continue
+                told = f"{turn}.{next(number for number in decided if number in own)}"
+                if not shown.get(turn) or told in shown or told in self._told:
+                    continue
+                self._told.add(told)
+                answer = Answer(
+                    address,
+                    told,
+                    "\n\n".join([asked.text, *map(decided.__getitem__, own)]),
                     stream=turn,
-                    buttons=tuple(buttons),
+                    buttons=tuple(
+                        one for one in self._buttons(asked, address) if one.command not in dead
+                    ),
                     # Files that were sent below the text stay as they are.
                     sent_message_ids=shown[turn][: max(1, len(shown[turn]) - len(asked.files))],
                 )
-                await self._session.services.bus.send(told)
+                await self._session.services.bus.send(answer)
+        return waiting
 
     async def _send(self, answer: Answer) -> None:
         services = self._session.services
@@ -231,13 +253,15 @@ class SessionWriter:
         untold = report.final and await missed.settle(report)
         answered = turns.undelivered.get(report.answer)
         running = turns.open_turn is not None and turns.open_turn.id == report.answer
-        if answered is None and (report.final or not running):
+        # The receipt of a shown decision keeps it from being shown at each start.
+        if answered is None and not (report.answer in self._told if report.final else running):
             return
         if answered is not None and report.final and not report.delivered:
             # First, so that no kill comes between; a repeated report changes nothing.
             person, _private = await self._person_of(answered)
             await missed.note(report, person)
         await self._tape.append(delivery_entry(report))
+        self._told.discard(report.answer)
         if answered is not None and report.final:
             self._sent.discard(report.answer)
             for inbound in answered.inbound:
