@@ -44,6 +44,10 @@ async def client_language(_: str, sender: Sender) -> str:
     return sender.language or current_language()
 
 
+MoveChats = Callable[[dict[str, str]], Awaitable[dict[str, str]]]
+"""Keeps present ids of chats by their first ones; returns all kept. May raise ``BusError``."""
+
+
 FetchBytes = Callable[[int], Awaitable[bytes]]
 """Returns a file's bytes, given the most to read; see ``RemoteFile``."""
 
@@ -191,6 +195,7 @@ class ChannelContext:
         language: Tells the language of a sender.
         on_connected: Called once the platform has accepted the token.
         problems: Why channels have no connection, by their titles; for ``/status`` and ``doctor``.
+        move_chats: Keeps which chats have another id; None to keep that for this run only.
         spool: Stores updates that any of several processes receives until the channel handles them.
         read_positions: Stores how far the channel has read.
         reserve_login: Spaces out what all processes do at the platform.
@@ -208,6 +213,7 @@ class ChannelContext:
     language: LanguageOf = client_language
     on_connected: Callable[[], None] = lambda: None
     problems: dict[str, str] = field(default_factory=dict)
+    move_chats: MoveChats | None = None
     spool: SharedSpool | None = None
     read_positions: ReadPositionStore | None = None
     reserve_login: ReserveSlot | None = None

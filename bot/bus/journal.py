@@ -220,6 +220,7 @@ def _rest(inbound: Inbound) -> dict[str, Any]:
         "cause": None if inbound.cause == PERSON else inbound.cause.as_json(),
         "client": inbound.client and inbound.client.as_json(),
         "grant": inbound.grant and inbound.grant.as_json(),
+        "moved": inbound.moved_to,
         "trace": inbound.trace,
     }
     return {name: value for name, value in optional.items() if value is not None}
@@ -271,6 +272,7 @@ def _decode(told: dict[str, Any]) -> AcceptedMessage:
         cause=Cause.from_json(line.get("cause")),
         client=ClientRequest.from_json(line.get("client")),
         grant=Grant.from_json(line.get("grant")),
+        moved_to=_text(line.get("moved")),
         trace=_text(line.get("trace")),
     )
     return AcceptedMessage(int(line["seq"]), datetime.fromisoformat(line["at"]), inbound)

@@ -266,6 +266,7 @@ class Inbound:
         cause: What made it.
         client: What a client program asks of the model with it; None if there is no such program.
         grant: What the token by which it came allows; None if its person sent it themselves.
+        moved_to: The id that the chat has by now, if it is not that of the address.
         trace: The ``traceparent`` of the message; see ``bot.core.telemetry.tracing``.
     """
 
@@ -286,6 +287,7 @@ class Inbound:
     cause: Cause = PERSON
     client: ClientRequest | None = None
     grant: Grant | None = None
+    moved_to: str | None = None
     trace: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:

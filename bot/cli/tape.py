@@ -157,7 +157,9 @@ def printable(text: str) -> str:
 def _what(entry: TapeEntry) -> str:
     payload = entry.payload
     if entry.kind == "message":
-        return f"{message_author(entry)}: {_text(payload.get('content'))}"
+        moved = " → ".join(entry.meta.get("moved", ()))  # the chat's first and present id
+        author = message_author(entry) + (f" ({moved})" if moved else "")
+        return f"{author}: {_text(payload.get('content'))}"
     if entry.kind == "tool_call":
         calls = [f"{c.get('name')}({c.get('arguments')})" for c in entry.calls]
         return _("calls {calls}", calls=_text("; ".join(calls)))

@@ -41,7 +41,7 @@ from aiogram.methods import (
 )
 from aiogram.utils.token import TokenValidationError
 
-from bot.bus import ChannelRefused, FileUnavailable
+from bot.bus import BusError, ChannelRefused, FileUnavailable
 from bot.core.i18n import _
 from bot.core.reasons import Reason
 from channels.delivery.messenger import (
@@ -168,7 +168,10 @@ class BotApiClient:
         self, method: TelegramMethod[ResultT], chat: int, moved: ChatMigrated, seconds: float
     ) -> ResultT:
         """Call a method in the chat that a group has become; its messages have other ids there."""
-        await self.moved.learn(chat, moved.chat_id)
+        try:
+            await self.moved.learn({chat: moved.chat_id})
+        except BusError as error:
+            raise PlatformUnreachable(str(error)) from error  # it is tried again
         if isinstance(method, EditMessageText | DeleteMessage):
             raise MessageGone(str(moved))
         left = {"reply_parameters": None} if hasattr(method, "reply_parameters") else {}

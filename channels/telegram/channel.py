@@ -12,7 +12,7 @@ from aiogram.methods import DeleteMyCommands, GetMe, GetMyCommands, SetMyCommand
 from aiogram.types import BotCommand
 from anyio.abc import TaskGroup
 
-from bot.bus import ChannelPort, ChannelRefused
+from bot.bus import BusError, ChannelPort, ChannelRefused
 from bot.core.i18n import LANGUAGES, _, use_language
 from channels.base import ChannelContext, ConnectionStatus, MenuCommand
 from channels.delivery.dispatcher import OutboundDispatcher
@@ -142,7 +142,7 @@ class TelegramChannel:
         Raises:
             ChannelRefused: The token is invalid, now or later, or the webhook's port is in use.
         """
-        moved = MovedChats(self._context.data_dir / "moved.json")
+        moved = MovedChats(self._context.move_chats)
         api = BotApiClient(self._token, self._api_base, moved)
         try:
             me = await self._log_in(api)
@@ -160,9 +160,13 @@ class TelegramChannel:
         pause, status = Backoff(self._timing), self._status
         while True:
             try:
+                await api.moved.learn({})
                 user = await api(GetMe(), seconds=status.login_seconds)
             except (TokenRejected, MethodNotFound) as exc:
                 raise self._unknown_token() from exc
+            except BusError as error:
+                logger.warning("which chats have moved cannot be read: %s", error)
+                await pause.wait()
             except MessengerError as error:
                 status.lost(error)
                 await pause.wait(error.seconds if isinstance(error, RateLimited) else 0)

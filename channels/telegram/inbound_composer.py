@@ -86,6 +86,7 @@ class InboundComposer:
             parts=parts if len(events) > 1 and not spoken else (),
             attachments=tuple(attachments),
             pressed_message_id=first.message_id if first.kind == "press" else None,
+            moved_to=self._api.moved.moved_to(first.address),
         )
         return address_press(inbound)
 

@@ -166,7 +166,11 @@ class TelegramIntake:
                 await self._spool.remove(number)
 
     async def learn_moves(self, batch: list[Any]) -> None:
-        """Learn first which chats have new ids: their messages may come before Telegram says so."""
+        """Learn first which chats have new ids: their messages may come before Telegram says so.
+
+        Raises:
+            BusError: It could not be kept; the batch must be sent again.
+        """
         for raw in batch:
             await self._moved.learn_from(raw)
 
@@ -253,9 +257,10 @@ class TelegramIntake:
     def _expects_answer(self, event: UserEvent) -> bool:
         if event.kind == "reaction":
             return False
-        chat = f"{self._channel.partition('-')[0]}:{event.address.chat_id}"
+        platform, ids = self._channel.partition("-")[0], self._moved.ids(event.address)
         corrects = event.kind == "edit" and self._recent.expected_answer(event)
-        return event.addressed or corrects or chat in self._context.group_policy.always_answer
+        always = self._context.group_policy.always_answer
+        return event.addressed or corrects or any(f"{platform}:{one}" in always for one in ids)
 
     async def _authorize(self, event: UserEvent) -> Role | None:
         """Return the sender's role; if they have none, send them the reply of the access control.
@@ -273,12 +278,11 @@ class TelegramIntake:
         return decision.role
 
     async def _request_access(self, event: UserEvent, text: str | None) -> AccessDecision:
-        chat = event.address.chat_id
         access_request = AccessRequest(
             address=event.address,
             sender=event.sender,
             private=event.private,
-            chat_ids=tuple(dict.fromkeys((chat, str(self._moved.current(int(chat)))))),
+            chat_ids=(event.address.chat_id,),
             text=text,
         )
         return await self._context.access.authorize(access_request)

@@ -6,14 +6,11 @@ Rule 2: both chats count their messages from 1, so ids of the new one's messages
 
 from __future__ import annotations
 
-import json
 import logging
 from dataclasses import replace
-from pathlib import Path
 
-import anyio.to_thread
-
-from bot.bus import Address, create_or_replace_file
+from bot.bus import Address
+from channels.base import MoveChats
 from channels.delivery.messenger import MessageGone
 from channels.telegram.user_events import UserEvent
 
@@ -23,51 +20,47 @@ _MARK = ".s"
 
 
 class MovedChats:
-    """The new ids of groups by their first ones, kept in a file.
+    """The new ids of groups by their first ones.
 
     Args:
-        path: The file; None keeps them in memory.
+        keep: Keeps some for all processes, and returns all; None keeps them in memory.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
-        self._path = path
+    def __init__(self, keep: MoveChats | None = None) -> None:
+        self._keep = keep
         self._ids: dict[int, int] = {}
-        if path is not None and path.exists():
-            try:
-                self._ids = {
-                    int(old): int(new) for old, new in json.loads(path.read_bytes()).items()
-                }
-            except (OSError, ValueError, AttributeError) as error:
-                logger.warning("%s cannot be read: %s", path, error)
 
     def current(self, chat: int) -> int:
         """Return the present id of a chat."""
         return self._ids.get(chat, chat)
 
-    async def learn(self, old: int, new: int) -> None:
-        """Keep that a group has another id."""
-        if old == new or self._ids.get(old) == new:
-            return
-        logger.info("the chat %s is now %s", old, new)
-        self._ids[old] = new
-        if self._path is not None:
-            data = json.dumps(self._ids).encode()
-            try:
-                await anyio.to_thread.run_sync(create_or_replace_file, self._path, data)
-            except OSError as error:
-                logger.warning("that the chat %s is now %s was not kept: %s", old, new, error)
+    async def learn(self, moves: dict[int, int]) -> None:
+        """Keep that groups have other ids, and read what is kept.
+
+        Raises:
+            BusError: They could not be kept or read.
+        """
+        for old, new in moves.items():
+            logger.info("the chat %s is now %s", old, new)
+        if self._keep is not None:
+            kept = await self._keep({str(old): str(new) for old, new in moves.items()})
+            moves = {int(old): int(new) for old, new in kept.items()}
+        self._ids |= moves
 
     async def learn_from(self, raw: object) -> None:
-        """Keep the move that a raw update tells of, if it tells of one."""
+        """Keep the move that a raw update tells of, if it tells of one.
+
+        Raises:
+            BusError: It could not be kept.
+        """
         message = raw.get("message") if isinstance(raw, dict) else None
         chat = message.get("chat") if isinstance(message, dict) else None
         here = chat.get("id") if isinstance(chat, dict) else None
         if isinstance(message, dict) and isinstance(here, int):
             old, new = message.get("migrate_from_chat_id"), message.get("migrate_to_chat_id")
             if isinstance(old, int) or isinstance(new, int):
-                await self.learn(
-                    old if isinstance(old, int) else here, new if isinstance(new, int) else here
-                )
+                first = old if isinstance(old, int) else here
+                await self.learn({first: new if isinstance(new, int) else here})
 
     def in_session(self, event: UserEvent) -> UserEvent:
         """Return an event of a new chat as one of the session that it continues."""
@@ -87,7 +80,7 @@ class MovedChats:
 
     def marked(self, address: Address, message_id: str) -> str:
         """Return the id of a message that was sent to a session's chat as the session knows it."""
-        return f"{message_id}{_MARK}" if self._has_moved(address) else message_id
+        return f"{message_id}{_MARK}" if self.moved_to(address) else message_id
 
     def number(self, address: Address, message_id: str) -> int:
         """Return Telegram's id of a message that a session names.
@@ -97,10 +90,16 @@ class MovedChats:
         """
         number, mark, rest = message_id.partition(".")
         if not number.isdecimal() or (
-            self._has_moved(address) and not f"{mark}{rest}".startswith(_MARK)
+            self.moved_to(address) and not f"{mark}{rest}".startswith(_MARK)
         ):
             raise MessageGone(f"{message_id!r} is not a Telegram message")  # for the log
         return int(number)
 
-    def _has_moved(self, address: Address) -> bool:
-        return int(address.chat_id) in self._ids
+    def ids(self, address: Address) -> tuple[str, ...]:
+        """Return the ids of a session's chat: the first one, and the present one if it moved."""
+        return tuple(filter(None, (address.chat_id, self.moved_to(address))))
+
+    def moved_to(self, address: Address) -> str | None:
+        """Return the present id of a session's chat, if it has another than the session."""
+        new = self._ids.get(int(address.chat_id))
+        return None if new is None else str(new)

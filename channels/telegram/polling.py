@@ -133,19 +133,19 @@ class UpdatePoller:
         return batch
 
     async def _handle_batch(self, batch: list[Any]) -> None:
-        await self._intake.learn_moves(batch)
-        for raw in batch:
-            try:
+        try:
+            await self._intake.learn_moves(batch)
+            for raw in batch:
                 await self._intake.handle_update(raw)
-            except BusError as error:
-                # This update and those after it stay unconfirmed and are sent again.
-                if not isinstance(error, BusClosed):
-                    logger.warning("an update was not accepted: %s", error)
-                await self._bus.wait()
-                return
-            number = read_update_id(raw)
-            if number is not None:
-                self._offset = number + 1
+                number = read_update_id(raw)
+                if number is not None:
+                    self._offset = number + 1
+        except BusError as error:
+            # This update and those after it stay unconfirmed and are sent again.
+            if not isinstance(error, BusClosed):
+                logger.warning("an update was not accepted: %s", error)
+            await self._bus.wait()
+            return
         self._begun = True
         self._intake.mark_caught_up()
         if batch and self._offset is None:

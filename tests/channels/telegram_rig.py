@@ -28,7 +28,7 @@ from bot.bus import (
     SharedSpool,
 )
 from bot.bus.local import LocalBus
-from channels.base import ChannelContext, GroupPolicy, MenuCommand
+from channels.base import ChannelContext, GroupPolicy, MenuCommand, MoveChats
 from channels.telegram import TelegramChannel, WebhookEndpoint
 from channels.telegram.api import TelegramTiming
 from testkit.telegram.server import TelegramServer
@@ -128,6 +128,7 @@ class Rig:
         inbounds: What reached the bus, in order.
         answering: Whether each message that asks is answered ``echo: TEXT``.
         spool: That of several processes.
+        move_chats: Keeps for all processes which chats have other ids.
     """
 
     telegram: TelegramServer
@@ -142,6 +143,7 @@ class Rig:
     timing: TelegramTiming = QUICK
     answering: bool = True
     spool: SharedSpool | None = None
+    move_chats: MoveChats | None = None
     ports: dict[str, Port] = field(default_factory=dict)
     _arrived: anyio.Event = field(default_factory=anyio.Event)
 
@@ -170,6 +172,7 @@ class Rig:
             data_dir=self.folder / name,
             announce=self.announce,
             spool=self.spool,
+            move_chats=self.move_chats,
         )
         return TelegramChannel(
             name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from zoneinfo import ZoneInfo
 
 import anyio
 import pytest
@@ -12,6 +13,7 @@ from office_files import SHEETS
 from bot.bus import AccessDecision, AccessRequest
 from bot.bus.media.attachments import AttachmentService
 from bot.bus.media.blobs import FolderBlobs
+from bot.cli.tape import timeline_line
 from bot.llm.base import CapabilityProfile, ModelRequest
 from bot.memory.records.conversation_entries import TURN_END
 from bot.testing.host import Host, HostLimits, session_host
@@ -96,6 +98,22 @@ async def test_two_topics_that_stream_at_once_keep_their_messages_and_sessions(t
         }
         for topic in (red, blue):
             assert len(await host.wait_for_event(TURN_END, session=f"telegram:-1005:{topic}")) == 1
+
+
+async def test_the_tape_of_a_group_that_moved_names_both_ids(tmp_path):
+    model = ScriptedModel(lambda request: text_reply(f"echo {len(request.messages)}"))
+    async with talking(tmp_path, model, always_answer=frozenset({"telegram:-55"})) as (
+        telegram,
+        host,
+    ):
+        group = telegram.group(-55, "Garden", basic=True)
+        telegram.say(group, 7, "one")
+        await telegram.until_messages(group, 1, within=60)
+        telegram.say(telegram.migrate(group, -1009), 7, "two")
+        await host.wait_for_event(TURN_END, session="telegram:-55", count=2)
+        said = [one for one in await host.tape("telegram:-55") if "sender" in one.meta]
+    assert [one.meta.get("moved") for one in said] == [None, ["-55", "-1009"]]
+    assert ["-55 → -1009" in timeline_line(one, ZoneInfo("UTC")) for one in said] == [False, True]
 
 
 async def test_a_flood_limited_chat_delays_no_other_and_gets_its_answer(tmp_path):

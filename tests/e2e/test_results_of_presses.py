@@ -38,7 +38,7 @@ async def test_a_result_that_an_alert_cannot_hold_is_not_reported_as_told(text, 
 @pytest.mark.parametrize("edit", ["123.e55", "123", "123.x"])
 async def test_an_edit_of_before_a_move_names_no_message_of_the_new_chat(edit):
     moved, chat = MovedChats(), Address("telegram", "-55")
-    await moved.learn(-55, -1009)
+    await moved.learn({-55: -1009})
     assert moved.number(chat, "123.s.e55") == moved.number(chat, "123.s") == 123
     with pytest.raises(MessageGone):
         moved.number(chat, edit)

@@ -33,7 +33,7 @@ MOST_CODES = 3
 """The most codes that one person gets in an hour."""
 
 _HOUR = timedelta(hours=1)
-_MOST_REMOVED = 1_000
+_MOST_OLD = 1_000
 _ID = LazyPattern(r"-?[\w.-]{1,64}")
 _PLATFORM = LazyPattern(r"[a-z][a-z0-9_]*")
 _NAME = 64
@@ -112,27 +112,27 @@ class AccessList:
         chats: Chats and servers where everybody has access.
         requests: Requests of the last hour, which count towards a person's limit.
         removed: Chats that were removed: not even an owner's reminders go there.
+        moved: The first and the present id of each chat that got another one.
     """
 
     people: tuple[AllowedPerson, ...] = ()
     chats: tuple[AllowedChat, ...] = ()
     requests: tuple[PairingRequest, ...] = ()
     removed: tuple[str, ...] = ()
+    moved: tuple[tuple[str, str], ...] = ()
+
+    def ids_of(self, principal: str | None) -> frozenset[str]:
+        """Return the ids that a person or chat has: the first and the present one if it moved."""
+        own = [pair for pair in self.moved if principal in pair]
+        return frozenset([principal] if principal else []).union(*own)
 
     def person(self, person: str) -> AllowedPerson | None:
         """Return the entry of a person; None without one."""
-        return next(
-            (allowed_person for allowed_person in self.people if allowed_person.person == person),
-            None,
-        )
+        return next((one for one in self.people if one.person == person), None)
 
     def pending(self, now: datetime) -> list[PairingRequest]:
         """Return the valid requests that are not approved yet."""
-        return [
-            pairing_request
-            for pairing_request in self.requests
-            if pairing_request.is_valid(now) and not pairing_request.approved
-        ]
+        return [one for one in self.requests if one.is_valid(now) and not one.approved]
 
 
 def principal_of(channel: str, identifier: str) -> str | None:
@@ -190,7 +190,7 @@ def role_of(
     allowed = configured.allow | {chat.chat for chat in access_list.chats}
     ids = (*access_request.chat_ids, access_request.address.chat_id)
     here = (principal_of(access_request.address.channel, other) for other in ids)
-    return "member" if any(principal in allowed for principal in here) else None
+    return "member" if any(access_list.ids_of(one) & allowed for one in here) else None
 
 
 def add_request(
@@ -228,10 +228,8 @@ def add_request(
         if abs(now - open_one.last_sent_at) < CODE_RESEND_INTERVAL:
             return access_list, None
         told = replace(open_one, last_sent_at=now)
-        pairing_requests = tuple(
-            told if pairing_request is open_one else pairing_request for pairing_request in recent
-        )
-        return replace(access_list, requests=pairing_requests), told
+        requests = tuple(told if one is open_one else one for one in recent)
+        return replace(access_list, requests=requests), told
     if len(own) >= MOST_CODES or len(access_list.pending(now)) >= MOST_PENDING:
         return access_list, None
     sender = access_request.sender
@@ -255,21 +253,12 @@ def approve(
     Approving again changes nothing: a command may be repeated after a kill.
     """
     # Compare all codes, so that timing reveals nothing.
-    matching = [
-        pairing_request
-        for pairing_request in access_list.requests
-        if same_code(code, pairing_request.code)
-    ]
-    found = next(
-        (pairing_request for pairing_request in matching if pairing_request.is_valid(now)), None
-    )
+    matching = [one for one in access_list.requests if same_code(code, one.code)]
+    found = next((one for one in matching if one.is_valid(now)), None)
     if found is None:
         return None
     done = replace(found, approved=True)
-    requests = tuple(
-        done if pairing_request is found else pairing_request
-        for pairing_request in access_list.requests
-    )
+    requests = tuple(done if one is found else one for one in access_list.requests)
     people = access_list.people
     if access_list.person(found.person) is None:
         people = (*people, AllowedPerson(found.person, "member", found.name, now))
@@ -278,25 +267,26 @@ def approve(
 
 def with_owner(access_list: AccessList, person: str, name: str, now: datetime) -> AccessList:
     """Return the list with a person as owner."""
-    others = tuple(
-        allowed_person for allowed_person in access_list.people if allowed_person.person != person
-    )
-    requests = tuple(
-        pairing_request
-        for pairing_request in access_list.requests
-        if pairing_request.person != person
-    )
+    others = tuple(one for one in access_list.people if one.person != person)
+    requests = tuple(one for one in access_list.requests if one.person != person)
     owner = AllowedPerson(person, "owner", safe_name(name), now)
     return replace(access_list, people=(*others, owner), requests=requests)
 
 
 def with_chat(access_list: AccessList, principal: str, now: datetime) -> AccessList:
     """Return the list with access for everybody in a chat."""
-    if any(chat.chat == principal for chat in access_list.chats):
+    ids = access_list.ids_of(principal)
+    if any(chat.chat in ids for chat in access_list.chats):
         return access_list
     chats = (*access_list.chats, AllowedChat(principal, now))
-    removed = tuple(chat for chat in access_list.removed if chat != principal)
+    removed = tuple(chat for chat in access_list.removed if chat not in ids)
     return replace(access_list, chats=chats, removed=removed)
+
+
+def with_moves(access_list: AccessList, moves: dict[str, str]) -> AccessList:
+    """Return the list with the present ids of chats by their first ones."""
+    moved = dict(access_list.moved) | moves
+    return replace(access_list, moved=tuple(moved.items())[-_MOST_OLD:])
 
 
 def without(
@@ -305,25 +295,18 @@ def without(
     """Return the list without a person or chat, and the outcome."""
     if principal in configured.owners:
         return access_list, "owners"
-    if principal in configured.allow:
+    ids = access_list.ids_of(principal)
+    if ids & configured.allow:
         return access_list, "allow"
-    smaller = AccessList(
-        tuple(
-            allowed_person
-            for allowed_person in access_list.people
-            if allowed_person.person != principal
-        ),
-        tuple(allowed_chat for allowed_chat in access_list.chats if allowed_chat.chat != principal),
+    smaller = replace(
+        access_list,
+        people=tuple(one for one in access_list.people if one.person != principal),
+        chats=tuple(one for one in access_list.chats if one.chat not in ids),
         # Otherwise a used code would give them access again.
-        tuple(
-            pairing_request
-            for pairing_request in access_list.requests
-            if pairing_request.person != principal
-        ),
-        access_list.removed,
+        requests=tuple(one for one in access_list.requests if one.person != principal),
     )
     if len(smaller.chats) < len(access_list.chats):
-        smaller = replace(smaller, removed=(*access_list.removed, principal)[-_MOST_REMOVED:])
+        smaller = replace(smaller, removed=(*access_list.removed, *sorted(ids))[-_MOST_OLD:])
     if has_owner(access_list, configured) and not has_owner(smaller, configured):
         return access_list, "last owner"  # for programs
     return smaller, "unknown" if smaller == access_list else "removed"

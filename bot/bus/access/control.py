@@ -23,6 +23,7 @@ from bot.bus.access.access_list import (
     principal_of,
     role_of,
     with_chat,
+    with_moves,
     with_owner,
     without,
 )
@@ -202,6 +203,19 @@ class AccessControl:
             return await self._change(
                 lambda access_list: (with_chat(access_list, chat, self._clock.now()), chat)
             )
+
+    async def move_chats(self, channel: str, moves: dict[str, str]) -> dict[str, str]:
+        """Keep present ids of a platform's chats by their first ones; return all that are kept.
+
+        Raises:
+            BusError: They could not be read or stored.
+        """
+        platform = channel.partition("-")[0]
+        new = {f"{platform}:{old}": f"{platform}:{now}" for old, now in moves.items()}
+        async with self._lock:
+            await self._change(lambda access_list: (with_moves(access_list, new), None))
+        pairs = [[one.split(":") for one in pair] for pair in self._snapshot.access_list.moved]
+        return {old[1]: now[1] for old, now in pairs if old[0] == platform}
 
     async def remove(self, text: str) -> RemovalResult:
         """Remove a person's or chat's access at once; return the outcome.

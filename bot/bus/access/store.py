@@ -92,6 +92,7 @@ class _Whole:
     chats: tuple[AllowedChat, ...]
     requests: tuple[PairingRequest, ...]
     removed: tuple[str, ...] = ()
+    moved: tuple[tuple[str, str], ...] = ()
 
 
 _ADAPTER = TypeAdapter(_Whole)
@@ -99,9 +100,8 @@ _ADAPTER = TypeAdapter(_Whole)
 
 def encode(access_list: AccessList) -> bytes:
     """Return an access list as JSON."""
-    whole = _Whole(
-        1, access_list.people, access_list.chats, access_list.requests, access_list.removed
-    )
+    one = access_list
+    whole = _Whole(1, one.people, one.chats, one.requests, one.removed, one.moved)
     return _ADAPTER.dump_json(whole, indent=2, by_alias=True) + b"\n"
 
 
@@ -118,7 +118,9 @@ def decode(data: bytes, where: str, discard: str) -> AccessList:
     """
     try:
         whole = _ADAPTER.validate_json(data, strict=True)
-        access_list = AccessList(whole.people, whole.chats, whole.requests, whole.removed)
+        access_list = AccessList(
+            whole.people, whole.chats, whole.requests, whole.removed, whole.moved
+        )
         if _sound(access_list):
             return access_list
     except (ValidationError, InvalidInbound):
@@ -140,6 +142,7 @@ def _sound(access_list: AccessList) -> bool:
         *people,
         *chats,
         *(pairing_request.person for pairing_request in access_list.requests),
+        *(chat for pair in access_list.moved for chat in pair),
     ]
     times: list[datetime] = [allowed_person.since for allowed_person in access_list.people]
     times += [allowed_chat.since for allowed_chat in access_list.chats]

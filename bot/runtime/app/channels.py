@@ -232,6 +232,7 @@ def _context(app: App, spec: ChannelSpec, announce: Announce) -> ChannelContext:
         default_language=app.settings.shown_language,
         language=app.services.languages.of_client,
         problems=app.services.problems,
+        move_chats=partial(app.access_control.move_chats, spec.name),
         on_connected=partial(_announce_claim_code, app, spec.name.partition("-")[0], announce),
     )
     if (shared := app.database_services) is None:

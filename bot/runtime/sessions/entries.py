@@ -188,6 +188,8 @@ def _meta(inbound: Inbound, timezone: str) -> dict[str, Any]:
     }
     if inbound.answer_to is not None:
         meta["via"] = inbound.answer_to.session
+    if inbound.moved_to is not None:
+        meta["moved"] = [inbound.address.chat_id, inbound.moved_to]
     if inbound.parts:
         meta["parts"] = [list(part) for part in inbound.parts]
     if inbound.attachments:

@@ -37,6 +37,7 @@ MESSAGES = st.builds(
         edited_message_id=st.none() | TEXTS,
         answer_to=st.none() | st.just(Address("web", "desk")),
         attachments=st.sampled_from([(), (Attachment("image", "é.png", "image/png"),)]),
+        moved_to=st.none() | IDS,
     ),
 )
 
