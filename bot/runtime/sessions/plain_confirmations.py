@@ -104,7 +104,8 @@ async def _asked(session: Session, inbound: Inbound) -> list[str]:
         number = int(commands[0].split()[1]) if commands and _CALL.match(commands[0]) else 0
         call = session.fold.pending_calls.calls.get(number)
         whom = set(call.asked_by) if call else {by.get(one, "") for one in answered}
-        if inbound.private or whom == {me} or (call and me in whom):
+        alone = inbound.private and not (all(whom) and whom)
+        if alone or whom == {me} or (call and me in whom):
             foreign = call is not None and bool(call.foreign)
             return _question(session, entry, inbound, commands, foreign)
         if me in whom or not all(whom) or not whom:
