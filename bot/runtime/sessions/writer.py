@@ -250,11 +250,12 @@ class SessionWriter:
     async def record_report(self, report: DeliveryReport) -> None:
         """Record a delivery report; after a final one, acknowledge the messages it answers."""
         turns, missed = self._fold.turns, self._session.services.undelivered
-        untold = report.final and await missed.settle(report)
         answered = turns.undelivered.get(report.answer)
         running = turns.open_turn is not None and turns.open_turn.id == report.answer
         # The receipt of a shown decision keeps it from being shown at each start.
         if answered is None and not (report.answer in self._told if report.final else running):
+            if report.final:
+                await missed.settle(report)
             return
         if answered is not None and report.final and not report.delivered:
             # First, so that no kill comes between; a repeated report changes nothing.
@@ -268,6 +269,7 @@ class SessionWriter:
                 delivery = self._deliveries.pop(inbound, None)
                 if delivery is not None:
                     await delivery.ack()
+            untold = await missed.settle(report)
             # A place that a command was given from elsewhere is perhaps gone again.
             if untold and report.delivered and not answered.alone and answered.via is None:
                 await self._tell_undelivered(answered)
