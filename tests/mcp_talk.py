@@ -29,7 +29,8 @@ _ORDER = re.compile(r"use (\w[\w-]*)(?: (\{.*\}))?")
 
 def tool(name: str, description: str = "Does it.", **schema: Any) -> dict[str, Any]:
     """Return a tool as a server lists it."""
-    given = {"type": "object", "properties": {"text": {"type": "string"}}} | schema
+    fields = {"text": {"type": "string"}, "size": {"type": "integer"}}
+    given = {"type": "object", "properties": fields} | schema
     return {"name": name, "description": description, "inputSchema": given}
 
 

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Scope
 
 from bot.core.errors import ChannelRefused
 from bot.core.http import server as serving
+from bot.core.http import sockets
 from bot.core.i18n import _
 
 CONNECTIONS = 256
@@ -50,7 +51,7 @@ def bind(address: str) -> socket.socket:
         ChannelRefused: The address cannot be used; most often another program has the port.
     """
     try:
-        return serving.bind(address, backlog=CONNECTIONS, user_timeout=_USER_TIMEOUT)
+        return sockets.bind(address, backlog=CONNECTIONS, user_timeout=_USER_TIMEOUT)
     except OSError as error:
         raise ChannelRefused(
             _(

@@ -15,7 +15,7 @@ from starlette.background import BackgroundTask
 
 from bot.core.errors import HttpError
 from bot.core.http.errors import add_error_handlers
-from bot.core.http.server import address_of
+from bot.core.http.sockets import address_of
 from bot.core.http.tokens import new_token
 from bot.core.i18n import _
 from bot.inspector.access.middleware import SecurityMiddleware

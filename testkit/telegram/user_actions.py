@@ -207,7 +207,7 @@ class TelegramUserActions(TelegramSetup):
 
         Args:
             message: The bot's message.
-            data: ``callback_data`` of the button.
+            data: ``callback_data`` of the button, or the words that stand on it.
             user: The person; by default the one of a private chat, else the last who wrote.
             chat: The chat, if ids collide.
             forged: Whether to allow data of no button, as a modified client may send.
@@ -221,6 +221,7 @@ class TelegramUserActions(TelegramSetup):
             one for one in self.records.shown if (one.chat, one.id) == (room.chat.id, number)
         )
         every = [one for version in shown.versions for row in version.buttons for one in row]
+        data = next((one["callback_data"] for one in every if one.get("text") == data), data)
         if not forged and data not in [one.get("callback_data") for one in every]:
             raise ValueError(f"message {number} has no button {data!r}; it has {every}")
         person = self._user(user) if user is not None else list(room.members.values())[-1]

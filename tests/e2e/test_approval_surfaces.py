@@ -63,7 +63,7 @@ class Surfaces:
         """Press the button below the question."""
         asked = f"(call {number})"
         shown = next(one for one in self.telegram.records.messages(ADA) if asked in one.text)
-        self.telegram.press(shown, f"/approve {number}")
+        self.telegram.press(shown, f"Approve {number}")
 
     async def by_discord(self, number: int, word: str = "approve") -> None:
         """Give the command in another chat."""

@@ -65,7 +65,7 @@ async def test_the_menus_list_what_acts_and_a_reminder_comes_to_both_platforms(t
         discord.slash(chat, ada, "remind", {"what": "in 1 second drink water"})
         await telegram.until(lambda books: any("(for " in text for text in books.texts(7)))
         shown = next(one for one in telegram.records.messages(7) if "(for " in one.text)
-        telegram.press(shown, "/schedules snooze 1 10")
+        telegram.press(shown, "Snooze 10 min")
         await telegram.until(lambda books: any("Again at" in text for text in books.texts(7)))
         shown = await discord.until(
             lambda _: next((one for one in discord.answers(chat) if "(for " in one.content), None)

@@ -127,11 +127,11 @@ async def test_the_bot_answers_on_a_telegram_that_is_not_ours(tmp_path):
             await telegram.say("What is my name?")
             await telegram.until_text("Your name is Ada", within=60)
             await telegram.say("/memory clear")
-            await telegram.until_text("To continue, send", within=60)
-            asked = (await telegram.messages())[-1]
-            keyboard = str(asked)
-            assert "/memory clear yes" in keyboard
-            await telegram.press("/memory", asked)
+            await telegram.until_text("say yes or send", within=60)
+            [*_, asked] = await telegram.messages()
+            keyboard = asked["message"]["reply_markup"]["inline_keyboard"]
+            [keep] = [one for row in keyboard for one in row if one["text"] == "Keep it"]
+            await telegram.press(keep["callback_data"], asked)
             await telegram.until_text("What I remember", within=60)
             # The answer to a button takes the place of its message.
             assert len(await telegram.messages()) == 3

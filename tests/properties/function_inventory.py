@@ -82,7 +82,7 @@ LEFT_OUT = {
     "bot.offline.memory_text._without_superseded": "a message gives at most sixty facts",
     "bot.offline.memory_text.merge_facts": "memory has at most 8,192 bytes, a message at most sixty facts",
     "bot.memory.session.bus.write_signals._progress": "compares a text with each that is known; both are bounded",
-    "bot.core.http.server.bind": "the host that the owner set",
+    "bot.core.http.sockets.bind": "the host that the owner set",
     "bot.core.telemetry.monitoring_http.bound_socket": "the host that the owner set",
     "bot.inspector.reading.facts._says": "a fact is bounded, and what is sought stands in an address",
     "bot.tape.server.tokens.TokenGrant.can_see": "the patterns of tapes that the owner granted",

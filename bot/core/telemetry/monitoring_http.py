@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from bot.core.errors import SettingsError
 from bot.core.http import server as serving
+from bot.core.http.sockets import address_of, bind
 from bot.core.i18n import _
 from bot.core.telemetry.health import HealthCheckResult
 
@@ -69,7 +70,7 @@ def bound_socket(address: str) -> Iterator[socket.socket]:
         SettingsError: It cannot be bound; most often another program uses the port.
     """
     try:
-        bound = serving.bind(address, backlog=_CONNECTIONS)
+        bound = bind(address, backlog=_CONNECTIONS)
     except OSError as error:
         raise SettingsError(
             _(
@@ -87,4 +88,4 @@ async def serve(app: Starlette, bound: socket.socket, task_status: TaskStatus[st
     config = serving.server_config(
         app, grace=_GRACE, http=serving.connection_class(_CONNECTIONS, _BUSY), ws="none"
     )
-    await serving.serve(config, bound, lambda: task_status.started(serving.address_of(bound)))
+    await serving.serve(config, bound, lambda: task_status.started(address_of(bound)))

@@ -289,7 +289,7 @@ def _with_port(settings: Settings) -> Settings:
     host, _colon, port = (settings.web_listen or "").rpartition(":")
     if port != "0":
         return settings
-    from bot.core.http.server import bind
+    from bot.core.http.sockets import bind
 
     with bind(f"{host}:0") as bound:
         listen = f"{host}:{bound.getsockname()[1]}"

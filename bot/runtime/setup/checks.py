@@ -173,7 +173,7 @@ async def check_site(settings: Settings, *, with_link: bool) -> Outcome:
         return Outcome(True, _("The site is off."))
     if importlib.util.find_spec("fastapi") is None:
         return _missing("fastapi", "web")
-    from bot.core.http.server import bind
+    from bot.core.http.sockets import bind
 
     try:
         bind(listen).close()

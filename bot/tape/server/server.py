@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from bot.core.errors import SettingsError
 from bot.core.http import server as serving
 from bot.core.http.errors import busy
+from bot.core.http.sockets import address_of, bind
 from bot.core.i18n import _
 from bot.core.telemetry.watchdog import Watchdog
 from bot.tape.server.app import build_app
@@ -43,7 +44,7 @@ def bind_socket(address: str) -> socket.socket:
         SettingsError: The address is invalid or in use.
     """
     try:
-        return serving.bind(address)
+        return bind(address)
     except socket.gaierror as error:
         raise SettingsError(
             _(
@@ -93,7 +94,7 @@ async def serve_store(
         tasks.start_soon(store.run)
         bound.listen(MAX_CONNECTIONS)
         with serve_scope:
-            address = serving.address_of(bound)
+            address = address_of(bound)
             await serving.serve(uvicorn_config(app), bound, lambda: ready(address))
         tasks.cancel_scope.cancel()
 
