@@ -135,9 +135,14 @@ async def played(world: World, fleet: Fleet, address: str) -> None:
         # A client of OpenAI's API goes on in its session, and makes a fork, at the other gateway.
         more = await asked(client, said, "And about K001006?")
         await asked(client, said, "Or about K001007?")
-        sessions = (await client.get("/api/v1/sessions")).text
-        found = sorted(set(re.findall(r"api:telegram\.1001:\d+", sessions)))
-        assert found == ["api:telegram.1001:1", "api:telegram.1001:2"]
+
+        async def listed() -> bool:
+            sessions = (await client.get("/api/v1/sessions")).text
+            return {"api:telegram.1001:1", "api:telegram.1001:2"} == set(
+                re.findall(r"api:telegram\.1001:\d+", sessions)
+            )
+
+        await until(listed, every=0.1)
         assert len(more) == 4
         tasks.cancel_scope.cancel()
 
