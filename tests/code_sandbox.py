@@ -1,34 +1,35 @@
-"""A sandbox for tests: its interpreter is built once in a run of all tests."""
+"""A sandbox for tests: its interpreter is built once and kept."""
 
 from __future__ import annotations
 
-import os
+import sys
+from functools import cache
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
-from databases import RUN
 from filelock import FileLock
 
 from bot.agent.code.sandbox import PythonSandbox
 
+_KEPT = Path(__file__).parents[1] / ".cache" / "sandbox" / str(sys.implementation.cache_tag)
+
 
 async def built_sandbox(folder: Path, *, seconds: float = 20) -> PythonSandbox:
     """Return a sandbox in a folder, with the interpreter that was built already."""
-    built = await anyio.to_thread.run_sync(built_component)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / built.name).hardlink_to(built)
+    for built in await anyio.to_thread.run_sync(built_components):
+        (folder / built.name).hardlink_to(built)
     return PythonSandbox(folder, seconds=seconds)
 
 
-def built_component() -> Path:
-    """Return the compiled interpreter; the first caller of this run of tests builds it."""
-    shared = Path(os.environ[RUN]) / "sandbox"
-    with FileLock(f"{shared}.lock"):
-        if not list(shared.glob("*.cwasm")):
-            anyio.run(PythonSandbox(shared).run, "")
-    [built] = shared.glob("*.cwasm")
-    return built
+@cache
+def built_components() -> list[Path]:
+    """Return the compiled interpreters that are kept; the sandbox takes its own, by its name."""
+    _KEPT.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{_KEPT}.lock"):
+        anyio.run(PythonSandbox(_KEPT).run, "")
+    return list(_KEPT.glob("*.cwasm"))
 
 
 def processes_of(folder: Path) -> list[int]:

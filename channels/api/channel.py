@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import anyio
@@ -40,7 +40,7 @@ from channels.api.content import ImageFile
 from channels.api.errors import InvalidRequest
 from channels.api.requests import ChatRequest, unknown_text
 from channels.api.routes import ApiRoutes
-from channels.api.waiting import Waiting, WaitingRequests
+from channels.api.waiting import Placed, WaitingRequests
 from channels.base import ChannelContext
 
 logger = logging.getLogger(__name__)
@@ -49,25 +49,6 @@ _POLL = 0.05
 """Seconds between two looks at a tape for a message that the bus knows already."""
 _POLLS = 400
 _MOST_PLACINGS = 5
-
-
-@dataclass(slots=True)
-class Placed:
-    """A request whose message is durable.
-
-    Attributes:
-        session: The session's key.
-        inbound: The message's id.
-        answer: Id of its answer, if the tape has it already.
-        waiting: What waits for the answer otherwise.
-        taken: Whether somebody reports the answer that came.
-    """
-
-    session: str
-    inbound: str
-    answer: str | None
-    waiting: Waiting
-    taken: bool = False
 
 
 class ApiChannel:

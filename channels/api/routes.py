@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import anyio
 import anyio.to_thread
@@ -18,6 +19,7 @@ from bot.bus import (
     API_CHANNEL,
     Address,
     BusError,
+    ClientBackend,
     ClientMessage,
     ClientOutcome,
     InvalidInbound,
@@ -43,10 +45,8 @@ from channels.api.responses import (
     response_id,
     unknown_response,
 )
+from channels.api.waiting import Placed
 from channels.api.wire import COMMENT, CompletionWriter, SentText
-
-if TYPE_CHECKING:
-    from channels.api.channel import ApiChannel, Placed
 
 _ALIVE_SECONDS = 15.0
 """Seconds between two signs of life in a stream."""
@@ -82,14 +82,32 @@ class Writer(Protocol):
         ...
 
 
-MakeWriter = Callable[["Placed | None"], Writer]
+MakeWriter = Callable[[Placed | None], Writer]
 """Return the writer of an answer, given where its request belongs, if it is on a tape."""
+
+
+class Requests(Protocol):
+    """What the routes need of their channel."""
+
+    backend: ClientBackend
+
+    def placed(self, user: WebUser, request: ChatRequest) -> AbstractAsyncContextManager[Placed]:
+        """Publish a request's message unless it came before; give where its answer comes."""
+
+    async def look_again(self, placed: Placed) -> None:
+        """Look for the answer on the tape."""
+
+    async def outcome(self, placed: Placed) -> tuple[str, ClientOutcome]:
+        """Return the id of the answer that came, and it."""
+
+    async def report(self, placed: Placed, answer: str, *, delivered: bool) -> None:
+        """Report whether an answer has reached its client."""
 
 
 class ApiRoutes:
     """The handlers of the routes."""
 
-    def __init__(self, channel: ApiChannel) -> None:
+    def __init__(self, channel: Requests) -> None:
         self._channel = channel
 
     def router(self) -> APIRouter:
@@ -254,7 +272,7 @@ class StreamedResponse(Response):
 
     def __init__(
         self,
-        channel: ApiChannel,
+        channel: Requests,
         user: WebUser,
         asked: ChatRequest,
         pieces: Callable[[Placed, ChatRequest], AsyncIterator[bytes]],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import anyio
 
@@ -43,6 +44,25 @@ class Waiting:
             await self._changed.wait()
         self._changed = anyio.Event()
         return not waiting.cancelled_caught
+
+
+@dataclass(slots=True)
+class Placed:
+    """A request whose message is durable.
+
+    Attributes:
+        session: The session's key.
+        inbound: The message's id.
+        answer: Id of its answer, if the tape has it already.
+        waiting: What waits for the answer otherwise.
+        taken: Whether somebody reports the answer that came.
+    """
+
+    session: str
+    inbound: str
+    answer: str | None
+    waiting: Waiting
+    taken: bool = False
 
 
 class WaitingRequests:

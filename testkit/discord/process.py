@@ -33,7 +33,7 @@ class DiscordProcess:
 
     async def __aenter__(self) -> Self:
         """Start the process and read its URLs."""
-        command = [sys.executable, "-m", "testkit.discord.server", *self._options]
+        command = [sys.executable, "-m", "testkit.discord", *self._options]
         self._process = await anyio.open_process(command, stderr=None)
         line = b""
         assert self._process.stdout is not None

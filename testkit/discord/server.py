@@ -4,7 +4,7 @@ The unmodified discord.py runs against it (see ``DiscordServer.used_by_discord_p
 ``DiscordUserActions`` act for people, ``faults`` causes failures, and ``records`` holds what the
 bot did.
 
-Also runs as a process: ``python -m testkit.discord.server --port 0 --books FILE``.
+Also runs as a process: ``python -m testkit.discord --port 0 --books FILE``.
 """
 
 from __future__ import annotations
@@ -157,9 +157,3 @@ class DiscordServer(DiscordUserActions):
                 if str(upload.id) == number and message.deleted is None:
                     return web.Response(body=upload.data, content_type=upload.mime)
         return web.Response(status=404, text="This content is no longer available.")
-
-
-if __name__ == "__main__":
-    from testkit.discord.process import main
-
-    main()

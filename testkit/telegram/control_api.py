@@ -14,17 +14,14 @@ import base64
 import binascii
 import inspect
 from dataclasses import asdict, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from aiohttp import web
 
-from testkit.telegram.faults import BotApiFault
+from testkit.telegram.faults import BotApiFault, TelegramFaults
 from testkit.telegram.media_files import TelegramMedia
-from testkit.telegram.records import Json, UpdateDelivery
-from testkit.telegram.world import TelegramChat, TelegramUser
-
-if TYPE_CHECKING:
-    from testkit.telegram.server import TelegramServer
+from testkit.telegram.records import Json, TelegramRecords, UpdateDelivery
+from testkit.telegram.world import TelegramChat, TelegramUser, TelegramWorld
 
 _ACTS = frozenset(
     "bot user private group topic say post edit remove photo voice audio sticker document album location "
@@ -37,7 +34,22 @@ _FAULTS = frozenset(
 )
 
 
-def add_routes(app: web.Application, server: TelegramServer) -> None:
+class Controlled(Protocol):
+    """What the control API needs of a server, whose acts it calls by name."""
+
+    token: str
+    me: TelegramUser
+    faults: TelegramFaults
+    missing: set[str]
+    world: TelegramWorld
+    records: TelegramRecords
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+
+
+def add_routes(app: web.Application, server: Controlled) -> None:
     """Add the routes of the control API."""
 
     async def read(_request: web.Request) -> web.Response:
@@ -58,7 +70,7 @@ def add_routes(app: web.Application, server: TelegramServer) -> None:
     app.router.add_post("/control/{act}", act)
 
 
-def _act(server: TelegramServer, name: str, values: Json) -> Any:
+def _act(server: Controlled, name: str, values: Json) -> Any:
     name = name.removeprefix("faults.")
     match name:
         case "whoami":
@@ -76,7 +88,7 @@ def _act(server: TelegramServer, name: str, values: Json) -> Any:
             raise ValueError(f"no act {name!r}; there are {sorted(_ACTS | _FAULTS)}")
 
 
-def _arguments(server: TelegramServer, values: Json) -> Json:
+def _arguments(server: Controlled, values: Json) -> Json:
     """Convert JSON arguments to what the methods take: bytes, media and bot accounts."""
     given = dict(values)
     if isinstance(given.get("data"), str) and "message" not in given:

@@ -24,7 +24,7 @@ from bot.core.errors import MemoryRefused
 from bot.memory.gate.memory_validation import check_note_date
 from bot.memory.records.fact import Fact
 from bot.memory.records.transcript import format_timestamp_day
-from bot.memory.session.bus.memory_clear import clear_memory
+from bot.memory.session.memory_clear import clear_memory
 from bot.memory.session.state.zone_snapshot import (
     MemorySnapshot,
     check_note_size,

@@ -19,14 +19,12 @@ from bot.core.files import private_directory
 from bot.core.i18n import _, format_list
 from bot.runtime.app.build import App
 from bot.runtime.app.database_services import DatabaseServices
-from bot.runtime.app.web import build_site
+from bot.runtime.app.site import Announce, build_site
 from bot.runtime.settings import PREFIX
 from channels.base import Channel, ChannelContext, ChannelSpec, GroupPolicy, MenuCommand
 from channels.registry import PLATFORMS, import_platform
 
 logger = logging.getLogger(__name__)
-
-Announce = Callable[[str], None]
 
 T = TypeVar("T")
 

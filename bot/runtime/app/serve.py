@@ -24,7 +24,6 @@ from bot.llm.retry import Warmable
 from bot.runtime.app.build import App, open_app
 from bot.runtime.app.channels import (
     CONSOLE_LEASE,
-    Announce,
     at_terminal,
     configured_channels,
     run_channels,
@@ -32,6 +31,7 @@ from bot.runtime.app.channels import (
 from bot.runtime.app.control_commands import control_handlers
 from bot.runtime.app.remote_erasures import RemoteErasures
 from bot.runtime.app.scheduler import LEASE, Scheduler
+from bot.runtime.app.site import Announce
 from bot.runtime.control_socket import serve_control
 from bot.runtime.settings import ProcessRole, Settings
 

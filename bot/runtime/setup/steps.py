@@ -7,16 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from bot.core.i18n import LANGUAGES, N_, _
+from bot.runtime.settings import Settings
 from bot.runtime.setup.providers import PROVIDERS, needs_key
-
-if TYPE_CHECKING:
-    from bot.runtime.setup.setup import Setup
 
 Answers = Mapping[str, str | None]
 """New values by setting; None removes what is set. What is not changed is not in it."""
+
+
+class Known(Protocol):
+    """What is known when a question is asked.
+
+    Attributes:
+        settings: The settings as they are.
+        local_models: Models that run on this machine.
+    """
+
+    settings: Settings
+    local_models: list[str]
+
+    def has_variable(self, name: str) -> bool:
+        """Return whether a variable is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +45,11 @@ class Choice:
     label: str
 
 
-def _no_choices(setup: Setup) -> Sequence[Choice]:  # noqa: ARG001 (the signature)
+def _no_choices(setup: Known) -> Sequence[Choice]:  # noqa: ARG001 (the signature)
     return ()
 
 
-def _always(setup: Setup, answers: Answers) -> bool:  # noqa: ARG001 (the signature)
+def _always(setup: Known, answers: Answers) -> bool:  # noqa: ARG001 (the signature)
     return True
 
 
@@ -59,8 +72,8 @@ class Question:
     about: str = ""
     secret: bool = False
     closed: bool = False
-    choices: Callable[[Setup], Sequence[Choice]] = _no_choices
-    asked: Callable[[Setup, Answers], bool] = _always
+    choices: Callable[[Known], Sequence[Choice]] = _no_choices
+    asked: Callable[[Known, Answers], bool] = _always
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +97,11 @@ class Step:
     always: bool = False
 
 
-def _languages(setup: Setup) -> Sequence[Choice]:  # noqa: ARG001 (the signature)
+def _languages(setup: Known) -> Sequence[Choice]:  # noqa: ARG001 (the signature)
     return [Choice(code, name) for code, name in LANGUAGES.items()]
 
 
-def _models(setup: Setup) -> Sequence[Choice]:
+def _models(setup: Known) -> Sequence[Choice]:
     """Return models: those on this machine, of providers whose key is there, and the others."""
     here = [Choice(model, _("Ollama, on this machine")) for model in setup.local_models]
     have_key, others = [], []
@@ -106,7 +119,7 @@ def _models(setup: Setup) -> Sequence[Choice]:
     return [*have_key, *here, *others, none]
 
 
-def _asks_address(setup: Setup, answers: Answers) -> bool:
+def _asks_address(setup: Known, answers: Answers) -> bool:
     """Return whether a model was typed that is not one of the proposed ones."""
     model = answers.get("model")
     proposed = {choice.value for choice in _models(setup)}
@@ -119,12 +132,12 @@ def needs_address(model: str) -> bool:
     return bool(slash) and ":" not in name
 
 
-def _asks_key(setup: Setup, answers: Answers) -> bool:
+def _asks_key(setup: Known, answers: Answers) -> bool:
     model = answers.get("model", setup.settings.model)
     return needs_key(model or "offline")
 
 
-def _asks_passphrase(setup: Setup, answers: Answers) -> bool:
+def _asks_passphrase(setup: Known, answers: Answers) -> bool:
     folder = answers.get("backup_to", str(setup.settings.backup_to or ""))
     return bool(folder) and not setup.settings.backup_recipients
 

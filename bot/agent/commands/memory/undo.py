@@ -19,13 +19,13 @@ from bot.core.i18n import N_, _, ngettext
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_undo import inverse_proposals, undone_batch_id
 from bot.memory.records.proposals import BatchOutcome, ProposalBatch, ProposalDecision
-from bot.memory.session.bus.memory_clear import (
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.memory_clear import (
     ClearPreview,
     clear_bus,
     clear_memory,
     preview_clear,
 )
-from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.state.zone_snapshot import DailyNote, MemorySnapshot
 from bot.memory.session.state.zone_versions import (
     MEMORY_UNDONE_EVENT,

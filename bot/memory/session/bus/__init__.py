@@ -3,7 +3,6 @@
 __all__ = [
     "belief_reader",
     "episodic_trace",
-    "memory_clear",
     "problem_registry",
     "shared_reference",
     "working_set",

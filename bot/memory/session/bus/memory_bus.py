@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from bot.memory.gate.alignment import collect_goals
 from bot.memory.gate.reference_values import (
@@ -48,11 +48,34 @@ from bot.memory.session.bus.semantic_synthesis import SemanticSynthesisStore
 from bot.memory.session.bus.shared_reference import SharedReferenceStore
 from bot.memory.session.bus.working_set import WorkingSetStore, expiring_assumption
 from bot.memory.session.bus.write_signals import compute_signals
+from bot.memory.session.scope.scope_memory import ScopeMemory
+from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
 
-if TYPE_CHECKING:
-    from bot.memory.session.long_term_memory import LongTermMemory
-    from bot.memory.session.scope.scope_memory import ScopeMemory
+
+class SessionMemory(Protocol):
+    """What the bus needs of its session's long-term memory.
+
+    Attributes:
+        tape: The session's tape.
+        fold: What the tape says.
+        workspace: The scope of all sessions.
+    """
+
+    tape: TapeService
+    fold: SessionFold
+    workspace: ScopeMemory
+
+    @property
+    def home(self) -> ScopeMemory:
+        """The scope that holds what is known of the session's person or group."""
+
+    def check_not_private(self) -> None:
+        """Raise an error if nothing private may be written here."""
+
+    async def update_identities(self, sender: str = "") -> None:
+        """Follow the links of accounts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +121,7 @@ class MemoryBus:
     """
 
     def __init__(
-        self, memory: LongTermMemory, own: ScopeMemory, *, working_set_hours: float = 2.0
+        self, memory: SessionMemory, own: ScopeMemory, *, working_set_hours: float = 2.0
     ) -> None:
         self._memory = memory
         self._own = own

@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bot.core.reasons import Reason
 from bot.memory.records.compartments import Compartments
 from bot.memory.records.fact_fold import bus_entry
 from bot.memory.records.proposals import BatchOutcome
 from bot.memory.session.bus.shared_reference import current_references
+from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.entries import TapeEntry
-
-if TYPE_CHECKING:
-    from bot.memory.session.long_term_memory import LongTermMemory
 
 CLEARED_REASON = Reason("cleared")
 """Reason recorded for beliefs that were retired by clearing."""
