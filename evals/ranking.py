@@ -1,6 +1,6 @@
 """Fits the weights of the search's ranking: ``python -m evals.ranking FIT... [--held-out FILE...]``.
 
-Each file is a conversation with questions, as ``tapebot eval recall`` reads them. The messages that answer a question
+Each file is a conversation with questions, as ``python -m evals recall`` reads them. The messages that answer a question
 are told from all others by a logistic regression over ``bot.tape.index.ranking.FEATURES``; each question counts
 alike. Printed are the weights, to be put there, and the recall at 10 that they reach: on each fifth of the
 conversations by the weights that the other four give, and on those that are held out. Each feature has two weights:
@@ -21,8 +21,6 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from bot.evals.dataset import Dataset, read_dataset
-from bot.evals.recall_eval import dataset_entry
 from bot.llm.embeddings.base import Embedder
 from bot.llm.embeddings.local import LocalEmbedder
 from bot.memory.session.hybrid_search import strip_speaker_names
@@ -40,6 +38,8 @@ from bot.tape.index.ranking import (
 )
 from bot.tape.index.terms import parse_query, tokenize
 from bot.tape.search import SearchQuery
+from evals.dataset import Dataset, read_dataset
+from evals.recall_eval import dataset_entry
 
 Matrix = NDArray[np.float64]
 

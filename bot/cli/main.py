@@ -60,8 +60,6 @@ def _run(chosen: argparse.Namespace) -> int:
         from bot.cli.doctor import run_doctor
 
         return run_doctor(probe=chosen.probe)
-    if chosen.command == "eval":
-        return _evaluate(chosen)
     export_dotenv()
     settings = load_settings()
     with use_language(settings.shown_language):
@@ -96,21 +94,6 @@ def _run_with(settings: Settings, chosen: argparse.Namespace) -> int:
     if chosen.command in ("gateway", "worker"):
         return _run_program(settings, chosen.command)
     return _talk(settings)
-
-
-def _evaluate(chosen: argparse.Namespace) -> int:
-    from bot.cli.evaluate import eval_answers, eval_claims, eval_recall
-
-    if chosen.eval == "answers":
-        export_dotenv()
-        return eval_answers(chosen.file, chosen.json, load_settings())
-    if chosen.eval == "claims":
-        export_dotenv()
-        settings = load_settings()
-        if chosen.judge is not None:
-            settings = settings.model_copy(update={"judge_model": chosen.judge})
-        return eval_claims(chosen.file, chosen.json, settings)
-    return eval_recall(chosen.files, chosen.json, chosen.embeddings)
 
 
 def _setup(settings: Settings, chosen: argparse.Namespace) -> int:

@@ -51,7 +51,6 @@ def make_parser() -> argparse.ArgumentParser:
     )
     models = commands.add_parser("models", help=_("call the configured models; show what works"))
     models.add_argument("name", nargs="?", metavar="NAME", help=_("only this preset"))
-    _eval(commands.add_parser("eval", help=_("measure recall, judgement and answers")))
     return parser
 
 
@@ -278,35 +277,6 @@ def _tape_server(parser: argparse.ArgumentParser) -> None:
     actions.add_parser("list", help=_("list the tokens"))
     remove = actions.add_parser("remove", help=_("revoke a token"))
     remove.add_argument("name")
-
-
-def _eval(parser: argparse.ArgumentParser) -> None:
-    kinds = parser.add_subparsers(dest="eval", required=True, metavar="KIND")
-    recall = kinds.add_parser("recall", help=_("measure recall with the questions in files"))
-    recall.add_argument(
-        "files",
-        metavar="FILE",
-        type=Path,
-        nargs="+",
-        help=_("a conversation and questions, as JSON lines"),
-    )
-    recall.add_argument("--json", action="store_true", help=_("print one JSON object"))
-    recall.add_argument(
-        "--embeddings",
-        metavar="MODEL",
-        help=_("also measure recall by meaning: local, or a litellm model name"),
-    )
-    claims = kinds.add_parser("claims", help=_("judge the labelled claims of a file"))
-    claims.add_argument("file", type=Path, help=_("claims, as JSON lines"))
-    claims.add_argument("--json", action="store_true", help=_("print one JSON object"))
-    claims.add_argument(
-        "--judge",
-        metavar="MODEL",
-        help=_("model that judges: a litellm model name, or none; default: the configured judge"),
-    )
-    answers = kinds.add_parser("answers", help=_("ask about facts that have changed"))
-    answers.add_argument("file", type=Path, help=_("statements and questions, as JSON lines"))
-    answers.add_argument("--json", action="store_true", help=_("print one JSON object"))
 
 
 def _count(text: str) -> int:

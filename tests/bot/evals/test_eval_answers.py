@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-
 from bot.cli.evaluate import eval_answers
 from bot.evals.answer_eval import LabelledQuestion, grade_answer
+
 from bot.runtime.settings import Settings
 
 OURS = Path(__file__).parents[3] / "evals" / "updates"

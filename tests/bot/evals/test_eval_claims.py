@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bot.evals.claim_eval import LabelledClaim, claim_statistics, judge_all
+from bot.evals.labels import read_labels
 
 from bot.agent.consolidation.evidence_checker import RETRACTION_PREFIX
 from bot.cli.main import main
-from bot.evals.claim_eval import LabelledClaim, claim_statistics, judge_all
-from bot.evals.labels import read_labels
 from bot.testing.scripted_model import ScriptedModel, judgement_reply, text_reply
 
 OURS = Path(__file__).parents[3] / "evals" / "claims.jsonl"

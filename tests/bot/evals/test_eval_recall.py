@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from bot.cli.evaluate import eval_recall
-from bot.core.errors import TapebotError
 from bot.evals.dataset import DatasetQuestion, read_dataset
 from bot.evals.metrics import SearchAnswer, by_category, compute_metrics, ndcg, recall_at
+
+from bot.core.errors import TapebotError
 
 pytestmark = pytest.mark.slow
 

@@ -1,8 +1,10 @@
-"""``tapebot eval``: measure recall, the gate's judgement of claims, and answers to questions."""
+"""Measure recall, the gate's judgement of claims, and answers: ``python -m evals KIND FILE``."""
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,12 +12,16 @@ from typing import Any
 
 import anyio
 
-from bot.core.i18n import _, ngettext
-from bot.evals.answer_eval import GradedAnswer, LabelledQuestion, answer_all, count_verdicts
-from bot.evals.claim_eval import JudgedClaim, LabelledClaim, claim_statistics, judge_all
-from bot.evals.dataset import Dataset, read_dataset
-from bot.evals.labels import read_labels
-from bot.evals.metrics import (
+from bot.core.errors import TapebotError
+from bot.llm.embeddings.base import Embedder
+from bot.llm.embeddings.registry import build_embedder
+from bot.runtime.app import make_judge, make_model
+from bot.runtime.settings import Settings, export_dotenv, load_settings
+from evals.answer_eval import GradedAnswer, LabelledQuestion, answer_all, count_verdicts
+from evals.claim_eval import JudgedClaim, LabelledClaim, claim_statistics, judge_all
+from evals.dataset import Dataset, read_dataset
+from evals.labels import read_labels
+from evals.metrics import (
     SearchAnswer,
     SearchMetrics,
     by_category,
@@ -23,11 +29,7 @@ from bot.evals.metrics import (
     by_speaker,
     compute_metrics,
 )
-from bot.evals.recall_eval import ask_all
-from bot.llm.embeddings.base import Embedder
-from bot.llm.embeddings.registry import build_embedder
-from bot.runtime.app import make_judge, make_model
-from bot.runtime.settings import Settings
+from evals.recall_eval import ask_all
 
 
 def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = None) -> int:
@@ -48,26 +50,12 @@ def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = N
             told["hybrid"] = {"model": embeddings, **_figures(fused)}
         print(json.dumps(told, ensure_ascii=False))
         return 0
-    questions = ngettext("{n} question", "{n} questions", len(answers))
-    print(
-        ngettext(
-            "{questions} on {n} message",
-            "{questions} on {n} messages",
-            messages,
-            questions=questions,
-        )
-    )
+    print(f"{len(answers)} questions on {messages} messages")
     if left_out:
-        print(
-            ngettext(
-                "{n} question without evidence is skipped",
-                "{n} questions without evidence are skipped",
-                left_out,
-            )
-        )
+        print(f"{left_out} questions without evidence are skipped")
     print(_tables(answers))
     if fused:
-        print(_("\nby words and by meaning ({embeddings})", embeddings=embeddings))
+        print(f"\nby words and by meaning ({embeddings})")
         print(_tables(fused))
     return 0
 
@@ -147,17 +135,10 @@ def _print_counts(told: Mapping[str, Mapping[str, int]]) -> None:
 
 def _wrong(judged: JudgedClaim) -> str:
     label = judged.label
-    what = _("not believed") if label.honest else _("believed")
+    what = "not believed" if label.honest else "believed"
     said = " / ".join(cite.quote for cite in label.cites)
     claim = label.claim or f"{label.op}: {label.fact}"
-    return _(
-        "{kind}, {what} ({reason}): {claim} from {said}",
-        kind=label.kind,
-        what=what,
-        reason=judged.reason,
-        claim=repr(claim),
-        said=repr(said),
-    )
+    return f"{label.kind}, {what} ({judged.reason}): {claim!r} from {said!r}"
 
 
 async def _ask(
@@ -217,3 +198,41 @@ def _table(rows: Sequence[tuple[str, SearchMetrics]]) -> str:
 
 def _shown(value: Any) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m evals", description=__doc__)
+    kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
+    recall = kinds.add_parser("recall", help="what search finds for the questions in files")
+    recall.add_argument("files", metavar="FILE", type=Path, nargs="+")
+    recall.add_argument("--embeddings", metavar="MODEL", help="also by meaning: local, or a model")
+    claims = kinds.add_parser("claims", help="which labelled claims become facts")
+    claims.add_argument("file", type=Path)
+    claims.add_argument("--judge", metavar="MODEL", help="model that judges, or none")
+    answers = kinds.add_parser("answers", help="answers about facts that have changed")
+    answers.add_argument("file", type=Path)
+    for one in (recall, claims, answers):
+        one.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser
+
+
+def main() -> int:
+    """Run an evaluation; return the exit status."""
+    chosen = _parser().parse_args()
+    try:
+        if chosen.kind == "recall":
+            return eval_recall(chosen.files, chosen.json, chosen.embeddings)
+        export_dotenv()
+        settings = load_settings()
+        if chosen.kind == "answers":
+            return eval_answers(chosen.file, chosen.json, settings)
+        if chosen.judge is not None:
+            settings = settings.model_copy(update={"judge_model": chosen.judge})
+        return eval_claims(chosen.file, chosen.json, settings)
+    except (TapebotError, OSError) as error:
+        print(f"evals: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

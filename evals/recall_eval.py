@@ -13,8 +13,6 @@ from bot.agent.views.automatic_recall import (
 )
 from bot.agent.views.passage_selection import asks_assistant, select_passages
 from bot.core.clock import format_time
-from bot.evals.dataset import Dataset, DatasetMessage
-from bot.evals.metrics import DEPTHS, SearchAnswer
 from bot.llm.embeddings.base import Embedder
 from bot.memory.session.hybrid_search import search_tape
 from bot.memory.session.recall import recall_passages
@@ -25,6 +23,8 @@ from bot.tape.search import SearchQuery
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 from bot.tape.stores.file import FileTapeStore
+from evals.dataset import Dataset, DatasetMessage
+from evals.metrics import DEPTHS, SearchAnswer
 
 _TAPE = "eval:recall"
 _PORTION = 500
