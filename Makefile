@@ -15,7 +15,7 @@ install = { $(PIP) install --no-compile --require-hashes -r locks/uv.txt \
   || $(PIP) install --no-compile --require-hashes $(1)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-pythons test-slow test-all browser pictures first-day docs docs-serve lint size format bench attacks translations release lock clean
+.PHONY: help run test test-pythons test-slow test-all stress browser pictures first-day docs docs-serve lint size format bench attacks translations release lock clean
 
 help:            ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -59,6 +59,9 @@ test-slow: $(VENV)/.dev browser ## Run a sample of the long proofs: kills, flood
 
 test-all: $(VENV)/.dev browser ## Run everything, whole: nightly
 	@$(BIN)/python -m pytest -n $(SLOW_WORKERS) --hypothesis-profile night --timeout 600
+
+stress: $(VENV)/.dev ## Run the test suite 20 times on a busy machine; once in a while
+	@$(BIN)/python tests/stress.py 20 $(TESTS)
 
 browser:         ## Install Chromium for the browser tests
 	@for one in "$$CHROMIUM" chromium chromium-browser google-chrome google-chrome-stable; do \
