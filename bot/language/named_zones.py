@@ -19,13 +19,22 @@ _HOURS = {
     for name, hours in (
         one.split("=")
         for one in (
-            "utc=0 gmt=0 z=0 wet=0 west=1 cet=1 mez=1 cest=2 mesz=2 eet=2 oez=2 eest=3 oesz=3 msk=3 trt=3 pkt=5 wib=7 ict=7"
+            "utc=0 gmt=0 z=0 zulu=0 wet=0 west=1 cet=1 mez=1 cest=2 mesz=2 eet=2 oez=2 eest=3 oesz=3 msk=3 мск=3 trt=3 pkt=5 wib=7 ict=7"
             " hkt=8 sgt=8 awst=8 jst=9 kst=9 aest=10 aedt=11 nzst=12 nzdt=13 brt=-3 edt=-4 est=-5 cdt=-5 mdt=-6 mst=-7"
             " pdt=-7 pst=-8 akdt=-8 akst=-9 hst=-10"
         ).split()
     )
 }
-_REGIONS = {"ET": "New_York", "CT": "Chicago", "MT": "Denver", "PT": "Los_Angeles"}
+_REGIONS = {
+    "ET": "New_York",
+    "CT": "Chicago",
+    "MT": "Denver",
+    "PT": "Los_Angeles",
+    "Eastern": "New_York",
+    "Central": "Chicago",
+    "Mountain": "Denver",
+    "Pacific": "Los_Angeles",
+}
 _AREAS = (
     "Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Canada|Etc|Europe|Indian|Pacific|US"
 )
@@ -35,8 +44,9 @@ _NAMED = LazyPattern(
     r"(?P<sign>\+|(?<=[TC])[-−]|(?<=[TC] )[-−]|(?<=[tc])[-−])(?P<hours>\d{1,2})(?::?(?P<minutes>\d\d))?(?!\d)"
     rf"|\b(?P<iana>(?:{_AREAS})/[A-Za-z_+-]{{1,40}}(?:/[A-Za-z_]{{1,40}})?(?:[+-]\d{{1,2}})?)"
     r"|\b(?P<place>[A-Za-z]{1,20}(?: [A-Za-z]{1,20}){0,2}) (?:[Tt]ime|Zeit)\b"
-    r"|\b(?P<region>[ECMP]T)(?=[)\]]?(?:$|[,.;:!?]| (?:to|that|for|on|every|today|tomorrow)\b))"
-    r"|(?:\b|(?<=\d))(?P<short>[A-Z]{1,4}|[a-z]{3,4})\b"
+    # What begins with these letters else is a thing: a CT scan, a central station.
+    r"|\b(?P<region>ET\b|Eastern\b(?! [A-Z])|(?:[CMP]T|Central|Mountain|Pacific)(?=[)\]]?(?:$|[,.;:!?]| (?:to|that|for|on|every|today|tomorrow)\b)))"
+    r"|(?:\b|(?<=\d))(?P<short>[A-Z]{1,4}|[a-z]{3,4}|Zulu|МСК|мск)\b"
     r")[)\]]?"
 )
 
@@ -73,7 +83,7 @@ def named_zones(text: str) -> Iterator[NamedZone]:
         elif hit["place"]:
             # Up to two words before the place are words of the sentence: "at 5 pm London time".
             words = hit["place"].split()
-            names = [_known_names().get("_".join(words[at:]).lower()) for at in range(len(words))]
+            names = [_place_name("_".join(words[at:]).lower()) for at in range(len(words))]
             at = next((at for at, name in enumerate(names) if name), len(words) - 1)
             start = start if at == 0 else hit.start("place") + len(" ".join(words[:at]))
             found = _zone(names[at]) if names[at] or words[at][0].isupper() else None
@@ -81,6 +91,11 @@ def named_zones(text: str) -> Iterator[NamedZone]:
             found = _zone(_known_names().get((hit["iana"] or _REGIONS[hit["region"]]).lower()))
         if found is not None:
             yield NamedZone(text[start : hit.end()].strip(" ,()[]"), start, hit.end(), *found)
+
+
+def _place_name(place: str) -> str | None:
+    """Return the IANA name of a place, also as German makes an adjective of it: ``New Yorker Zeit``."""
+    return _known_names().get(place) or _known_names().get(place.removesuffix("er"))
 
 
 def _zone(name: str | None) -> tuple[tzinfo | None, str]:
