@@ -1,0 +1,292 @@
+"""The memory zone on a tape: which version counts, what is in it, what a prompt shows of it, how long and how much."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bot.core.errors import MemoryRefused
+from bot.memory.session.state.zone import MemoryZone
+from bot.tape.entries import TapeEntry, anchor, event, message
+from bot.tape.service import TapeService
+from bot.tape.stores.file import FileTapeStore
+from bot.testing.host import Host, HostLimits, session_host
+from bot.testing.manual_clock import ManualClock
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
+
+DAY = 86_400
+_ids = itertools.count()
+
+
+class Chat:
+    """A chat whose model calls a tool that the test names, and answers "ok"."""
+
+    def __init__(self, folder: Path, **bounds: object) -> None:
+        self.folder, self.bounds = folder, HostLimits(**bounds)
+        self.clock, self.steps = ManualClock(), list[object]()
+        self.model = ScriptedModel(lambda _: self.steps.pop(0) if self.steps else text_reply("ok"))
+
+    def open(self):
+        return session_host(self.folder, self.model, clock=self.clock, bounds=self.bounds)
+
+    async def say(self, host: Host, text: str) -> str:
+        sent = await host.channel.send(text, message_id=f"p{next(_ids)}")
+        return await host.channel.wait_for_answer(sent)
+
+    async def note(self, host: Host, *texts: str, date: str | None = None) -> str:
+        """Have the model note what the person says; return what the tool answers."""
+        day = {} if date is None else {"date": date}
+        calls = [("memory_daily", {"content": one, **day}) for one in texts]
+        self.steps = [tool_call_reply(*calls)]
+        await self.say(host, " ".join(texts))
+        return await self.told(host)
+
+    async def show(self, host: Host) -> str:
+        self.steps = [tool_call_reply(("memory_show", {}))]
+        await self.say(host, "Show me all that you remember.")
+        return await self.told(host)
+
+    async def told(self, host: Host) -> str:
+        results = [entry for entry in await host.tape() if entry.kind == "tool_result"]
+        return results[-1].payload["content"]
+
+    async def system(self, host: Host, hello: str = "hello") -> str:
+        """Return the system prompt of a phase that begins anew."""
+        await self.say(host, "/new now")
+        await self.say(host, hello)
+        return str(self.model.requests_for()[-1].messages[0]["content"])
+
+
+def block(system: str) -> str:
+    return system.partition("<memory>")[2].partition("</memory>")[0]
+
+
+def zone(version: int, note: str, *, sealed: bool = True) -> list[TapeEntry]:
+    """Return a zone as it stands on a tape."""
+    stamp = "2026-02-10T10:00:00+00:00"
+    noted = {"date": "2026-02-10", "content": note, "updated_at": stamp}
+    begin, end = (anchor(name, {"version": version}) for name in ("memory/open", "memory/seal"))
+    return [begin, event("memory.daily", noted), *([end] if sealed else [])]
+
+
+async def append(folder: Path, *entries: TapeEntry) -> None:
+    store = FileTapeStore(folder / "tapes", sync=False, clock=ManualClock())
+    tape = TapeService(store, "fake:1")
+    await tape.ensure_bootstrap_anchor()
+    await tape.append_many(entries)
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    ("entries", "remembered"),
+    [
+        ([], "I met Eva."),
+        (zone(99, "I met nobody.", sealed=False), "I met Eva."),
+        (zone(1, "I met nobody."), "I met Eva."),
+        (zone(99, "I met Ida.") + zone(98, "I met nobody."), "I met Ida."),
+    ],
+    ids=["as it was", "an unsealed one", "a lower one", "a higher one"],
+)
+async def test_the_sealed_zone_of_the_highest_version_counts(tmp_path, entries, remembered):
+    chat = Chat(tmp_path)
+    async with chat.open() as host:
+        await chat.note(host, "I met Eva.")
+    await append(tmp_path, event("unrelated"), *entries)
+    async with chat.open() as host:
+        shown = [await chat.show(host), block(await chat.system(host))]
+    assert all(remembered in one and "nobody" not in one for one in shown)
+
+
+async def test_memory_stands_on_the_tape_as_dated_events_between_open_and_seal(tmp_path):
+    chat = Chat(tmp_path)
+    async with chat.open() as host:
+        await chat.say(host, "/memory add I like tea")
+        await chat.note(host, "I met Eva.", date="2026-02-09")
+        tape = await host.tape()
+    [first, *_, last] = [one.id for one in tape if one.name in ("memory/open", "memory/seal")][-2:]
+    kept, noted = [one for one in tape if first < one.id < last]
+    assert (kept.kind, kept.name, noted.kind, noted.name) == (
+        "event",
+        "memory.long_term",
+        "event",
+        "memory.daily",
+    )
+    assert "I like tea" in kept.data["content"]
+    assert {**noted.data, "updated_at": ""} == {
+        "date": "2026-02-09",
+        "content": "I met Eva.",
+        "updated_at": "",
+    }
+    now = chat.clock.now().isoformat()[:19]
+    assert kept.data["updated_at"][:19] == noted.data["updated_at"][:19] == now
+
+
+async def test_a_tape_without_a_zone_gets_an_empty_one_and_loses_nothing(tmp_path):
+    said = [message("user", "My cat is Miso.", sender={"id": "7", "name": "Ada"})]
+    said.append(message("assistant", "A fine name."))
+    await append(tmp_path, *said)
+    chat = Chat(tmp_path)
+    async with chat.open() as host:
+        await chat.say(host, "hello")
+        tape = await host.tape()
+    [opened, sealed] = [one for one in tape if one.name in ("memory/open", "memory/seal")]
+    assert sealed.id == opened.id + 1
+    assert (opened.data, sealed.data) == ({"version": 1}, {"version": 1})
+    assert [one.payload for one in tape[2:4]] == [one.payload for one in said]
+    asked = chat.model.requests_for()[-1].messages
+    assert ["My cat is Miso." in str(one["content"]) for one in asked[:3]] == [False, True, False]
+    assert asked[2]["content"] == "A fine name."
+
+
+async def test_a_prompt_has_long_term_memory_todays_notes_and_a_week_apart_and_nothing_older(
+    tmp_path,
+):
+    chat = Chat(tmp_path)
+    async with chat.open() as host:
+        await chat.say(host, "/memory add I like tea")
+        for day in range(9):
+            chat.clock.advance(DAY * bool(day))
+            if day in (0, 1, 4, 8):
+                await chat.note(host, f"I swam on day {day}.")
+        shown = block(await chat.system(host))
+    kept, _, notes = shown.partition("## Today's Notes\n")
+    today, _, recent = notes.partition("## Recent Notes\n")
+    assert "I like tea" in kept
+    assert today.strip() == "I swam on day 8."
+    assert recent.split("\n\n") == [
+        "### 2026-02-14\nI swam on day 4.",
+        "### 2026-02-11\nI swam on day 1.\n",
+    ]
+    assert "day 0" not in shown
+
+
+async def test_what_memory_gained_since_the_boundary_stands_in_the_newest_messages_records(
+    tmp_path,
+):
+    chat = Chat(tmp_path)
+    async with chat.open() as host:
+        before = await chat.system(host)
+        await chat.say(host, "/memory add I like tea")
+        await chat.say(host, "hello")
+        asked = chat.model.requests_for()[-1].messages
+        later = await chat.system(host)
+    assert asked[0]["content"] == before
+    assert "I like tea" in str(asked[-1]["content"]).partition("<records>")[2]
+    assert "I like tea" in block(later)
+
+
+@pytest.mark.parametrize(
+    ("zone", "day"),
+    [("UTC", "Tuesday, 2026-02-10"), ("Pacific/Kiritimati", "Wednesday, 2026-02-11")],
+)
+async def test_a_prompt_says_which_day_it_is_for_the_user_and_that_preferences_are_saved_unasked(
+    tmp_path, zone, day
+):
+    chat = Chat(tmp_path, timezone=zone)
+    async with chat.open() as host:
+        system = await chat.system(host)
+        chat.clock.advance(DAY)
+        tomorrow = await chat.system(host)
+    assert f"Today is {day} ({zone})." in system
+    assert day not in tomorrow
+    contract = system.partition("<contract>")[2].partition("</contract>")[0]
+    [rule] = [line for line in contract.splitlines() if "preferences" in line]
+    assert rule.startswith("- Save ")
+    assert "unasked" in rule
+    tools = {tool.name for tool in chat.model.requests_for()[-1].tools}
+    assert {name for name in tools if f"`{name}`" in rule} == {"memory_save"}
+
+
+@pytest.mark.parametrize("kept", [30, 3])
+async def test_notes_past_the_retention_are_refused_and_dropped_when_memory_is_next_opened(
+    tmp_path, kept
+):
+    """Where nothing is set, it is 30 days."""
+    chat = Chat(tmp_path) if kept == 30 else Chat(tmp_path, retention_days=kept)
+    oldest = chat.clock.now().date() - timedelta(days=kept)
+    async with chat.open() as host:
+        refused = await chat.note(
+            host, "I met nobody.", date=(oldest - timedelta(days=1)).isoformat()
+        )
+        await chat.note(host, "I met Eva.", date=oldest.isoformat())
+        await chat.note(host, "I met Ida.")
+        shown = await chat.show(host)
+    assert refused.startswith("Not done")
+    assert "nobody" not in shown
+    assert "I met Eva." in shown
+    chat.clock.advance(DAY)
+    async with chat.open() as host:
+        later = await chat.show(host)
+    assert "Eva" not in later
+    assert "I met Ida." in later
+
+
+async def opened_zone(clock: ManualClock, folder: Path, days: int = 30) -> MemoryZone:
+    tape = TapeService(FileTapeStore(folder, sync=False, clock=clock), "fake:1")
+    await tape.ensure_bootstrap_anchor()
+    zone = MemoryZone(tape, clock=clock, retention_days=days)
+    await zone.load_or_create()
+    return zone
+
+
+async def test_pruning_returns_how_many_notes_it_dropped(tmp_path):
+    clock = ManualClock()
+    zone = await opened_zone(clock, tmp_path, days=3)
+    for _ in range(4):
+        await zone.append_daily("I swam.")
+        clock.advance(DAY)
+    clock.advance(DAY)
+    assert [await zone.prune(), await zone.prune()] == [2, 0]
+    assert [note.date for note in zone.read().dailies] == ["2026-02-12", "2026-02-13"]
+
+
+async def test_long_term_memory_that_is_too_long_is_refused_whole_with_both_figures(tmp_path):
+    zone = await opened_zone(ManualClock(), tmp_path)
+    await zone.save_long_term("- first")
+    with pytest.raises(MemoryRefused, match=r"at most 4,000 bytes, and this is 4,001"):
+        await zone.save_long_term("x" * 4_001)
+    assert zone.read().long_term == "- first"
+    await zone.save_long_term("x" * 4_000)
+    assert zone.read().long_term == "x" * 4_000
+
+
+async def test_twenty_notes_at_once_are_all_there(tmp_path):
+    """Of tasks at once, and of one answer of the model."""
+    notes = [f"I counted bird {number}." for number in range(20)]
+    zone = await opened_zone(ManualClock(), tmp_path / "zone")
+    async with anyio.create_task_group() as tasks:
+        for one in notes:
+            tasks.start_soon(zone.append_daily, one)
+    [note] = zone.read().dailies
+    assert sorted(note.content.splitlines()) == sorted(notes)
+    assert zone.read().version == 21
+    chat = Chat(tmp_path / "chat", max_steps=3)
+    async with chat.open() as host:
+        await chat.note(host, *notes)
+        shown = await chat.show(host)
+    assert all(shown.count(one) == 1 for one in notes)
+
+
+async def test_of_many_chats_at_once_every_fact_is_saved(tmp_path):
+    chat = Chat(tmp_path)
+    async with chat.open() as host:
+        sent = [
+            await host.channel.send(f"/memory add I own boat {number}.", chat=str(number))
+            for number in range(20)
+        ]
+        for one in sent:
+            await host.channel.wait_for_answer(one)
+        listed = await host.channel.ask("/memory", chat="7")
+        while "boat 19" not in listed and (page := host.channel.answers[-1].buttons):
+            listed += await host.channel.ask(page[-1].command, chat="7")
+    assert all(f"I own boat {number}" in listed for number in range(20))
+
+
+@pytest.mark.parametrize("line", ["#TAPEBOT_MEMORY_WINDOW=100", "#TAPEBOT_RETENTION_DAYS=30"])
+def test_a_window_of_100_messages_and_30_days_of_notes_are_the_defaults(line):
+    """The file of examples shows the defaults, which a test of the settings holds."""
+    assert line in (Path(__file__).parents[2] / ".env.example").read_text().splitlines()
