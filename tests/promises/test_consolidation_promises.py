@@ -11,7 +11,6 @@ import anyio
 import pytest
 from waiting import until
 
-from bot.bus import Sender
 from bot.core.errors import TransientModelError
 from bot.llm.base import ModelRequest
 from bot.testing.host import Host, HostLimits, session_host
@@ -22,6 +21,7 @@ from bot.testing.scripted_model import (
     ScriptStep,
     consolidation_reply,
     fact_operation,
+    judgement_reply,
     memory_save_call,
     text_reply,
     tool_call_reply,
@@ -137,17 +137,11 @@ async def test_the_newest_quarter_stays_in_view_and_no_turn_is_split(tmp_path):
         [cursor] = await host.wait_for_event("memory/consolidated")
         tape = await host.tape()
         await count(host, 99)
-    left = [entry for entry in tape if entry.id > cursor.data["through"]]
-    spoken = [entry for entry in left if entry.kind == "message"]
-    assert spoken[0].payload["role"] == "user"
-    assert len(spoken) in (6, 7)
+    left = [one for one in tape if one.id > cursor.data["through"] and one.kind == "message"]
+    assert len(left) == 6
     assert re.findall(r"count number (\d+)", shown(model)) == ["13", "14", "15", "99"]
-    roles = [message["role"] for message in model.requests_for()[-1].messages[1:]]
-    assert roles == ["user", "assistant", "user", "assistant", "tool", "assistant"] + [
-        "user",
-        "assistant",
-        "user",
-    ]
+    roles = " ".join(message["role"] for message in model.requests_for()[-1].messages[1:])
+    assert roles == "user assistant user assistant tool assistant user assistant user"
 
 
 async def test_it_forces_one_tool_and_shows_the_facts_and_numbered_lines(tmp_path):
@@ -203,10 +197,12 @@ async def test_a_failure_moves_no_cursor_is_told_and_logged_and_tried_again(
             await clock.wait_for_sleepers()
         clock.advance(30)
         [history] = await host.wait_for_event("memory.history")
+        [cursor] = await host.events("memory/consolidated")
         assert "failed" not in await host.channel.ask("/status")
-        said = [e.payload["content"] for e in await host.store.read("fake:1", *history.data["range"])
-                if e.kind == "message"]  # fmt: skip
-    assert said[0] == "I count number 1."
+        read = await host.store.read("fake:1", *history.data["range"])
+    said = next(entry for entry in read if entry.kind == "message")
+    assert said.payload["content"] == "I count number 1."
+    assert cursor.data["through"] == history.data["range"][1]
     logged = [r.getMessage() for r in caplog.records if "Memory consolidation" in r.getMessage()]
     assert any("failed" in line and why in line for line in logged)
     assert "done" in logged[-1]
@@ -246,72 +242,96 @@ async def test_after_new_only_a_question_about_the_old_talk_brings_it_back(tmp_p
     assert "My sister Beatrix plays the cello in Bergen." in shown(model)
 
 
-PARTS = (
-    "You are tapebot",
-    "\n<contract>\n",
-    "Today is Tuesday, 2026-02-10",
-    '<file name="SOUL.md">\nBe calm.',
-    '<file name="USER.md">\nAda bakes.',
-    "\n<skills>\n",
-    "\n<memory>\n",
-    '<handoff name="session/new"',
-)
+PARTS = """\
+You are tapebot
+<contract>
+Today is Tuesday, 2026-02-10
+<file name="SOUL.md">
+Be calm.
+<file name="USER.md">
+Ada bakes.
+<skills>
+<memory>
+<handoff name="""
 
 
 async def test_a_prompts_parts_are_in_order_and_the_same_bytes_until_a_boundary(tmp_path):
     folder = tmp_path / "workspace"
     (folder / "skills" / "tea").mkdir(parents=True)
-    (folder / "skills" / "tea" / "SKILL.md").write_text(
-        "---\nname: tea\ndescription: Makes tea.\n---\nBoil."
-    )
+    skill = "---\nname: tea\ndescription: Makes tea.\n---\nBoil."
+    (folder / "skills" / "tea" / "SKILL.md").write_text(skill)
     (folder / "SOUL.md").write_text("Be calm.")
     (folder / "USER.md").write_text("Ada bakes.")
-    learned = consolidation_reply("[2026-02-10 10:00] Ada counted.", COUNTS)
     steps: list[Any] = []
     model = ScriptedModel(
-        lambda _: steps.pop(0) if steps else text_reply("ok"),
-        consolidation=lambda _: learned,
+        lambda _: steps.pop(0) if steps else text_reply("ok"), consolidation=[LEARNED]
     )
-
-    def system() -> str:
-        return str(model.requests_for()[-1].messages[0]["content"])
-
     async with session_host(tmp_path, model) as host:
         await count(host, 1)
-        await host.channel.ask("/new")
-        await host.channel.ask("hello")
-        first = system()
-        await host.channel.ask("/memory add I like tea")
+        for said in ("/new", "hello", "/memory add I like tea"):
+            await host.channel.ask(said)
         steps += [tool_call_reply(("memory_daily", {"content": "I ran."}))]
-        await host.channel.ask("I ran.")
-        await host.channel.ask("/memory edit 1 I like number 1")
+        for said in ("I ran.", "/memory edit 1 I like number 1"):
+            await host.channel.ask(said)
         host.clock.advance(60)
         await count(host, 2, 3)
-        assert system() == first
-        before = model.requests_for()[-2].messages
-        assert model.requests_for()[-1].messages[: len(before) - 1] == before[:-1]
-        await host.channel.ask("/new now")
-        await host.channel.ask("hello")
-    places = [first.find(part) for part in PARTS]
+        for said in ("/new now", "hello"):
+            await host.channel.ask(said)
+    first, *same, last = [request.messages for request in model.requests_for()[1:]]
+    system = "\n" + str(first[0]["content"])
+    places = [system.find(f"\n{part}") for part in PARTS.splitlines()]
     assert -1 not in places
     assert places == sorted(places)
-    assert "Ada counted." in first[places[-1] :]
-    assert "I ran." in system()
+    assert "Ada counted." in system[places[-1] :]
+    assert len(same) == 4
+    assert all(later[0] == first[0] for later in same)
+    assert same[-1][: len(same[-2]) - 1] == same[-2][:-1]
+    assert "I ran." in str(last[0]["content"])
 
 
-async def test_each_chat_is_consolidated_by_itself(tmp_path):
-    """One that waits for its model keeps no other waiting, and sees nothing of it."""
-    held = PausedStep(LEARNED)
-    done = consolidation_reply("[2026-02-10 10:00] Bob counted.")
-    model = model_of(held, done)
-    bob = Sender("8", "Bob")
-    async with session_host(tmp_path, model, bounds=SMALL) as host:
-        await count(host, *range(1, 6))
-        await reached(held.entered)
-        for number in range(5):
-            await host.channel.ask(f"Pear {number}.", chat="2", sender=bob)
-        await host.wait_for_event("memory/consolidated", session="fake:2")
-        assert await host.events("memory/consolidated") == []
-    first, second = asked(model)
-    assert "Pear" not in text_of(first)
-    assert "count number" not in text_of(second)
+SAID = """\
+What's my favourite colour?|I do not know that yet.
+It's blue. Remember that.|Got it.
+What programming languages do I know?|Could you tell me?
+Python, JavaScript, and Go.|Noted."""
+HISTORY = (
+    "[2026-02-10 10:00] Ada told which colour she prefers, and which languages she programs in."
+)
+
+
+async def test_of_a_talk_memory_keeps_the_facts_and_history_keeps_what_was_spoken_of(tmp_path):
+    """What is asked gives a short answer its meaning; history is found, and in no prompt."""
+    cited = [(1, "What's my favourite colour?"), (3, "It's blue. Remember that.")]
+    cited += [(5, "What programming languages do I know?"), (7, "Python, JavaScript, and Go.")]
+    quotes = [{"message": number, "quote": quote} for number, quote in cited]
+    texts = ("The user's favourite colour is blue.", "The user knows Python, JavaScript, and Go.")
+    told = consolidation_reply(
+        HISTORY,
+        {**COUNTS, "text": texts[0], "evidence": quotes[:2]},
+        {**COUNTS, "text": texts[1], "evidence": quotes[2:]},
+    )
+    lines = [line.split("|") for line in SAID.splitlines()]
+    looks = tool_call_reply(("memory_recall", {"query": "which colour"}))
+    steps = iter([*[text_reply(answer) for _, answer in lines], text_reply("ok"), looks])
+    model = ScriptedModel(
+        lambda _: next(steps, text_reply("ok")),
+        consolidation=[told],
+        judgement=lambda request: judgement_reply(request, lambda _: "supported"),
+    )
+    async with session_host(tmp_path, model) as host:
+        for said, _ in lines:
+            await host.channel.ask(said)
+        assert await host.channel.ask("/new") == "New session started."
+        assert await host.channel.ask("/new") == "New session started."
+        await host.channel.ask("hello")
+        system = str(model.requests_for()[-1].messages[0]["content"])
+        await host.channel.ask("What did we speak of?")
+        memory, history = [await host.channel.ask(f"/memory {one}") for one in ("", "history")]
+        searched = await host.channel.ask("/memory search colour prefers")
+        found = [e.payload["content"] for e in await host.tape() if e.kind == "tool_result"]
+    assert all(text in memory for text in texts)
+    assert HISTORY in history
+    assert HISTORY in searched
+    assert any(HISTORY in one for one in found)
+    assert all(text in system for text in texts)
+    assert "which languages" not in system
