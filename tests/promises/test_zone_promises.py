@@ -214,6 +214,22 @@ async def test_notes_past_the_retention_are_refused_and_dropped_when_memory_is_n
     assert "I met Ida." in later
 
 
+@pytest.mark.parametrize("archive", [True, False])
+async def test_after_a_reset_memory_is_empty_and_only_what_is_archived_is_found(tmp_path, archive):
+    chat = Chat(tmp_path)
+    async with chat.open() as host:
+        await chat.note(host, "I met Eva.")
+    store = FileTapeStore(tmp_path / "tapes", sync=False, clock=chat.clock)
+    await TapeService(store, "fake:1").reset(archive=archive)
+    await store.close()
+    async with chat.open() as host:
+        shown = [await chat.show(host), await chat.system(host)]
+        found = await chat.say(host, "/tape search Eva")
+        kept = "met Eva" in str([entry.payload for entry in await host.tape()])
+    assert not any("Eva" in one for one in shown)
+    assert ("I met Eva." in found) is kept is archive
+
+
 async def opened_zone(clock: ManualClock, folder: Path, days: int = 30) -> MemoryZone:
     tape = TapeService(FileTapeStore(folder, sync=False, clock=clock), "fake:1")
     await tape.ensure_bootstrap_anchor()
