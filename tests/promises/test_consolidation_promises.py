@@ -12,7 +12,7 @@ import pytest
 from waiting import until
 
 from bot.core.errors import TransientModelError
-from bot.llm.base import ModelRequest
+from bot.llm.base import ModelRequest, Purpose
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
@@ -62,13 +62,10 @@ def asked(model: ScriptedModel) -> list[ModelRequest]:
     return model.requests_for("consolidation")
 
 
-def text_of(request: ModelRequest) -> str:
-    """Return what a request says behind its system prompt."""
-    return "\n".join(str(message["content"]) for message in request.messages[1:])
-
-
-def shown(model: ScriptedModel) -> str:
-    return text_of(model.requests_for()[-1])
+def shown(model: ScriptedModel, purpose: Purpose = "turn") -> str:
+    """Return what the newest request says behind its system prompt."""
+    messages = model.requests_for(purpose)[-1].messages[1:]
+    return "\n".join(str(message["content"]) for message in messages)
 
 
 @pytest.mark.parametrize("window", [100, 10])
@@ -157,7 +154,7 @@ async def test_it_forces_one_tool_and_shows_the_facts_and_numbered_lines(tmp_pat
     [request] = asked(model)
     assert [tool.name for tool in request.tools] == ["save_memory"]
     assert request.tool_choice == "save_memory"
-    known, _, lines = text_of(request).partition("## Conversation to Process\n")
+    known, _, lines = shown(model, "consolidation").partition("## Conversation to Process\n")
     assert "I like green tea" in known.partition("## Current facts")[2]
     assert "black" not in known
     assert lines.splitlines()[:4] == [

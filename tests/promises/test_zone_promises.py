@@ -37,22 +37,18 @@ class Chat:
         sent = await host.channel.send(text, message_id=f"p{next(_ids)}")
         return await host.channel.wait_for_answer(sent)
 
-    async def note(self, host: Host, *texts: str, date: str | None = None) -> str:
-        """Have the model note what the person says; return what the tool answers."""
-        day = {} if date is None else {"date": date}
-        calls = [("memory_daily", {"content": one, **day}) for one in texts]
+    async def tool(self, host: Host, said: str, *calls: tuple[str, dict[str, str]]) -> str:
+        """Have the model call tools for what the person says; return the last result."""
         self.steps = [tool_call_reply(*calls)]
-        await self.say(host, " ".join(texts))
-        return await self.told(host)
-
-    async def show(self, host: Host) -> str:
-        self.steps = [tool_call_reply(("memory_show", {}))]
-        await self.say(host, "Show me all that you remember.")
-        return await self.told(host)
-
-    async def told(self, host: Host) -> str:
+        await self.say(host, said)
         results = [entry for entry in await host.tape() if entry.kind == "tool_result"]
         return results[-1].payload["content"]
+
+    async def note(self, host: Host, text: str, **date: str) -> str:
+        return await self.tool(host, text, ("memory_daily", {"content": text, **date}))
+
+    async def show(self, host: Host) -> str:
+        return await self.tool(host, "Show me all that you remember.", ("memory_show", {}))
 
     async def system(self, host: Host) -> str:
         """Return the system prompt of a phase that begins anew."""
