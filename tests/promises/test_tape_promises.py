@@ -251,7 +251,7 @@ async def test_a_history_that_is_too_long_is_set_aside_and_the_message_sent_once
 
 
 async def test_a_rate_limit_sets_nothing_aside(tmp_path):
-    said = iter([Reply("ok"), Failure(429, "token limit per minute", retry_after="0"), Reply("ok")])
+    said = iter([Reply("ok"), Failure(429, LENGTHS[3], retry_after="0"), Reply("ok")])
     async with ScriptedOpenAI(lambda _: next(said)) as server, asks(server, tmp_path) as host:
         assert [await host.channel.ask(one) for one in ("first", "second")] == ["ok", "ok"]
         assert await host.events("auto_handoff/context_overflow") == []
