@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from bot.core.errors import MemoryRefused
 from bot.memory.gate.write_gate import WriteGate, WriteRequest, WriteSignals
 from bot.memory.records.compartment_records import EpisodeEntry, SynthesizedPattern
-from bot.memory.session.bus.memory_bus import MemoryBus
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.state.fold_loader import load_fold
@@ -29,13 +27,11 @@ from bot.testing.scripted_model import (
 )
 
 HOUR, DAY = 3_600, 86_400
-EARLIER = datetime.fromisoformat("2026-02-08T10:00:00+00:00")
+THEN = datetime.fromisoformat("2026-02-08T10:00:00+00:00")
 
 
 class Bus:
     """The memory bus of one session, on tapes in memory."""
-
-    memory: MemoryBus
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -77,9 +73,7 @@ async def bus() -> Bus:
 
 
 def belief(text: str, *evidence: str, kind: Any = "conclusion", sure: float = 0.7, **more: Any):
-    return SynthesizedPattern(
-        "", kind, {"text": text}, [*evidence], sure, EARLIER, EARLIER, **more
-    )  # fmt: skip
+    return SynthesizedPattern("", kind, {"text": text}, [*evidence], sure, THEN, THEN, **more)
 
 
 def concludes(text: str):
@@ -149,8 +143,6 @@ async def test_no_hours_make_notes_live_longer_than_a_day_and_a_sweep_says_how_m
     summary = await sets.export_summary(first.problem_id)
     assert "why?" in summary
     assert "long" not in summary
-    with pytest.raises(MemoryRefused):
-        await sets.update("p99", open_questions=["whose?"])
 
 
 # Shared values.
@@ -176,13 +168,12 @@ async def test_each_change_of_a_shared_value_is_a_version_that_stays(bus):
 
 async def test_episodes_are_found_by_time_problem_layer_type_and_tags_and_by_day(bus):
     taxes = (await bus.memory.problems.create("Taxes")).problem_id
-    await bus.happens("early", at=EARLIER, tags=["a"])
+    await bus.happens("early", at=THEN, tags=["a"])
     await bus.happens("form", kind="tool", problem=taxes, layer="focus", tags=["a", "b"])
     await bus.happens("choice", kind="decision", layer="focus", tags=["b"])
     bus.clock.advance(DAY)
     await bus.happens("late", kind="turn", problem=taxes)
-    trace, begun = bus.memory.episodic, EARLIER + timedelta(days=1)
-    # What opening wrote itself has no text.
+    trace, begun = bus.memory.episodic, THEN + timedelta(days=1)
     for wanted, found in (
         ({}, ["early", "form", "choice", "late"]),
         ({"start": begun}, ["form", "choice", "late"]),
@@ -211,13 +202,9 @@ async def test_what_is_superseded_stays_and_is_left_out_only_of_what_is_synthesi
     made = await trace.supersede(old, new)
     assert (await trace.get(old)).content == {"text": "The train leaves at 9."}
     assert (await trace.get(made)).supersedes == old
-    queried = [one.id for one in await trace.query()]
-    assert {old, made} <= set(queried)
-    exported = [one.id for one in await trace.export_for_synthesis("general")]
-    assert made in exported
-    assert old not in exported
-    with pytest.raises(MemoryRefused):
-        await trace.supersede("fake:1#999", new)
+    assert {old, made} <= {one.id for one in await trace.query()}
+    exported = {one.id for one in await trace.export_for_synthesis("general")}
+    assert exported & {old, made} == {made}
 
 
 # Beliefs.

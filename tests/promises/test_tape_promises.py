@@ -212,12 +212,9 @@ async def test_what_a_fork_writes_is_hidden_until_its_end_and_there_only_if_it_i
 # What is too long.
 
 LENGTHS = (
-    "This model's maximum context length is 9000 tokens.",
-    "CONTEXT LENGTH exceeded",
-    "Maximum Context reached",
-    "the token limit was passed",
-    "Prompt Too Long",
-)
+    "This model's maximum context length is 9000 tokens.", "CONTEXT LENGTH exceeded",
+    "Maximum Context reached", "the token limit was passed", "Prompt Too Long",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("words", LENGTHS)
@@ -258,14 +255,8 @@ async def test_a_rate_limit_sets_nothing_aside(tmp_path):
 
 
 async def test_the_second_time_in_a_turn_a_person_reads_that_it_is_too_long(tmp_path):
-    model = ScriptedModel(
-        lambda one: (
-            ContextOverflow("prompt too long")
-            if "second" in str(one.messages[-1])
-            else text_reply("ok")
-        ),
-        summary=lambda _: text_reply("They talked."),
-    )
+    long, ok = ContextOverflow("prompt too long"), text_reply("ok")
+    model = ScriptedModel([ok, long, long, ok], summary=[ok])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("first")
         answer = await host.channel.ask("second " + "word " * 9)
