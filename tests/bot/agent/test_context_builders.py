@@ -15,7 +15,6 @@ from bot.agent.views.registry import BUILDER_ENTRY_POINT_GROUP, context_builder
 from bot.cli.tape import show_turn
 from bot.core.errors import ContextOverflow, SettingsError
 from bot.memory.records.conversation_entries import TURN_START
-from bot.runtime.app.build import open_app
 from bot.runtime.settings import load_settings
 from bot.tape.entries import TapeEntry
 from bot.testing.host import HostLimits, session_host
@@ -90,29 +89,6 @@ async def test_summaries_stand_first_and_only_the_newest_turns_behind_them(tmp_p
         assert "Part" not in str(model.requests_for()[-1].messages[0]["content"])
 
 
-async def test_summaries_of_an_earlier_session_are_not_told_in_the_next(tmp_path):
-    model = ScriptedModel(
-        lambda _: text_reply("ok"),
-        consolidation=lambda _: consolidation_reply("[2026-02-10 10:00] Bikes."),
-    )
-    async with session_host(tmp_path, model, builder=context_builder("summary-first")) as host:
-        await host.channel.ask("bikes")
-        await host.channel.ask("/new")
-        await host.channel.ask("now")
-    system = str(model.requests_for()[-1].messages[0]["content"])
-    assert "Summaries that tapebot wrote" not in system
-    assert system.count("Bikes.") == 1  # in the boundary's own note
-
-
-async def test_with_summaries_nothing_falls_between_what_is_summed_up_and_what_is_in_view(tmp_path):
-    chosen = load_settings(home=tmp_path, model="offline", context_builder="summary-first")
-    async with open_app(chosen) as app:
-        services = app.services
-        assert services.agent.builder.name == "summary-first"
-        assert services.policy.window < services.view_messages < chosen.memory_window
-        assert services.policy.tokens <= services.view_tokens
-
-
 # names
 
 
@@ -156,22 +132,6 @@ def test_a_package_may_bring_a_builder_of_its_own():
 
 
 # kills
-
-
-async def test_a_turn_taken_up_by_another_builder_is_shown_by_that(tmp_path, capsys):
-    held = PausedStep(text_reply("never"))
-    async with session_host(tmp_path, ScriptedModel([held])) as host:
-        await host.channel.send("hello")
-        await held.entered.wait()
-    model = ScriptedModel(lambda _: text_reply("ok"))
-    async with session_host(tmp_path, model, builder=context_builder("exact")) as host:
-        [end] = await host.wait_for_event("turn.end")
-    await anyio.to_thread.run_sync(
-        show_turn, load_settings(home=tmp_path), "fake:1", end.data["turn"]
-    )
-    shown = capsys.readouterr().out
-    assert "--- user\nhello\n" in shown
-    assert "[Anchor created: session/start]" in shown
 
 
 async def test_what_a_summary_cost_is_known_after_a_kill(tmp_path):

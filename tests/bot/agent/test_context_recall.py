@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.agent.views.automatic_recall import MIN_RECALL_BUDGET, has_no_search_words
+from bot.agent.views.automatic_recall import MIN_RECALL_BUDGET
 from bot.agent.views.passage_selection import MOST_PASSAGES
 from bot.agent.views.registry import context_builder
 from bot.llm.base import CapabilityProfile, estimate_tokens
@@ -57,12 +57,6 @@ async def test_a_message_that_says_nothing_recalls_nothing(recalling, empty):
     await host.channel.ask("/new now")
     await host.channel.ask(empty)
     assert await tail(model) == ""
-
-
-def test_one_word_that_says_something_is_looked_for():
-    assert not has_no_search_words("Beatrix?")
-    assert not has_no_search_words("绿茶")
-    assert has_no_search_words("hello")
 
 
 async def test_what_is_recalled_is_bounded(recalling):

@@ -5,11 +5,8 @@ from __future__ import annotations
 import base64
 from dataclasses import replace
 
-import pytest
-
-from bot.agent import vision
-from bot.agent.context import ModelContext, default_context
-from bot.agent.vision import NO_VISION_NOTICE, unreadable_files_note, with_images
+from bot.agent.context import default_context
+from bot.agent.vision import with_images
 from bot.bus import Attachment
 from bot.bus.media.blobs import FolderBlobs
 from bot.llm.base import CapabilityProfile
@@ -20,7 +17,6 @@ from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply
 
 SEES = CapabilityProfile(vision=True)
-BLIND_MODEL = CapabilityProfile()
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 URL = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
 
@@ -58,30 +54,6 @@ def urls(shown) -> int:
     return sum(part["type"] == "image_url" for part in parts)
 
 
-async def test_a_model_that_sees_is_shown_the_image_behind_the_words_it_came_with():
-    (shown,) = await seen([said(1, "What is this?", image())])
-    assert shown["content"] == [
-        {"type": "text", "text": "[?, Ada] What is this?\n(image photo.jpg)"},
-        {"type": "image_url", "image_url": {"url": URL}},
-    ]
-
-
-async def test_a_model_that_does_not_see_is_told_so():
-    (shown,) = await seen([said(1, "What is this?", image())], BLIND_MODEL)
-    assert shown["content"] == f"[?, Ada] What is this?\n(image photo.jpg; {NO_VISION_NOTICE})"
-
-
-async def test_messages_without_images_stay_the_same_object_in_the_prompt():
-    entries = [said(1, "hello"), said(2, "look", image())]
-    window = WindowFold(1_000, 1_000_000)
-    for entry in entries:
-        window.apply(entry)
-    rendered: dict = {}
-    history = default_context(window, rendered)
-    shown = await with_images(history, window.conversation(), rendered, profile=SEES, images=stored)
-    assert shown[0] is history[0]
-
-
 async def test_past_ten_the_oldest_leave_together_so_that_the_prompts_beginning_stays():
     messages = [said(n, f"no {n}", image(f"{n}.png")) for n in range(1, 17)]
     counts = [urls(await seen(messages[:n])) for n in range(9, 17)]
@@ -93,19 +65,6 @@ async def test_past_ten_the_oldest_leave_together_so_that_the_prompts_beginning_
     ]
 
 
-async def test_what_is_too_large_is_said_in_words():
-    (shown,) = await seen([said(1, "", image(size=6_000_000), image("small.png"))])
-    text = shown["content"][0]["text"]
-    assert "(image photo.jpg; too large to be shown)\n(image small.png)" in text
-    assert urls([shown]) == 1
-
-
-async def test_all_images_together_fit_a_request(monkeypatch):
-    monkeypatch.setattr(vision, "LARGEST_TOGETHER", 3 * len(URL))
-    shown = await seen([said(n, "", image()) for n in range(1, 6)])
-    assert [isinstance(one["content"], list) for one in shown] == [False, False, True, True, True]
-
-
 async def test_an_image_that_is_gone_or_was_never_kept_is_said_in_words():
     async def gone(_: str) -> bytes | None:
         return None
@@ -115,44 +74,6 @@ async def test_an_image_that_is_gone_or_was_never_kept_is_said_in_words():
     kept = image(note="larger than 20 MB, not taken", blob=None)
     (shown,) = await seen([said(1, "look", kept)])
     assert shown["content"].endswith("(image photo.jpg; larger than 20 MB, not taken)")
-
-
-async def test_the_tail_stands_behind_the_images():
-    shown = await seen([said(1, "What is this?", image())])
-    messages = ModelContext("system", tuple(shown), "<records>\nx\n</records>").messages()
-    assert messages[-1]["content"][-1] == {"type": "text", "text": "\n\n<records>\nx\n</records>"}
-    assert len(shown[0]["content"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("files", "profile", "note"),
-    [
-        ([image()], BLIND_MODEL, "the picture is kept"),
-        ([image(), image()], BLIND_MODEL, "the pictures are kept"),
-        ([image()], SEES, None),
-        ([image(note="not taken", blob=None)], BLIND_MODEL, "not taken"),
-        (
-            [{"kind": "document", "name": "a.zip", "note": "odd"}],
-            SEES,
-            "I could not read_ `a.zip`: odd.",
-        ),
-        (
-            [{"kind": "document", "name": "a.pdf", "text": "x", "note": "only 5 pages"}],
-            SEES,
-            "I read only a part of_ `a.pdf`: only 5 pages.",
-        ),
-        (
-            [{"kind": "video", "name": f"{n}.mp4", "note": "odd"} for n in range(12)],
-            SEES,
-            "2 more files",
-        ),
-        ([{"kind": "document", "name": "a.pdf", "text": "x"}], BLIND_MODEL, None),
-        ([], BLIND_MODEL, None),
-    ],
-)
-def test_an_answer_of_a_model_that_could_not_see_says_so(files, profile, note):
-    found = unreadable_files_note([said(1, "look", *files)], profile)
-    assert (found is None) if note is None else (note in (found or ""))
 
 
 # The whole way from a channel's message to the model's request.
@@ -204,15 +125,6 @@ async def test_the_offline_responder_finds_a_documents_words_and_learns_nothing_
         known = await host.channel.ask("What do you know about me?")
         assert "Rome" not in known
         assert "Rex" not in known
-
-
-async def test_the_offline_responder_is_honest_about_a_photo(tmp_path):
-    _, photo = await kept(tmp_path)
-    async with session_host(tmp_path, OfflineModel()) as host:
-        sent = await host.channel.send("", attachments=(photo,))
-        assert "Tell me what is in the picture" in await host.channel.wait_for_answer(sent)
-        sent = await host.channel.send("My sister Eva lives in Oslo.", attachments=(photo,))
-        assert "Eva" in await host.channel.wait_for_answer(sent)
 
 
 async def test_a_voice_message_that_could_not_be_heard_is_said_to_be_so(tmp_path):

@@ -44,11 +44,6 @@ async def test_an_error_is_told_with_the_line_that_made_it(sandbox):
     assert result.output.endswith("ZeroDivisionError: division by zero")
 
 
-async def test_wrong_syntax_is_told_with_its_line(sandbox):
-    result = await sandbox.run("x = 1\ndef f(:\n")
-    assert result.output.startswith('  File "code.py", line 2\n    def f(:')
-
-
 async def test_given_files_are_there_and_what_was_made_or_changed_comes_back(sandbox):
     result = await sandbox.run(
         "import os\n"
@@ -62,14 +57,6 @@ async def test_given_files_are_there_and_what_was_made_or_changed_comes_back(san
     )
     assert result.output.splitlines()[0] == "hello ['in.txt', 'same.txt']"
     assert result.files == {"in.txt": b"hello there", "sub/new.bin": bytes(range(256))}
-
-
-async def test_runs_do_not_see_each_other(sandbox):
-    await sandbox.run("import json\njson.mark = 1\nopen('mine', 'w').write('x')")
-    seen = "import json, os, random\nprint(hasattr(json, 'mark'), os.listdir(), random.random())"
-    first, second = (await sandbox.run(seen)).output, (await sandbox.run(seen)).output
-    assert first.startswith("False [] 0.")
-    assert first != second
 
 
 ATTEMPTS = {

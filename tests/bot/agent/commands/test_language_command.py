@@ -1,17 +1,13 @@
 """``/language``: a person's own choice, their client's language, and the installation's."""
 
-import json
 from dataclasses import replace
 
 import pytest
 
-from bot.agent.languages import Languages, LanguagesFold
 from bot.core.i18n import LANGUAGES
 from bot.runtime.settings import load_settings
-from bot.tape.stores.file import FileTapeStore
 from bot.testing.fake_channel import ADA
 from bot.testing.host import session_host
-from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel
 
 GERMAN_CLIENT = replace(ADA, language="de")
@@ -60,13 +56,6 @@ async def test_a_language_is_chosen_by_code_or_name(tmp_path, wanted):
         assert await host.channel.ask("/stop") == NOTHING_RUNS["de"]
 
 
-async def test_an_unknown_language_is_refused_with_the_closest_one(tmp_path):
-    async with session_host(tmp_path, ScriptedModel([])) as host:
-        assert "`/language it`" in await host.channel.ask("/language italiana")
-        assert "I do not speak `kl'ingon`" in await host.channel.ask("/language kl`ingon")
-        assert await host.channel.ask("/stop") == NOTHING_RUNS["en"]
-
-
 async def test_in_a_group_each_person_is_answered_in_their_language(tmp_path):
     bob = replace(ADA, id="2", name="Bob", language="fr")
     async with session_host(tmp_path, ScriptedModel([])) as host:
@@ -77,35 +66,6 @@ async def test_in_a_group_each_person_is_answered_in_their_language(tmp_path):
         assert await ask(GERMAN_CLIENT) == NOTHING_RUNS["de"]
         assert await ask(bob) == NOTHING_RUNS["fr"]
         assert await ask(replace(ADA, id="3")) == NOTHING_RUNS["en"]
-
-
-async def test_the_newest_choice_of_linked_accounts_counts_after_a_snapshot_too(tmp_path):
-    store = FileTapeStore(tmp_path, sync=False, clock=ManualClock())
-    linked = {"telegram:7", "discord:9"}
-    try:
-        languages = Languages(store, lambda one: linked if one in linked else (one,), "it")
-        await languages.choose("telegram:7", "de")
-        await languages.choose("discord:9", "ja")
-        await languages.choose("telegram:7", "de")
-        assert await languages.of("web:discord.9") == "de"
-        assert await languages.of("telegram:8") == "it"
-        state = json.dumps(languages.fold.snapshot())
-        again = LanguagesFold()
-        again.restore(json.loads(state))
-        assert json.dumps(again.snapshot()) == state
-        # Who withdraws a choice has none left on any account.
-        await languages.choose("discord:9", None)
-        assert await languages.language_of("telegram:7") is None
-    finally:
-        await store.close()
-
-
-@pytest.mark.parametrize(
-    ("wanted", "code"), [("francais", "fr"), ("français", "fr"), ("german", "de")]
-)
-def test_the_installations_language_is_set_by_name_too(tmp_path, monkeypatch, wanted, code):
-    monkeypatch.setenv("TAPEBOT_LANGUAGE", wanted)
-    assert load_settings(home=tmp_path).language == code
 
 
 ZONES = {

@@ -13,7 +13,7 @@ from bot.agent.commands.memory import MEMORY_COMMAND
 from bot.agent.commands.registry import CommandReply
 from bot.tape.entries import TapeEntry
 from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import ScriptedModel, memory_save_call, text_reply, tool_call_reply
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 PERSON = "person:fake:7"
 
@@ -34,24 +34,6 @@ async def lines(host: Host, message_id: str | None = None) -> list[str]:
     told = await host.channel.wait_for_answer(listed)
     found = re.findall(r"^\*\*(w?\d+\.)\*\* (.*?)(?: \([^()]*\))?$", told, re.MULTILINE)
     return [f"{number} {text}" for number, text in found]
-
-
-async def test_what_is_added_is_listed_with_its_number_and_age(host):
-    assert await memory(host, "add I like tea") == "Added to memory: **1.** I like tea"
-    host.clock.advance(3 * 86_400)
-    assert "**1.** I like tea (3 days)" in await memory(host)
-
-
-async def test_empty_memory_says_how_to_begin(host):
-    told = await memory(host)
-    assert "Nothing yet" in told
-    assert "/memory why" not in told
-
-
-async def test_what_is_known_is_not_added_again(host):
-    await memory(host, "add I like tea")
-    assert await memory(host, "add I like tea") == "I have that already: **1.** I like tea"
-    assert await lines(host) == ["1. I like tea"]
 
 
 async def test_what_takes_the_place_of_a_fact_says_so(host):
@@ -86,11 +68,6 @@ async def test_nonsense_has_a_clear_answer(host, form, answer):
     assert answer in await memory(host, form)
 
 
-async def test_text_on_lines_of_its_own_is_one_line_of_memory(host):
-    await memory(host, "add\nI like tea\nand cake")
-    assert await lines(host) == ["1. I like tea and cake"]
-
-
 async def test_an_edit_says_what_became_what_and_the_old_words_stay_in_the_chain(host):
     await memory(host, "add My favourite color is blue")
     # So little is changed that elsewhere it counts as the same.
@@ -101,14 +78,6 @@ async def test_an_edit_says_what_became_what_and_the_old_words_stay_in_the_chain
     assert await lines(host) == ["2. My favourite colour is blue"]
     assert "It replaced **1.** My favourite color is blue" in await memory(host, "why 2")
     assert "no longer valid" in await memory(host, "edit 1 tea")
-
-
-async def test_an_edit_to_the_same_words_or_to_another_facts_words_changes_nothing(host):
-    await memory(host, "add I like tea")
-    await memory(host, "add My cat is called Tom")
-    assert "I have that already" in await memory(host, "edit 1 I like tea")
-    assert "I have that already" in await memory(host, "edit 1 My cat is called Tom")
-    assert await lines(host) == ["1. I like tea", "2. My cat is called Tom"]
 
 
 async def test_undo_goes_back_further_each_time_until_there_is_nothing_left(host):
@@ -124,23 +93,6 @@ async def test_undo_goes_back_further_each_time_until_there_is_nothing_left(host
     assert "nothing to undo" in await memory(host, "undo")
 
 
-async def test_what_is_added_after_an_undo_is_the_next_to_be_undone(host):
-    for form in ("add aleph", "add beth", "undo", "add gimel"):
-        await memory(host, form)
-    assert "Gimel" in await memory(host, "undo")
-    assert "Aleph" in await memory(host, "undo")
-    assert await lines(host) == []
-
-
-async def test_an_edit_is_taken_back_as_a_whole(host):
-    await memory(host, "add I like tea")
-    await memory(host, "edit 1 I like coffee")
-    told = await memory(host, "undo")
-    assert "restored: **1.** I like tea" in told
-    assert "removed: **2.** I like coffee" in told
-    assert await lines(host) == ["1. I like tea"]
-
-
 async def test_undo_reaches_behind_a_new_session_and_a_clear(host):
     for form in ("add aleph", "add beth"):
         await memory(host, form)
@@ -153,14 +105,6 @@ async def test_undo_reaches_behind_a_new_session_and_a_clear(host):
     assert await lines(host) == ["1. Aleph", "2. Beth"]
     await memory(host, "undo")
     assert await lines(host) == ["1. Aleph"]
-
-
-async def test_of_a_clear_the_copy_comes_first_and_holds_all(tmp_path):
-    async with session_host(tmp_path, ScriptedModel()) as host:
-        await memory(host, "add I like tea")
-        told = await memory(host, "clear yes")
-        (copy,) = (tmp_path / "exports").iterdir()
-        assert str(copy) in told
 
 
 async def test_a_button_brings_back_the_clear_and_never_something_else(host):
@@ -187,19 +131,6 @@ def noting(*notes: str) -> list[object]:
 MILK, BREAD = "I bought milk", "I baked bread"
 
 
-async def test_the_daily_notes_come_back_with_what_was_cleared(tmp_path):
-    async with session_host(tmp_path, ScriptedModel(noting(MILK, BREAD, MILK))) as host:
-        await memory(host, "add I like tea")
-        await host.channel.ask(MILK)
-        await memory(host, "clear yes")
-        assert "**Notes of" not in await memory(host)
-        # What is noted meanwhile stays, and nothing stands there twice.
-        await host.channel.ask(BREAD)
-        await host.channel.ask(MILK)
-        assert "daily notes of this chat are restored" in await memory(host, "undo")
-        assert f"**Notes of 2026-02-10**\n{BREAD}\n{MILK}\n" in await memory(host)
-
-
 async def test_each_clear_brings_back_its_own_notes_also_when_a_tool_cleared(tmp_path):
     clear = [tool_call_reply(("memory_clear", {})), text_reply("ok")]
     steps = [*noting(MILK), *clear, *noting(BREAD)]
@@ -214,15 +145,6 @@ async def test_each_clear_brings_back_its_own_notes_also_when_a_tool_cleared(tmp
         assert f"**Notes of 2026-02-10**\n{BREAD}\n" in await memory(host)
         await memory(host, "undo")
         assert f"**Notes of 2026-02-10**\n{MILK}\n{BREAD}\n" in await memory(host)
-
-
-async def test_notes_alone_are_undone_where_no_fact_has_changed(tmp_path):
-    async with session_host(tmp_path, ScriptedModel(noting(MILK))) as host:
-        await host.channel.ask(MILK)
-        assert MILK in await memory(host)
-        assert "daily notes are restored to version 1" in await memory(host, "undo")
-        assert MILK not in await memory(host)
-        assert "nothing to undo" in await memory(host, "undo")
 
 
 @pytest.mark.parametrize(
@@ -265,14 +187,6 @@ async def test_a_kill_between_the_facts_and_the_reply_changes_nothing_twice(tmp_
         assert words in told
         # The channel counts its messages anew.
         assert sorted(await lines(host, "later")) == sorted(left)
-
-
-async def test_facts_stand_under_what_they_are_about(tmp_path):
-    model = ScriptedModel([tool_call_reply(memory_save_call("I like tea")), text_reply("ok")])
-    async with session_host(tmp_path, model) as host:
-        await host.channel.ask("I like tea")
-        told = await memory(host)
-        assert "**What I remember** (1 fact)\n\n**likes**\n**1.** I like tea (today)" in told
 
 
 async def test_every_fact_is_on_some_page_however_many_there_are(host):

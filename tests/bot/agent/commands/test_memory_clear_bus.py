@@ -94,11 +94,3 @@ async def test_values_beliefs_and_working_notes_end_and_what_everybody_reads_sta
         assert [one.text for one in fold_entries(await host.store.read(HOME)).active()] == [
             "I like tea"
         ]
-
-
-async def test_where_the_bus_holds_nothing_undo_brings_all_of_it_back(host: Host) -> None:
-    told = await host.channel.ask("/memory clear yes")
-    assert told.endswith("`/memory undo` restores it.")
-    before = len(await host.store.read(HOME))
-    assert "nothing to clear" in await host.channel.ask("/memory clear yes")
-    assert len(await host.store.read(HOME)) == before

@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sampling import some
 
 from bot.agent.commands.builtin import builtin_commands
-from bot.agent.commands.parser import parse_command
-from bot.memory.session.state.context_window import WindowFold
-from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.codec import decode_line
-from bot.tape.entries import event
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, memory_save_call, text_reply, tool_call_reply
-
-
-async def test_every_version_stays_on_the_tape(tmp_path):
-    async with session_host(tmp_path, ScriptedModel()) as host:
-        for line in ("add aleph", "add beth", "undo", "clear yes"):
-            await host.channel.ask(f"/memory {line}")
-        contents = [e.data["content"] for e in await host.events("memory.long_term")]
-        versions = [e.data["version"] for e in await host.events("memory/seal")]
-    assert contents == ["- Aleph", "- Aleph\n- Beth", "- Aleph"]
-    assert versions == [1, 2, 3, 4, 5]
 
 
 async def test_added_is_said_in_the_same_write_as_what_was_added(tmp_path):
@@ -48,12 +32,6 @@ async def test_saved_is_said_by_the_tool_in_the_same_write_as_what_was_saved(tmp
         "memory/seal",
         "tool_result",
     ]
-
-
-async def test_what_is_asked_to_be_remembered_is_saved_by_code(tmp_path):
-    async with session_host(tmp_path, ScriptedModel([text_reply("ok")])) as host:
-        await host.channel.ask("Remember that the key is under the mat")
-        assert "The key is under the mat" in await host.channel.ask("/memory")
 
 
 @pytest.mark.parametrize(
@@ -81,11 +59,6 @@ async def test_an_unknown_command_names_the_nearest_one(tmp_path, wrong, hint):
         assert f"no command `{wrong}`" in told
         assert f"`{hint}`" in told
     assert model.requests == []
-
-
-async def test_an_unknown_form_of_memory_names_the_nearest_one(tmp_path):
-    async with session_host(tmp_path, ScriptedModel()) as host:
-        assert "Did you mean `/memory undo`?" in await host.channel.ask("/memory udno")
 
 
 @pytest.mark.slow
@@ -119,24 +92,6 @@ async def test_help_lists_every_command(tmp_path):
 async def test_text_with_a_slash_is_a_message(tmp_path, text):
     async with session_host(tmp_path, ScriptedModel([text_reply("just text")])) as host:
         assert await host.channel.ask(text) == "just text"
-
-
-def test_a_command_may_name_the_bot_and_be_in_capitals():
-    parsed = parse_command(" /Memory@tapebot  Add  I like\ntea ")
-    assert parsed is not None
-    assert (parsed.name, parsed.arguments) == ("memory", "Add  I like\ntea")
-
-
-@given(st.text())
-def test_no_text_makes_the_parser_fail(text):
-    parse_command(text)
-    parse_command(f"/{text}")
-
-
-def test_commands_are_not_part_of_the_conversation():
-    fold = SessionFold(WindowFold(10, 1_000))
-    fold.apply(event("command", {"name": "memory", "arguments": "add x"}, inbound="1"))
-    assert fold.window.entries == []
 
 
 def _append_with(folder, name: str) -> list[str]:

@@ -13,7 +13,6 @@ import pytest
 from bot.bus import Answer, Sender
 from bot.cli.imports import import_nanobot
 from bot.llm.base import ModelReply, ModelRequest
-from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE
 from bot.runtime.settings import load_settings
 from bot.tape.entries import event
 from bot.testing.host import Host, session_host
@@ -82,17 +81,6 @@ async def test_of_a_group_only_an_owner_takes_the_memory_away(tmp_path):
     assert json.loads(found["facts.json"])["home"] == "fake:-3"
 
 
-async def test_what_everybody_reads_is_not_taken_away(tmp_path):
-    async with session_host(tmp_path, MODEL) as host:
-        await asked(host, "/memory add the office is in Harbour Street")
-        await asked(host, "/memory share 1")
-        assert "Harbour" in str([one.data for one in await host.tape(WORKSPACE_SCOPE)])
-        await asked(host, "/memory add my desk is green", chat="2", sender=EVE)
-        found = opened(await asked(host, "/memory export", chat="2", sender=EVE))
-    assert "green" in found["MEMORY.md"]
-    assert "Harbour" not in "".join(found.values())
-
-
 async def test_what_was_private_is_not_taken_away_from_a_chat_that_became_a_group(tmp_path):
     def model(request: ModelRequest) -> ModelReply:
         asks = request.messages[-1]["role"] == "user" and "street" in str(request.messages[-1])
@@ -113,23 +101,6 @@ async def test_what_was_private_is_not_taken_away_from_a_chat_that_became_a_grou
     assert "Harbour" not in "".join(found.values())
 
 
-async def test_history_of_sealed_parts_is_in_it(tmp_path):
-    async with session_host(tmp_path, MODEL) as host:
-        await asked(host, "hello")
-        tape = "fake:1"
-        await host.wait_for_event("delivery")
-    async with session_host(tmp_path, MODEL) as host:
-        await host.store.append_many(
-            tape, [event("memory.history", {"entry": "[2026-01-02] One."})]
-        )
-        await host.store.archive(tape)
-        await host.store.append_many(
-            tape, [event("memory.history", {"entry": "[2026-01-03] Two."})]
-        )
-        found = opened(await asked(host, "/memory export"))
-    assert found["HISTORY.md"] == "[2026-01-02] One.\n\n[2026-01-03] Two.\n\n"
-
-
 async def test_an_archive_that_was_not_delivered_before_a_kill_is_delivered_after_it(tmp_path):
     async with session_host(tmp_path, MODEL) as host:
         host.channel.reports = False
@@ -143,24 +114,6 @@ async def test_an_archive_that_was_not_delivered_before_a_kill_is_delivered_afte
     async with session_host(tmp_path, MODEL) as host:
         await asked(host, "hello")
         assert len(host.channel.answers) == 1
-
-
-async def test_a_command_that_is_run_again_after_a_kill_has_the_same_file(tmp_path):
-    """A kill between the file and the reply: the command is on the tape, and its answer is not."""
-    async with session_host(tmp_path, MODEL) as host:
-        await asked(host, "/memory export", message_id="e1")
-        await host.wait_for_event("delivery")
-        [first] = (tmp_path / "exports").iterdir()
-        tape = await host.tape()
-        heard = next(one for one in tape if one.name == "command")
-    again = tmp_path / "again"
-    async with session_host(again, MODEL) as host:
-        await host.store.create_tape("fake:1")
-        upto = [one for one in tape if one.name != "tape.header" and one.id <= heard.id]
-        await host.store.append_many("fake:1", upto)
-        answer = await asked(host, "/memory export", message_id="e1")
-    assert [one.name for one in (again / "exports").iterdir()] == [first.name]
-    assert answer.files[0].name == first.name
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../../tapes/x", "..", "", ".", "a/../../b"])
@@ -181,16 +134,6 @@ async def test_no_tape_can_send_a_file_of_another_folder(tmp_path, path):
     [file] = answer.files
     assert tmp_path / "exports" in (file.path, file.path.parent)
     assert not file.path.is_file()
-
-
-async def test_clearing_leaves_a_copy(tmp_path):
-    async with session_host(tmp_path, MODEL) as host:
-        await asked(host, "/memory add I like tea")
-        asks = await asked(host, "/memory clear")
-        await asked(host, asks.buttons[0].command)
-        [copy] = (tmp_path / "exports").iterdir()
-        with zipfile.ZipFile(copy) as archive:
-            assert "I like tea" in archive.read("MEMORY.md").decode()
 
 
 def test_memory_brought_in_again_is_what_the_bot_believes_when_it_opens(tmp_path):

@@ -50,33 +50,6 @@ async def test_what_is_accepted_is_believed_and_what_is_dropped_is_not(tmp_path)
         assert "It was not accepted" in await told(host, "why 2")
 
 
-async def test_all_can_be_dropped_at_once_and_undone(tmp_path):
-    async with session_host(tmp_path, ScriptedModel()) as host:
-        assert await told(host, "drop all") == "Nothing is pending."
-        await waiting(host, ORDERS, "Never mention cats")
-        assert (await told(host, "drop all")).count("Dropped: ") == 2
-        assert (await told(host, "undo")).count("pending again: ") == 2
-        assert "2 pending" in await told(host, "")
-
-
-async def test_numbers_that_do_not_wait_are_named_and_nonsense_is_asked_about(tmp_path):
-    async with session_host(tmp_path, ScriptedModel()) as host:
-        await told(host, "add I like tea")
-        assert await told(host, "accept 1 9") == "- Fact 1 is not pending\n- There is no fact 9"
-        for form in ("accept", "accept tea", "drop", "drop w1", "drop 1 tea"):
-            assert "Which one?" in await told(host, form)
-
-
-async def test_many_that_wait_have_pages_that_buttons_turn(tmp_path):
-    async with session_host(tmp_path, ScriptedModel()) as host:
-        await waiting(host, *(f"Always say {word * 300}" for word in "abcdefghi"))
-        pages = [await told(host, f"pending {page}") for page in (1, 2, 3, 4)]
-        assert all("Page" in page and len(page) < 2_000 for page in pages)
-        assert pages[2] == pages[3]
-        assert "More ›" not in [button.label for button in host.channel.answers[-1].buttons]
-        assert all(f"**{number}.**" in "".join(pages) for number in range(1, 10))
-
-
 async def test_what_quoted_text_says_waits_in_a_private_chat_too(tmp_path):
     save = memory_save_call("Eve is the admin of the server")
     model = ScriptedModel([tool_call_reply(save), text_reply("ok")])

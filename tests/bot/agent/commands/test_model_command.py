@@ -9,7 +9,7 @@ from bot.llm.base import CapabilityProfile
 from bot.llm.presets import ModelPresets, Preset
 from bot.runtime.sessions.services import ContextLimits
 from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
+from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
 
 
 def scripted(name: str, profile: CapabilityProfile | None = None) -> ScriptedModel:
@@ -54,19 +54,6 @@ async def test_the_choice_is_kept_over_a_restart_and_a_new_session(tmp_path):
             assert reply == "second answers"
 
 
-async def test_a_running_turn_ends_with_the_model_that_it_began_with(tmp_path):
-    paused = PausedStep(tool_call_reply(("memory_recall", {"query": "x"})))
-    first = ScriptedModel([paused, text_reply("first answers")])
-    second = scripted("second")
-    async with session_host(tmp_path, first, presets=presets_of(a=first, b=second)) as host:
-        thinking = await host.channel.send("think")
-        await paused.entered.wait()
-        await host.channel.ask("/model b")
-        paused.release.set()
-        assert await host.channel.wait_for_answer(thinking) == "first answers"
-        assert await host.channel.ask("and now") == "second answers"
-
-
 async def test_a_turn_that_a_kill_interrupts_goes_on_with_its_own_model(tmp_path):
     paused = PausedStep(text_reply("never"))
     first, second = scripted("first"), ScriptedModel([paused])
@@ -79,15 +66,6 @@ async def test_a_turn_that_a_kill_interrupts_goes_on_with_its_own_model(tmp_path
     async with session_host(tmp_path, first, presets=presets_of(a=first, b=second)) as host:
         assert await host.channel.wait_for_answer(thinking) == "second answers"
         assert await ask(host, "and now") == "first answers"
-
-
-async def test_a_preset_that_is_gone_from_the_settings_gives_way_to_the_default(tmp_path):
-    first, second = scripted("first"), scripted("second")
-    async with session_host(tmp_path, first, presets=presets_of(a=first, b=second)) as host:
-        await host.channel.ask("/model b")
-    async with session_host(tmp_path, first, presets=presets_of(a=first, c=second)) as host:
-        assert await ask(host, "hello") == "first answers"
-        assert "**a** (chosen)" in await ask(host, "/model")
 
 
 async def test_who_may_choose_what(tmp_path):

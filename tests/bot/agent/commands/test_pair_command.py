@@ -132,12 +132,3 @@ async def test_a_member_may_not_pair(tmp_path):
         await host.bus.channel("fake").publish(member)
         assert "Only an owner" in await host.channel.wait_for_answer(member)
         assert (await access_control.overview()).members == ()
-
-
-async def test_start_welcomes_and_is_in_no_list(tmp_path):
-    async with hosted(tmp_path) as (host, _):
-        assert "`/help`" in await host.channel.ask("/start")
-        assert "`/help`" in await host.channel.ask("/start ref42")
-        told = await host.channel.ask("/help")
-        assert "`/start`" not in told
-        assert "`/pair`" in told

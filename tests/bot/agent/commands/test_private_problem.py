@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bot.llm.presets import ModelPresets, Preset
-from bot.memory.session.state.fold_loader import is_private_now
 from bot.tape.service import TapeService
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import (
@@ -54,16 +53,6 @@ async def test_without_a_private_model_it_says_so_and_sends_nothing(tmp_path):
         told = await host.channel.ask("my knee hurts")
         assert told.startswith("I sent your message nowhere: this problem is private")
     assert opens.requests == []
-
-
-async def test_it_cannot_be_taken_back_and_general_is_never_private(tmp_path):
-    model = ScriptedModel(lambda _: text_reply("ok"))
-    async with session_host(tmp_path, model, presets=two(model, model)) as host:
-        ask = host.channel.ask
-        assert "general is never private" in await ask("/problem private on")
-        await make_private(host)
-        assert "stays private" in await ask("/problem private off")
-        assert await is_private_now(TapeService(host.store, "fake:1"))
 
 
 async def test_nothing_said_there_becomes_a_fact_and_who_asks_is_told(tmp_path):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from bot.agent.commands.problem import PROBLEM_COMMAND
 from bot.bus import Sender
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply
@@ -59,32 +58,6 @@ async def test_the_list_tells_state_priority_age_and_open_questions(host):
         ("Switch to Song", "/problem switch p3"),
         ("Switch to Trip to *Rome*", "/problem switch p1"),
     ]
-
-
-async def test_many_problems_have_pages_and_never_more_than_five_buttons(host):
-    for number in range(1, 12):
-        await told(host, f"new number {number:02}")
-        assert len(pressed(host)) <= 5
-    seen = ""
-    for page in ("", "list 2", "2"):
-        seen += await told(host, page)
-        assert len(pressed(host)) <= 5
-        assert "Page" in seen
-    assert all(f"number {number:02}" in seen for number in range(1, 12))
-    assert "‹ Back" in dict(pressed(host))
-    assert await told(host, "list 99") == await told(host, "list 2")
-
-
-async def test_what_is_done_is_in_a_list_of_its_own(host):
-    assert await told(host, "list done") == "No problem is done yet."
-    await told(host, "new Trip")
-    await told(host, "new Taxes")
-    await told(host, "done trip")
-    assert "Trip" not in await told(host)
-    done = await told(host, "list done")
-    assert "**1.** Trip: done" in done
-    assert "Taxes" not in done
-    assert pressed(host) == []
 
 
 async def test_a_switch_says_what_is_left_and_what_comes_back(host):
@@ -157,15 +130,6 @@ async def test_of_the_problem_at_hand_all_is_shown_and_of_another_the_summary(ho
     assert pressed(host) == []
 
 
-async def test_a_long_working_set_is_shown_in_pages(host):
-    await told(host, "new Trip")
-    for word in "abcdef":
-        await told(host, f"note ask {word * 400}?")
-    pages = [await told(host, f"show page {number}") for number in (1, 2)]
-    assert all("Page" in page and len(page) < 2_000 for page in pages)
-    assert "‹ Back" in dict(pressed(host))
-
-
 async def test_notes_of_each_kind_are_made_and_taken_away(host):
     await told(host, "new Trip")
     for form, line in {
@@ -186,23 +150,6 @@ async def test_notes_of_each_kind_are_made_and_taken_away(host):
     assert "there is no note ask 1" in await told(host, "note drop ask 1")
 
 
-async def test_a_note_is_taken_away_only_if_it_begins_as_somebody_says(host):
-    await told(host, "new Trip")
-    for question in ("which hotel?", "which day?"):
-        await told(host, f"note ask {question}")
-    refused = await told(host, "note drop ask 1 which day?")
-    assert "the note ask 1 is another one by now" in refused
-    left = await told(host, "note drop ask 1 which  hot")
-    assert left == "Left for “Trip”, **ask**:\n**1.** which day?"
-
-
-@pytest.mark.parametrize(
-    "form", ["", "must", "mood x", "drop", "drop ask", "drop ask x", "drop ask 100"]
-)
-async def test_a_note_that_cannot_be_read_is_answered_with_examples(host, form):
-    assert "For example: `/problem note must" in await told(host, f"note {form}")
-
-
 async def test_in_a_group_members_look_and_owners_change(host):
     async def say(form: str, role: str) -> str:
         sent = await host.channel.send(
@@ -216,39 +163,3 @@ async def test_in_a_group_members_look_and_owners_change(host):
     for form in ("new X", "switch general", "done", "note must be loud", "priority 1 9", "pause"):
         assert "only an owner" in await say(form, "member")
     assert "Trip: active" in await say("", "member")
-
-
-def test_only_what_switches_waits_for_a_turn():
-    waiting = {"new", "switch", "pause", "resume", "background", "done"}
-    for form in (*waiting, "", "list", "show", "note", "priority", "2"):
-        assert PROBLEM_COMMAND.waits_for_turn(f"{form} x") == (form in waiting)
-
-
-async def test_everything_about_it_stands_in_help(host):
-    helped = await host.channel.ask("/help")
-    assert "`/problem`: work on several problems" in helped
-    assert "`/problem note drop KIND N`" in helped
-
-
-async def test_what_a_command_changes_carries_the_command_as_its_cause(host):
-    await told(host, "new Trip")
-    await told(host, "note ask why?")
-    await told(host, "priority trip 3")
-    await told(host, "pause")
-    entries = await host.tape()
-    commands = {f"command:fake:1:{e.id}" for e in entries if e.name == "command"}
-    keys = [str(e.data.get("key")) for e in entries if e.name == "memory.bus"]
-    assert len(keys) == 5
-    assert {key.removesuffix(":switch") for key in keys} == commands
-
-
-async def test_the_labels_of_a_summary_are_in_the_readers_language(host):
-    await told(host, "new Trip")
-    await told(host, "note must be cheap")
-    await told(host, "note must-not take long")
-    await told(host, "new Taxes")
-    german = Sender("42", "Ada", language="de")
-    shown = await host.channel.ask("/problem show p1", sender=german)
-    assert "muss: be cheap" in shown
-    assert "must" not in shown
-    assert "must: be cheap" in await host.channel.ask("/problem show p1")

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
-from dataclasses import replace
-
-import anyio
 import pytest
 
 from bot.bus.messages import Sender
-from bot.memory.audit.audit_reader import AuditReader
-from bot.memory.audit.consistency import zone_mismatches
-from bot.runtime.app.build import open_app
-from bot.runtime.settings import load_settings
-from bot.testing.fake_channel import FakeChannel
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
@@ -43,11 +33,6 @@ def prompt(host: Host) -> str:
     return "\n".join(str(one["content"]) for one in request.messages)
 
 
-def block(host: Host) -> str:
-    """Return the frozen ``<memory>`` block of the newest prompt."""
-    return prompt(host).partition("<memory>")[2].partition("</memory>")[0]
-
-
 async def test_what_is_set_is_listed_shown_and_in_the_next_prompt(host):
     assert "Nothing yet" in await reference(host)
     assert (
@@ -65,19 +50,6 @@ async def test_what_is_set_is_listed_shown_and_in_the_next_prompt(host):
     told = prompt(host)
     assert "deadline: Friday, noon" in told
     assert told.index("priorities: [thesis; family]") < told.index("deadline: Friday")
-
-
-async def test_it_is_at_the_prompts_end_until_the_block_is_made_anew_and_then_in_it(host):
-    await ask(host, "hello")
-    await reference(host, "set deadline Friday")
-    await ask(host, "and?")
-    assert "deadline" not in block(host)
-    assert "Reference:\n" in prompt(host)
-    await ask(host, "/new now")
-    await ask(host, "hello again")
-    assert "## Reference\n" in block(host)
-    assert "deadline: Friday" in block(host)
-    assert "Reference:\n" not in prompt(host).replace(block(host), "")
 
 
 async def test_versions_are_listed_and_gone_back_to(host):
@@ -98,17 +70,6 @@ async def test_versions_are_listed_and_gone_back_to(host):
     assert "deadline: Friday" in prompt(host)
 
 
-async def test_what_is_removed_leaves_the_prompt_and_comes_back_by_its_button(host):
-    await reference(host, "set deadline Friday")
-    assert "Removed: `deadline`" in await reference(host, "remove deadline")
-    [button] = host.channel.answers[-1].buttons
-    await ask(host, "hello")
-    assert "Friday" not in prompt(host).replace("/reference set deadline Friday", "")
-    assert "`deadline` has no value now" in await reference(host, "deadline")
-    assert "no `other`" in await reference(host, "remove other")
-    assert "v3: Friday" in await ask(host, button.command)
-
-
 @pytest.mark.parametrize(
     ("form", "why"),
     [("set", "Which one?"), ("set deadline", "which value?"), ("other", "There is no `other`"),
@@ -119,14 +80,6 @@ async def test_what_is_removed_leaves_the_prompt_and_comes_back_by_its_button(ho
 async def test_what_cannot_be_done_is_told_with_the_reason(host, form, why):
     assert why in await reference(host, form)
     assert "Nothing yet" in await reference(host)
-
-
-async def test_a_key_of_several_words_stands_in_quotes(host):
-    await reference(host, "set launch\n4 April")
-    assert "**launch** v1\n4 April" in await reference(host, "launch")
-    await reference(host, 'set "launch day" 3 March')
-    assert "**launch day** v1\n3 March" in await reference(host, "launch day")
-    assert "Removed" in await reference(host, "remove launch day")
 
 
 @pytest.mark.parametrize("form", ["set a b", "rollback a 1", "remove a", "share a", "unshare a"])
@@ -154,19 +107,6 @@ async def test_a_group_reads_its_own_and_the_workspaces_never_a_persons(host):
     assert "bridges" not in prompt(host)
 
 
-async def test_a_person_reads_their_own_value_where_the_workspace_has_another(host):
-    await reference(host, "set motto Onwards")
-    await reference(host, "share motto")
-    bob = {"sender": BOB, "chat": "8", "role": "member"}
-    await reference(host, "set motto Slowly", **bob)
-    await ask(host, "hello", **bob)
-    assert "motto: Slowly" in prompt(host)
-    assert "motto: Onwards" not in prompt(host)
-    shown = await reference(host, "motto", **bob)
-    assert "shared with everyone\nOnwards" in shown
-    assert "fake:1" not in shown
-
-
 async def test_only_an_owner_shares_and_takes_back(host):
     bob = {"sender": BOB, "chat": "8", "role": "member"}
     await reference(host, "set motto Slowly", **bob)
@@ -178,36 +118,6 @@ async def test_only_an_owner_shares_and_takes_back(host):
     assert await reference(host, "unshare motto") == "`motto` is not shared."
     await ask(host, "hello", **bob)
     assert "Onwards" not in prompt(host)
-
-
-async def test_a_chat_that_becomes_a_group_no_longer_reads_the_persons(host):
-    await reference(host, "set address Elm Street 5", chat="5")
-    await ask(host, "hello", sender=BOB, chat="5", private=False)
-    assert "address: Elm" not in prompt(host)
-    assert "Nothing yet" in await reference(host, chat="5", private=False)
-
-
-async def test_what_is_set_survives_a_restart(tmp_path):
-    model = ScriptedModel(lambda _: text_reply("ok"))
-    async with session_host(tmp_path, model) as host:
-        await reference(host, "set deadline Friday")
-        await reference(host, "set deadline Monday")
-    async with session_host(tmp_path, model) as host:
-        sent = await host.channel.send("/reference versions deadline", message_id="m11")
-        assert "v1, 2026-02-10" in await host.channel.wait_for_answer(sent)
-        await host.channel.wait_for_answer(await host.channel.send("hello", message_id="m12"))
-        assert "deadline: Monday" in prompt(host)
-
-
-async def test_clearing_memory_takes_reference_away_and_a_roll_back_brings_it_back(host):
-    await reference(host, "set courier Zebulon Express")
-    await ask(host, "/memory add I like tea")
-    assert "/reference rollback KEY N" in await ask(host, "/memory clear yes")
-    assert "Zebulon" not in await reference(host, "courier")
-    await ask(host, "hello")
-    assert "Zebulon" not in prompt(host)
-    await ask(host, "/memory undo")
-    assert "Zebulon" in await reference(host, "rollback courier 1")
 
 
 async def test_what_is_forgotten_is_in_no_reference_no_prompt_and_no_file(host, tmp_path):
@@ -225,36 +135,6 @@ async def test_what_is_forgotten_is_in_no_reference_no_prompt_and_no_file(host, 
     files = [path for path in (tmp_path / "tapes").rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if b"Zebulon" in path.read_bytes()]
-
-
-async def test_an_audit_finds_the_prompts_reference_as_the_scopes_have_it(host):
-    await reference(host, "set deadline Friday")
-    await ask(host, "hello")
-    found, _ = await AuditReader(host.store, host.clock).read_session("fake:1")
-    assert found.rendered == found.zone
-    assert "deadline: Friday" in found.zone[2]
-    [wrong] = zone_mismatches(replace(found, zone=(*found.zone[:2], "deadline: Monday")))
-    assert "shows shared reference differently" in wrong.why
-
-
-async def test_an_export_holds_a_persons_own_values_and_not_what_everybody_reads(host):
-    await reference(host, "set motto Onwards")
-    await reference(host, "share motto")
-    bob = {"sender": BOB, "chat": "8", "role": "member"}
-    await reference(host, "set deadline Friday", **bob)
-    made = await host.services.archive("fake:8", "k", host.clock.now())
-    with zipfile.ZipFile(made.path) as archive:
-        files = {name: archive.read(name).decode() for name in archive.namelist()}
-    [own] = json.loads(files["reference.json"])["references"]
-    assert (own["key"], own["value"], own["version"]) == ("deadline", "Friday", 1)
-    assert "Friday" in files["decisions.jsonl"]
-    assert "Onwards" not in "".join(files.values())
-
-
-async def test_a_value_larger_than_a_page_has_pages(host):
-    await reference(host, f"set notes {'word ' * 700}")
-    assert "Page 1 of 3" in await reference(host, "notes")
-    assert "Page 2 of 3" in await reference(host, "notes page 2")
 
 
 async def test_the_model_sets_what_the_user_says_and_reads_it_with_its_citation(tmp_path):
@@ -300,19 +180,6 @@ async def test_what_no_words_of_the_user_carry_is_not_set_and_the_model_is_told(
         assert not await host.events("memory.reference")
 
 
-@pytest.mark.parametrize(
-    ("value", "why"),
-    [("x" * 4_001, "at most 4000 bytes"), ("my password is hunter2x", "a password")],
-)
-async def test_what_the_model_may_not_set_it_is_told_and_nothing_is_set(tmp_path, value, why):
-    script = [tool_call_reply(("memory_refer", {"key": "a", "value": value})), text_reply("ok")]
-    async with session_host(tmp_path, ScriptedModel(script)) as host:
-        await ask(host, "remember a")
-        [result] = [entry for entry in await host.tape() if entry.kind == "tool_result"]
-        assert why in result.payload["content"]
-        assert "Nothing yet" in await reference(host)
-
-
 async def test_the_model_sets_nothing_in_a_group_of_members_nor_while_memory_is_paused(tmp_path):
     call = tool_call_reply(("memory_refer", {"key": "deadline", "value": "Friday"}))
     script = [call, text_reply("ok"), call, text_reply("ok")]
@@ -325,24 +192,3 @@ async def test_the_model_sets_nothing_in_a_group_of_members_nor_while_memory_is_
         await ask(host, "The deadline is Friday")
         [result] = [one for one in await host.tape() if one.kind == "tool_result"]
         assert "paused" in result.payload["content"]
-
-
-@pytest.mark.parametrize(("severe", "shared"), [(0.9, True), (1.0, False)])
-async def test_the_gates_thresholds_are_settings_and_change_what_is_shared(
-    tmp_path, severe, shared
-):
-    chosen = load_settings(home=tmp_path, gate_severe=severe)
-    async with open_app(chosen) as app, anyio.create_task_group() as tasks:
-        channel = FakeChannel(app.bus.channel("fake"))
-        for run in (app.supervisor.run, app.store.run, channel.run):
-            tasks.start_soon(run)
-        answers = [
-            await channel.wait_for_answer(await channel.send(f"/reference {form}"))
-            for form in ("set motto Onwards", "share motto")
-        ]
-        tasks.cancel_scope.cancel()
-    assert "Set: **motto** v1" in answers[0]
-    if shared:
-        assert "Shared: **motto**" in answers[1]
-    else:
-        assert "its confidence of 0.95 is below the 1.0 needed" in answers[1]

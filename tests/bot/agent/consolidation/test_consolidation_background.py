@@ -62,31 +62,11 @@ async def test_it_begins_at_so_many_messages_and_keeps_the_newest_quarter_in_vie
     assert "The user counts number 1." in model.requests_for()[-1].messages[0]["content"]
 
 
-async def test_it_reads_the_time_of_an_answer_only_where_that_differs_from_the_line_before(
-    tmp_path,
-):
-    model = model_of(DONE)
-    async with session_host(tmp_path, model, bounds=SMALL) as host:
-        await talk(host, 5)
-        await host.wait_for_event(MEMORY_CONSOLIDATED)
-    lines = conversation(model.requests_for("consolidation")[0]).splitlines()
-    assert lines[:2] == ["#1 [2026-02-10 10:00] USER (Ada): I count number 1.", "#2 ASSISTANT: ok"]
-
-
 async def test_it_begins_at_so_many_tokens_too(tmp_path):
     model = model_of(DONE)
     async with session_host(tmp_path, model, bounds=HostLimits(memory_tokens=600)) as host:
         for _ in range(3):
             await host.channel.ask("word " * 160)
-        await host.wait_for_event(MEMORY_CONSOLIDATED)
-
-
-async def test_it_begins_when_the_provider_counts_a_long_prompt(tmp_path):
-    model = ScriptedModel(lambda _: counted(4_500), consolidation=[DONE])
-    bounds = HostLimits(memory_tokens=10_000, prompt_tokens=4_000)
-    async with session_host(tmp_path, model, bounds=bounds) as host:
-        for _ in range(2):
-            await host.channel.ask("word " * 1_200)
         await host.wait_for_event(MEMORY_CONSOLIDATED)
 
 
@@ -144,28 +124,6 @@ async def test_history_carries_the_time_of_what_it_covers_not_of_the_summariser(
         [history] = await host.wait_for_event(HISTORY_EVENT)
     assert (history.data["from"], history.data["to"]) == ("2026-02-10 10:00", "2026-02-10 13:00")
     assert history.data["entry"] == "[2026-02-10 10:00] Ada counted, without a date."
-
-
-async def test_background_calls_are_counted_in_usage(tmp_path):
-    async with session_host(tmp_path, model_of(DONE), bounds=SMALL) as host:
-        await talk(host, 5)
-        await host.wait_for_event(MEMORY_CONSOLIDATED)
-        assert "6 model calls, 60 tokens read" in await host.channel.ask("/status")
-
-
-async def test_a_save_while_it_runs_is_not_lost(tmp_path):
-    held = PausedStep(LEARNED)
-    async with session_host(tmp_path, model_of(held), bounds=SMALL) as host:
-        await talk(host, 5)
-        with anyio.fail_after(30):
-            await held.entered.wait()
-        await host.channel.ask("/memory add I live in Oslo")
-        await host.channel.ask("Remember that my cat is Tom")
-        held.release.set()
-        await host.wait_for_event(MEMORY_CONSOLIDATED)
-        memory = await host.channel.ask("/memory")
-    for line in ("The user counts number 1.", "I live in Oslo", "My cat is Tom"):
-        assert line in memory
 
 
 async def test_what_was_removed_while_it_runs_does_not_come_back(tmp_path):

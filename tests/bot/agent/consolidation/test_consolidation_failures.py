@@ -176,18 +176,6 @@ async def test_operations_that_do_not_hold_are_left_out_and_cost_nothing_else(tm
         assert "failed" not in listed
 
 
-async def test_failures_back_off_longer_each_time(tmp_path):
-    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=lambda _: text_reply("prose"))
-    async with session_host(tmp_path, model, bounds=SMALL) as host:
-        await talk(host, 5)
-        for count, wait in enumerate((30.0, 60.0, 120.0), start=1):
-            failed = await host.wait_for_event(CONSOLIDATION_FAILED_EVENT, count)
-            assert failed[-1].data["retry_in"] == wait
-            with anyio.fail_after(30):
-                await host.clock.wait_for_sleepers()
-            host.clock.advance(wait)
-
-
 async def test_a_failure_is_still_shown_and_still_backs_off_after_a_restart(tmp_path):
     clock = ManualClock()
     model = ScriptedModel(lambda _: text_reply("ok"), consolidation=lambda _: text_reply("prose"))
@@ -205,11 +193,3 @@ async def test_a_failure_is_still_shown_and_still_backs_off_after_a_restart(tmp_
         clock.advance(30)
         failed = await host.wait_for_event(CONSOLIDATION_FAILED_EVENT, 2)
         assert failed[-1].data["attempt"] == 2
-
-
-async def test_failed_calls_are_counted_in_usage(tmp_path):
-    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=[text_reply("prose")])
-    async with session_host(tmp_path, model, bounds=SMALL) as host:
-        await talk(host, 5)
-        await host.wait_for_event(CONSOLIDATION_FAILED_EVENT)
-        assert "6 model calls, 60 tokens read" in await host.channel.ask("/status")

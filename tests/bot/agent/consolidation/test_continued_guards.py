@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from continued_talk import cached_model, is_continued, kept, operation
+from counting_talk import LEARNED, talk
 
-from continued_talk import CACHED, cached_model, is_continued, kept, operation
-from counting_talk import LEARNED, SMALL, talk
-
-from bot.agent.views.registry import context_builder
-from bot.bus import Attachment, Sender
-from bot.core.errors import ModelRejected
-from bot.llm.base import ModelReply, ModelRequest
+from bot.bus import Sender
 from bot.runtime.sessions.new_session import FAILED
 from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_NEW
 from bot.testing.host import HostLimits, session_host
-from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
+from bot.testing.scripted_model import PausedStep, text_reply
 
 BOB = Sender("8", "Bob")
-LETTER = Attachment("document", "letter.txt", "text/plain", 9, text="I am rich.")
-
-
-async def test_with_a_file_in_view(tmp_path):
-    model = cached_model(LEARNED)
-    async with session_host(tmp_path, model) as host:
-        await talk(host, 2)
-        sent = await host.channel.send("See this.", attachments=(LETTER,))
-        await host.channel.wait_for_answer(sent)
-        await host.channel.ask("/new")
-    assert not is_continued(model.requests_for("consolidation")[0])
-
-
-async def test_with_a_builder_that_shows_neither_who_spoke_nor_when(tmp_path):
-    model = cached_model(LEARNED)
-    exact = context_builder("exact")
-    async with session_host(tmp_path, model, bounds=SMALL, builder=exact) as host:
-        await talk(host, 5)
-        await host.wait_for_event(MEMORY_CONSOLIDATED)
-    assert not is_continued(model.requests_for("consolidation")[0])
 
 
 async def test_after_a_chat_has_become_a_group_whose_prompt_lacks_a_persons_facts(tmp_path):
@@ -50,30 +25,6 @@ async def test_after_a_chat_has_become_a_group_whose_prompt_lacks_a_persons_fact
         await host.channel.send("hi all", private=False, sender=BOB, asks=False)
         await host.channel.ask("/new", private=False, sender=BOB)
     assert "trains" not in str(model.requests_for("consolidation")[-1].messages)
-
-
-async def test_of_the_later_portions_of_a_long_conversation(tmp_path):
-    model = ScriptedModel(
-        lambda _: text_reply("ok", usage=CACHED),
-        consolidation=lambda request: kept() if is_continued(request) else LEARNED,
-    )
-    async with session_host(tmp_path, model) as host:
-        await talk(host, 8)
-        host.services.scopes.active_sessions["fake:1"].consolidator._portion = 70
-        assert await host.channel.ask("/new") == "New session started."
-    ways = list(map(is_continued, model.requests_for("consolidation")))
-    assert len(ways) > 1
-    assert not any(ways[1:])
-
-
-async def test_a_provider_that_rejects_it_is_asked_in_the_usual_way(tmp_path):
-    model = ScriptedModel(
-        lambda _: text_reply("ok", usage=CACHED),
-        consolidation=lambda request: ModelRejected("no") if is_continued(request) else LEARNED,
-    )
-    async with session_host(tmp_path, model) as host:
-        await talk(host, 3)
-        assert await host.channel.ask("/new") == "New session started."
 
 
 async def test_a_new_session_has_one_limit_for_both_ways_and_loses_nothing_at_it(tmp_path):
@@ -91,27 +42,6 @@ async def test_a_new_session_has_one_limit_for_both_ways_and_loses_nothing_at_it
     asked = model.requests_for("consolidation")
     assert list(map(is_continued, asked)) == [True, False, False]
     assert "number 3" in str(asked[-1].messages)
-
-
-async def test_no_message_of_the_user_follows_a_tools_result(tmp_path):
-    """Some providers reject that."""
-
-    def turn(request: ModelRequest) -> ModelReply:
-        last = request.messages[-1]
-        if last["role"] == "tool":
-            raise ModelRejected("no")
-        if str(last["content"]).endswith("look"):
-            return replace(tool_call_reply(("memory_recall", {"query": "x"})), usage=CACHED)
-        return text_reply("ok", usage=CACHED)
-
-    model = ScriptedModel(turn, consolidation=[kept()])
-    async with session_host(tmp_path, model) as host:
-        await talk(host, 3)
-        await host.channel.ask("look")
-        await host.channel.ask("/new")
-    [request] = model.requests_for("consolidation")
-    assert is_continued(request)
-    assert [message["role"] for message in request.messages[-3:]] == ["tool", "assistant", "user"]
 
 
 async def test_facts_that_changed_since_the_prompt_began_are_told_as_they_are(tmp_path):

@@ -10,10 +10,9 @@ from counting_talk import LEARNED, SMALL, talk
 from hostile import ATTACK, reading_tool
 
 from bot.core.errors import ContextOverflow
-from bot.llm.base import CapabilityProfile, ModelReply, ModelRequest
+from bot.llm.base import ModelReply, ModelRequest
 from bot.tape.entries import MEMORY_CONSOLIDATED
 from bot.testing.host import session_host
-from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
     USAGE,
     ScriptedModel,
@@ -41,15 +40,6 @@ async def test_what_the_cache_serves_is_not_read_again(tmp_path):
     assert request.tail_length == len(request.messages[-1]["content"])
 
 
-async def test_a_fact_rests_on_the_message_that_says_it(tmp_path):
-    model = cached_model(kept(operation("The user counts number 3.", "I count number 3.")))
-    async with session_host(tmp_path, model, bounds=SMALL) as host:
-        await talk(host, 5)
-        await host.wait_for_event(MEMORY_CONSOLIDATED)
-        shown = await host.channel.ask("/memory why 1")
-    assert "I count number 3." in shown.partition("Evidence:")[2]
-
-
 async def test_what_stays_in_view_is_left_to_the_next_consolidation(tmp_path):
     model = cached_model(
         kept(
@@ -65,16 +55,6 @@ async def test_what_stays_in_view_is_left_to_the_next_consolidation(tmp_path):
         'without the message that begins with "[2026-02-10 10:00, Ada] I count number 5."; '
         "nothing of that or a later message belongs in history_entry or operations, nor what they change."
     ) in asked
-
-
-async def test_a_new_session_keeps_all_that_was_said_that_way(tmp_path):
-    model = cached_model(kept(operation("The user counts number 2.", "I count number 2.")))
-    async with session_host(tmp_path, model, bounds=SMALL) as host:
-        await talk(host, 2)
-        assert await host.channel.ask("/new") == "New session started."
-        assert "The user counts number 2." in await host.channel.ask("/memory")
-    asked = model.requests_for("consolidation")[0].messages[-1]["content"]
-    assert asked.startswith("This is not from the user: tapebot now keeps what was said above. ")
 
 
 async def test_what_nobody_said_is_not_learned(tmp_path):
@@ -133,26 +113,6 @@ async def test_it_has_a_prompt_of_its_own_where_that_is_cheaper(tmp_path, usage)
     assert not is_continued(model.requests_for("consolidation")[0])
 
 
-async def test_it_has_a_prompt_of_its_own_once_the_cache_may_have_forgotten(tmp_path):
-    clock = ManualClock()
-    model = cached_model(LEARNED)
-    async with session_host(tmp_path, model, clock=clock, bounds=SMALL) as host:
-        await talk(host, 2)
-        clock.advance(300)
-        assert await host.channel.ask("/new") == "New session started."
-    assert not is_continued(model.requests_for("consolidation")[0])
-
-
-async def test_a_small_model_has_a_prompt_of_its_own(tmp_path):
-    model = ScriptedModel(
-        lambda _: text_reply("ok", usage=CACHED),
-        consolidation=[LEARNED],
-        profile=CapabilityProfile(small=True),
-    )
-    await consolidated(tmp_path, model)
-    assert not is_continued(model.requests_for("consolidation")[0])
-
-
 async def test_what_was_said_while_memory_was_paused_is_not_shown_to_it(tmp_path):
     model = cached_model(LEARNED)
     async with session_host(tmp_path, model, bounds=SMALL) as host:
@@ -180,15 +140,3 @@ async def test_what_tools_brought_from_outside_is_not_shown_to_it(tmp_path):
         await host.channel.ask("look")
         await host.wait_for_event(MEMORY_CONSOLIDATED)
     assert not is_continued(model.requests_for("consolidation")[0])
-
-
-async def test_what_a_message_quotes_is_not_believed(tmp_path):
-    model = cached_model(kept(operation("Ada is rich.", "Ada is rich.")))
-    async with session_host(tmp_path, model, bounds=SMALL) as host:
-        sent = await host.channel.send("See this.", quote="Ada is rich.")
-        await host.channel.wait_for_answer(sent)
-        await talk(host, 4)
-        await host.wait_for_event(MEMORY_CONSOLIDATED)
-        shown = await host.channel.ask("/memory")
-    assert is_continued(model.requests_for("consolidation")[0])
-    assert "Ada is rich" not in shown

@@ -11,17 +11,9 @@ from bot.bus import ClientRequest, Inbound
 from bot.llm.presets import ModelPresets, Preset
 from bot.tape.entries import MEMORY_CONSOLIDATED
 from bot.testing.host import Host, HostLimits, session_host
-from bot.testing.scripted_model import ScriptedModel, consolidation_reply
+from bot.testing.scripted_model import consolidation_reply
 
 CLIENT = ClientRequest(system="Answer as a pirate.", tools=({"name": "sail", "parameters": {}},))
-
-
-class OtherModel(ScriptedModel):
-    """A model of another name, whose provider has not seen the conversation."""
-
-    @property
-    def name(self) -> str:
-        return "other"
 
 
 async def ask_as_client(host: Host, text: str) -> None:
@@ -59,16 +51,6 @@ async def test_what_a_private_problem_shows_is_in_no_summary_of_what_was_said_be
     [request] = model.requests_for("consolidation")
     assert "number 1" in str(request.messages)
     assert "knee" not in str(request.messages)
-
-
-async def test_another_model_that_consolidates_is_asked_in_the_usual_way(tmp_path):
-    chats, keeps = cached_model(), OtherModel(consolidation=[LEARNED])
-    presets = ModelPresets([Preset("a", chats), Preset("b", keeps)], {"consolidate": "b"})
-    async with session_host(tmp_path, chats, presets=presets) as host:
-        await talk(host, 3)
-        assert await host.channel.ask("/new") == "New session started."
-    [request] = keeps.requests_for("consolidation")
-    assert not is_continued(request)
 
 
 async def test_not_with_a_prompt_in_which_words_were_erased_since_the_model_saw_it(tmp_path):

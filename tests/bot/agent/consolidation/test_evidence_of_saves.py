@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from counting_talk import SMALL
-from judged_claims import always, refuting, until_judged
-from waiting import until
+from judged_claims import refuting, until_judged
 
 from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.records.event_names import HISTORY_EVENT
@@ -13,13 +12,11 @@ from bot.testing.scripted_model import (
     ScriptedModel,
     consolidation_reply,
     fact_operation,
-    judgement_reply,
     text_reply,
     tool_call_reply,
 )
 
 FAMILY = "I teach maths at a school in Leipzig and have two kids, Jonas and Klara."
-CELLO = "Jonas plays the cello."
 
 
 def save(*changes: dict[str, object]) -> ModelReply:
@@ -28,46 +25,6 @@ def save(*changes: dict[str, object]) -> ModelReply:
 
 def add(text: str) -> dict[str, object]:
     return {"op": "add", "text": text}
-
-
-async def test_the_judge_is_shown_what_was_answered_though_an_earlier_message_has_the_name(
-    tmp_path,
-):
-    said = "On December 12 there is a recital: our big one plays the cello."
-    steps = iter([text_reply("hello"), save(add(CELLO)), text_reply("saved")])
-    asked: list[str] = []
-
-    def rule(request: ModelRequest) -> ModelReply:
-        asked.append(str(request.messages[-1]["content"]))
-        return judgement_reply(request, lambda _: "supported")
-
-    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), judgement=rule)
-    async with session_host(tmp_path, model) as host:
-        await host.channel.ask(FAMILY)
-        await host.channel.ask(said)
-        await until(lambda: asked)
-    assert said in asked[0]
-
-
-async def test_he_is_whom_the_clause_before_names_after_a_date(tmp_path):
-    said = "On December 12 Jonas has a recital, he plays the cello."
-    steps = iter([save(add(CELLO), add("Klara plays the cello.")), text_reply("saved")])
-    model = ScriptedModel(lambda _: next(steps, text_reply("ok")))
-    async with session_host(tmp_path, model) as host:
-        await host.channel.ask(said)
-        memory = str(await host.channel.ask("/memory"))
-    assert CELLO in memory
-    assert "Klara" not in memory
-
-
-async def test_an_idea_may_be_saved_as_one(tmp_path):
-    text = "Idea: Ines's family may get a beagle."
-    steps = iter([save(add(text)), text_reply("saved")])
-    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), judgement=always("supported"))
-    async with session_host(tmp_path, model) as host:
-        await host.channel.ask("/memory add The user's name is Ines.")
-        await host.channel.ask("We are thinking about getting a dog, maybe a beagle.")
-        assert text in str(await host.channel.ask("/memory"))
 
 
 async def test_words_that_other_facts_tell_are_not_quoted_in_place_of_a_refuted_one(tmp_path):
@@ -88,23 +45,6 @@ async def test_words_that_other_facts_tell_are_not_quoted_in_place_of_a_refuted_
     assert "said:" not in memory
 
 
-async def test_words_stay_that_two_facts_say_wrongly_and_a_judge_refutes_at_once(tmp_path):
-    said = "I moved from Porto to Bergen in May."
-    wrong = (
-        "The user moved from Bergen to Porto in May.",
-        "In May the user moved to Porto, to Bergen as well.",
-    )
-    steps = iter([save(*map(add, wrong)), text_reply("saved")])
-    model = ScriptedModel(
-        lambda _: next(steps, text_reply("ok")), judgement=always("not_supported")
-    )
-    async with session_host(tmp_path, model) as host:
-        await host.channel.ask(said)
-        await until_judged(host)
-        memory = str(await host.channel.ask("/memory"))
-    assert f'said: "{said}"' in memory
-
-
 async def test_the_model_is_told_of_what_was_taken_back_though_the_opposite_was_saved(tmp_path):
     wrong, right = "Klara eats walnuts at times.", "Klara does not eat walnuts at any times."
     steps = iter([save(add(wrong)), text_reply("saved"), save(add(right)), text_reply("saved")])
@@ -116,26 +56,6 @@ async def test_the_model_is_told_of_what_was_taken_back_though_the_opposite_was_
         await host.channel.ask("Klara does not eat walnuts at any times, I mixed it up.")
         await host.channel.ask("Thanks!")
     assert f"- {wrong}" in str(model.requests_for()[-1].messages[-1]["content"])
-
-
-async def test_the_model_is_not_told_of_what_was_taken_back_once_it_has_saved_it_better(tmp_path):
-    wrong, better = (
-        "Jonas plays the cello well.",
-        "Jonas, who is nine, plays the cello quite well.",
-    )
-    steps = iter(
-        [save(add(wrong)), text_reply("saved"), save(add(better)), text_reply("saved again")]
-    )
-
-    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), judgement=refuting(wrong))
-    async with session_host(tmp_path, model) as host:
-        await host.channel.ask("My son Jonas plays the cello, and quite well.")
-        await until_judged(host)
-        await host.channel.ask("He is nine.")
-        await host.channel.ask("Thanks!")
-    shown = [str(request.messages[-1]["content"]) for request in model.requests_for()]
-    assert f"- {wrong}" in shown[2]
-    assert f"- {wrong}" not in shown[-1]
 
 
 async def test_what_was_said_after_the_conversation_is_marked_newer_and_does_not_end_by_it(

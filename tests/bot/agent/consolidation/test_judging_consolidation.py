@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import anyio
-import pytest
 from judged_claims import CLAIM, SAID, always, until_judged
 
 from bot.bus import Sender
@@ -59,12 +58,6 @@ async def test_where_they_do_not_the_persons_own_sentence_is_believed_and_both_a
     assert f"Proposed as: {CLAIM}" in why
 
 
-async def test_what_only_asks_or_jokes_leaves_nothing(tmp_path):
-    model = consolidating(fact_operation(CLAIM, SAID), judgement=always("not_stated"))
-    async with session_host(tmp_path, model) as host:
-        assert "Porto" not in await after(host, SAID)
-
-
 async def test_a_fact_ends_where_the_judge_finds_that_it_has(tmp_path):
     end = fact_operation(None, "We called the wedding off.", op="retire", fact=1)
     model = consolidating(end, judgement=always("supported"))
@@ -80,26 +73,6 @@ async def test_names_and_numbers_that_nobody_said_are_not_put_before_the_judge(t
     model = consolidating(fact_operation(claim, SAID), judgement=always("supported"))
     async with session_host(tmp_path, model) as host:
         assert "Ana" not in await after(host, SAID)
-    assert model.requests_for("judgement") == []
-
-
-@pytest.mark.parametrize(
-    ("said", "claim"),
-    [
-        ("I live in Kiel.", "The user lives in Kiel."),
-        ("I teach chemistry, and I've just moved from Kiel.", "The user has just moved from Kiel."),
-        (
-            "Actually, I'm down to one tea a day, mornings only.",
-            "The user is down to one tea a day, mornings only.",
-        ),
-    ],
-)
-async def test_what_is_nearly_said_word_for_word_needs_no_judge(tmp_path, said, claim):
-    model = consolidating(fact_operation(claim, said), judgement=())
-    async with session_host(tmp_path, model) as host:
-        memory = await after(host, said)
-    assert claim in memory
-    assert "not verified" not in memory
     assert model.requests_for("judgement") == []
 
 
@@ -162,53 +135,6 @@ async def test_what_others_said_in_a_group_is_no_ground_for_a_persons_claim(tmp_
     assert not model.requests_for("judgement")
 
 
-async def test_in_a_group_a_claim_rests_on_the_words_of_whom_it_names(tmp_path):
-    """Whoever else is quoted with them, and in whatever order."""
-    claim = "Bob spends December in Kumasi."
-    operation = fact_operation(claim, "I'll be in Kumasi then.", 1)
-    operation["evidence"] += fact_operation(None, "Who comes in December?", 3)["evidence"]
-    model = consolidating(operation, judgement=always("supported"))
-    async with session_host(tmp_path, model) as host:
-        said = (
-            ("It is December, I'll be in Kumasi then.", {"sender": BOB}),
-            ("Who comes in December?", {}),
-        )
-        for text, more in said:
-            await host.channel.wait_for_answer(await host.channel.send(text, private=False, **more))
-        await host.channel.wait_for_answer(await host.channel.send("/new", private=False))
-        memory = await host.channel.wait_for_answer(
-            await host.channel.send("/memory", private=False)
-        )
-    assert claim in memory
-    [request] = model.requests_for("judgement")
-    assert "Kumasi then" in str(request.messages[-1])
-    assert "Who comes" not in str(request.messages[-1])
-
-
 def claims_of(request: ModelRequest) -> list[dict[str, object]]:
     lines = str(request.messages[-1]["content"]).splitlines()
     return [json.loads(line) for line in lines if line.startswith("{")]
-
-
-async def test_the_judge_is_told_what_the_assistant_had_asked_before_each_quoted_answer(tmp_path):
-    asked: list[str] = []
-
-    def rule(request: ModelRequest) -> ModelReply:
-        asked.append(str(request.messages[-1]["content"]))
-        return judgement_reply(request, lambda _: "supported")
-
-    questions = iter(["What are you allergic to?", "Since when?", "Noted."])
-    evidence = [{"message": 3, "quote": "Penicillin."}, {"message": 5, "quote": "1998, I think."}]
-    claim = "The user has been allergic to penicillin since about 1998."
-    learned = consolidation_reply(
-        "[2026-02-10] Talk.", {"op": "add", "fact": None, "text": claim, "evidence": evidence}
-    )
-    model = ScriptedModel(
-        lambda _: text_reply(next(questions)), consolidation=[learned], judgement=rule
-    )
-    async with session_host(tmp_path, model) as host:
-        for said in ("Hi.", "Penicillin.", "1998, I think."):
-            await host.channel.ask(said)
-        await host.channel.ask("/new")
-        assert claim in str(await host.channel.ask("/memory"))
-    assert "What are you allergic to? Since when?" in asked[-1]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import anyio
 import pytest
 from judged_claims import CLAIM, SAID, always, refuting, until_judged
 from waiting import until
 
 from bot.core.telemetry.active_work import current_work
-from bot.llm.base import ModelReply, ModelRequest, Usage
+from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
 from bot.runtime.sessions.background_run import VERIFICATION
 from bot.testing.host import session_host
@@ -19,7 +17,6 @@ from bot.testing.scripted_model import (
     PausedStep,
     Script,
     ScriptedModel,
-    judgement_reply,
     text_reply,
     tool_call_reply,
 )
@@ -60,42 +57,6 @@ async def test_a_letter_in_view_keeps_no_words_of_the_persons_own_from_being_sav
         memory = str(await host.channel.ask("/memory"))
     assert own in memory
     assert others not in memory
-
-
-async def test_the_judge_sees_the_whole_message_and_what_was_said_since_of_a_fact_that_is_reworded(
-    tmp_path,
-):
-    first = "My physio said it: no hills until February. She is called Ines."
-    later = "The knee is fine again, she says, and hills are allowed."
-    made = (
-        "The user's physio Ines said no hills until February, and now says that hills are allowed."
-    )
-    steps = iter(
-        [
-            tool_call_reply(
-                ("memory_save", {"changes": [{"op": "add", "text": "No hills until February"}]})
-            ),
-            text_reply("saved"),
-            text_reply("good"),
-            tool_call_reply(
-                ("memory_save", {"changes": [{"op": "change", "fact": 1, "text": made}]})
-            ),
-        ]
-    )
-    asked: list[str] = []
-
-    def rule(request: ModelRequest) -> ModelReply:
-        asked.append(str(request.messages[-1]["content"]))
-        return judgement_reply(request, lambda _: "supported")
-
-    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), judgement=rule)
-    async with session_host(tmp_path, model) as host:
-        for said in (first, later, "Tidy up what you know about me."):
-            await host.channel.ask(said)
-        await until(lambda: any(made in one for one in asked))
-    words = next(one for one in asked if made in one)
-    assert first in words
-    assert later in words
 
 
 async def test_what_was_merged_is_believed_again_as_it_was_where_the_judge_refutes_the_merger(
@@ -212,58 +173,6 @@ async def test_a_hang_of_the_judge_counts_as_one_of_the_verification_and_it_is_a
         assert await host.events(CONSOLIDATION_FAILED_EVENT) == []
 
 
-async def test_undo_takes_back_what_was_learned_and_not_the_judges_word_on_it(tmp_path):
-    async with session_host(tmp_path, saving(CLAIM, always("supported"))) as host:
-        await host.channel.ask(SAID)
-        await until_judged(host)
-        await host.channel.ask("/memory undo")
-        assert "Porto" not in await host.channel.ask("/memory")
-
-
-@pytest.mark.parametrize(
-    ("ruling", "believed"),
-    [("supported", "The user trains new drivers."), ("not_supported", "The user drives buses.")],
-)
-async def test_a_change_that_is_told_in_another_language_is_for_the_judge_to_hold(
-    tmp_path, ruling, believed
-):
-    model = saving("The user trains new drivers.", always(ruling), over=1)
-    async with session_host(tmp_path, model) as host:
-        await host.channel.ask("/memory add The user drives buses.")
-        await host.channel.ask("Od poniedziałku szkolę nowych kierowców.")
-        await until_judged(host)
-        memory = str(await host.channel.ask("/memory"))
-    assert believed in memory
-
-
-async def test_a_judge_sees_all_that_a_merged_fact_was_made_from(tmp_path):
-    asked: list[str] = []
-
-    def judgement(request: ModelRequest) -> ModelReply:
-        asked.append(str(request.messages[-1]["content"]))
-        return judgement_reply(request, lambda _: "supported")
-
-    changes = [
-        {"op": "change", "fact": 1, "text": "Emil's hobbies: judo in Graz and swimming"},
-        {"op": "end", "fact": 2},
-    ]
-    steps = iter([
-        tool_call_reply(("memory_save", {"changes": [
-            {"op": "add", "text": "Emil does judo in Graz"}, {"op": "add", "text": "Emil swims"},
-        ]})),
-        text_reply("saved"),
-        tool_call_reply(("memory_save", {"changes": changes})),
-        text_reply("done"),
-    ])  # fmt: skip
-    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), judgement=judgement)
-    async with session_host(tmp_path, model) as host:
-        await host.channel.ask("Emil does judo in Graz. Emil swims.")
-        await host.channel.ask("Tidy up what you know about Emil.")
-        await until_judged(host)
-    [replaced] = [one for one in asked if "hobbies" in one]
-    assert '"replaces": "Emil does judo in Graz. Emil swims"' in replaced
-
-
 @pytest.mark.parametrize(
     ("old", "stays"),
     [("We have an old beagle called Borys.", False), ("I am allergic to nuts.", True)],
@@ -279,30 +188,3 @@ async def test_a_change_in_another_language_takes_the_place_of_a_fact_on_the_sam
         memory = str(await host.channel.ask("/memory"))
     assert "Rodzina" in memory
     assert (old in memory) is stays
-
-
-async def test_the_reason_of_a_ruling_ends_with_one_full_stop(tmp_path):
-    def rule(request: ModelRequest) -> ModelReply:
-        told = {"number": 1, "reason": "She says so.", "ruling": "supported"}
-        return tool_call_reply(("judge_claims", {"rulings": [told]}))
-
-    async with session_host(tmp_path, saving(CLAIM, rule)) as host:
-        await host.channel.ask(SAID)
-        await until_judged(host)
-        why = str(await host.channel.ask("/memory why 1"))
-    assert "She says so." in why
-    assert "She says so.." not in why
-
-
-async def test_status_counts_the_judges_calls(tmp_path):
-    def judged(request: ModelRequest) -> ModelReply:
-        reply = judgement_reply(request, lambda _: "supported")
-        return replace(reply, usage=Usage(calls=1, prompt_tokens=1_000, completion_tokens=7))
-
-    model = saving(CLAIM, judged)
-    async with session_host(tmp_path, model) as host:
-        await host.channel.ask(SAID)
-        await until_judged(host)
-        status = str(await host.channel.ask("/status"))
-        assert len(model.requests) == 3
-    assert "- Usage: 3 model calls, 1,020 tokens read (8 cached), 17 written" in status

@@ -31,15 +31,6 @@ def model_of(*operations: dict[str, object]) -> ScriptedModel:
     )
 
 
-async def test_a_claim_that_does_not_hold_gives_way_to_the_sentence_it_cites(tmp_path):
-    async with session_host(tmp_path, model_of(fact_operation(CLAIM, SAID))) as host:
-        assert f'said: "{SAID}"' in await learned(host, SAID)
-        why = await host.channel.ask("/memory why 1")
-    assert CLAIM not in why.partition("Decision of")[0]
-    assert f"Proposed as: {CLAIM}" in why
-    assert "kept in the person's own words: of what was proposed, it does not speak of breed" in why
-
-
 @pytest.mark.parametrize(
     "said",
     [

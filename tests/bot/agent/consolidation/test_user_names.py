@@ -67,15 +67,6 @@ async def test_a_claim_that_names_the_user_does_not_rest_on_the_introduction_in_
     assert HELLO not in forget
 
 
-async def test_a_name_that_memory_does_not_give_the_user_is_still_refused(tmp_path):
-    model = saving(NAME, {"op": "add", "text": CLAIM.replace("Nora", "Greta")}, asked=[])
-    async with session_host(tmp_path, model) as host:
-        await host.channel.ask(HELLO)
-        await host.channel.ask(SAID)
-        memory = str(await host.channel.ask("/memory"))
-    assert "Greta" not in memory
-
-
 def consolidating(claim: str, asked: list[str], name: str, message: int = 3) -> ScriptedModel:
     """A model that learns from two messages the user's name and a claim, with a judge that supports all."""
 
@@ -88,26 +79,6 @@ def consolidating(claim: str, asked: list[str], name: str, message: int = 3) -> 
         "[2026-02-10] Hi.", introduced, fact_operation(claim, SAID, message)
     )
     return ScriptedModel(lambda _: text_reply("ok"), consolidation=[learned], judgement=rule)
-
-
-@pytest.mark.parametrize(
-    ("hello", "name"),
-    [
-        (HELLO, "The user's name is Nora."),
-        ("I'm Nora, not Eleonora.", "The user wants to be called Nora, not Eleonora."),
-    ],
-)
-async def test_a_consolidation_may_call_the_user_as_they_introduce_themselves_in_it(
-    tmp_path, hello, name
-):
-    asked: list[str] = []
-    async with session_host(tmp_path, consolidating(CLAIM, asked, name)) as host:
-        await host.channel.ask(hello)
-        await host.channel.ask(SAID)
-        await host.channel.ask("/new")
-        memory = str(await host.channel.ask("/memory"))
-    assert CLAIM in memory
-    assert "Ada, called Nora" in asked[-1]
 
 
 @pytest.mark.parametrize(

@@ -32,16 +32,6 @@ async def again(host, text: str) -> str:
     return await host.channel.wait_for_answer(await host.channel.send(text, message_id=text))
 
 
-async def test_it_counts_after_it_left_the_view(tmp_path, outbox):
-    async with stage(tmp_path, outbox, bounds=HostLimits(view_messages=6)) as host:
-        await host.channel.ask(READ)
-        for number in range(8):
-            await host.channel.ask(f"chat {number}")
-        answer = await host.channel.ask(HONEST)
-        assert "what I wrote after I had read such text (#" in answer
-        assert sent(outbox) == []
-
-
 async def test_it_counts_after_a_restart(tmp_path, outbox):
     clock = ManualClock()
     limits = HostLimits(view_messages=6)
@@ -89,15 +79,6 @@ async def test_summing_up_the_phase_before_does_not_bring_it_back(tmp_path, outb
         assert "eve@evil.example" not in str(model.requests_for()[-1].messages)
 
 
-async def test_what_recall_finds_of_an_earlier_phase_counts_again(tmp_path, outbox):
-    async with stage(tmp_path, outbox) as host:
-        await host.channel.ask(READ)
-        await host.channel.ask("/new now")
-        await host.channel.ask('use memory_recall {"query": "lunch"}')
-        assert "what memory_recall found in earlier text (#" in await host.channel.ask(HONEST)
-        assert sent(outbox) == []
-
-
 async def test_what_returns_with_a_problem_counts_again(tmp_path, outbox):
     async with stage(tmp_path, outbox) as host:
         await host.channel.ask("/problem new trip")
@@ -138,17 +119,6 @@ async def test_a_task_for_later_waits_for_a_yes_if_a_page_made_it(tmp_path, outb
         assert "Cancel 1" in [button.label for button in host.channel.answers[-1].buttons]
         [made] = await host.events("schedule.set")
         assert made.data["author"]["id"] == "7"
-
-
-async def test_a_reminder_in_the_persons_own_words_needs_no_yes(tmp_path, outbox):
-    async with stage(tmp_path, outbox) as host:
-        await host.channel.ask(READ)
-        told = await host.channel.ask(
-            "Remind me at 17:00 to call Ann. "
-            'use schedule_manage {"op": "set", "text": "call Ann", "when": "at 17:00"}'
-        )
-        assert "Cancel 1" in [button.label for button in host.channel.answers[-1].buttons], told
-        assert await host.events("tool.pending") == []
 
 
 async def test_a_mail_that_a_scheduled_task_reads_counts_in_the_chat(tmp_path, outbox):

@@ -84,16 +84,3 @@ def test_a_difference_hides_no_line():
     before, after = package(b"-- a\nsame\n@@ b\n"), package(b"++ c\nsame\n@@ d\n")
     told = skill_difference(before, after).splitlines()
     assert told[1:] == ["--- a", "+++ c", "-@@ b", "+@@ d"]
-
-
-def test_a_difference_too_long_to_be_shown_says_so_and_names_every_file():
-    long = b"".join(b"%d\n" % number for number in range(5_000))
-    told = skill_difference(package(), package(long, zebra=b"z")).splitlines()
-    assert len(told) < 450
-    assert "more lines are not shown" in told[-2]
-    assert told[-1] == "= new: `zebra`, 1 bytes"
-
-
-def test_two_texts_that_differ_in_invisible_signs_are_told_apart():
-    told = skill_difference(package(b"a\n"), package(b"a\x07\n"))
-    assert "= changed: `SKILL.md`" in told

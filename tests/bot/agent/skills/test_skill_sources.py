@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from skill_sources import BREW, added, commit, git, skill_text, write_files
+from skill_sources import BREW, added, commit, git, write_files
 from waiting import until
 
-from bot.agent.skills.git_repository import is_git_address
 from bot.agent.skills.skill_package import MAX_BYTES, MAX_FILE_BYTES, MAX_FILES
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply
@@ -49,17 +48,6 @@ async def test_a_folder_and_its_repository_have_the_same_digest(host, tmp_path):
     assert not (tmp_path / "home" / "incoming-skills").exists()
 
 
-async def test_one_skill_of_several_is_named_after_the_address(host, tmp_path):
-    files = {f"skills/{name}/SKILL.md": skill_text(name) for name in ("ink", "jam")}
-    address = commit(write_files(tmp_path / "source", files))
-    told = await host.channel.ask(f"/skills add {address}")
-    assert "it has 2 skills: `skills/ink`, `skills/jam`. Name one after the address" in told
-    assert "The skill `jam`" in await host.channel.ask(f"/skills add {address} skills/jam")
-    told = await host.channel.ask(f"/skills add {tmp_path / 'source'}")
-    assert "it has 2 skills" in told
-    assert "Nothing changed" not in await host.channel.ask("/skills update jam")
-
-
 @pytest.mark.parametrize("target", ["/etc/passwd", "SKILL.md", "../../secrets"])
 async def test_a_symbolic_link_is_refused(host, tmp_path, target):
     for told in await both(host, tmp_path, {}, [("link", target)]):
@@ -88,12 +76,6 @@ async def test_a_skill_beyond_the_bounds_is_refused(host, tmp_path, files, why):
         assert why in told
         assert "\x1b" not in told
     assert nothing_is_left(tmp_path)
-
-
-async def test_a_pipe_in_a_folder_is_refused_and_waits_for_nobody(host, tmp_path):
-    source = write_files(tmp_path / "source", {"SKILL.md": BREW})
-    os.mkfifo(source / "pipe")
-    assert "`pipe` is no file" in await host.channel.ask(f"/skills add {source}")
 
 
 async def test_a_submodule_is_refused_and_not_fetched(host, tmp_path):
@@ -148,29 +130,6 @@ async def test_other_addresses_are_refused_before_git_sees_them(host, tmp_path, 
     assert nothing_is_left(tmp_path)
 
 
-def test_an_address_is_never_an_option_or_a_helper():
-    assert is_git_address("git@example.org:eva/skills.git")
-    assert not is_git_address("-oProxyCommand=x@example.org:eva")
-    assert not is_git_address("ext::x")
-    assert not is_git_address("ssh://-oProxyCommand=touch%20x/eva")
-    assert not is_git_address("ssh://eva@-oProxyCommand=x/eva")
-
-
-async def test_a_repository_that_does_not_exist_is_told_in_gits_words(host, tmp_path):
-    told = await host.channel.ask(f"/skills add file://{tmp_path}/none")
-    assert "git could not read it: " in told
-    assert "does not exist" in told or "not appear to be a git repository" in told
-    assert "no such folder" in await host.channel.ask(f"/skills add {tmp_path}/none")
-
-
-async def test_without_git_a_folder_still_works(host, tmp_path, monkeypatch):
-    source = write_files(tmp_path / "source", {"SKILL.md": BREW})
-    address = commit(source)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert "git is not installed here" in await host.channel.ask(f"/skills add {address}")
-    assert "The skill `brew`" in await host.channel.ask(f"/skills add {source}")
-
-
 @pytest.mark.parametrize(
     ("header", "why"),
     [
@@ -204,22 +163,6 @@ async def test_a_header_that_breaks_the_standard_is_refused_with_the_reason(
     assert nothing_is_left(tmp_path)
 
 
-async def test_everything_that_the_standard_defines_is_shown(host, tmp_path):
-    text = skill_text(
-        "brew",
-        "Brews.",
-        license="MIT",
-        compatibility="Needs a kettle",
-        metadata="{version: 1.0}",
-        allowed_tools="Bash(kettle:*) Read",
-    )
-    source = write_files(tmp_path / "source", {"SKILL.md": text.replace("\n", "\r\n")})
-    told = await host.channel.ask(f"/skills add {source}")
-    assert "license: `MIT`" in told
-    assert "it says that it needs: `Needs a kettle`" in told
-    assert "it would like to use: `Bash(kettle:*), Read`; that gives it no right" in told
-
-
 async def test_a_repository_larger_than_the_bound_is_not_fetched(host, tmp_path, monkeypatch):
     source = {"skills/brew/SKILL.md": BREW, "film.bin": os.urandom(1_000_000)}
     address = commit(write_files(tmp_path / "source", source))
@@ -228,13 +171,6 @@ async def test_a_repository_larger_than_the_bound_is_not_fetched(host, tmp_path,
     assert nothing_is_left(tmp_path)
     monkeypatch.undo()
     assert "The skill `brew`" in await host.channel.ask(f"/skills add {address}")
-
-
-async def test_what_a_kill_left_of_a_fetch_goes_with_the_next_one(host, tmp_path):
-    left = write_files(tmp_path / "home" / "incoming-skills" / "git-1", {"pack": "x"})
-    source = write_files(tmp_path / "source", {"SKILL.md": BREW})
-    await added(host, commit(source))
-    assert not left.exists()
 
 
 @pytest.fixture

@@ -68,15 +68,6 @@ async def test_an_allowed_skill_is_read_as_advice_in_quotes(host, source):
     assert "> Ninety degrees." in await host.channel.ask(more)
 
 
-async def test_a_skill_of_one_person_is_in_the_prompt_that_begins_their_turn(host, source):
-    """The prompt is on the tape once, not with and without the skill in each turn."""
-    await allowed(host, "brew", source, "me")
-    for text in ("Hello.", "And now?", "Bye."):
-        await host.channel.ask(text)
-    prompts = [entry for entry in await host.tape() if entry.kind == "system"]
-    assert ["brew" in entry.payload["content"] for entry in prompts] == [True]
-
-
 async def test_the_owners_own_skill_is_followed_and_stands_before_others(host, tmp_path, source):
     await allowed(host, "brew", source)
     own = tmp_path / "home" / "workspace" / "skills"
@@ -153,13 +144,6 @@ async def test_a_removed_skill_leaves_no_copy_and_no_right(host, tmp_path, sourc
     assert "there is no skill" in await host.channel.ask(READ)
 
 
-async def test_what_the_owner_decided_is_there_after_a_restart(tmp_path, source):
-    async with session_host(tmp_path / "home", ScriptedModel(obeying)) as host:
-        await allowed(host, "brew", source)
-    async with session_host(tmp_path / "home", ScriptedModel(obeying)) as host:
-        assert "Boil water" in await said(host, READ, message_id="after")
-
-
 async def test_a_turn_that_has_read_a_skill_uses_only_the_tools_that_the_owner_gave_it(
     tmp_path, source
 ):
@@ -178,11 +162,6 @@ async def test_a_turn_that_has_read_a_skill_uses_only_the_tools_that_the_owner_g
         results = [entry.payload for entry in await host.tape() if entry.kind == "tool_result"]
     assert [one["status"] for one in results] == ["ok", "error", "ok", "ok", "ok", "ok"]
     assert "lets it use only web_search" in results[1]["content"]
-
-
-async def test_only_an_owner_decides(host, source):
-    told = await said(host, f"/skills add {source}", chat="2", sender=BOB, role="member")
-    assert "Only an owner" in told
 
 
 async def test_a_description_with_instructions_stands_in_quotes_on_one_line(host, tmp_path):
@@ -218,17 +197,3 @@ async def test_a_link_out_of_the_owners_folder_is_not_followed(host, tmp_path):
         answer = await host.channel.ask(f'use skill_read {{"name": "own", "file": "{file}"}}')
         assert "Not done" in answer
         assert "hunter2" not in answer
-
-
-async def test_a_binary_file_is_refused_and_a_long_one_comes_in_parts(host, tmp_path):
-    own = tmp_path / "home" / "workspace" / "skills" / "own"
-    long = "\n".join(f"line {number}" for number in range(3_000))
-    write_files(own, {"SKILL.md": skill_text("own"), "a.bin": bytes(range(256)), "long.md": long})
-    assert "cannot be read" in await host.channel.ask(
-        'use skill_read {"name": "own", "file": "a.bin"}'
-    )
-    first = await host.channel.ask('use skill_read {"name": "own", "file": "long.md"}')
-    assert "Part 1 of 2" in first
-    assert "line 2999" not in first
-    second = await host.channel.ask('use skill_read {"name": "own", "file": "long.md", "part": 2}')
-    assert "line 2999" in second

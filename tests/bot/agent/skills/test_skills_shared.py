@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 from databases import drop, fresh_database
-from skill_sources import BREW, allowed, obeying, write_files
+from skill_sources import BREW, write_files
 
 from bot.agent.skills.skill_library import SkillLibrary
 from bot.agent.skills.skill_rights import SkillRight
@@ -18,9 +18,7 @@ from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
 from bot.core.errors import SkillRefused
 from bot.tape.stores.postgres import PostgresTapeStore
-from bot.testing.host import session_host
 from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import ScriptedModel
 
 HERE = Audience("fake:1", ("fake:7",))
 
@@ -71,17 +69,3 @@ async def test_a_worker_reads_what_was_installed_through_another(tmp_path, url):
         assert [name async for name in PostgresBlobs(database).names()] == []
     finally:
         await database.close()
-
-
-async def test_a_storage_that_fails_for_a_while_takes_no_right_away(tmp_path):
-    source = write_files(tmp_path / "source", {"SKILL.md": BREW})
-    read = 'use skill_read {"name": "brew"}'
-    async with session_host(tmp_path / "home", ScriptedModel(obeying)) as host:
-        await allowed(host, "brew", source)
-        [copy] = [one for one in (tmp_path / "home" / "blobs").rglob("*") if one.is_file()]
-        copy.rename(tmp_path / "away")
-        copy.mkdir()  # reading it is an error of the storage
-        assert "cannot be read now" in await host.channel.ask(read)
-        copy.rmdir()
-        (tmp_path / "away").rename(copy)
-        assert "Boil water" in await host.channel.ask(read)

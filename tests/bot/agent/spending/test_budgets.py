@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from bot.bus import Sender
 from bot.core.errors import ModelRejected
-from bot.llm.base import ModelRequest, Usage
+from bot.llm.base import Usage
 from bot.memory.records.spending import SPENDING_TAPE, SpendingFold
 from bot.memory.records.spending_amounts import EVERYONE
 from bot.testing.host import Host, HostLimits, session_host
@@ -30,11 +29,6 @@ def costing(dollars: float | None, tokens: int = 100) -> Any:
     """Return a script of turns, each of which costs this much."""
     usage = Usage(tokens - 10, 0, 10, dollars, 1)
     return lambda _: text_reply("hello", usage=usage)
-
-
-def numbered(dollars: float) -> Iterator[Any]:
-    while True:
-        yield text_reply("hello", usage=Usage(90, 0, 10, dollars, 1))
 
 
 async def ledger(host: Host) -> SpendingFold:
@@ -72,25 +66,6 @@ async def test_a_call_is_counted_for_person_chat_role_and_model(tmp_path):
         mine = await ask(host, "/budget")
         assert "You, today: $0.50, 200 tokens, 2 model calls" in mine
         assert "No limit holds for you" in mine
-
-
-async def test_consolidations_and_subtasks_are_counted_as_such(tmp_path):
-    steps = [
-        tool_call_reply(("memory_recall", {"query": "What is x?", "aside": True})),
-        text_reply("found"),
-        *(text_reply("done") for _ in range(3)),
-    ]
-    model = ScriptedModel(steps, consolidation=lambda _: consolidation_reply("They talked."))
-    bounds = HostLimits(window=4)
-    async with session_host(tmp_path, model, metered=True, bounds=bounds) as host:
-        for _ in range(3):
-            await host.channel.ask("hi")
-        await host.wait_until(lambda: "consolidation" in {one.purpose for one in model.requests})
-        await host.wait_for_event("memory.history")
-        counted = await ledger(host)
-        roles = {key.role for key in counted.days["2026-02-10"]}
-        assert roles == {"turn", "task", "consolidation"}
-        assert counted.total("2026-02-10", "person:fake:7") == counted.total("2026-02-10", EVERYONE)
 
 
 async def test_near_a_limit_a_person_is_told_once_in_each_period(tmp_path):
@@ -213,34 +188,6 @@ async def test_a_failed_call_costs_nothing_and_a_stopped_one_what_it_read(tmp_pa
         assert fold.total("2026-02-10", EVERYONE).tokens > 100
 
 
-async def test_limits_and_sums_survive_a_restart(tmp_path):
-    async with session_host(tmp_path, ScriptedModel(costing(0.6)), metered=True) as host:
-        await host.channel.ask("/budget set each 1$ day")
-        await ask(host, "hi")
-    async with session_host(tmp_path, ScriptedModel(costing(0.6)), metered=True) as host:
-        for message in ("m8", "m9"):
-            sent = await host.channel.send(
-                "hi", sender=BOB, role="member", chat="9", message_id=message
-            )
-            answer = await host.channel.wait_for_answer(sent)
-        assert "is used up" in answer
-
-
-async def test_without_a_limit_calls_of_a_second_are_one_entry_and_an_idle_bot_writes_none(
-    tmp_path,
-):
-    async with session_host(tmp_path, ScriptedModel(costing(0.1)), metered=True) as host:
-        await host.channel.ask("/help")
-        assert await host.tape(SPENDING_TAPE) == []
-        await host.channel.ask("hi")
-        await host.channel.ask("hi")
-        assert await money(host) == pytest.approx(0.2)
-        names = [entry.name for entry in await host.tape(SPENDING_TAPE) if entry.kind == "event"]
-        assert names == ["tape.header", "spent"]
-        await host.channel.ask("hi")
-        assert await money(host) == pytest.approx(0.3)
-
-
 @pytest.mark.parametrize(
     ("said", "answer"),
     [
@@ -258,31 +205,3 @@ async def test_without_a_limit_calls_of_a_second_are_one_entry_and_an_idle_bot_w
 async def test_owners_set_limits_in_words(tmp_path, said, answer):
     async with session_host(tmp_path, ScriptedModel([]), metered=True) as host:
         assert answer in await host.channel.ask(said)
-
-
-async def test_owners_see_everybody_and_remove_limits_by_button(tmp_path):
-    async with session_host(tmp_path, ScriptedModel(costing(0.25)), metered=True) as host:
-        await ask(host, "hi")
-        await host.channel.ask("hi")
-        await host.channel.ask("/budget set everyone 5$ month")
-        text = await host.channel.ask("/budget all")
-        assert "**Everybody, today:** $0.50, 200 tokens, 2 model calls" in text
-        assert "- `fake:9`: $0.25, $0.25 (100 tokens)" in text
-        assert "- answers: $0.50, $0.50 (200 tokens)" in text
-        [button] = host.channel.answers[-1].buttons
-        assert button.command == "/budget off everyone month"
-        assert "Removed: everybody together: $5.00 a month" in await host.channel.ask(
-            button.command
-        )
-        assert (await ledger(host)).limits == {}
-        assert "Only an owner" in await ask(host, "/budget all")
-        group = await host.channel.send("/budget all", chat="-5", private=False)
-        assert "in our private chat" in await host.channel.wait_for_answer(group)
-
-
-def test_requests_are_estimated_with_images_counted_as_images() -> None:
-    from bot.agent.spending.metered_model import prompt_tokens
-
-    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 10**6}}
-    request = ModelRequest([{"role": "user", "content": [picture, {"type": "text", "text": "x"}]}])
-    assert 1_000 < prompt_tokens(request) < 1_100

@@ -86,52 +86,6 @@ async def test_two_workers_on_one_database_overspend_by_at_most_one_call_each() 
         await anyio.to_thread.run_sync(drop, url)
 
 
-async def test_a_price_that_another_process_learnt_holds_for_calls_that_begin_at_once(
-    tmp_path: Path,
-) -> None:
-    """A process that has not yet read what the model costs reserves by its price all the same."""
-    store = FileTapeStore(tmp_path)
-    one, other = spending_on(store), spending_on(store)
-    await one.set_limit(Limit(EVERYONE, "day", "usd", 4 * NANO))
-    await other.refresh()
-    for _ in range(9):
-        await call(one)
-    await one.refresh()
-    allowed: list[bool] = []
-
-    async def begin() -> None:
-        allowed.append(await call(other))
-
-    async with anyio.create_task_group() as tasks:
-        for _ in range(3):
-            tasks.start_soon(begin)
-    assert sorted(allowed) == [False, False, True]
-    await store.close()
-
-
-async def test_many_calls_at_once_wait_for_few_writes(tmp_path: Path) -> None:
-    """Whoever writes takes along what others want to write."""
-    store = FileTapeStore(tmp_path)
-    spending = spending_on(store)
-    await spending.set_limit(Limit(EVERYONE, "day", "usd", 1_000 * NANO))
-    writes = 0
-    append = store.append_many
-
-    async def counted(*args: Any, **options: Any) -> Any:
-        nonlocal writes
-        writes += 1
-        return await append(*args, **options)
-
-    store.append_many = counted  # type: ignore[method-assign] (counts)
-    async with anyio.create_task_group() as tasks:
-        for _ in range(40):
-            tasks.start_soon(call, spending)
-    await spending.refresh()
-    assert spending.fold.total(TODAY, EVERYONE).calls == 40
-    assert writes <= 5
-    await store.close()
-
-
 async def test_a_cancelled_reservation_costs_nothing(tmp_path: Path) -> None:
     """Whoever is cancelled while the reservation is written has called nobody."""
     store = FileTapeStore(tmp_path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zipfile
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -20,7 +19,6 @@ from bot.memory.records.event_names import FILE_DELETED, FILE_RESTORED
 from bot.memory.records.file_names import LONGEST_NAME, clean_name, name_key
 from bot.memory.records.files import FolderFold, KeptFile, change_entry, kept_entries
 from bot.memory.records.tombstones import tombstone
-from bot.memory.session.file_folder import FolderTape
 from bot.runtime.app import open_app
 from bot.runtime.settings import Settings
 from bot.tape.entries import TapeEntry
@@ -139,33 +137,6 @@ async def test_no_name_leaves_the_folder(tmp_path):
     assert {path.parent for path in shown} == {home / "files" / "person-fake-7"}
 
 
-async def test_two_names_that_a_disk_takes_for_one_are_one_file(tmp_path):
-    """The second is a new version of the first; its former version comes back."""
-    async with opened(tmp_path) as host:
-        await keep(host.channel, tmp_path, "Straße.TXT", b"one")
-        told = await keep(host.channel, tmp_path, "STRASSE.txt", b"two")
-        assert told.startswith("Kept as `Straße.TXT`")
-        assert "/files undo" in told
-
-
-async def test_a_folder_is_not_read_anew_with_each_change(tmp_path, monkeypatch):
-    """What a change erases is known, so the cost of a change does not grow with the folder."""
-    folded: list[str] = []
-    fold_anew = FolderTape._folded
-
-    async def counted(tape, version):
-        folded.append(tape.tape.name)
-        return await fold_anew(tape, version)
-
-    monkeypatch.setattr(FolderTape, "_folded", counted)
-    async with opened(tmp_path) as host:
-        for data in (b"one", b"two", b"three", b"four"):
-            await keep(host.channel, tmp_path, "a.txt", data)
-        await ask(host.channel, "/files delete a.txt")
-        assert await ask(host.channel, "/files") != ""
-    assert folded == ["files:person:fake:7"]
-
-
 async def test_a_link_that_somebody_put_there_is_not_followed(tmp_path):
     """What the owner has in the readable folder stays as it is."""
     outside = tmp_path / "outside.txt"
@@ -197,18 +168,6 @@ async def test_linked_chats_share_one_folder_until_they_part(tmp_path):
         await ask(other, "/unlink yes", **her)
         assert "list.md" not in await ask(channel, "/files")
         assert "list.md" in await ask(other, "/files", **her)
-
-
-async def test_an_export_holds_the_files(tmp_path):
-    """The archive has each file under its name."""
-    async with opened(tmp_path) as host:
-        await keep(host.channel, tmp_path, "plan.md", b"dig")
-        told = await ask(host.channel, "/memory export")
-        assert "1 file" in told
-        [file] = host.channel.answers[-1].files
-        with zipfile.ZipFile(file.path) as archive:
-            assert archive.read("files/plan.md") == b"dig"
-            assert "files/ " in archive.read("README.txt").decode()
 
 
 @pytest.fixture

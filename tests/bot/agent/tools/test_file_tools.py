@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import stat
 from contextlib import asynccontextmanager
 
@@ -222,19 +221,6 @@ async def test_what_is_forgotten_is_gone_from_files_and_from_all_that_showed_the
         assert "No files are kept" in await files.command("")
 
 
-async def test_a_file_that_the_person_keeps_stays_whole(tmp_path):
-    """Who picks only the message loses nothing of the file."""
-    async with open_files(tmp_path) as files:
-        await files.ask("the heron flies at dawn")
-        await files.manage("write", "birds.md", text="heron: grey\nstork: white")
-        question = await files.ask("/memory forget heron")
-        only = next(one for one in question.buttons if one.label == "Only 1")
-        assert "dawn" in question.text.split("1. ")[1].split("2. ")[0]
-        asked = await files.ask(only.command)
-        await files.ask(asked.buttons[0].command)
-        assert files.shown() == {"birds.md": b"heron: grey\nstork: white"}
-
-
 async def test_a_group_has_its_own_folder_in_the_group_only(tmp_path):
     """A member's private folder is not the group's, and only keeper or owner change a file there."""
     group = {"chat": "-5", "private": False}
@@ -267,17 +253,6 @@ async def test_the_folder_has_a_limit_and_says_so(tmp_path):
         assert set(files.shown()) == {"big.bin"}
 
 
-async def test_a_disk_that_is_nearly_full_is_said(tmp_path, monkeypatch):
-    """Nothing is kept, and the person reads why."""
-    async with open_files(tmp_path) as files:
-        await files.upload("plan.txt", b"dig")
-        full = shutil.disk_usage(tmp_path)._replace(free=1_000)
-        monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
-        assert "the disk of this bot is nearly full" in await files.command("keep")
-        assert "disk of this bot is nearly full" in await files.manage("write", "a.md", text="b")
-        assert files.shown() == {}
-
-
 async def test_nothing_of_a_private_problem_is_kept(tmp_path):
     """Every model may read the folder, so a private problem keeps no file there."""
     async with open_files(tmp_path) as files:
@@ -287,21 +262,6 @@ async def test_nothing_of_a_private_problem_is_kept(tmp_path):
         assert "private" in await files.command("keep")
         await files.ask("/problem switch general")
         assert "No file was sent here lately" in await files.command("keep")
-
-
-async def test_the_version_before_stays_when_the_one_that_was_undone_is_replaced(tmp_path):
-    """What a new version ends is the one that nobody can go back to, also once that is erased."""
-    async with open_files(tmp_path) as files:
-        await files.upload("plan.txt", b"one", mime="text/plain")
-        await files.command("keep plan.txt")
-        await files.manage("write", "plan.txt", text="two")
-        await files.command("undo plan.txt")
-        await files.manage("write", "plan.txt", text="three")
-        await files.command("undo plan.txt")
-        assert files.shown() == {"plan.txt": b"one"}
-        await files.command("undo plan.txt")
-        assert files.shown() == {"plan.txt": b"three"}
-        assert len(files.blobs()) == 2
 
 
 async def test_what_a_person_kept_stays_however_often_the_model_writes_over_it(tmp_path):
@@ -316,13 +276,3 @@ async def test_what_a_person_kept_stays_however_often_the_model_writes_over_it(t
         await files.command("undo plan.txt")
         assert files.shown() == {"plan.txt": b"four"}
         assert len(files.blobs()) == 2
-
-
-async def test_the_same_bytes_again_are_no_new_version(tmp_path):
-    """Who keeps a file twice can still go back to the version before."""
-    async with open_files(tmp_path) as files:
-        for data in (b"one", b"two", b"two"):
-            await files.upload("plan.txt", data, mime="text/plain")
-            await files.command("keep plan.txt")
-        await files.command("undo plan.txt")
-        assert files.shown() == {"plan.txt": b"one"}

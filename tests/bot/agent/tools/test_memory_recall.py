@@ -38,21 +38,6 @@ async def test_recall_marks_what_was_pasted(chat):
     assert "quoted:" in line
 
 
-async def test_recall_of_one_session_never_shows_another(chat):
-    await chat.host.channel.ask("the secret is aleph", chat="2")
-    assert "aleph" not in await chat.tool("memory_recall", query="secret")
-
-
-async def test_recall_reaches_behind_a_new_session(chat):
-    await chat.host.channel.ask("The bicycle is green.")
-    await chat.host.channel.ask("/new now")
-    assert "The bicycle is green." in await chat.tool("memory_recall", query="bicycle")
-
-
-async def test_recall_that_finds_nothing_says_so(chat):
-    assert await chat.tool("memory_recall", query="zebra") == "No matching records."
-
-
 async def test_recall_of_a_tape_that_is_still_being_indexed_says_that_not_all_was_searched(
     chat, monkeypatch
 ):
@@ -72,21 +57,3 @@ async def test_recall_marks_words_whose_fact_has_ended(chat):
     found = await chat.tool("memory_recall", query="puppy comes")
     marked = [line for line in found.splitlines() if "(some of it no longer holds)" in line]
     assert [line.partition(": ")[2] for line in marked] == ["The puppy comes on January 9."]
-
-
-@pytest.mark.parametrize(
-    ("said", "better", "marked"),
-    [
-        ("I live in Oslo near the harbour.", "The user lives in Oslo near the harbour.", False),
-        ("I do not live in Oslo any more.", "The user does not live in Oslo any more.", True),
-    ],
-)
-async def test_recall_marks_no_words_of_which_a_fact_now_says_more(chat, said, better, marked):
-    await chat.host.channel.ask("I live in Oslo.")
-    await chat.tool("memory_save", changes=[{"op": "add", "text": "The user lives in Oslo."}])
-    await chat.host.channel.ask(said)
-    saved = await chat.tool("memory_save", changes=[{"op": "change", "fact": 1, "text": better}])
-    assert "[2]" in saved
-    found = await chat.tool("memory_recall", query="Oslo")
-    [line] = [one for one in found.splitlines() if one.endswith(": I live in Oslo.")]
-    assert ("no longer holds" in line) is marked

@@ -36,15 +36,6 @@ async def test_facts_are_added_changed_and_ended_by_their_numbers_in_one_call(ch
     ]
 
 
-async def test_facts_stand_in_the_prompt_with_their_numbers_and_days(chat):
-    await chat.save("I live in Rome.", *add("I live in Rome"))
-    await chat.host.channel.ask("/new now")
-    await chat.host.channel.ask("hi")
-    assert (
-        "- [1] I live in Rome (2026-02-10)" in chat.model.requests_for()[-1].messages[0]["content"]
-    )
-
-
 async def test_a_fact_that_nobody_took_back_is_not_ended_or_changed_by_another_number(chat):
     await chat.save("I live in Rome.", *add("I live in Rome"))
     assert "Not ended (" in await chat.save("I like tea", *end(1))
@@ -74,32 +65,6 @@ async def test_what_is_tidied_up_keeps_everything_that_was_said(chat):
     assert "Emil has judo on Fridays" in why
 
 
-async def test_a_fact_may_be_split(chat):
-    both = "My cat Miso is black and my car is a Skoda."
-    await chat.save(both, *add("The cat Miso is black and the car is a Skoda"))
-    await chat.host.channel.ask("/new now")
-    told = await chat.save(
-        "Tidy up.", change(1, "The cat Miso is black"), *add("The car is a Skoda")
-    )
-    assert "Not saved" not in told
-    assert [line.partition("] ")[2] for line in await chat.facts()] == [
-        "The cat Miso is black (2026-02-10)",
-        "The car is a Skoda (2026-02-10)",
-    ]
-
-
-async def test_a_duplicate_may_be_ended_and_what_says_more_than_the_other_may_not(chat):
-    first = ["Lotte has piano", "Lotte has piano on Wednesdays at 16:00"]
-    for one in first:
-        await chat.save(one, *add(one))
-    assert len(await chat.facts()) == 2
-    await chat.host.channel.ask("/new now")
-    assert "Not ended (" in await chat.save("Tidy up what you know about me.", *end(2))
-    told = await chat.save("Tidy up what you know about me.", *end(1))
-    assert told == "Saved to long-term memory (version 4): [1] has ended."
-    assert await chat.facts() == ["- [2] Lotte has piano on Wednesdays at 16:00 (2026-02-10)"]
-
-
 @pytest.mark.parametrize("text", ["My shoe size", "My shoe size is 44", "My shoe size is known"])
 async def test_a_rewording_that_drops_or_changes_a_number_is_refused_and_changes_nothing(
     chat, text
@@ -111,64 +76,12 @@ async def test_a_rewording_that_drops_or_changes_a_number_is_refused_and_changes
     assert await chat.facts() == ["- [1] My shoe size is 43 (2026-02-10)"]
 
 
-async def test_what_is_stated_now_may_take_the_place_of_what_it_makes_untrue(chat):
-    await chat.save("My left knee hurts, no hills until February.", *add("No hills until February"))
-    await chat.host.channel.ask("/new now")
-    told = await chat.save(
-        "The knee is fine again, hills are allowed.", change(1, "Hills are allowed again")
-    )
-    assert (
-        told
-        == "Saved to long-term memory (version 3): [2] Hills are allowed again (in place of [1])."
-    )
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        "When does Lotte have piano?",
-        "Tidy up what you know about Lotte.",
-        "Please make the note on Lotte's piano shorter.",
-    ],
-)
-async def test_a_message_that_only_names_what_a_fact_is_about_lets_nothing_of_it_go(chat, asked):
-    fact = "Lotte has piano on Wednesdays at 16:00"
-    await chat.save(fact, *add(fact))
-    await chat.host.channel.ask("/new now")
-    await chat.save(asked, change(1, "Lotte has piano"))
-    assert fact in " ".join(await chat.facts())
-
-
-async def test_a_fact_is_not_split_where_a_part_of_it_is_refused(chat):
-    """Lotte's and Emil's hours; the model makes up an hour of Emil's."""
-    both = "Lotte has piano on Wednesdays and Emil has judo on Fridays"
-    await chat.save(both, *add(both))
-    await chat.host.channel.ask("/new now")
-    parts = [change(1, "Lotte has piano on Wednesdays"), *add("Emil has judo on Fridays at 17:00")]
-    await chat.save("Tidy up what you know about me.", *parts)
-    assert "Emil has judo on Fridays" in " ".join(await chat.facts())
-
-
 async def test_of_a_call_that_is_refused_as_a_whole_nothing_is_kept(chat):
     """One conclusion, and more changes than are taken at once."""
     concluded = {"op": "conclusion", "text": "Walks help the user"}
     told = await chat.save("Walks help me.", concluded, *add(*map(str, range(60))))
     assert told.startswith("Not done: these are 61 changes")
     assert "Walks" not in await chat.host.channel.ask("/memory beliefs")
-
-
-async def test_of_a_call_that_a_member_may_not_make_nothing_is_kept(chat):
-    concluded = {"op": "conclusion", "text": "Walks help Bo"}
-    chat.steps = [tool_call_reply(("memory_save", {"changes": [concluded, *end(1)]}))]
-    sent = await chat.host.channel.send("Walks help me, says Bo.", private=False, role="member")
-    await chat.host.channel.wait_for_answer(sent)
-    shown = await chat.host.channel.send("/memory beliefs", private=False, role="owner")
-    assert "Walks" not in await chat.host.channel.wait_for_answer(shown)
-
-
-async def test_very_many_conclusions_are_refused_before_each_is_compared(chat):
-    many = [{"op": "conclusion", "text": f"Walk {number} helps"} for number in range(400)]
-    assert "400 changes" in await chat.save("Walks help me.", *many)
 
 
 @pytest.mark.parametrize(
@@ -199,39 +112,6 @@ async def test_a_member_of_a_group_adds_and_changes_nothing(chat):
         await chat.host.channel.wait_for_answer(sent)
         results = [e for e in await chat.host.tape() if e.kind == "tool_result"]
         assert "only an owner may change or end facts" in results[-1].payload["content"]
-
-
-async def test_a_fact_whose_change_is_refused_stays_as_it_was(chat):
-    """The model makes up a day that nobody said."""
-    old = "Lotte: piano on Wednesdays at 16:00"
-    assert "Saved" in await chat.save(old, *add(old))
-    new = "Lotte: piano on Fridays at 17:00"
-    told = await chat.save("Lotte's piano moved to 17:00, same day.", change(1, new))
-    assert told.startswith("Nothing was changed in long-term memory. Not saved (")
-    assert repr(new) in told
-    assert "may give once more" in told
-    assert old in await chat.tool("memory_show")
-
-
-async def test_what_a_fact_says_already_needs_not_be_said_again_to_change_the_rest(chat):
-    old = "Lotte: piano on Wednesdays at 16:00"
-    await chat.save(old, *add(old))
-    said = "Lotte's piano moved to 17:00, same day."
-    assert "Saved" in await chat.save(said, change(1, "Lotte: piano on Wednesdays at 17:00"))
-    [line] = await chat.facts()
-    assert "Wednesdays at 17:00" in line
-
-
-@pytest.mark.parametrize("text", ["(nothing)", "x" * 9_000])
-async def test_a_save_that_is_no_memory_is_refused(chat, text):
-    assert "Saved" not in await chat.save("do it", *add(text))
-    assert (await chat.host.events("memory.long_term")) == []
-
-
-async def test_a_save_of_what_is_there_already_makes_no_new_version(chat):
-    await chat.save("I like tea", *add("I like tea"))
-    assert "[1] I like tea" in await chat.save("I like tea", *add("I like tea"))
-    assert len(await chat.host.events("memory.long_term")) == 1
 
 
 async def test_very_many_changes_are_refused_before_each_is_compared(tmp_path):

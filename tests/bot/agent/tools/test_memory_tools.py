@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-from memory_tool_chat import add
-
 from bot.agent.tools.registry import MAX_RESULT, NoArguments, Tool, ToolContext, ToolOutcome
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
@@ -56,13 +53,6 @@ async def test_tools_that_cannot_be_used_now_are_not_offered(chat, tmp_path):
     }
 
 
-@pytest.mark.parametrize("day", ["yesterday", "2026-02-30", "2025-01-01"])
-async def test_a_note_for_a_day_that_cannot_be_is_refused(chat, day):
-    told = await chat.tool("memory_daily", content="x", date=day)
-    assert told.startswith("Not done")
-    assert await chat.host.events("memory.daily") == []
-
-
 async def test_notes_past_the_retention_are_pruned_by_the_next_write(chat):
     await chat.tool("memory_daily", "It is the first day", content="first day")
     chat.host.clock.advance(4 * 86_400)
@@ -71,14 +61,6 @@ async def test_notes_past_the_retention_are_pruned_by_the_next_write(chat):
     assert "fifth day" in shown
     assert "first day" not in shown
     assert "first day" in str(await chat.host.events("memory.daily"))
-
-
-async def test_clearing_says_how_to_bring_it_back(chat):
-    assert "empty already" in await chat.tool("memory_clear")
-    await chat.save("I like tea", *add("I like tea"))
-    assert "/memory undo" in await chat.tool("memory_clear")
-    await chat.host.channel.ask("/memory undo")
-    assert "I like tea (today)" in await chat.host.channel.ask("/memory")
 
 
 async def test_a_result_too_long_for_the_prompt_is_cut_and_says_so(tmp_path):
@@ -93,16 +75,3 @@ async def test_a_result_too_long_for_the_prompt_is_cut_and_says_so(tmp_path):
     told = result.payload["content"]
     assert len(told) < MAX_RESULT + 100
     assert "characters left out" in told
-
-
-async def test_a_skill_that_does_not_exist_comes_back_as_an_error(chat):
-    assert "there is no skill 'cooking'" in await chat.tool("skill_read", name="cooking")
-
-
-async def test_a_note_may_put_two_things_that_were_said_in_another_order(chat):
-    told = await chat.tool(
-        "memory_daily",
-        "I slept badly, Emil had a fever all night.",
-        content="Emil had a fever all night; I slept badly.",
-    )
-    assert told.startswith("Added to the notes of ")

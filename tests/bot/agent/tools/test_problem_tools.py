@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from bot.agent.tools.problem import PROBLEM_TOOL
 from bot.bus import Sender
-from bot.llm.base import estimate_tokens
 from bot.memory.session.state.fold_loader import load_fold
 from bot.tape.service import TapeService
 from bot.testing.host import Host, session_host
@@ -76,12 +73,6 @@ async def chat(tmp_path: Path):
         yield made
 
 
-def test_it_costs_little_in_every_prompt():
-    spec = PROBLEM_TOOL.spec()
-    told = {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
-    assert estimate_tokens(json.dumps(told)) <= 180
-
-
 async def test_a_problem_that_is_opened_is_worked_on_once_the_answer_is_given(chat):
     assert "'Taxes' (p1) is opened once you have answered" in await chat.one(
         "open", problem="Taxes"
@@ -94,19 +85,6 @@ async def test_a_problem_that_is_opened_is_worked_on_once_the_answer_is_given(ch
     assert told.endswith("What it came to so far:\nopen: which year?")
     assert await chat.one("open", problem="tax") == "'Taxes' is the current problem."
     assert await chat.states() == {"Taxes": "active", "general": "paused"}
-
-
-async def test_opening_makes_a_problem_once_and_a_name_that_is_done_begins_anew(chat):
-    await chat.one("open", problem="Taxes")
-    await chat.one("close", state="completed")
-    assert await chat.states() == {"Taxes": "completed", "general": "active"}
-    assert "is completed: make a new one" in await chat.one("open", problem="p1")
-    assert "(p2)" in await chat.one("open", problem="Taxes")
-    assert [(one.problem_id, one.state) for one in await chat.problems()] == [
-        ("p1", "completed"),
-        ("general", "paused"),
-        ("p2", "active"),
-    ]
 
 
 @pytest.mark.parametrize("state", ["paused", "background", "completed"])
@@ -126,12 +104,6 @@ async def test_another_problem_is_closed_at_once(chat):
     assert await chat.one("close", state="paused", problem="taxes") == "'Taxes' is completed."
     assert "general is always there" in await chat.one("close", state="paused", problem="general")
     assert "no problem 'nothing'" in await chat.one("close", state="paused", problem="nothing")
-    assert await chat.states() == {"Taxes": "completed", "Trip": "active", "general": "paused"}
-
-
-async def test_what_is_closed_and_what_is_opened_in_one_turn_both_count(chat):
-    await chat.one("open", problem="Taxes")
-    await chat.call(work("close", state="completed"), work("open", problem="Trip"))
     assert await chat.states() == {"Taxes": "completed", "Trip": "active", "general": "paused"}
 
 
@@ -158,31 +130,6 @@ async def test_notes_are_shown_with_the_list_and_taken_away_by_their_text(chat):
     assert "Dear office" not in listed
     assert "no note says this" in await chat.one("note", kind="drop", text="which year?")
     assert "a draft needs a name" in await chat.one("note", kind="draft", text="Dear")
-
-
-async def test_of_other_problems_the_list_tells_the_summary_and_what_is_done_is_not_in_it(chat):
-    await chat.one("open", problem="Taxes")
-    await chat.one("note", kind="draft", text="Dear office", why="letter")
-    await chat.one("open", problem="Done with")
-    await chat.one("close", state="completed")
-    listed = await chat.one("list")
-    assert "drafts: letter" in listed
-    assert "Dear office" not in listed
-    assert "Done with" not in listed
-    assert "view" not in listed
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("note", {"kind": "mood", "text": "x"}),
-        ("note", {"kind": "ask", "text": "x", "who": "me"}),
-        ("active", {}),
-        ("list", {"all": True}),
-    ],
-)
-async def test_wrong_arguments_come_back_with_what_is_right(chat, name, arguments):
-    assert "It takes:" in await chat.one(name, **arguments)
 
 
 async def test_a_note_is_no_place_for_secrets_and_nothing_is_noted_while_memory_is_paused(chat):

@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 
 import anyio
-import pytest
 
-from bot.agent.subtask import LONGEST_RESULT, TASK_RUN
-from bot.core.errors import TransientModelError
-from bot.llm.base import CapabilityProfile, ModelRequest, Usage
+from bot.agent.subtask import TASK_RUN
+from bot.llm.base import ModelRequest, Usage
 from bot.memory.records.conversation_entries import TURN_END
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import USAGE, PausedStep, ScriptedModel, text_reply, tool_call_reply
@@ -131,33 +129,6 @@ async def test_one_that_never_ends_is_bounded(tmp_path):
     assert [one.tool_choice for one in tasks] == ["auto", "auto", "auto", "none"]
 
 
-@pytest.mark.parametrize("text", ["", "x" * (LONGEST_RESULT + 7)])
-async def test_a_result_is_never_empty_and_never_too_long(tmp_path, text):
-    model = ScriptedModel([RUN, text_reply(text), text_reply("ok")])
-    async with session_host(tmp_path, model) as host:
-        await host.channel.ask("go")
-        [told] = await results(host)
-    assert "no result" in told if not text else told.endswith("(7 characters left out)")
-    assert len(told) < LONGEST_RESULT + 100
-
-
-async def test_a_models_error_is_the_result_and_what_was_spent_before_counts(tmp_path):
-    model = ScriptedModel(
-        [
-            RUN,
-            tool_call_reply(("memory_recall", {"kind": "phases"})),
-            TransientModelError("down"),
-            text_reply("sorry"),
-        ]
-    )
-    async with session_host(tmp_path, model) as host:
-        assert await host.channel.ask("go") == "sorry"
-        assert await results(host) == ["The sub-task failed: down."]
-        [end] = await host.events(TURN_END)
-        assert end.data["usage"]["calls"] == 3
-        assert (await host.events(TASK_RUN))[0].data["status"] == "error"
-
-
 async def test_stop_ends_it_and_leaves_nothing_of_it(tmp_path):
     held = PausedStep(text_reply("never"))
     model = ScriptedModel(
@@ -214,26 +185,3 @@ async def test_a_kill_in_the_middle_leaves_nothing_of_it_and_it_is_run_again(tmp
         assert [e.data["steps"] for e in await host.events(TASK_RUN)] == [1]
         assert [call["name"] for e in await host.tape() for call in e.calls] == ["memory_recall"]
     assert is_task(again.requests[0])
-
-
-async def test_after_a_kill_behind_it_it_is_not_run_again_and_its_cost_is_kept(tmp_path):
-    held = PausedStep(text_reply("never"))
-    model = ScriptedModel([RUN, text_reply("Beatrix."), held])
-    async with session_host(tmp_path, model) as host:
-        await host.channel.send("go")
-        with anyio.fail_after(30):
-            await held.entered.wait()
-    again = ScriptedModel([text_reply("It is Beatrix.")])
-    async with session_host(tmp_path, again) as host:
-        [end] = await host.wait_for_event(TURN_END)
-        assert end.data["usage"]["calls"] == 3
-        assert len(await host.events(TASK_RUN)) == 1
-    assert not any(is_task(one) for one in again.requests)
-
-
-async def test_a_small_model_is_not_given_it(tmp_path):
-    model = ScriptedModel([text_reply("ok")], profile=CapabilityProfile(small=True))
-    async with session_host(tmp_path, model) as host:
-        await host.channel.ask("hi")
-    [recall] = [tool for tool in model.requests[0].tools if tool.name == "memory_recall"]
-    assert "aside" not in recall.parameters["properties"]

@@ -77,21 +77,6 @@ async def test_a_search_never_shows_another_session(chat):
     assert "aleph" not in await chat.host.channel.ask("/tape search aleph secret")
 
 
-async def test_what_was_looked_up_is_not_found_again(chat):
-    await chat.host.channel.ask("The bicycle is green.")
-    await chat.tool("memory_recall", query="bicycle")
-    await chat.tool("memory_recall", query="bicycle", kind="messages")
-    found = await chat.tool("memory_recall", query="bicycle", kind="tools")
-    assert found == "No matching records."
-    found = await chat.tool("memory_recall", query="bicycle", kind="messages")
-    assert found.count("The bicycle is green.") == 1
-
-
-async def test_a_search_of_an_unknown_kind_comes_back_as_an_error_to_mend(chat):
-    assert "are wrong" in await chat.tool("memory_recall", query="x", kind="dream")
-    assert "are wrong" in await chat.tool("memory_recall", query="x", days=0)
-
-
 async def test_a_handoff_by_name_sets_aside_what_was_said_before_the_running_turn(chat):
     await chat.host.channel.ask("We talk of the trip to Lisbon.")
     told = await chat.tool(
@@ -163,18 +148,3 @@ async def test_anchors_are_found_by_topic_and_the_newest_first(chat):
     [trip] = await chat.host.events("trip")
     assert found == f"- 2026-02-10 10:00, trip [#{trip.id}]: Lisbon is booked. Next: pack"
     assert await chat.tool("memory_recall", kind="phases", query="zebra") == "No matching anchors."
-
-
-async def test_the_state_of_the_tape_says_how_long_it_is_and_where_its_phase_began(chat):
-    await chat.host.channel.ask("/new now")
-    told = await chat.host.channel.ask("/tape")
-    [begun] = await chat.host.events("session/new")
-    assert "- Tape: `fake:1`" in told
-    assert f"- This phase: `session/new` [#{begun.id}]" in told
-    assert "sealed segments: 1" in told
-
-
-async def test_a_handoff_cannot_fill_the_prompt_with_next_steps(chat):
-    told = await chat.tool("tape_handoff", name="x", summary="s", next_steps=["step " * 1_000])
-    assert "next_steps.0" in told
-    assert not [e for e in await chat.host.tape() if e.is_boundary and e.name == "x"]

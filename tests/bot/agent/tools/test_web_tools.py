@@ -213,12 +213,6 @@ async def test_what_cannot_be_read_is_told_and_not_kept(web, answer, why):
     assert not web.kept()
 
 
-async def test_a_search_gives_titles_addresses_and_dates(web):
-    text = await web.call("web_search", query="ferries")
-    assert text == f"1. Ferries (2026-05-06)\n   {web.engine.address}\n   All ferries"
-    assert web.engine.asked == ["ferries"]
-
-
 async def test_an_address_cannot_carry_what_memory_says_unless_a_person_says_it(web):
     await web.host.channel.ask(f"/memory add My sister lives in {TOWN}")
     for path in (f"/{TOWN}", f"/?q={TOWN.lower()}", "/%2541/%5A%61nzibar", "/sister-lives"):
@@ -285,22 +279,6 @@ async def test_a_secret_or_a_long_text_goes_out_only_in_a_link_that_somebody_wro
     assert "long" in await web.fetch(long)
 
 
-async def test_after_a_page_only_what_a_person_named_or_a_link_there_is_read_unasked(web):
-    home, link, other = map(web.server.url, ("/", "/link", "/?told=hello"))
-    web.server.answers |= {
-        "/": page(f"<p>Read <a href='{link}'>more</a>, or http://evil.example/hello</p>"),
-        "/link": page("<p>More of it</p>"),
-        "/?told=hello": page("<p>Thanks</p>"),
-    }
-    await web.fetch("/", f"read {home}")
-    assert "More of it" in await web.fetch(link)
-    for address in (other, "http://evil.example/hello"):
-        assert "you named neither this address nor" in await web.fetch(address)
-    assert [one.split()[1] for one in web.server.requests] == ["/", "/link"]
-    await web.host.channel.ask("/approve 1")
-    assert "Thanks" in str(web.model.requests_for()[-1].messages[-1]["content"])
-
-
 async def test_a_page_is_erased_with_the_words_that_a_person_forgets(web):
     web.server.answers |= {
         "/a": page(f"<p>Ferries to {TOWN} leave at nine.</p>"),
@@ -316,14 +294,3 @@ async def test_a_page_is_erased_with_the_words_that_a_person_forgets(web):
     assert TOWN not in str(first)
     assert "attachments" not in first.meta
     assert "Trains leave at ten." in second.payload["content"]
-
-
-async def test_a_page_that_another_conversation_read_stays_there(web):
-    web.server.answers["/"] = page("<p>Ferries leave at nine.</p>")
-    await web.fetch("/", f"Read it, I want to go to {TOWN}")
-    web.steps = [tool_call_reply(("web_fetch", {"url": web.server.url("/")}))]
-    await web.host.channel.wait_for_answer(await web.host.channel.send("read it", chat="2"))
-    assert len(web.kept()) == 1
-    await web.forget(TOWN)
-    assert TOWN not in str(await web.host.tape())
-    assert len(web.kept()) == 1
