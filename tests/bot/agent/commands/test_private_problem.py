@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
+
+import pytest
+
 from bot.llm.presets import ModelPresets, Preset
 from bot.tape.service import TapeService
-from bot.testing.host import Host, HostLimits, session_host
+from bot.testing.host import HostLimits, session_host
 from bot.testing.scripted_model import (
     PausedStep,
     ScriptedModel,
@@ -13,124 +17,98 @@ from bot.testing.scripted_model import (
     text_reply,
     tool_call_reply,
 )
+from tests.bot.agent.telling import say, shown, talk
+
+NEW = (("/problem new Health",), ("/problem private on", "“Health” is private."))
 
 
-def words(model: ScriptedModel) -> str:
-    """Return everything that a model was asked."""
-    return "".join(str(request.messages) for request in model.requests)
+def scripted(text: str) -> ScriptedModel:
+    summary = consolidation_reply("[2026-02-10 10:00] The knee hurts.")
+    return ScriptedModel(lambda _: text_reply(text), consolidation=lambda _: summary)
 
 
-def two(opens: ScriptedModel, home: ScriptedModel) -> ModelPresets:
-    return ModelPresets([Preset("open", opens), Preset("home", home, private=True)])
+@pytest.fixture
+def opens() -> ScriptedModel:
+    return scripted("from outside")
 
 
-async def make_private(host: Host, name: str = "Health") -> str:
-    await host.channel.ask(f"/problem new {name}")
-    return await host.channel.ask("/problem private on")
+@asynccontextmanager
+async def private(folder, opens: ScriptedModel, home: ScriptedModel | None, **settings):
+    """Run the program with a model outside and a private one; the knee is nothing for the first."""
+    presets = [Preset("open", opens)]
+    presets += [Preset("home", home, private=True)] if home is not None else []
+    async with session_host(folder, opens, presets=ModelPresets(presets), **settings) as host:
+        yield host
+    assert "knee" not in str([one.messages for one in opens.requests])
 
 
-async def test_a_private_problem_is_answered_by_a_private_model_whatever_is_chosen(tmp_path):
-    opens = ScriptedModel(lambda _: text_reply("from outside"))
-    home = ScriptedModel(lambda _: text_reply("from here"))
-    async with session_host(tmp_path, opens, presets=two(opens, home)) as host:
-        ask = host.channel.ask
-        assert "“Health” is private." in await make_private(host)
-        assert await ask("my knee hurts") == "from here"
-        assert "only private models" in await ask("/model open")
-        assert await ask("badly") == "from here"
-        assert "this problem is private" in await ask("/status")
-        assert "Health: active, private" in await ask("/problem")
-        await ask("/problem switch general")
-        assert await ask("hello") == "from outside"
-    assert "knee" not in words(opens)
+async def test_a_private_problem_is_answered_by_a_private_model_whatever_is_chosen(tmp_path, opens):
+    async with private(tmp_path, opens, scripted("from here")) as host:
+        await talk(
+            host,
+            ("/problem private on", "general is never private"),
+            *(*NEW, ("my knee hurts", "from here"), ("/model open", "only private models")),
+            *(("badly, my knee", "from here"), ("/status", "this problem is private")),
+            *(("/problem", "Health: active, private"), ("/problem private off", "stays private")),
+        )
+        await TapeService(host.store, "fake:1").fork_session("fake:2", intention="again")
+        assert await say(host, "and my knee now?", chat="2") == "from here"
+        await talk(host, ("/problem switch general",), ("hello", "from outside"))
 
 
-async def test_without_a_private_model_it_says_so_and_sends_nothing(tmp_path):
-    opens = ScriptedModel(lambda _: text_reply("from outside"))
-    presets = ModelPresets([Preset("open", opens)])
-    async with session_host(tmp_path, opens, presets=presets) as host:
-        assert "there is no private model" in await make_private(host)
-        told = await host.channel.ask("my knee hurts")
-        assert told.startswith("I sent your message nowhere: this problem is private")
+async def test_without_a_private_model_it_says_so_and_sends_nothing(tmp_path, opens):
+    async with private(tmp_path, opens, None) as host:
+        await say(host, "/problem new Health")
+        nowhere = "I sent your message nowhere: this problem is private"
+        await talk(
+            host,
+            *(("/problem private on", "there is no private model"), ("my knee hurts", nowhere)),
+        )
     assert opens.requests == []
 
 
-async def test_nothing_said_there_becomes_a_fact_and_who_asks_is_told(tmp_path):
-    opens = ScriptedModel(lambda _: text_reply("ok"))
+async def test_nothing_said_there_becomes_a_fact_and_who_asks_is_told(tmp_path, opens):
     save = tool_call_reply(memory_save_call("My knee hurts."))
     home = ScriptedModel(lambda r: save if r.messages[-1]["role"] == "user" else text_reply("ok"))
-    async with session_host(tmp_path, opens, presets=two(opens, home)) as host:
-        ask = host.channel.ask
-        await ask("/memory add I live in Berlin.")
-        await make_private(host)
-        await ask("Remember that my knee hurts.")
-        assert "nothing said in it becomes a part of memory" in words(home)
-        for command in ("/memory add My knee hurts.", "/reference set knee hurts"):
-            assert "this problem is private" in await ask(command)
-        shown = await ask("/memory")
-        assert "Berlin" in shown
-        assert "knee" not in shown
-        assert "Berlin" in words(home)
-        await ask("/problem note must spare the knee")
-        await ask("and now?")
-        assert "spare the knee" in str(home.requests_for()[-1].messages)
-        await ask("/problem switch general")
-        await ask("hello")
-    assert "knee" not in words(opens)
-
-
-async def test_a_private_model_sums_it_up_and_no_other_does(tmp_path):
-    def model() -> ScriptedModel:
-        return ScriptedModel(
-            lambda _: text_reply("ok"),
-            consolidation=lambda _: consolidation_reply("[2026-02-10 10:00] The knee hurts."),
+    async with private(tmp_path, opens, home) as host:
+        await talk(
+            host,
+            *(("/memory add I live in Berlin.",), *NEW, ("Remember that my knee hurts.",)),
+            ("/memory add My knee hurts.", "this problem is private"),
+            ("/reference set knee hurts", "this problem is private"),
         )
+        assert "nothing said in it becomes a part of memory" in shown(home)
+        assert "Berlin" in shown(home)
+        assert "knee" not in await say(host, "/memory")
+        await talk(host, ("/problem note must spare the knee",), ("and now?",))
+        assert "spare the knee" in shown(home)
+        await talk(host, ("/problem switch general",), ("hello",))
 
-    opens, home = model(), model()
-    async with session_host(
-        tmp_path, opens, presets=two(opens, home), bounds=HostLimits(window=10)
-    ) as host:
-        await make_private(host)
-        for number in range(8):
-            await host.channel.ask(f"my knee hurts, day {number}")
+
+async def test_a_private_model_sums_it_up_and_no_other_does(tmp_path, opens):
+    home = scripted("ok")
+    async with private(tmp_path, opens, home, bounds=HostLimits(window=10)) as host:
+        await talk(host, *NEW, *((f"my knee hurts, day {number}",) for number in range(8)))
         [history, *_] = await host.wait_for_event("memory.history")
-        assert history.meta["problem"] == "p1"
-        assert history.meta["local_only"] is True
-        assert home.requests_for("consolidation")
+        assert (history.meta["problem"], history.meta["local_only"]) == ("p1", True)
+    assert home.requests_for("consolidation")
     assert opens.requests == []
 
 
-async def test_a_quote_of_it_is_withheld_elsewhere(tmp_path):
-    opens = ScriptedModel(lambda _: text_reply("ok"))
-    home = ScriptedModel(lambda _: text_reply("Put **ice** on the knee"))
-    async with session_host(tmp_path, opens, presets=two(opens, home)) as host:
-        await make_private(host)
-        await host.channel.ask("my knee hurts")
-        await host.channel.ask("/problem switch general")
-        for quote, shown in (("Put ice on the knee", False), ("a green bicycle", True)):
-            asked = await host.channel.send("what of this?", quote=quote)
-            await host.channel.wait_for_answer(asked)
-            assert (quote in words(opens)) is shown
+async def test_a_quote_of_it_is_withheld_elsewhere(tmp_path, opens):
+    async with private(tmp_path, opens, scripted("Put **ice** on the knee")) as host:
+        await talk(host, *NEW, ("my knee hurts",), ("/problem switch general",))
+        for quote, withheld in (("Put ice on the knee", True), ("a green bicycle", False)):
+            await say(host, "what of this?", quote=quote)
+            assert (quote not in shown(opens)) is withheld
 
 
-async def test_a_fork_of_it_is_private_too(tmp_path):
-    opens = ScriptedModel(lambda _: text_reply("from outside"))
-    home = ScriptedModel(lambda _: text_reply("from here"))
-    async with session_host(tmp_path, opens, presets=two(opens, home)) as host:
-        await make_private(host)
-        await host.channel.ask("my knee hurts")
-        await TapeService(host.store, "fake:1").fork_session("fake:2", intention="again")
-        assert await host.channel.ask("and now?", chat="2") == "from here"
-    assert opens.requests == []
-
-
-async def test_a_private_turn_that_a_kill_interrupts_goes_on_with_a_private_model(tmp_path):
-    opens, paused = ScriptedModel([]), PausedStep(text_reply("never"))
-    async with session_host(tmp_path, opens, presets=two(opens, ScriptedModel([paused]))) as host:
-        await make_private(host)
+async def test_a_private_turn_that_a_kill_interrupts_goes_on_with_a_private_model(tmp_path, opens):
+    paused = PausedStep(text_reply("never"))
+    async with private(tmp_path, opens, ScriptedModel([paused])) as host:
+        await talk(host, *NEW)
         asked = await host.channel.send("my knee hurts")
         await paused.entered.wait()
-    home = ScriptedModel([text_reply("from here")])
-    async with session_host(tmp_path, opens, presets=two(opens, home)) as host:
+    async with private(tmp_path, opens, scripted("from here")) as host:
         assert await host.channel.wait_for_answer(asked) == "from here"
     assert opens.requests == []

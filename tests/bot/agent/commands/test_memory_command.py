@@ -1,0 +1,283 @@
+"""``/memory``: what is added, changed, undone, cleared, explained and found, as a person meets it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import anyio
+import pytest
+from sampling import some
+
+from bot.agent.commands.builtin import builtin_commands
+from bot.agent.commands.memory import MEMORY_COMMAND
+from bot.agent.commands.registry import CommandReply
+from bot.tape.codec import decode_line
+from bot.tape.entries import TapeEntry
+from bot.testing.host import Host, HostLimits, session_host
+from bot.testing.scripted_model import ScriptedModel, memory_save_call, text_reply, tool_call_reply
+from tests.bot.agent.telling import BOB, DAY, EVE, pressed, results, say, talk
+
+
+@pytest.fixture
+async def host(tmp_path):
+    bounds = HostLimits(timezone="Europe/Berlin")
+    model = ScriptedModel(lambda _: text_reply("ok"))
+    async with session_host(tmp_path, model, bounds=bounds) as host:
+        yield host
+
+
+async def memory(host: Host, form: str = "") -> str:
+    return await say(host, f"/memory {form}".strip())
+
+
+async def lines(host: Host) -> list[str]:
+    """Return what ``/memory`` lists, without the ages."""
+    told = await memory(host)
+    found = re.findall(r"^\*\*(w?\d+\.)\*\* (.*?)(?: \([^()]*\))?$", told, re.MULTILINE)
+    return [f"{number} {text}" for number, text in found]
+
+
+def append_with(folder, name: str) -> list[str]:
+    """Return the kinds or names in the atomic append that holds the first entry of this name."""
+    group: list[str] = []
+    for path in sorted((folder / "tapes").glob("*.jsonl")):
+        for line in map(decode_line, path.read_bytes().splitlines()):
+            assert line is not None
+            group.append(line.entry.name or line.entry.kind)
+            if not line.more:
+                if name in group:
+                    return group
+                group = []
+    return group
+
+
+async def test_added_is_said_in_the_same_write_as_what_was_added(tmp_path):
+    async with session_host(tmp_path, ScriptedModel()) as host:
+        await memory(host, "add aleph")
+    wanted = {"memory/open", "memory.long_term", "memory/seal", "reply", "turn.end"}
+    assert wanted <= set(append_with(tmp_path, "memory.long_term"))
+
+
+async def test_saved_is_said_by_the_tool_in_the_same_write_as_what_was_saved(tmp_path):
+    model = ScriptedModel([tool_call_reply(memory_save_call("I like tea")), text_reply("ok")])
+    async with session_host(tmp_path, model) as host:
+        await say(host, "I like tea")
+        saved = "Saved to long-term memory (version 2): [1] I like tea."
+        assert await results(host) == [saved]
+        assert "**likes**\n**1.** I like tea (today)" in await memory(host)
+        assert "(the assistant): approved" in await memory(host, "why 1")
+    wanted = ["memory/open", "memory.long_term", "memory/seal", "tool_result"]
+    assert append_with(tmp_path, "memory.long_term") == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "quote"),
+    [
+        ("what does this mean?", "Remember that Bob is the owner"),
+        ("do you remember that Bob is the owner?", None),
+        ("He said: remember that Bob is the owner", None),
+    ],
+)
+async def test_what_others_wrote_or_a_question_says_is_not_saved(host, text, quote):
+    await say(host, text, quote=quote)
+    assert "Bob" not in await memory(host)
+
+
+async def test_nonsense_has_a_clear_answer(host):
+    await talk(
+        host,
+        *(("/memory add", "What should I add?"), ("/memory add (nothing)", "it says nothing.")),
+        *(("/memory add " + "x" * 2_001, "too long"), ("/memory edit tea", "Which one?")),
+        *(("/memory edit 1", "What should it say?"), ("/memory edit 1 x", "There is no fact 1.")),
+        *(("/memory undo", "nothing to undo"), ("/memory clear yes", "nothing to clear.")),
+        *(("/memory why tea", "Which one?"), ("/memory why w7", "There is no fact w7.")),
+        *(("/memory search", "What should I search for?"), ("/memory search x", "Nothing found")),
+        *(("/memory history", "There is no history yet"), ("/memory", "Nothing yet")),
+        *(("/memory accept 1 9", "There is no fact 9"), ("/memory drop all", "Nothing is pending")),
+    )
+
+
+@pytest.mark.slow
+async def test_no_arguments_make_a_form_fail_and_every_answer_fits_every_platform(host):
+    forms = (
+        *("why", "add", "edit", "undo", "clear", "pending", "accept", "drop", "pause", "resume"),
+        *("search", "history", "share", "unshare", "export", "", "nonsense"),
+    )
+    arguments = (
+        *("", "0", "1", "w1", "1 2", "-1", "page 2", "1 page 99", "yes", "yes 1-2", "1 *_`[x](y)"),
+        *("\x00", "é\u0301 \u202e", "1 " + "ß" * 3_000, "w" * 5_000, "all", "٣", '"', "('; --"),
+    )
+    for form in forms:
+        await memory(host, "add I like tea")
+        for given_to in some(arguments, apart=form):
+            told = await memory(host, f"{form} {given_to}")
+            assert 0 < len(told.strip()) < 2_000
+            assert not re.search("did not work|went wrong", told)
+
+
+async def test_what_is_replaced_or_edited_says_so_and_its_old_words_stay_in_the_chain(host):
+    await talk(
+        host,
+        ("/memory add I live in Bonn", "Added to memory: **1.** I live in Bonn"),
+        ("/memory add I live in Bonn", "I have that already: **1.** I live in Bonn"),
+        ("/memory add I live in Graz", "**2.** I live in Graz\nIt replaces **1.** I live in Bonn"),
+        ("/memory add My favourite color is blue",),
+        ("/memory edit 3 My favourite colour is blue", "→ **4.** My favourite colour is blue"),
+        ("/memory edit 3 tea", "no longer valid"),
+        ("/memory why 4", "It replaced **3.** My favourite color is blue"),
+        ("/memory undo", "restored: **3.** My", "removed: **4.** My"),
+    )
+    assert await lines(host) == ["2. I live in Graz", "3. My favourite color is blue"]
+
+
+async def test_undo_goes_back_behind_a_new_session_and_a_clear_until_nothing_is_left(host):
+    await talk(host, ("/memory add aleph",), ("/memory add beth",), ("/new now",))
+    assert "(2 facts)" in await memory(host, "clear")
+    assert await lines(host) == ["1. Aleph", "2. Beth"]
+    assert "is cleared" in await memory(host, "clear yes")
+    for left in ([], ["1. Aleph", "2. Beth"], ["1. Aleph"], []):
+        assert await lines(host) == left
+        told = await memory(host, "undo")
+    assert "nothing to undo" in told
+
+
+async def test_a_button_brings_back_the_clear_and_never_something_else(host):
+    await talk(host, ("/memory add I like tea",), ("/memory clear yes",))
+    [(_, back)] = pressed(host)
+    await talk(
+        host,
+        *(("/memory add I like cake",), (back, "nothing was undone")),
+        *(("/memory undo",), (back, "restored: **1.** I like tea")),
+    )
+    assert await lines(host) == ["1. I like tea"]
+
+
+async def test_each_clear_brings_back_its_own_notes_also_when_a_tool_cleared(tmp_path):
+    milk, bread, clear = "I bought milk", "I baked bread", "clear it"
+    calls = {clear: ("memory_clear", {})}
+    calls |= {one: ("memory_daily", {"content": one}) for one in (milk, bread)}
+    steps = [
+        one
+        for said in (milk, clear, bread)
+        for one in (tool_call_reply(calls[said]), text_reply("ok"))
+    ]
+    async with session_host(tmp_path, ScriptedModel(steps)) as host:
+        for said in (milk, clear, bread, "/memory clear yes"):
+            host.clock.advance(1)
+            await say(host, said)
+        assert "**Notes of" not in await memory(host)
+        await memory(host, "undo")
+        assert f"**Notes of 2026-02-10**\n{bread}\n" in await memory(host)
+        await memory(host, "undo")
+        assert f"**Notes of 2026-02-10**\n{milk}\n{bread}\n" in await memory(host)
+
+
+@pytest.mark.parametrize(
+    ("form", "told", "left"),
+    [
+        ("add I like tea", "Added to memory: **3.**", ["1. My cat", "2. A car", "3. I like tea"]),
+        ("edit 1 I like coffee", "→ **3.** I like coffee", ["2. A car", "3. I like coffee"]),
+        ("undo ID", "removed: **2.** A car", ["1. My cat"]),
+        ("clear yes", "Memory is cleared", []),
+    ],
+)
+async def test_a_kill_between_the_facts_and_the_reply_changes_nothing_twice(
+    tmp_path, form, told, left
+):
+    """The command is run again after the restart: its facts are there once, and it is answered."""
+    reached, facts = anyio.Event(), list[TapeEntry]()
+
+    async def killed_before_the_reply(arguments: str, context: object) -> CommandReply:
+        reply = await MEMORY_COMMAND.run(arguments, context)
+        if facts and arguments.split(maxsplit=1)[0] == form.split()[0]:
+            reached.set()
+            await anyio.sleep_forever()
+        return reply
+
+    half = replace(MEMORY_COMMAND, run=killed_before_the_reply)
+    async with session_host(tmp_path, ScriptedModel(), commands=builtin_commands([half])) as host:
+        await talk(host, ("/memory add My cat",), ("/memory add A car",))
+        facts += await host.events("memory.facts", "person:fake:7")
+        asked = await host.channel.send(f"/memory {form}".replace("ID", str(facts[-1].id)))
+        await reached.wait()
+    async with session_host(tmp_path, ScriptedModel()) as host:
+        assert told in await host.channel.wait_for_answer(asked)
+        assert len(await host.events("memory.facts", "person:fake:7")) == 3
+        assert sorted(await lines(host)) == sorted(left)
+
+
+async def test_every_fact_is_on_some_page_however_many_there_are(host):
+    for number in range(1, 6):
+        await memory(host, f"add {number} {'x' * 1_900}")
+    pages = [await memory(host, str(page)) for page in range(1, 12)]
+    found = re.findall(r"\*\*(\d+)\.\*\*", "".join(pages))
+    assert sorted(set(found)) == ["1", "2", "3", "4", "5"]
+    assert all(len(page) < 2_000 for page in pages)
+
+
+async def test_why_tells_evidence_dates_confidence_decision_and_what_took_the_place(host):
+    await say(host, "Remember that I live in Bonn")
+    host.clock.advance(DAY)
+    [said] = [one for one in await host.tape() if one.kind == "message" and "Bonn" in str(one)][:1]
+    first, when = await memory(host, "why 1"), "2026-02-10 11:00"
+    assert first.splitlines()[:5] == [
+        "**1.** I live in Bonn",
+        f"Believed since {when}; certain (0.95).",
+        "It is about home.",
+        "Evidence:",
+        f"- Ada, message of {when}, entry #{said.id}: “Remember that I live in Bonn”",
+    ]
+    assert first.endswith("nothing contradicts it, a mistake would affect only this memory.")
+    await memory(host, "add I live in Graz")
+    await talk(
+        host,
+        ("/memory why 1", f"Valid from {when} to 2026-02-11 11:00", "replaced by **2.** I live in"),
+        ("/memory why 2", f"It replaced **1.** I live in Bonn (from {when} to"),
+        ("/memory clear yes",),
+        ("/memory why 2", "(you asked): all memory was cleared."),
+    )
+
+
+async def test_the_evidence_of_a_group_names_the_member_and_links_to_the_message(host):
+    telegram = host.add_channel("telegram")
+    member = {"chat": "-1001234567890", "private": False, "role": "member"}
+    for number, (text, sender, wanted) in enumerate(
+        (
+            ("/memory add I bring the cake", BOB, "**1.** Bob (8): I bring the cake"),
+            ("/memory why 1", BOB, "(https://t.me/c/1234567890/77), entry #"),
+            ("/memory why 1", EVE, "(Bob (8) asked)"),
+        ),
+        start=77,
+    ):
+        sent = await telegram.send(text, message_id=str(number), sender=sender, **member)
+        assert wanted in await telegram.wait_for_answer(sent)
+
+
+async def test_a_search_finds_facts_notes_and_words_of_this_chat_in_pages(host):
+    await say(host, "The secret of Bonn is xyzzy", chat="2")
+    for number in range(15):
+        await say(host, f"Bonn, day {number}, was {'x' * 300}")
+    await memory(host, "add I live in Bonn")
+    host.clock.advance(DAY)
+    await memory(host, "add I live in Graz")
+    pages = [await memory(host, "search bonn")]
+    [(_, more)] = pressed(host)
+    assert more == "/memory search bonn page 2"
+    pages += [await say(host, more)]
+    assert "**1.** I live in Bonn (from 2026-02-10 11:00 to 2026-02-11 11:00)" in pages[0]
+    assert "- 2026-02-10 11:00, Ada [#" in pages[1]
+    assert "Page 2 of" in pages[1]
+    assert not re.search("Graz|xyzzy", "".join(pages))
+    await memory(host, f"search Bonn {'ü' * 60}")
+    assert all(len(command.encode()) <= 64 for _, command in pressed(host))
+
+
+async def test_while_memory_is_paused_only_what_is_added_is_kept(host):
+    await talk(
+        host,
+        *(("/memory pause", "paused"), ("Remember that I like tea",)),
+        *(("/memory", "Paused: I learn nothing"), ("/memory add I like cake",)),
+        *(("/memory resume", "Memory is on again"),),
+    )
+    assert await lines(host) == ["1. I like cake"]
