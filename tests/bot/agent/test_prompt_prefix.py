@@ -28,21 +28,7 @@ from bot.testing.scripted_model import (
 )
 
 ACTIONS = st.sampled_from(
-    [
-        "say",
-        "say",
-        "save",
-        "daily",
-        "recall",
-        "look up",
-        "add",
-        "remember",
-        "quote",
-        "follow-up",
-        "stop",
-        "error",
-        "orphan",
-    ]
+    "say/say/save/daily/recall/look up/add/remember/quote/follow-up/stop/error/orphan".split("/")
 )
 
 

@@ -1,11 +1,20 @@
-"""A claim in other words than were said, a judge that always rules the same, and the wait for it."""
+"""A claim in other words than were said, a model that saves it, its judge, and the wait for that."""
 
 from __future__ import annotations
 
-import anyio
+from collections.abc import Callable
+from typing import Any
 
+from bot.llm.base import ModelReply, ModelRequest
 from bot.testing.host import Host
-from bot.testing.scripted_model import Script, judgement_reply
+from bot.testing.scripted_model import (
+    Script,
+    ScriptedModel,
+    consolidation_reply,
+    judgement_reply,
+    text_reply,
+    tool_call_reply,
+)
 
 HOME = "person:fake:7"
 SAID = "Sis got herself a flat near the harbour in Porto."
@@ -23,11 +32,55 @@ def refuting(claim: str) -> Script:
     )
 
 
-async def until_judged(host: Host, count: int = 1) -> None:
-    with anyio.fail_after(20):
-        while sum(one.data["author"] == "judge" for one in await facts(host)) < count:
-            await anyio.sleep(0.01)
+def noting(asked: list[str]) -> Callable[[ModelRequest], ModelReply]:
+    """A judge that supports all, and notes what it was asked."""
+
+    def rule(request: ModelRequest) -> ModelReply:
+        asked.append(str(request.messages[-1]["content"]))
+        return judgement_reply(request, lambda _: "supported")
+
+    return rule
 
 
-async def facts(host: Host) -> list[object]:
-    return list(await host.events("memory.facts", HOME))
+def add(*texts: str) -> list[dict[str, Any]]:
+    return [{"op": "add", "text": text} for text in texts]
+
+
+def change(fact: int, text: str, *ended: int) -> list[dict[str, Any]]:
+    """Change a fact, and end others."""
+    ends = [{"op": "end", "fact": one} for one in ended]
+    return [{"op": "change", "fact": fact, "text": text}, *ends]
+
+
+def saving(judgement: Script, *turns: list[dict[str, Any]] | None) -> ScriptedModel:
+    """A model that saves changes, turn by turn, where there are some."""
+    steps = []
+    for one in turns:
+        steps += [tool_call_reply(("memory_save", {"changes": one}))] if one else []
+        steps.append(text_reply("saved"))
+    left = iter(steps)
+    return ScriptedModel(lambda _: next(left, text_reply("ok")), judgement=judgement)
+
+
+def consolidating(judgement: Script, *operations: dict[str, Any]) -> ScriptedModel:
+    """A model that learns the operations when a session ends."""
+    return ScriptedModel(
+        lambda _: text_reply("ok"),
+        consolidation=lambda _: consolidation_reply("[2026-02-10] Talk.", *operations),
+        judgement=judgement,
+    )
+
+
+async def learned(host: Host, *said: str) -> str:
+    """Say something and begin a new session; return what memory says."""
+    for one in (*said, "/new"):
+        await host.channel.ask(one)
+    return await host.channel.ask("/memory")
+
+
+async def judged(host: Host, count: int = 1) -> str:
+    """Wait until the judge has ruled this often; return what memory says."""
+    found = await host.events("memory.facts", HOME)
+    while sum(one.data["author"] == "judge" for one in found) < count:
+        found = await host.wait_for_event("memory.facts", len(found) + 1, session=HOME)
+    return await host.channel.ask("/memory")

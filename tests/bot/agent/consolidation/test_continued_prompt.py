@@ -5,122 +5,105 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from continued_talk import CACHED, cached_model, is_continued, kept, operation
-from counting_talk import LEARNED, SMALL, talk
+from counting_talk import CACHED, LEARNED, SMALL, cached_model, count, is_continued, kept
 from hostile import ATTACK, reading_tool
 
+from bot.bus import ClientRequest, Inbound
 from bot.core.errors import ContextOverflow
 from bot.llm.base import ModelReply, ModelRequest
-from bot.tape.entries import MEMORY_CONSOLIDATED
-from bot.testing.host import session_host
+from bot.llm.presets import ModelPresets, Preset
+from bot.runtime.sessions.new_session import FAILED
+from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_NEW
+from bot.testing.host import HostLimits, session_host
 from bot.testing.scripted_model import (
     USAGE,
+    PausedStep,
     ScriptedModel,
     consolidation_reply,
     text_reply,
     tool_call_reply,
 )
+from tests.bot.agent.telling import BOB, pressed, say, shown, talk
+
+NEW = ("/new", "New session started.")
 
 
-async def consolidated(tmp_path, model: ScriptedModel, turns: int = 5) -> str:
-    """Talk until memory was consolidated; return what ``/memory`` shows."""
+async def consolidated(tmp_path, model: ScriptedModel) -> str:
+    """Count until memory was consolidated; return what ``/memory`` shows."""
     async with session_host(tmp_path, model, bounds=SMALL) as host:
-        await talk(host, turns)
+        await count(host, 5)
         await host.wait_for_event(MEMORY_CONSOLIDATED)
-        return await host.channel.ask("/memory")
+        return await say(host, "/memory")
 
 
-async def test_what_the_cache_serves_is_not_read_again(tmp_path):
-    model = cached_model(kept(operation("The user counts number 1.", "I count number 1.")))
-    assert "The user counts number 1." in await consolidated(tmp_path, model)
+async def test_what_the_cache_serves_is_not_read_again_and_what_stays_in_view_waits(tmp_path):
+    claims = [(f"The user counts number {one}.", f"I count number {one}.") for one in (4, 5)]
+    model = cached_model(kept(*claims, ("The user lives in Rome.", "I live in Rome.")))
+    memory = await consolidated(tmp_path, model)
+    assert "number 4" in memory
+    assert "number 5" not in memory
+    assert "Rome" not in memory  # nobody said so
     [request], last = model.requests_for("consolidation"), model.requests_for("turn")[-1]
     assert request.tools == last.tools
     assert list(request.messages[: len(last.messages)]) == list(last.messages)
     assert request.messages[-2] == {"role": "assistant", "content": "ok"}
     assert request.tail_length == len(request.messages[-1]["content"])
-
-
-async def test_what_stays_in_view_is_left_to_the_next_consolidation(tmp_path):
-    model = cached_model(
-        kept(
-            operation("The user counts number 4.", "I count number 4."),
-            operation("The user counts number 5.", "I count number 5."),
-        )
-    )
-    shown = await consolidated(tmp_path, model)
-    assert "number 4" in shown
-    assert "number 5" not in shown
-    asked = model.requests_for("consolidation")[0].messages[-1]["content"]
-    assert (
-        'without the message that begins with "[2026-02-10 10:00, Ada] I count number 5."; '
-        "nothing of that or a later message belongs in history_entry or operations, nor what they change."
-    ) in asked
-
-
-async def test_what_nobody_said_is_not_learned(tmp_path):
-    model = cached_model(kept(operation("The user lives in Rome.", "I live in Rome.")))
-    assert "Rome" not in await consolidated(tmp_path, model)
+    part = 'without the message that begins with "[2026-02-10 10:00, Ada] I count number 5."'
+    assert part in request.messages[-1]["content"]
 
 
 @pytest.mark.parametrize(
     "useless",
     [
         text_reply("You counted to five."),
-        text_reply("{}"),
         text_reply('{"history_entry": " ", "operations": []}'),
-        text_reply("} or {"),
-        kept(*[operation("The user counts.", *["I count number 1."] * 12)] * 17),
+        kept(*[("The user counts.", *["I count number 1."] * 12)] * 17),
         replace(kept(), finish_reason="length"),
         tool_call_reply(("memory_recall", {"query": "numbers"})),
         ContextOverflow("too long"),
     ],
-    ids=[
-        "prose",
-        "empty",
-        "no history",
-        "no object",
-        "quotes without end",
-        "cut off",
-        "a call",
-        "too long",
-    ],
+    ids=["prose", "no history", "quotes without end", "cut off", "a call", "too long"],
 )
 async def test_a_model_that_writes_something_else_is_asked_in_the_usual_way_from_then_on(
     tmp_path, useless
 ):
     model = cached_model(useless, LEARNED, consolidation_reply("[2026-02-10 10:00] More."))
     async with session_host(tmp_path, model, bounds=SMALL) as host:
-        await talk(host, 5)
+        await count(host, 5)
         await host.wait_for_event(MEMORY_CONSOLIDATED)
-        await talk(host, 4, begin=6)
+        await count(host, 4, begin=6)
         await host.wait_for_event(MEMORY_CONSOLIDATED, 2)
-        assert "The user counts number 1." in await host.channel.ask("/memory")
+        assert "The user counts number 1." in await say(host, "/memory")
     assert list(map(is_continued, model.requests_for("consolidation"))) == [True, False, False]
 
 
-@pytest.mark.parametrize(
-    "usage",
-    [
-        replace(USAGE, prompt_tokens=40, cached_tokens=19),
-        replace(USAGE, prompt_tokens=0, cached_tokens=0),
-        replace(USAGE, prompt_tokens=4_000, cached_tokens=3_900),
-    ],
-    ids=["hardly cached", "not told", "dearer"],
-)
-async def test_it_has_a_prompt_of_its_own_where_that_is_cheaper(tmp_path, usage):
+@pytest.mark.parametrize(("read", "cached"), [(40, 19), (0, 0), (4_000, 3_900)])
+async def test_it_has_a_prompt_of_its_own_where_that_is_cheaper(tmp_path, read, cached):
+    usage = replace(USAGE, prompt_tokens=read, cached_tokens=cached)
     model = cached_model(LEARNED, usage=usage)
     await consolidated(tmp_path, model)
     assert not is_continued(model.requests_for("consolidation")[0])
 
 
+async def test_a_new_session_has_one_limit_for_both_ways_and_loses_nothing_at_it(tmp_path):
+    """After an answer that cannot be used the model is asked once more, and that takes too long."""
+    model = cached_model(text_reply("You counted to three."), PausedStep(LEARNED), LEARNED)
+    async with session_host(tmp_path, model, bounds=HostLimits(archive_timeout=0.3)) as host:
+        await count(host, 3)
+        await talk(host, ("/new", FAILED, "took over 0.3 s"))
+        assert await host.events(SESSION_NEW) == await host.events(MEMORY_CONSOLIDATED) == []
+        await talk(host, NEW, ("/memory", "The user counts number 1."))
+    asked = model.requests_for("consolidation")
+    assert list(map(is_continued, asked)) == [True, False, False]
+    assert "number 3" in str(asked[-1].messages)
+
+
 async def test_what_was_said_while_memory_was_paused_is_not_shown_to_it(tmp_path):
     model = cached_model(LEARNED)
     async with session_host(tmp_path, model, bounds=SMALL) as host:
-        await talk(host, 2)
-        await host.channel.ask("/memory pause")
-        await talk(host, 1, begin=3)
-        await host.channel.ask("/memory resume")
-        await talk(host, 2, begin=4)
+        await count(host, 2)
+        await talk(host, ("/memory pause",), ("I count number 3.",), ("/memory resume",))
+        await count(host, 2, begin=4)
         await host.wait_for_event(MEMORY_CONSOLIDATED)
     [request] = model.requests_for("consolidation")
     assert not is_continued(request)
@@ -135,8 +118,84 @@ async def test_what_tools_brought_from_outside_is_not_shown_to_it(tmp_path):
 
     model = ScriptedModel(turn, consolidation=[LEARNED])
     tool = reading_tool({"mails": ATTACK})
-    async with session_host(tmp_path, model, bounds=SMALL, tools=[tool]) as host:
-        await talk(host, 4)
-        await host.channel.ask("look")
+    async with session_host(tmp_path, model, tools=[tool]) as host:
+        await talk(host, ("hello",), ("look",), NEW)
+    assert "evil" not in str(model.requests_for("consolidation")[0].messages)
+
+
+async def test_after_a_chat_has_become_a_group_it_lacks_a_persons_facts(tmp_path):
+    model = cached_model(kept(), kept(), LEARNED)
+    async with session_host(tmp_path, model) as host:
+        await say(host, "/memory add I prefer trains to planes.", chat="2")
+        await talk(host, ("I count number 1.",), NEW, ("I count number 2.",))
+        assert "trains" in shown(model)
+        await host.channel.send("hi all", private=False, sender=BOB, asks=False)
+        await say(host, "/new", private=False, sender=BOB)
+    assert "trains" not in str(model.requests_for("consolidation")[-1].messages)
+
+
+async def test_not_with_a_clients_instructions_and_tools(tmp_path):
+    client = ClientRequest("Answer as a pirate.", tools=({"name": "sail", "parameters": {}},))
+    model = cached_model(LEARNED)
+    async with session_host(tmp_path, model) as host:
+        await count(host, 3)
+        said = await host.channel.send("Hello.")
+        await host.channel.wait_for_answer(said)
+        inbound = Inbound(
+            said.address, "c1", said.sender, "And?", said.sent_at, role="owner", client=client
+        )
+        await host.bus.channel("fake").publish(inbound)
+        await host.channel.wait_for_answer(inbound)
+        assert "pirate" in shown(model)
+        await talk(host, NEW)
+    [request] = model.requests_for("consolidation")
+    assert not is_continued(request)
+    assert "sail" not in {tool.name for tool in request.tools}
+
+
+async def test_what_a_private_problem_shows_is_in_no_summary_of_what_was_said_before_it(tmp_path):
+    model = cached_model(LEARNED)
+    presets = ModelPresets([Preset("home", model, private=True)])
+    async with session_host(tmp_path, model, bounds=HostLimits(window=20), presets=presets) as host:
+        await say(host, "/problem new Health")
+        await count(host, 9)
+        await talk(host, ("/problem private on",), ("My knee hurts.",))
         await host.wait_for_event(MEMORY_CONSOLIDATED)
+    [request] = model.requests_for("consolidation")
+    assert "number 1" in str(request.messages)
+    assert "knee" not in str(request.messages)
+
+
+async def test_not_with_a_prompt_in_which_words_were_erased_since_the_model_saw_it(tmp_path):
+    model = cached_model(LEARNED)
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "workspace" / "USER.md").write_text("The user likes Rome.")
+    async with session_host(tmp_path, model) as host:
+        await talk(host, ("I was in Rome.",), ("/memory forget Rome",))
+        await say(host, pressed(host)[0][1])
+        await count(host, 3)
+        assert "likes Rome" in shown(model)
+        await talk(host, NEW)
     assert not is_continued(model.requests_for("consolidation")[0])
+
+
+async def test_a_quote_is_found_in_the_message_of_whoever_said_it(tmp_path):
+    said = "I am a vegetarian."
+    facts = ("Ada (7) is a vegetarian.", "Bob (8) is a vegetarian.")
+    model = cached_model(kept(*((fact, said) for fact in facts)))
+    async with session_host(tmp_path, model) as host:
+        await say(host, said, private=False)
+        await say(host, said, private=False, sender=BOB)
+        await talk(host, NEW, ("/memory", *facts), private=False)
+    assert is_continued(model.requests_for("consolidation")[0])
+
+
+async def test_what_a_message_quotes_is_not_believed(tmp_path):
+    model = cached_model(
+        kept(("Ada is rich.", "Ada is rich."), ("I live in Kiel.", "I live in Kiel."))
+    )
+    async with session_host(tmp_path, model) as host:
+        await say(host, "I live in Kiel.")
+        await say(host, "See this.", quote="Ada is rich. I live in Kiel.")
+        await talk(host, NEW, ("/memory", "I live in Kiel."))
+        assert "rich" not in await say(host, "/memory")
