@@ -36,14 +36,6 @@ async def test_code_prints_and_its_last_value_is_shown(sandbox):
     assert (result.ok, result.output, result.problem) == (True, "3\n(42,)", "")
 
 
-async def test_an_error_is_told_with_the_line_that_made_it(sandbox):
-    result = await sandbox.run("def half(x):\n    return x / 0\nhalf(3)")
-    assert not result.ok
-    assert result.output.startswith('Traceback (most recent call last):\n  File "code.py", line 3')
-    assert "    return x / 0\n" in result.output
-    assert result.output.endswith("ZeroDivisionError: division by zero")
-
-
 async def test_given_files_are_there_and_what_was_made_or_changed_comes_back(sandbox):
     result = await sandbox.run(
         "import os\n"
@@ -144,12 +136,7 @@ async def test_waiting_is_no_work_but_is_bounded_too(tmp_path):
             "import re\nre.match('(a+)+$', 'a' * 60 + 'b')",
             "it took more than 2 seconds of processor time",
         ),
-        (
-            "try:\n  while True: pass\nexcept BaseException: pass",
-            "it took more than 2 seconds of processor time",
-        ),
         ("while True: print('x' * 10_000)", "it printed too much"),
-        ("n = 0\nwhile True:\n  n += 1\n  open(f'{n}', 'wb').write(bytes(8 << 20))", "it wrote"),
         (
             # It holds what it wrote: so it is seen, however seldom the watchdog gets to look.
             "import os, time\nkept = []\ntry:\n  while True:\n    kept.append(open('x', 'wb'))\n"
@@ -158,10 +145,7 @@ async def test_waiting_is_no_work_but_is_bounded_too(tmp_path):
             "it wrote more than 64 MB or 1,000 files",
         ),
         ("n = 0\nwhile True:\n  n += 1\n  open(f'{n}', 'w').close()", "it wrote"),
-        ("import os\np = 'd'\nwhile True:\n  os.mkdir(p)\n  p += '/d'", "it wrote"),
-        ("for n in range(1_100): open(f'{n}', 'w').close()", "it wrote"),
         ("import sys\nsys.setrecursionlimit(10**9)\ndef f(): f()\nf()", "the interpreter broke"),
-        ("import os\nos.close(1)\nprint('x')", "the interpreter broke"),
     ],
 )
 async def test_code_is_stopped_where_it_takes_too_much(tmp_path, code, problem):
@@ -197,7 +181,7 @@ async def test_code_that_meets_a_limit_is_told_by_an_exception(sandbox, code, en
     assert result.output.endswith(end)
 
 
-@pytest.mark.parametrize("status", [0, 3, 10, 11, 14])
+@pytest.mark.parametrize("status", [0, 3, 11])
 async def test_code_that_ends_the_interpreter_ends_only_that(sandbox, status):
     result = await sandbox.run(f"print('out', flush=True)\nimport os\nos._exit({status})")
     assert (result.ok, result.output, result.problem) == (status == 0, "out", "")
@@ -220,18 +204,6 @@ async def test_too_many_and_too_large_files_are_named_and_not_kept(sandbox):
     assert len(result.files) == 20
     assert result.left_out[0] == "b-large"
     assert len(result.left_out) == 12
-
-
-async def test_many_runs_at_once_all_come_to_their_end(sandbox):
-    results = {}
-
-    async def run(number):
-        results[number] = (await sandbox.run(f"print({number} ** 2)")).output
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(6):
-            tasks.start_soon(run, number)
-    assert results == {number: str(number**2) for number in range(6)}
 
 
 async def test_a_cancelled_run_leaves_no_process_and_no_file(sandbox, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +9,6 @@ from bot.agent.skills.skill_difference import skill_difference
 from bot.agent.skills.skill_format import parse_header
 from bot.agent.skills.skill_package import (
     SkillPackage,
-    check_path,
     decode_package,
     make_package,
     package_digest,
@@ -65,18 +63,6 @@ def test_a_copy_gives_back_its_files_and_stays_inside(files):
     for path in made.files:
         assert path.isprintable()
         assert ".." not in path.split("/")
-
-
-@given(st.binary(max_size=60) | st.just(b'{"skill": 1, "files": [["a", -5]]}\n'))
-def test_bytes_that_are_no_copy_are_refused(data):
-    with pytest.raises(SkillRefused):
-        decode_package(data)
-
-
-@pytest.mark.parametrize("path", ["..", "a/../b", "/a", "a/", "", ".", "a\\b", "a\0b", "a`b"])
-def test_a_path_that_could_lead_outside_is_refused(path):
-    with pytest.raises(SkillRefused):
-        check_path(path)
 
 
 def test_a_difference_hides_no_line():

@@ -18,7 +18,6 @@ from bot.testing.scripted_model import (
     ScriptedModel,
     consolidation_reply,
     text_reply,
-    tool_call_reply,
 )
 
 BOB = Sender("9", "Bob")
@@ -137,25 +136,6 @@ async def test_background_work_stops_at_four_fifths_and_goes_on_in_the_next_peri
 
 def numbered_consolidations() -> Any:
     return lambda _: consolidation_reply("They talked.")
-
-
-async def test_asking_too_often_is_refused_with_the_time_to_wait(tmp_path):
-    clock = ManualClock()
-    steps = [
-        tool_call_reply(("tape_info", {})),
-        text_reply("one"),
-        text_reply("two"),
-        text_reply("three"),
-    ]
-    async with session_host(tmp_path, ScriptedModel(steps), metered=True, clock=clock) as host:
-        await host.channel.ask("/budget rate 2")
-        assert await ask(host, "hi") == "one"
-        clock.advance(20)
-        assert await ask(host, "hi") == "two"
-        refused = await ask(host, "hi")
-        assert "each person may ask 2 times a minute; try again in 40 seconds" in refused
-        clock.advance(41)
-        assert await ask(host, "hi") == "three"
 
 
 async def test_calls_without_a_price_count_by_tokens_and_an_assumed_price(tmp_path):

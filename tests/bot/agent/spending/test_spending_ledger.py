@@ -14,18 +14,16 @@ from databases import drop, fresh_database
 from spending_host import opened
 
 from bot.agent.spending.decision import LimitUse
-from bot.agent.spending.metered_model import MeteredModel
 from bot.agent.spending.metered_services import MeteredEmbedder, MeteredTranscriber
 from bot.agent.spending.spending import Spending
 from bot.bus import RemoteFile
 from bot.bus.media.attachments import AttachmentService
 from bot.bus.media.blobs import FolderBlobs
 from bot.core.errors import BudgetReached, ModelRejected
-from bot.llm.base import ModelRequest, Usage
+from bot.llm.base import Usage
 from bot.llm.spender import Spender, report_usage
 from bot.memory.records.spending import SPENDING_TAPE
 from bot.memory.records.spending_amounts import EVERYONE, NANO, Limit
-from bot.offline.model import OfflineModel
 from bot.tape.search import SearchQuery
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.in_memory import InMemoryTapeStore
@@ -123,24 +121,6 @@ async def test_a_person_on_two_channels_has_one_limit_and_may_have_their_own() -
     assert await call(spending, 1.0, there)
     [use] = spending.uses(there)
     assert (use.used, use.left) == (2 * NANO, NANO)
-
-
-async def test_a_cheaper_model_answers_once_the_budget_is_used_up() -> None:
-    spending = spending_on(InMemoryTapeStore())
-    dear, cheap = (
-        ScriptedModel(lambda _, text=text: text_reply(text)) for text in ("dear", "cheap")
-    )
-    model = MeteredModel(dear, spending, OfflineModel, cheap)
-    await spending.set_limit(Limit(EVERYONE, "day", "tokens", 15))
-    request = ModelRequest([{"role": "user", "content": "hi"}])
-    answers = [(await model.complete(request)).content for _ in range(3)]
-    assert answers[0] == "dear"
-    for answer in answers[1:]:
-        assert answer.startswith("cheap\n\n_`scripted` on this machine answered this: ")
-    with pytest.raises(BudgetReached):
-        await model.complete(ModelRequest(request.messages, purpose="summary"))
-    await spending.refresh()
-    assert spending.fold.total(TODAY, EVERYONE).calls == 3
 
 
 class Meaning:

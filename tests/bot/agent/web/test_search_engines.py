@@ -36,19 +36,6 @@ async def test_searxng_is_asked_for_json(server):
     assert found == [HIT]
 
 
-async def test_tavily_gets_the_key_in_its_header(server):
-    result = {
-        "title": HIT.title,
-        "url": HIT.address,
-        "content": HIT.text,
-        "published_date": HIT.date,
-    }
-    server.answers["/t"] = as_json({"results": [result]})
-    assert await tavily("my-key", server.url("/t", host="127.0.0.1")).search("ferry", 5) == [HIT]
-    assert server.requests[0].startswith("POST /t")
-    assert "authorization: bearer my-key\r\n" in server.requests[0].lower()
-
-
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
