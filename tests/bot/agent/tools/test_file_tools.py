@@ -5,10 +5,8 @@ from __future__ import annotations
 import mimetypes
 import re
 import stat
-from contextlib import asynccontextmanager
 from dataclasses import replace
 
-import anyio
 import pytest
 from databases import drop, fresh_database
 from hypothesis import given
@@ -22,12 +20,9 @@ from bot.memory.records.event_names import FILE_DELETED, FILE_RESTORED
 from bot.memory.records.file_names import LONGEST_NAME, clean_name, name_key
 from bot.memory.records.files import FolderFold, KeptFile, change_entry, kept_entries
 from bot.memory.records.tombstones import tombstone
-from bot.runtime.app import open_app
-from bot.runtime.settings import Settings
 from bot.tape.entries import TapeEntry
-from bot.testing.fake_channel import FakeChannel
 from bot.testing.host import session_host
-from tests.bot.agent.telling import BOB, EVE, ToolChat, forget, pressed, say, talk
+from tests.bot.agent.telling import BOB, EVE, ToolChat, forget, pressed, program, say, talk
 
 HOSTILE = [
     *("../../../etc/passwd", "..\\..\\boot.ini", "/etc/shadow", "a\0b.txt", "x" * 4_000 + ".pdf"),
@@ -232,23 +227,6 @@ async def test_no_name_leaves_the_folder_and_no_link_there_is_followed(files, tm
     assert {path.name for path in tmp_path.iterdir()} == {"home", "outside.txt"}
     kept = [path for path in (files.folder / "files").rglob("*") if path.is_file()]
     assert {path.parent for path in kept} == {at}
-
-
-@asynccontextmanager
-async def program(home, **settings):
-    """Run the whole program with two channels in memory."""
-    async with (
-        open_app(Settings(_env_file=None, home=home, model="offline", **settings)) as app,
-        anyio.create_task_group() as tasks,
-    ):
-        channels = [FakeChannel(app.bus.channel(name), name) for name in ("fake", "other")]
-        services = [app.bus.run, app.supervisor.run, *(one.run for one in channels)]
-        if app.database_services is not None:
-            services += [app.database_services.wakeups.run, app.database_services.leases.run]
-        for run in services:
-            tasks.start_soon(run)
-        yield app, *channels
-        tasks.cancel_scope.cancel()
 
 
 async def ask(channel, text: str, **more) -> str:
