@@ -17,7 +17,7 @@ from bot.agent.views.exact import anchors_in_view, exact_context
 from bot.agent.views.passage_selection import MOST_PASSAGES
 from bot.agent.views.registry import BUILDER_ENTRY_POINT_GROUP, context_builder
 from bot.cli.tape import show_turn
-from bot.core.errors import ContextOverflow, SettingsError
+from bot.core.errors import SettingsError
 from bot.llm.base import CapabilityProfile, estimate_tokens
 from bot.memory.records.conversation_entries import TURN_START
 from bot.memory.session.state.context_window import WindowFold
@@ -27,14 +27,13 @@ from bot.runtime.settings import load_settings
 from bot.tape.entries import TapeEntry, message
 from bot.testing.host import HostLimits, session_host
 from bot.testing.scripted_model import (
-    PausedStep,
     ScriptedModel,
     consolidation_reply,
     memory_save_call,
     text_reply,
     tool_call_reply,
 )
-from tests.bot.agent.telling import say, shown, talk
+from tests.bot.agent.telling import say, talk
 
 NAMES = ["default", "exact", "with-recall", "summary-first"]
 CELLO = "My sister Beatrix plays the cello."
@@ -67,24 +66,6 @@ async def test_what_a_turn_saw_is_shown_again_by_the_builder_that_made_it(tmp_pa
         for one in request.messages:
             assert f"--- {one['role']}\n{one['content'] or ''}" in printed
         assert printed.count("--- ") == len(request.messages)
-
-
-async def test_summaries_stand_first_and_only_the_newest_turns_behind_them(tmp_path):
-    parts = [consolidation_reply(f"[2026-02-10 10:00] Part {number}.") for number in range(7)]
-    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=parts)
-    builder, bounds = context_builder("summary-first"), HostLimits(window=4, view_messages=8)
-    async with session_host(tmp_path, model, builder=builder, bounds=bounds) as host:
-        while len(await host.events("memory.history")) < len(parts):
-            await say(host, "message")
-        await say(host, "now")
-        system, *others = model.requests_for()[-1].messages
-        places = [system["content"].find(f"Part {number}.") for number in range(7)]
-        assert [place >= 0 for place in places] == [False] * 2 + [True] * 5
-        assert places == sorted(places)
-        assert len(others) <= 8
-        # What was forgotten is not told again.
-        await talk(host, ("Remember that I like tea",), ("/memory clear yes",), ("now",))
-        assert "Part" not in shown(model)
 
 
 async def test_the_exact_context_tells_of_the_last_boundary_once(tmp_path):
@@ -169,21 +150,6 @@ def test_a_package_may_bring_a_builder_and_an_unknown_name_is_refused(tmp_path, 
     sys.modules.pop("fancy_views", None)
 
 
-async def test_what_a_summary_cost_is_known_after_a_kill(tmp_path):
-    held = PausedStep(text_reply("never"))
-    steps = [text_reply("ok"), text_reply("ok"), ContextOverflow("too long"), held]
-    model = ScriptedModel(steps, summary=lambda _: text_reply("in short"))
-    async with session_host(tmp_path, model) as host:
-        await talk(host, ("one " * 50,), ("two " * 50,))
-        await host.channel.send("three")
-        await held.entered.wait()
-    async with session_host(tmp_path, ScriptedModel(lambda _: text_reply("ok"))) as host:
-        end = (await host.wait_for_event("turn.end", 3))[-1]
-    summed_up = [one for one in model.requests if one.purpose == "summary"]
-    assert summed_up
-    assert end.data["usage"]["calls"] == len(summed_up) + 1
-
-
 @pytest.fixture(params=["default", "with-recall", "small"])
 async def recalling(tmp_path, request):
     """A chat that recalls unasked, by its builder or since its model is small."""
@@ -219,63 +185,6 @@ async def test_what_is_in_view_or_says_nothing_recalls_nothing(recalling):
     for empty in ("ok", "Thanks!", "yes please", "好的", "???", "what is it"):
         await say(host, empty)
         assert records(model) == ""
-
-
-async def test_all_steps_of_a_turn_have_the_same_recalled_text(tmp_path):
-    steps = [text_reply("ok"), text_reply("ok"), *[tool_call_reply(("memory_show", {}))] * 2]
-    model = ScriptedModel([*steps, text_reply("done")])
-    builder, bounds = context_builder("with-recall"), HostLimits(view_messages=2)
-    async with session_host(tmp_path, model, builder=builder, bounds=bounds) as host:
-        await talk(host, (CELLO,), ("The weather is fine.",), ("What does Beatrix play?",))
-    [told] = {records(model, at) for at in (2, 3, 4)}
-    assert "cello" in told
-
-
-LOOK_UP, SHOW = ("memory_recall", {"query": "cello"}), ("memory_show", {})
-
-
-@pytest.mark.parametrize(
-    ("steps", "left"),
-    [
-        ([[LOOK_UP]], [False]),
-        ([[LOOK_UP, LOOK_UP]], [False, False]),
-        ([[SHOW], [LOOK_UP], [LOOK_UP]], [True, False, False]),
-        ([[LOOK_UP], [SHOW]], [True, True]),
-        ([[LOOK_UP, SHOW]], [True, True]),
-    ],
-    ids=["alone", "two at once", "after another tool", "before another", "beside another"],
-)
-async def test_a_look_up_leaves_the_prompt_only_where_no_cached_text_follows_it(
-    tmp_path, steps, left
-):
-    """Whatever stands behind it would be read anew, at the full price; on the tape it stays."""
-    planned = [text_reply("ok"), *(tool_call_reply(*calls) for calls in steps)]
-    model = ScriptedModel(lambda _: planned.pop(0) if planned else text_reply("ok"))
-
-    def found() -> list[str]:
-        told = model.requests_for()[-1].messages
-        return [str(one["content"]) for one in told if one["role"] == "tool"]
-
-    async with session_host(tmp_path, model) as host:
-        await say(host, f"{CELLO[:-1]}{', day after day' * 9}.")
-        await talk(host, ("/new now",))
-        await say(host, "Look up what she plays.")
-        looked_up = found()
-        assert not any("look it up again" in one for one in looked_up)
-        await say(host, "Thanks.")
-        assert ["look it up again" not in one for one in found()] == left
-        results = [e.payload["content"] for e in await host.tape() if e.kind == "tool_result"]
-        assert results == looked_up
-
-
-@pytest.mark.parametrize(("builder", "recalls"), [("default", False), ("with-recall", True)])
-async def test_a_setting_turns_recall_off_but_for_builders_that_live_on_it(
-    tmp_path, builder, recalls
-):
-    chosen = {"model": "offline", "recall_tokens": 0, "context_builder": builder}
-    async with open_app(load_settings(home=tmp_path, **chosen)) as app:
-        assert app.services.agent.recall_tokens == 0
-        assert app.services.agent.builder.always_recall is recalls
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from bot.agent.views.registry import context_builder
 from bot.core.errors import TransientModelError
 from bot.llm.base import ChatMessage, ModelRequest
 from bot.memory.records.conversation_entries import TURN_END
-from bot.testing.host import Host, HostLimits, session_host
+from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import (
     PausedStep,
     ScriptedModel,
@@ -177,15 +177,3 @@ async def test_memory_and_names_cannot_end_the_block_that_they_stand_in(tmp_path
     assert system.count("</memory>") == 1
     assert last.count("</records>") == last.count("<records>") == 1
     assert last.count("</quoted>") == 1
-
-
-async def test_past_its_bounds_the_view_is_cut_only_where_a_turn_of_the_user_begins(tmp_path):
-    model = ScriptedModel(lambda _: text_reply("ok"))
-    bounds = HostLimits(view_messages=6)
-    async with session_host(tmp_path, model, bounds=bounds) as host:
-        for number in range(12):
-            await host.channel.ask(f"message {number}")
-    for request in model.requests_for():
-        assert request.messages[1]["role"] == "user"
-        assert len(request.messages) - 1 <= 6
-        assert "message" in str(request.messages[-1])

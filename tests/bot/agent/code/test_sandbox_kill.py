@@ -51,15 +51,6 @@ async def test_code_ends_with_a_killed_bot(tmp_path, code):
 
 
 @pytest.mark.slow
-async def test_a_build_ends_with_a_killed_bot_and_begins_anew(tmp_path):
-    folder = tmp_path / "sandbox"
-    await killed_when(lambda: list(folder.glob("runs/*/guest.py")), folder)
-    assert list(folder.glob("*.cwasm")) == []
-    sandbox = PythonSandbox(folder)
-    assert (await sandbox.run("1 + 1")).output == "2"
-
-
-@pytest.mark.slow
 async def test_a_damaged_interpreter_is_built_again(tmp_path):
     folder = tmp_path / "sandbox"
     sandbox = await built_sandbox(folder)

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 from acting import fetching_tool, obeying, writing_tool
 
-from bot.bus import Sender
 from bot.testing.fake_channel import ADA
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel
@@ -13,7 +12,6 @@ from tests.fullwidth_language import LANGUAGE, is_fullwidth, untranslated_words,
 
 pytestmark = pytest.mark.slow  # the catalogue is made of every message of the program
 READER = replace(ADA, language=LANGUAGE)
-BOB = Sender("9", "Bob", language=LANGUAGE)
 SAID = tuple(
     "I prefer green tea, Ada, Taxes, Friday, noon, letters, home, call mom, Which form, /memory add, "
     "/memory edit, likes, general, ask, draft, drafts, open, deadline".split(", ")
@@ -110,16 +108,3 @@ async def test_a_call_is_asked_about_in_the_persons_language_and_told_to_the_mod
     read = str(model.requests)
     assert "Not run yet: call 1 waits for the user's yes" in read
     assert not any(map(is_fullwidth, read))
-
-
-@pytest.mark.usefixtures("catalogue")
-async def test_who_may_not_do_something_is_told_so_in_their_language(tmp_path):
-    given = (
-        *("/memory clear", "/memory export", "/memory edit 1 Friday", "/memory share 1"),
-        *("/problem new Taxes", "/schedules quiet off", "/budget all", "/budget set each 1$ day"),
-        *("/skills", "/reference share x", "/reference set deadline Friday"),
-    )
-    async with session_host(tmp_path, ScriptedModel([]), metered=True) as host:
-        await host.channel.ask("/memory add I prefer green tea", sender=READER)
-        member = {"sender": BOB, "private": False, "role": "member"}
-        assert await english_in(host, given, (*SAID, "Bob"), **member) == []

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from bot.llm.base import CapabilityProfile
 from bot.llm.presets import ModelPresets, Preset
-from bot.runtime.sessions.services import ContextLimits
 from bot.testing.host import session_host
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
 from tests.bot.agent.telling import GROUP, say, talk
@@ -70,20 +67,3 @@ async def test_who_may_choose_what(tmp_path):
         await talk(host, ("/model home", "only an owner"), role="member", **GROUP)
         await talk(host, ("/model good", "**good** answers here"), **GROUP)
         assert await say(host, "hello", role="member", **GROUP) == "second answers"
-
-
-async def test_a_smaller_window_cuts_the_view_and_does_not_break_the_turn(tmp_path):
-    large, small = scripted("large"), scripted("small", CapabilityProfile(context_tokens=2_000))
-    presets = ModelPresets([Preset("a", large), Preset("b", small, context_tokens=2_000)])
-    async with session_host(tmp_path, large, presets=presets) as host:
-        host.supervisor._services = replace(
-            host.services,
-            limits_for=lambda window: ContextLimits(window * 3 // 4, window // 2, window),
-        )
-        for number in range(8):
-            await say(host, f"{number} " + "word " * 400)
-        await talk(host, ("/model b",), ("and now", "small answers"))
-        words = str(small.requests_for()[-1].messages)
-        assert "7 word" in words
-        assert "1 word" not in words
-        await talk(host, ("/model default",), ("back again", "large answers"))

@@ -10,7 +10,6 @@ from bot.llm.presets import ModelPresets, Preset
 from bot.tape.service import TapeService
 from bot.testing.host import HostLimits, session_host
 from bot.testing.scripted_model import (
-    PausedStep,
     ScriptedModel,
     consolidation_reply,
     memory_save_call,
@@ -101,14 +100,3 @@ async def test_a_quote_of_it_is_withheld_elsewhere(tmp_path, opens):
         for quote, withheld in (("Put ice on the knee", True), ("a green bicycle", False)):
             await say(host, "what of this?", quote=quote)
             assert (quote not in shown(opens)) is withheld
-
-
-async def test_a_private_turn_that_a_kill_interrupts_goes_on_with_a_private_model(tmp_path, opens):
-    paused = PausedStep(text_reply("never"))
-    async with private(tmp_path, opens, ScriptedModel([paused])) as host:
-        await talk(host, *NEW)
-        asked = await host.channel.send("my knee hurts")
-        await paused.entered.wait()
-    async with private(tmp_path, opens, scripted("from here")) as host:
-        assert await host.channel.wait_for_answer(asked) == "from here"
-    assert opens.requests == []

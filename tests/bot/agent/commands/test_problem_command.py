@@ -66,17 +66,6 @@ async def test_a_switch_says_what_is_left_and_what_comes_back(host):
     await forms(host, ("switch TRIP", "You are already on “Trip”."), ("resume tax", "on “Taxes”."))
 
 
-@pytest.mark.parametrize(
-    ("form", "state"), [("pause", "paused"), ("background", "in the background"), ("done", "done")]
-)
-async def test_a_problem_is_put_aside_by_name_or_as_the_one_at_hand(host, form, state):
-    await forms(host, ("new Trip",), ("note must be cheap",), ("new Taxes",))
-    for name in ("trip", "1"):  # asked again it says how it stands
-        assert await told(host, f"{form} {name}") == f"“Trip” is {state}: must: be cheap"
-    assert await told(host, form) == f"You are now on “general”.\n\n“Taxes” is {state}."
-    assert "“general” always exists" in await told(host, form)
-
-
 async def test_what_is_not_there_or_is_done_or_may_be_several_is_said_plainly(host):
     await forms(host, ("new Trip to Rome",), ("new Trip to Oslo",), ("new Taxes",), ("done taxes",))
     await forms(

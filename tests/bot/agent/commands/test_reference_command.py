@@ -66,23 +66,6 @@ async def test_versions_are_listed_and_gone_back_to_and_what_is_removed_comes_ba
     await talk(host, (button, "v6: Friday"))
 
 
-async def test_what_cannot_be_done_is_told_with_the_reason(host):
-    await refer(
-        host,
-        *(
-            ("set", "Which one?"),
-            ("set deadline", "which value?"),
-            ("other", "There is no `other`"),
-        ),
-        *(("set /x 1", "does not begin with a slash"), ("set priorities ;", "take one away")),
-        *(
-            ('set priorities {"a": 1}', "is a list of texts"),
-            (f"set a {'x' * 4_001}", "4000 bytes"),
-        ),
-        ("", "Nothing yet"),
-    )
-
-
 async def test_in_a_group_anybody_looks_and_an_owner_changes(host):
     member = {**GROUP, "sender": BOB, "role": "member"}
     for form in ("set a b", "rollback a 1", "share a", "unshare a", "remove a"):

@@ -13,14 +13,13 @@ from counting_talk import COUNTS, LEARNED, SMALL, count, model_of
 
 from bot.core.errors import TransientModelError
 from bot.core.reasons import parse_reason, reason_text
-from bot.llm.base import CapabilityProfile, ModelRequest
+from bot.llm.base import ModelRequest
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED
 from bot.testing.host import HostLimits, session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
-    USAGE,
     PausedStep,
     ScriptedModel,
     consolidation_reply,
@@ -55,20 +54,6 @@ async def test_it_begins_at_so_many_messages_and_keeps_the_newest_quarter_in_vie
     [request] = model.requests_for("consolidation")
     first = [f"#1 {WHEN} USER (Ada): I count number 1.", "#2 ASSISTANT: ok"]
     assert conversation(request).splitlines()[:2] == first
-
-
-async def test_it_begins_at_so_many_tokens_and_not_for_what_is_fixed_in_a_prompt(tmp_path):
-    async with session_host(
-        tmp_path / "long", model_of(DONE), bounds=HostLimits(memory_tokens=600)
-    ) as host:
-        await talk(host, *[("word " * 160,)] * 3)
-        await host.wait_for_event(MEMORY_CONSOLIDATED)
-    model = model_of(usage=replace(USAGE, prompt_tokens=50_000))
-    bounds = HostLimits(prompt_tokens=4_000)
-    async with session_host(tmp_path / "fixed", model, bounds=bounds) as host:
-        await talk(host, *[("hi",)] * 4)
-        await anyio.wait_all_tasks_blocked()
-    assert model.requests_for("consolidation") == []
 
 
 async def test_turns_never_wait_for_it_and_a_kill_leaves_its_range_open(tmp_path):
@@ -255,17 +240,6 @@ async def test_an_answer_in_another_form_is_read(tmp_path, answer):
         await count(host, 5)
         await host.wait_for_event(HISTORY_EVENT)
         assert "The user counts number 1." in await say(host, "/memory")
-
-
-async def test_a_model_without_tools_consolidates_by_grammar(tmp_path):
-    profile = CapabilityProfile(tools=False, json_schema=True)
-    steps = [text_reply(json.dumps(SAVED))]
-    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=steps, profile=profile)
-    async with session_host(tmp_path, model, bounds=SMALL) as host:
-        await count(host, 5)
-        await host.wait_for_event(MEMORY_CONSOLIDATED)
-        assert "The user counts number 1." in await say(host, "/memory")
-    assert model.requests_for("consolidation")[0].json_schema is not None
 
 
 @pytest.mark.parametrize(

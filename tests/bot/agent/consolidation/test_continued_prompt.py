@@ -8,16 +8,12 @@ import pytest
 from counting_talk import CACHED, LEARNED, SMALL, cached_model, count, is_continued, kept
 from hostile import ATTACK, reading_tool
 
-from bot.bus import ClientRequest, Inbound
 from bot.core.errors import ContextOverflow
 from bot.llm.base import ModelReply, ModelRequest
 from bot.llm.presets import ModelPresets, Preset
-from bot.runtime.sessions.new_session import FAILED
-from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_NEW
+from bot.tape.entries import MEMORY_CONSOLIDATED
 from bot.testing.host import HostLimits, session_host
 from bot.testing.scripted_model import (
-    USAGE,
-    PausedStep,
     ScriptedModel,
     consolidation_reply,
     text_reply,
@@ -77,27 +73,6 @@ async def test_a_model_that_writes_something_else_is_asked_in_the_usual_way_from
     assert list(map(is_continued, model.requests_for("consolidation"))) == [True, False, False]
 
 
-@pytest.mark.parametrize(("read", "cached"), [(40, 19), (0, 0), (4_000, 3_900)])
-async def test_it_has_a_prompt_of_its_own_where_that_is_cheaper(tmp_path, read, cached):
-    usage = replace(USAGE, prompt_tokens=read, cached_tokens=cached)
-    model = cached_model(LEARNED, usage=usage)
-    await consolidated(tmp_path, model)
-    assert not is_continued(model.requests_for("consolidation")[0])
-
-
-async def test_a_new_session_has_one_limit_for_both_ways_and_loses_nothing_at_it(tmp_path):
-    """After an answer that cannot be used the model is asked once more, and that takes too long."""
-    model = cached_model(text_reply("You counted to three."), PausedStep(LEARNED), LEARNED)
-    async with session_host(tmp_path, model, bounds=HostLimits(archive_timeout=0.3)) as host:
-        await count(host, 3)
-        await talk(host, ("/new", FAILED, "took over 0.3 s"))
-        assert await host.events(SESSION_NEW) == await host.events(MEMORY_CONSOLIDATED) == []
-        await talk(host, NEW, ("/memory", "The user counts number 1."))
-    asked = model.requests_for("consolidation")
-    assert list(map(is_continued, asked)) == [True, False, False]
-    assert "number 3" in str(asked[-1].messages)
-
-
 async def test_what_was_said_while_memory_was_paused_is_not_shown_to_it(tmp_path):
     model = cached_model(LEARNED)
     async with session_host(tmp_path, model, bounds=SMALL) as host:
@@ -134,25 +109,6 @@ async def test_after_a_chat_has_become_a_group_it_lacks_a_persons_facts(tmp_path
     assert "trains" not in str(model.requests_for("consolidation")[-1].messages)
 
 
-async def test_not_with_a_clients_instructions_and_tools(tmp_path):
-    client = ClientRequest("Answer as a pirate.", tools=({"name": "sail", "parameters": {}},))
-    model = cached_model(LEARNED)
-    async with session_host(tmp_path, model) as host:
-        await count(host, 3)
-        said = await host.channel.send("Hello.")
-        await host.channel.wait_for_answer(said)
-        inbound = Inbound(
-            said.address, "c1", said.sender, "And?", said.sent_at, role="owner", client=client
-        )
-        await host.bus.channel("fake").publish(inbound)
-        await host.channel.wait_for_answer(inbound)
-        assert "pirate" in shown(model)
-        await talk(host, NEW)
-    [request] = model.requests_for("consolidation")
-    assert not is_continued(request)
-    assert "sail" not in {tool.name for tool in request.tools}
-
-
 async def test_what_a_private_problem_shows_is_in_no_summary_of_what_was_said_before_it(tmp_path):
     model = cached_model(LEARNED)
     presets = ModelPresets([Preset("home", model, private=True)])
@@ -177,25 +133,3 @@ async def test_not_with_a_prompt_in_which_words_were_erased_since_the_model_saw_
         assert "likes Rome" in shown(model)
         await talk(host, NEW)
     assert not is_continued(model.requests_for("consolidation")[0])
-
-
-async def test_a_quote_is_found_in_the_message_of_whoever_said_it(tmp_path):
-    said = "I am a vegetarian."
-    facts = ("Ada (7) is a vegetarian.", "Bob (8) is a vegetarian.")
-    model = cached_model(kept(*((fact, said) for fact in facts)))
-    async with session_host(tmp_path, model) as host:
-        await say(host, said, private=False)
-        await say(host, said, private=False, sender=BOB)
-        await talk(host, NEW, ("/memory", *facts), private=False)
-    assert is_continued(model.requests_for("consolidation")[0])
-
-
-async def test_what_a_message_quotes_is_not_believed(tmp_path):
-    model = cached_model(
-        kept(("Ada is rich.", "Ada is rich."), ("I live in Kiel.", "I live in Kiel."))
-    )
-    async with session_host(tmp_path, model) as host:
-        await say(host, "I live in Kiel.")
-        await say(host, "See this.", quote="Ada is rich. I live in Kiel.")
-        await talk(host, NEW, ("/memory", "I live in Kiel."))
-        assert "rich" not in await say(host, "/memory")

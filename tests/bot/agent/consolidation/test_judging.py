@@ -18,13 +18,9 @@ from judged_claims import (
     refuting,
     saving,
 )
-from waiting import until
 
 from bot.core.errors import TransientModelError
-from bot.core.telemetry.active_work import current_work
 from bot.llm.base import ModelReply, ModelRequest
-from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
-from bot.runtime.sessions.background_run import VERIFICATION
 from bot.testing.host import session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
@@ -88,16 +84,6 @@ async def test_a_change_that_does_not_hold_ends_nothing_and_is_erased_with_its_w
         await say(host, pressed(host)[0][1])
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert not any(b"Fridays" in data for data in files)
-
-
-async def test_a_fact_ends_where_the_judge_finds_that_it_has(tmp_path):
-    end = fact_operation(None, "We called the wedding off.", op="retire", fact=1)
-    model = consolidating(always("supported"), end)
-    async with session_host(tmp_path, model) as host:
-        await say(host, "/memory add I am getting married in the old mill")
-        assert "old mill" not in await learned(host, "We called the wedding off.")
-    [asked] = model.requests_for("judgement")
-    assert "No longer true: I am getting married in the old mill" in str(asked.messages)
 
 
 async def test_the_judge_sees_claims_and_what_their_person_said_there_and_just_before(tmp_path):
@@ -175,37 +161,6 @@ async def test_no_turn_waits_for_the_judge_and_a_kill_has_it_asked_once_more(tmp
     assert len(model.requests_for("judgement")) == 1
 
 
-async def test_a_hang_of_the_judge_counts_as_one_of_the_verification_and_it_is_asked_later(
-    tmp_path,
-):
-    worked_on: list[str] = []
-
-    def hang(_: ModelRequest) -> ModelReply:
-        work = current_work()
-        assert work is not None
-        worked_on.extend(work.messages())
-        return text_reply("This is no ruling.")
-
-    async with session_host(tmp_path, saving(hang, add(CLAIM))) as host:
-        await say(host, SAID)
-        await until(lambda: worked_on)
-        await host.wait_for_pending(0)  # else the session is opened before it is a suspect
-    assert worked_on == [VERIFICATION]
-    clock, model = ManualClock(), saving(always("supported"))
-    async with session_host(tmp_path, model, clock=clock) as host:
-        poison_messages = host.services.poison_messages
-        poison_messages.add("fake:1", worked_on, "hang")
-        pause = poison_messages.pause("fake:1")  # other sessions go first
-        await host.channel.send("Hello again.", message_id="later")
-        await until(lambda: pause in clock.remaining_sleeps)
-        clock.advance(pause)
-        await until(lambda: 30 in clock.remaining_sleeps)
-        assert model.requests_for("judgement") == []
-        clock.advance(30)
-        await judged(host)
-        assert await host.events(CONSOLIDATION_FAILED_EVENT) == []
-
-
 async def test_what_was_merged_is_believed_again_as_it_was_where_the_judge_refutes_the_merger(
     tmp_path,
 ):
@@ -264,34 +219,6 @@ async def test_a_saved_change_ends_a_fact_only_where_the_judge_finds_that_it_doe
     assert all(one in memory for one in left)
 
 
-async def test_a_letter_in_view_keeps_no_words_of_the_persons_own_from_being_saved_as_others(
-    tmp_path,
-):
-    """What only the letter says is not theirs, whatever the judge would say."""
-    letter = (
-        'Got this: "From: G. Patel <g@lets.example> To: Ada. Subject: Rent. Dear Ada, from 1 January '
-        'the rent goes up to 1,450. I am also selling the garage. Regards, Gita Patel" Is that ok?'
-    )
-    own, others = "The user agreed to a rent of 1,450 from January.", "The user sells the garage."
-    async with session_host(tmp_path, saving(always("supported"), None, add(own, others))) as host:
-        await say(host, letter)
-        await say(host, "OK we accepted the rent, so it's 1450 from January.")
-        memory = await say(host, "/memory")
-    assert own in memory
-    assert others not in memory
-
-
-async def test_words_that_other_facts_tell_are_not_quoted_in_place_of_a_refuted_one(tmp_path):
-    told = ["The user teaches maths in Leipzig.", "The user has two kids, Jonas and Klara."]
-    wrong = "The user teaches Jonas and Klara."
-    async with session_host(tmp_path, saving(refuting(wrong), add(*told, wrong))) as host:
-        await say(host, "I teach maths in Leipzig and have two kids, Jonas and Klara.")
-        memory = await judged(host)
-    assert all(text in memory for text in told)
-    assert wrong not in memory
-    assert "said:" not in memory
-
-
 NAME = [{"op": "add", "text": "The user's name is Nora", "slot": "user: name"}]
 HELLO = "Hi, I'm Nora and I live in Leeds."
 TRAM = "Our car broke down, so we take the tram."
@@ -313,19 +240,3 @@ async def test_a_claim_may_name_the_user_and_rests_on_the_words_that_say_it_alon
         for command in ("/memory why 2", "/memory forget 2"):
             assert HELLO not in await say(host, command)
     assert "Ada, called Nora" in asked[-1]
-
-
-@pytest.mark.parametrize(
-    ("hello", "name"),
-    [
-        (HELLO, "The user's name is Nora."),
-        ("Since I married Greta, I'm Nora.", "Since marrying Greta, the user's name is Nora."),
-        ("I'm Nora, not Greta.", "The user's name is not Greta but Nora."),
-    ],
-)
-async def test_a_consolidation_may_not_call_the_user_otherwise(tmp_path, hello, name):
-    claim = NORAS.replace("Nora", "Greta")
-    introduced = {**fact_operation(name, "I'm Nora"), "slot": "user: name"}
-    model = consolidating(always("supported"), introduced, fact_operation(claim, TRAM, 9))
-    async with session_host(tmp_path, model) as host:
-        assert claim not in await learned(host, hello, "One.", "Two.", "Three.", TRAM)

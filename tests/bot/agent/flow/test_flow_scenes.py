@@ -186,16 +186,6 @@ async def test_a_new_phase_ends_it_and_summing_up_the_one_before_does_not_bring_
         assert sent(outbox) == ["ann@work.example", "bob@work.example"]
 
 
-async def test_what_recall_finds_of_an_earlier_phase_or_returns_with_a_problem_counts_again(
-    stage, outbox
-):
-    async with stage() as host:
-        await talk(host, ("/problem new trip",), (READ,), ("/problem switch general",))
-        await talk(host, ("/new now",), ('use memory_recall {"query": "lunch"}',))
-        await talk(host, ("/problem switch trip",), (HONEST, ASKED))
-        assert sent(outbox) == []
-
-
 async def test_the_result_of_an_approved_call_counts(stage, outbox):
     async with stage() as host:
         await talk(host, (READ,), (HONEST,), ("/new now",), ("/approve 1",))

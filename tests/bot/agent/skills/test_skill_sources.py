@@ -125,16 +125,6 @@ async def test_a_header_that_breaks_the_standard_is_refused_with_the_reason(host
     assert nothing_is_left(tmp_path)
 
 
-async def test_a_repository_larger_than_the_bound_is_not_fetched(host, tmp_path, monkeypatch):
-    source = {"skills/brew/SKILL.md": BREW, "film.bin": os.urandom(1_000_000)}
-    address = commit(write_files(tmp_path / "source", source))
-    with monkeypatch.context() as patched:
-        patched.setattr("bot.agent.skills.git_repository.MAX_REPOSITORY_BYTES", 300_000)
-        await talk(host, (f"/skills add {address}", "git could not read it: "))
-    assert nothing_is_left(tmp_path)
-    await talk(host, (f"/skills add {address}", "The skill `brew`"))
-
-
 @pytest.mark.parametrize("stops", [False, True], ids=["too long", "the bot stops"])
 async def test_a_git_that_is_given_up_ends_with_all_that_it_started(tmp_path, monkeypatch, stops):
     """The program named git is one that starts another and waits for ever."""
@@ -193,12 +183,6 @@ def test_a_copy_gives_back_its_files_and_stays_inside(files):
         assert path.isprintable()
         assert ".." not in path.split("/")
         assert not path.startswith("/")
-
-
-@given(st.binary(max_size=60) | st.just(b'{"skill": 1, "files": [["a", -5]]}\n'))
-def test_bytes_that_are_no_copy_are_refused(data):
-    with pytest.raises(SkillRefused):
-        decode_package(data)
 
 
 def test_a_difference_hides_no_line():

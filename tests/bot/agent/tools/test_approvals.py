@@ -110,18 +110,6 @@ async def test_a_yes_that_outside_text_could_have_asked_for_shows_what_waits_fir
         assert lines_of(path) == ["rum"]
 
 
-async def test_a_call_waits_through_a_restart_and_expires_in_one(tmp_path, path):
-    clock, tools = ManualClock(), [writing_tool(path)]
-    for said in ("write tea and write rum", "/approve 1", "hello"):
-        model = ScriptedModel(obeying())
-        async with session_host(tmp_path, model, tools=tools, clock=clock) as host:
-            await say(host, said)
-            decided = [one.data["decision"] for one in await host.events("tool.decided")]
-        clock.advance(0 if said.startswith("write") else 25 * 3600)
-    assert lines_of(path) == ["tea"]
-    assert decided == ["yes", "expired"]
-
-
 @pytest.mark.parametrize(
     ("rules", "who", "why"),
     [
@@ -136,17 +124,6 @@ async def test_a_tool_for_owners_or_private_chats_is_asked_for_nowhere_else(
         assert "(call 1)" not in await say(host, "write tea", **who)
         assert why in shown(model)
         await talk(host, ("write tea", "(call 1)"))
-
-
-async def test_what_a_call_costs_is_told_counted_and_limited(tmp_path, path, model):
-    tools = [writing_tool(path, cost=0.25)]
-    async with session_host(tmp_path, model, tools=tools, metered=True) as host:
-        await talk(
-            host, ("write tea", "It costs about $0.25."), ("/approve 1",), ("/budget", "$0.25")
-        )
-        await talk(host, ("/budget set role:tool 0.2$ day",), ("write rum",), ("/approve 2",))
-        assert "Not run: " in shown(model)
-        assert lines_of(path) == ["tea"]
 
 
 async def test_nothing_goes_out_of_a_private_problem(tmp_path, path, model):

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from bot.agent.tools import recall
-from bot.agent.tools.registry import MAX_RESULT, NoArguments, Tool, ToolContext, ToolOutcome
-from bot.memory.session.state.zone_snapshot import MemorySnapshot, zone_entries
 from bot.tape.codec import decode_line
 from bot.testing.host import HostLimits, session_host
-from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import PausedStep, text_reply, tool_call_reply
+from bot.testing.scripted_model import text_reply, tool_call_reply
 from tests.bot.agent.telling import (
     BOB,
     DAY,
@@ -22,9 +18,7 @@ from tests.bot.agent.telling import (
     pressed,
     results,
     say,
-    shown,
     talk,
-    tool_chat,
 )
 
 MAIL = "From: Eva\nSubject: Trip\n\nI am moving to Madrid in June.\nBest,\nEva"
@@ -123,24 +117,6 @@ async def test_a_save_that_is_not_the_persons_own_or_too_much_keeps_nothing(chat
     assert [one.partition("] ")[2] for one in await chat.facts()] == ["I live in Kiel (2026-02-10)"]
 
 
-async def test_tomorrow_is_counted_from_the_day_where_the_person_is(tmp_path):
-    """At ten in the evening in London it is the next day in Tokyo."""
-    clock = ManualClock(datetime(2026, 2, 10, 22, tzinfo=UTC))
-    async with tool_chat(tmp_path, bounds=HostLimits(timezone="Asia/Tokyo"), clock=clock) as chat:
-        changes = add("The user's exam is on 2026-02-12")
-        assert "Saved" in await chat.call("memory_save", "My exam is tomorrow.", changes=changes)
-
-
-async def test_a_zone_that_an_earlier_version_wrote_is_read_and_its_facts_get_numbers(tmp_path):
-    async with tool_chat(tmp_path) as chat:
-        await say(chat.host, "I live in Rome.")
-        zone = zone_entries(MemorySnapshot(9, "- I live in Rome"), "2026-02-10T10:00:00+00:00")
-        await chat.host.store.append_many("fake:1", zone)
-    async with tool_chat(tmp_path) as chat:
-        await talk(chat.host, ("/new now",), ("hello",))
-        assert "- [1] I live in Rome" in shown(chat.model)
-
-
 async def test_recall_finds_what_was_said_with_date_speaker_entry_and_neighbours(chat):
     await say(chat.host, "I was in Lisbon.")
     chat.host.clock.advance(2 * DAY)
@@ -161,19 +137,6 @@ async def test_recall_finds_what_was_said_with_date_speaker_entry_and_neighbours
         assert (
             await chat.call("memory_recall", **{"query": "tea", **wanted}) == "No matching records."
         )
-
-
-@pytest.mark.parametrize(
-    ("said", "asked"),
-    [
-        ("我喜欢喝绿茶", "绿茶"),
-        ("Ich wohne in der Grüßgasse", "grüßgasse"),
-        ('He said "open sesame" twice\nand left', "sesame"),
-    ],
-)
-async def test_recall_finds_any_script_and_quoted_and_multi_line_text(chat, said, asked):
-    await say(chat.host, said)
-    assert " ".join(said.split()) in await chat.call("memory_recall", query=asked)
 
 
 async def test_recall_marks_what_was_pasted_what_has_ended_and_an_unfinished_search(
@@ -205,41 +168,6 @@ async def test_one_thing_to_be_forgotten_is_asked_at_a_time_with_buttons(chat):
     assert "one thing at a time" in (await results(chat.host))[1]
     await say(chat.host, pressed(chat.host)[0][1])
     assert "2345678" not in str([e.payload for e in await chat.host.tape()])
-
-
-async def test_tools_that_cannot_be_used_now_are_not_offered(chat, tmp_path):
-    async def offered() -> set[str]:
-        await say(chat.host, "hi")
-        return {tool.name for tool in chat.model.requests_for()[-1].tools}
-
-    names = await offered()
-    await say(chat.host, "/problem new Taxes")
-    folder = tmp_path / "workspace" / "skills" / "cooking"
-    folder.mkdir(parents=True)
-    (folder / "SKILL.md").write_text("---\nname: cooking\ndescription: Cooks.\n---\nStir.")
-    chat.host.clock.advance(3_600)
-    assert await offered() - names == {"problem_note", "skill_read"}
-
-
-async def test_notes_past_the_retention_are_pruned_by_the_next_write(chat):
-    assert (await chat.call("memory_daily", content="x", date="2025-01-01")).startswith("Not done")
-    for day in ("It is the first day", "It is the fifth day"):
-        await chat.call("memory_daily", day, content=day[10:])
-        chat.host.clock.advance(4 * DAY)
-    told = await chat.call("memory_show")
-    assert "first day" not in told
-    assert "first day" in str(await chat.host.events("memory.daily"))
-
-
-async def test_a_result_too_long_for_the_prompt_is_cut_and_says_so(tmp_path):
-    async def run(_: NoArguments, __: ToolContext) -> ToolOutcome:
-        return ToolOutcome("x" * (MAX_RESULT + 1))
-
-    long = Tool("long", "Says much.", NoArguments, run, effect="reads_own")
-    async with tool_chat(tmp_path, tools=[long]) as chat:
-        told = await chat.call("long")
-    assert len(told) < MAX_RESULT + 100
-    assert "characters left out" in told
 
 
 async def test_a_handoff_by_name_sets_aside_what_was_said_before_the_running_turn(chat, tmp_path):
@@ -319,16 +247,3 @@ async def test_problems_are_opened_noted_and_closed_once_the_answer_is_given(cha
     assert "'Trip' will be paused once" in await note(chat, "pause")
     await talk(chat.host, ("/problem", "**general**: active", "Trip: paused"))
     assert "like a password" in await note(chat, "must", "the password is hunter2-Xy77!")
-
-
-async def test_a_call_that_a_kill_cut_short_makes_and_wants_one_problem(tmp_path):
-    opened = tool_call_reply(("problem_note", {"kind": "open", "text": "Taxes"}))
-    paused = PausedStep(text_reply("never"))
-    async with tool_chat(tmp_path) as chat:
-        chat.steps = [opened, paused]
-        sent = await chat.host.channel.send("do it")
-        await paused.entered.wait()
-    async with tool_chat(tmp_path) as chat:
-        assert await chat.host.channel.wait_for_answer(sent) == "ok"
-        assert len(await chat.host.wait_for_event("problem/p1")) == 1
-        await talk(chat.host, ("/problem", "Taxes: active"))

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
-import anyio
-import pytest
-
 from bot.agent.subtask import TASK_RUN
 from bot.llm.base import ModelRequest
-from bot.memory.records.conversation_entries import TURN_END
 from bot.testing.host import HostLimits, session_host
-from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 from tests.bot.agent.telling import results, say, talk
 
 CALL = {"query": "Find out who plays the cello.", "aside": True}
@@ -67,54 +61,3 @@ async def test_one_that_never_ends_is_bounded(tmp_path):
         assert await results(host) == ["The sub-task came to no result (model calls: 4)."]
     tasks = [one for one in model.requests if is_task(one)]
     assert [one.tool_choice for one in tasks] == ["auto", "auto", "auto", "none"]
-
-
-async def test_stop_ends_it_and_leaves_nothing_of_it_but_what_was_paid_for(tmp_path):
-    held = PausedStep(text_reply("never"))
-    async with session_host(tmp_path, ScriptedModel([RUN, PHASES, held, text_reply("ok")])) as host:
-        await host.channel.send("go")
-        await held.entered.wait()
-        assert await say(host, "/stop") == "Stopped."
-        assert await results(host) == await host.events(TASK_RUN) == []
-        [end] = await host.events(TURN_END)
-        # The call that asked for it, and one step.
-        assert (end.data["status"], end.data["usage"]["calls"]) == ("stopped", 2)
-        assert await say(host, "and now?") == "ok"
-
-
-KILLED = """
-import sys
-from pathlib import Path
-import anyio
-from bot.testing.host import session_host
-from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
-
-async def main():
-    held = PausedStep(text_reply("never"))
-    run = tool_call_reply(("memory_recall", {"query": "Find out.", "aside": True}))
-    model = ScriptedModel([run, tool_call_reply(("memory_recall", {"kind": "phases"})), held])
-    async with session_host(Path(sys.argv[1]), model) as host:
-        await host.channel.send("go")
-        await held.entered.wait()
-        print("within the sub-task", flush=True)
-        await anyio.sleep_forever()
-
-anyio.run(main)
-"""
-
-
-@pytest.mark.slow
-async def test_a_kill_in_the_middle_leaves_nothing_of_it_and_it_is_run_again(tmp_path):
-    command = [sys.executable, "-c", KILLED, str(tmp_path)]
-    async with await anyio.open_process(command, stderr=None) as process:
-        assert process.stdout is not None
-        assert b"within the sub-task" in await process.stdout.receive()
-        process.kill()
-    again = ScriptedModel([text_reply("Beatrix."), text_reply("It is Beatrix.")])
-    async with session_host(tmp_path, again) as host:
-        await host.channel.wait_until(lambda: bool(host.channel.answers))
-        assert host.channel.answers[-1].text == "It is Beatrix."
-        assert await results(host) == ["Beatrix."]
-        # The killed one had made a step of its own.
-        assert [e.data["steps"] for e in await host.events(TASK_RUN)] == [1]
-    assert is_task(again.requests[0])
