@@ -8,12 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
-
 from bot.bus import Sender
-from bot.runtime.app import App, open_app
-from bot.runtime.settings import Settings
-from bot.testing.fake_channel import FakeChannel
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
@@ -83,22 +78,3 @@ async def tool_chat(folder: Path, **settings: Any) -> AsyncIterator[ToolChat]:
     chat = ToolChat()
     async with session_host(folder, chat.model, **settings) as chat.host:
         yield chat
-
-
-@asynccontextmanager
-async def program(
-    home: Path, **settings: Any
-) -> AsyncIterator[tuple[App, FakeChannel, FakeChannel]]:
-    """Run the whole program with two channels in memory."""
-    async with (
-        open_app(Settings(_env_file=None, home=home, model="offline", **settings)) as app,
-        anyio.create_task_group() as tasks,
-    ):
-        channels = [FakeChannel(app.bus.channel(name), name) for name in ("fake", "other")]
-        services = [app.bus.run, app.supervisor.run, *(one.run for one in channels)]
-        if app.database_services is not None:
-            services += [app.database_services.wakeups.run, app.database_services.leases.run]
-        for run in services:
-            tasks.start_soon(run)
-        yield app, channels[0], channels[1]
-        tasks.cancel_scope.cancel()

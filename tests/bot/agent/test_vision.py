@@ -26,10 +26,6 @@ async def photos(tmp_path):
     return (photo,), blobs.get
 
 
-def urls(request) -> int:
-    return str(request.messages).count("'type': 'image_url'")
-
-
 async def test_a_photo_that_was_sent_is_in_the_request_also_after_a_restart(tmp_path, photos):
     photo, images = photos
     model = ScriptedModel(lambda _: text_reply("a cat"), profile=SEES)
@@ -41,20 +37,6 @@ async def test_a_photo_that_was_sent_is_in_the_request_also_after_a_restart(tmp_
     assert told["text"].endswith("Ada] What is this?\n(image photo.jpg)")
     assert seen == {"type": "image_url", "image_url": {"url": URL}}
     assert again.messages[1] == first.messages[1]
-
-
-async def test_past_ten_the_oldest_leave_together_so_that_the_prompts_beginning_stays(
-    tmp_path, photos
-):
-    photo, images = photos
-    model = ScriptedModel(lambda _: text_reply("ok"), profile=SEES)
-    async with session_host(tmp_path, model, images=images) as host:
-        for number in range(16):
-            await say(host, f"no {number}", attachments=photo)
-    assert list(map(urls, model.requests))[8:] == [9, 10, 6, 7, 8, 9, 10, 6]
-    eleven, fifteen = model.requests[10].messages, model.requests[14].messages
-    assert fifteen[: len(eleven)] == eleven
-    assert eleven[1]["content"].endswith("no 0\n(image photo.jpg; no longer shown)")
 
 
 @pytest.mark.parametrize(
@@ -71,22 +53,6 @@ async def test_an_answer_of_a_model_that_could_not_see_says_so_once(tmp_path, pr
     async with session_host(tmp_path, model) as host:
         assert shown in await say(host, "look", attachments=(photo,))
         assert await say(host, "And now?") == "Still."
-
-
-async def test_an_image_that_is_gone_and_one_that_is_too_large_are_said_in_words(tmp_path):
-    async def gone(_: str) -> bytes | None:
-        return None
-
-    files = (
-        Attachment("image", "photo.jpg", "image/png", len(PNG), "b1"),
-        Attachment("image", "big.jpg", "image/png", 6_000_000, "b2"),
-    )
-    model = ScriptedModel([text_reply("ok")], profile=SEES)
-    async with session_host(tmp_path, model, images=gone) as host:
-        await say(host, "look", attachments=files)
-    told = str(model.requests[0].messages[-1]["content"])
-    assert "(image photo.jpg; not shown: it cannot be read any more)" in told
-    assert "(image big.jpg; too large to be shown)" in told
 
 
 async def test_a_document_is_quoted_to_the_model_and_a_voice_that_was_not_heard_is_told(tmp_path):

@@ -1,8 +1,9 @@
-"""What code in the sandbox can do, what it cannot reach, and where it is stopped."""
+"""What code in the sandbox can do, what it cannot reach, where it is stopped, and that nothing of it is left."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -166,16 +167,6 @@ async def test_code_that_meets_a_limit_is_told_by_an_exception(sandbox, code, en
     assert result.output.endswith(end)
 
 
-async def test_too_many_and_too_large_files_are_named_and_not_kept(sandbox):
-    result = await sandbox.run(
-        "for n in range(30): open(f'f{n:02}', 'w').write('x')\n"
-        "open('a-large', 'wb').write(bytes(15 << 20))\nopen('b-large', 'wb').write(bytes(9 << 20))"
-    )
-    assert len(result.files) == 20
-    assert result.left_out[0] == "b-large"
-    assert len(result.left_out) == 12
-
-
 async def test_a_cancelled_run_leaves_no_process_and_no_file(sandbox, tmp_path):
     started = tmp_path / "sandbox" / "runs"
     async with anyio.create_task_group() as tasks:
@@ -191,3 +182,36 @@ async def test_what_a_killed_program_left_is_removed_at_the_next_start(tmp_path)
     (left / "words").write_text("words")
     PythonSandbox(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+BOT = """
+import sys
+from pathlib import Path
+import anyio
+from bot.agent.code.sandbox import PythonSandbox
+anyio.run(PythonSandbox(Path(sys.argv[1]), seconds=600).run, sys.argv[2])
+"""
+
+
+async def killed_when(looked, folder: Path, code: str = "") -> None:
+    """Run code in a program that is killed as soon as something is seen; wait for its processes' end."""
+    async with await anyio.open_process(
+        [sys.executable, "-c", BOT, str(folder), code], stdout=None, stderr=None
+    ) as program:
+        await until(looked)
+        assert len(processes_of(folder)) >= 2  # the builder starts some for a moment
+        program.kill()
+        await program.wait()
+    await until(lambda: processes_of(folder) == [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", ["while True: pass", "import time\ntime.sleep(500)"])
+async def test_code_ends_with_a_killed_bot(tmp_path, code):
+    folder = tmp_path / "sandbox"
+    await built_sandbox(folder)
+    began = f"open('begun', 'w').close()\n{code}"
+    await killed_when(lambda: list(folder.glob("runs/*/begun")), folder, began)
+    sandbox = PythonSandbox(folder)
+    assert list(folder.glob("runs/*")) == []
+    assert (await sandbox.run("1 + 1")).output == "2"

@@ -1,4 +1,4 @@
-"""Commands as a person meets them: what is none, what is unknown, languages, time zones, the tape."""
+"""Commands as a person meets them: unknown ones, languages, time zones, the tape, the choice of a model."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pytest
 
 from bot.agent.commands.builtin import builtin_commands
 from bot.core.i18n import LANGUAGES
+from bot.llm.base import CapabilityProfile
+from bot.llm.presets import ModelPresets, Preset
 from bot.runtime.settings import load_settings
 from bot.testing.fake_channel import ADA
 from bot.testing.host import session_host
@@ -100,3 +102,51 @@ async def test_the_tape_tells_its_state_its_phases_and_what_was_said(tmp_path):
         told = await say(host, "/tape anchors")
         assert told.index("trip") < told.index("session/start")
         assert "session/start" not in await say(host, "/tape anchors lisbon")
+
+
+def scripted(name: str, profile: CapabilityProfile | None = None) -> ScriptedModel:
+    return ScriptedModel(lambda _: text_reply(f"{name} answers"), profile=profile)
+
+
+def host_of(folder, first=None, second=None, name="b"):
+    """Run the program with two presets, of which ``a`` is the default."""
+    first, second = first or scripted("first"), second or scripted("second")
+    presets = ModelPresets([Preset("a", first), Preset(name, second)])
+    return session_host(folder, first, presets=presets)
+
+
+async def test_a_chat_switches_to_another_model_and_back_and_other_chats_do_not(tmp_path):
+    async with host_of(tmp_path) as host:
+        await talk(
+            host,
+            *(("/model", "**a** (chosen)", "**b**"), ("hello", "first answers")),
+            *(("/model b", "**b** answers here"), ("hello", "second answers")),
+        )
+        assert await say(host, "hello", chat="2") == "first answers"
+    async with host_of(tmp_path) as host:
+        await talk(
+            host,
+            *(("hi", "second answers"), ("/new now",), ("hi", "second answers")),
+            *(("/status", "preset `b`"), ("/model default", "**a** answers here")),
+            *(("hello", "first answers"), ("/model b",)),
+        )
+    async with host_of(tmp_path, name="c") as host:  # it is gone from the settings
+        await talk(host, ("hello", "first answers"), ("/model", "**a** (chosen)"))
+
+
+async def test_who_may_choose_what(tmp_path):
+    first, second, third = scripted("first"), scripted("second"), scripted("third")
+    presets = ModelPresets(
+        [Preset("fast", first), Preset("good", second, owner_only=True), Preset("home", third)]
+    )
+    async with session_host(tmp_path, first, presets=presets) as host:
+        assert "**good**" not in await say(host, "/model", role="member")
+        await talk(
+            host,
+            ("/model good", "Only an owner may choose `good`."),
+            ("/model hom", "Did you mean `/model home`?"),
+            role="member",
+        )
+        await talk(host, ("/model home", "only an owner"), role="member", **GROUP)
+        await talk(host, ("/model good", "**good** answers here"), **GROUP)
+        assert await say(host, "hello", role="member", **GROUP) == "second answers"

@@ -81,21 +81,6 @@ async def test_what_was_private_is_not_taken_away_from_a_chat_that_became_a_grou
     assert "Harbour" not in "".join(found.values())
 
 
-async def test_an_archive_that_was_not_delivered_before_a_kill_is_delivered_after_it(tmp_path):
-    async with session_host(tmp_path, MODEL) as host:
-        host.channel.reports = False
-        before = await asked(host, "/memory export")
-    async with session_host(tmp_path, MODEL) as host:
-        await host.channel.wait_until(lambda: bool(host.channel.answers))
-        [again] = host.channel.answers
-        await host.wait_for_event("delivery")
-        assert (again.id, again.files, again.text) == (before.id, before.files, before.text)
-    assert opened(again)["README.txt"]
-    async with session_host(tmp_path, MODEL) as host:
-        await asked(host, "hello")
-        assert len(host.channel.answers) == 1
-
-
 @pytest.mark.parametrize("path", ["/etc/passwd", "..", "", "a/../../b"])
 async def test_no_tape_can_send_a_file_of_another_folder(tmp_path, path):
     (tmp_path / "b").write_text("not for you")

@@ -97,20 +97,6 @@ async def test_a_group_reads_its_own_and_the_workspaces_never_a_persons(host):
     assert "address: Elm" not in await prompt(host, chat="5", sender=BOB, private=False)
 
 
-async def test_what_is_forgotten_is_in_no_reference_no_prompt_and_no_file(host, tmp_path):
-    await refer(host, ("set courier Zebulon Express",), ("set courier Hermes",))
-    await refer(host, ('set couriers ["Zebulon Express", "Hermes"]',))
-    await talk(host, ("/memory forget Zebulon", "hold these words"))
-    await say(host, pressed(host)[0][1])
-    assert "Zebulon" not in await say(host, "/reference versions courier")
-    told = await prompt(host)
-    assert "Zebulon" not in told
-    assert "couriers: [Hermes]" in told
-    files = [path for path in (tmp_path / "tapes").rglob("*") if path.is_file()]
-    assert files
-    assert not [path for path in files if b"Zebulon" in path.read_bytes()]
-
-
 async def told_of(folder, said: str, *values: str | None, before: str = "", **more) -> list[str]:
     """Have the model set or read a value once for each; return what it is told."""
     calls = [

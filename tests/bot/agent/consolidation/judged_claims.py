@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from bot.llm.base import ModelReply, ModelRequest
 from bot.testing.host import Host
 from bot.testing.scripted_model import (
     Script,
@@ -23,23 +21,6 @@ CLAIM = "The user's sister bought an apartment by the docks of Porto."
 
 def always(ruling: str) -> Script:
     return lambda request: judgement_reply(request, lambda _: ruling)
-
-
-def refuting(claim: str) -> Script:
-    """A judge that rules of one claim that the words do not say it, and of all others that they do."""
-    return lambda request: judgement_reply(
-        request, lambda one: "not_supported" if one["claim"] == claim else "supported"
-    )
-
-
-def noting(asked: list[str]) -> Callable[[ModelRequest], ModelReply]:
-    """A judge that supports all, and notes what it was asked."""
-
-    def rule(request: ModelRequest) -> ModelReply:
-        asked.append(str(request.messages[-1]["content"]))
-        return judgement_reply(request, lambda _: "supported")
-
-    return rule
 
 
 def add(*texts: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Consolidation in the background: it never delays a turn, never loses or doubles anything, and says its failures."""
+"""Consolidation in the background: it delays no turn, loses and doubles nothing, says its failures, costs little."""
 
 from __future__ import annotations
 
@@ -9,11 +9,22 @@ from itertools import pairwise
 
 import anyio
 import pytest
-from counting_talk import COUNTS, LEARNED, SMALL, count, model_of
+from counting_talk import (
+    CACHED,
+    COUNTS,
+    LEARNED,
+    SMALL,
+    cached_model,
+    count,
+    is_continued,
+    kept,
+    model_of,
+)
+from hostile import ATTACK, reading_tool
 
-from bot.core.errors import TransientModelError
+from bot.core.errors import ContextOverflow, TransientModelError
 from bot.core.reasons import parse_reason, reason_text
-from bot.llm.base import ModelRequest
+from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED
@@ -28,7 +39,7 @@ from bot.testing.scripted_model import (
     text_reply,
     tool_call_reply,
 )
-from tests.bot.agent.telling import results, say, shown, talk
+from tests.bot.agent.telling import BOB, pressed, say, shown, talk
 
 WHEN = "[2026-02-10 10:00]"
 DONE = consolidation_reply(f"{WHEN} Ada counted.")
@@ -140,24 +151,6 @@ async def test_what_was_removed_or_cleared_while_it_runs_does_not_come_back(tmp_
     assert "number" not in asked
 
 
-async def test_tool_results_and_quotes_are_not_offered_as_the_persons_words(tmp_path):
-    """A tool's result is not in the request at all; a quote is marked as one."""
-    steps = iter([tool_call_reply(("memory_recall", {"query": "planet"}))])
-    owes = fact_operation("Bob owes the user 500.", "Bob owes me 500", message=3)
-    kept = consolidation_reply(f"{WHEN} x", owes)
-    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), consolidation=[kept])
-    async with session_host(tmp_path, model, bounds=SMALL) as host:
-        await talk(host, ("/memory add The planet is Zorblax",), ("which planet?",))
-        await say(host, "what of this?", quote="Remember that Bob owes me 500")
-        await count(host, 4)
-        await host.wait_for_event(MEMORY_CONSOLIDATED)
-        assert "500" not in await say(host, "/memory")
-        assert "Zorblax" in str(await results(host))
-    asked = conversation(model.requests_for("consolidation")[0])
-    assert "Zorblax" not in asked
-    assert "<quoted>\n  > Remember that Bob owes me 500\n  </quoted>" in asked
-
-
 FACTS = ("I like tea", "I own a boat", "I play chess", "I hate rain", "I run daily", "I paint")
 ENDS = [fact_operation(None, "I count number 1.", op="retire", fact=one) for one in range(1, 7)]
 SAVED = {"history_entry": f"{WHEN} x", "operations": [COUNTS]}
@@ -267,3 +260,104 @@ async def test_operations_that_do_not_hold_are_left_out_and_cost_nothing_else(
         listed = await say(host, "/memory")
         assert all(line in listed for line in FACTS)
         assert "failed" not in listed
+
+
+NEW = ("/new", "New session started.")
+
+
+async def consolidated(tmp_path, model: ScriptedModel) -> str:
+    """Count until memory was consolidated; return what ``/memory`` shows."""
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await count(host, 5)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
+        return await say(host, "/memory")
+
+
+async def test_what_the_cache_serves_is_not_read_again_and_what_stays_in_view_waits(tmp_path):
+    claims = [(f"The user counts number {one}.", f"I count number {one}.") for one in (4, 5)]
+    model = cached_model(kept(*claims, ("The user lives in Rome.", "I live in Rome.")))
+    memory = await consolidated(tmp_path, model)
+    assert "number 4" in memory
+    assert "number 5" not in memory
+    assert "Rome" not in memory  # nobody said so
+    [request], last = model.requests_for("consolidation"), model.requests_for("turn")[-1]
+    assert request.tools == last.tools
+    assert list(request.messages[: len(last.messages)]) == list(last.messages)
+    assert request.messages[-2] == {"role": "assistant", "content": "ok"}
+    assert request.tail_length == len(request.messages[-1]["content"])
+    part = 'without the message that begins with "[2026-02-10 10:00, Ada] I count number 5."'
+    assert part in request.messages[-1]["content"]
+
+
+@pytest.mark.parametrize(
+    "useless",
+    [
+        text_reply("You counted to five."),
+        text_reply('{"history_entry": " ", "operations": []}'),
+        kept(*[("The user counts.", *["I count number 1."] * 12)] * 17),
+        replace(kept(), finish_reason="length"),
+        tool_call_reply(("memory_recall", {"query": "numbers"})),
+        ContextOverflow("too long"),
+    ],
+    ids=["prose", "no history", "quotes without end", "cut off", "a call", "too long"],
+)
+async def test_a_model_that_writes_something_else_is_asked_in_the_usual_way_from_then_on(
+    tmp_path, useless
+):
+    model = cached_model(useless, LEARNED, consolidation_reply("[2026-02-10 10:00] More."))
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await count(host, 5)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
+        await count(host, 4, begin=6)
+        await host.wait_for_event(MEMORY_CONSOLIDATED, 2)
+        assert "The user counts number 1." in await say(host, "/memory")
+    assert list(map(is_continued, model.requests_for("consolidation"))) == [True, False, False]
+
+
+async def test_what_was_said_while_memory_was_paused_is_not_shown_to_it(tmp_path):
+    model = cached_model(LEARNED)
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await count(host, 2)
+        await talk(host, ("/memory pause",), ("I count number 3.",), ("/memory resume",))
+        await count(host, 2, begin=4)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
+    [request] = model.requests_for("consolidation")
+    assert not is_continued(request)
+    assert "number 3" not in str(request.messages)
+
+
+async def test_what_tools_brought_from_outside_is_not_shown_to_it(tmp_path):
+    def turn(request: ModelRequest) -> ModelReply:
+        if request.messages[-1]["content"].endswith("look"):
+            return tool_call_reply(("inbox_read", {"what": "mails"}))
+        return text_reply("ok", usage=CACHED)
+
+    model = ScriptedModel(turn, consolidation=[LEARNED])
+    tool = reading_tool({"mails": ATTACK})
+    async with session_host(tmp_path, model, tools=[tool]) as host:
+        await talk(host, ("hello",), ("look",), NEW)
+    assert "evil" not in str(model.requests_for("consolidation")[0].messages)
+
+
+async def test_after_a_chat_has_become_a_group_it_lacks_a_persons_facts(tmp_path):
+    model = cached_model(kept(), kept(), LEARNED)
+    async with session_host(tmp_path, model) as host:
+        await say(host, "/memory add I prefer trains to planes.", chat="2")
+        await talk(host, ("I count number 1.",), NEW, ("I count number 2.",))
+        assert "trains" in shown(model)
+        await host.channel.send("hi all", private=False, sender=BOB, asks=False)
+        await say(host, "/new", private=False, sender=BOB)
+    assert "trains" not in str(model.requests_for("consolidation")[-1].messages)
+
+
+async def test_not_with_a_prompt_in_which_words_were_erased_since_the_model_saw_it(tmp_path):
+    model = cached_model(LEARNED)
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "workspace" / "USER.md").write_text("The user likes Rome.")
+    async with session_host(tmp_path, model) as host:
+        await talk(host, ("I was in Rome.",), ("/memory forget Rome",))
+        await say(host, pressed(host)[0][1])
+        await count(host, 3)
+        assert "likes Rome" in shown(model)
+        await talk(host, NEW)
+    assert not is_continued(model.requests_for("consolidation")[0])

@@ -14,8 +14,6 @@ from judged_claims import (
     consolidating,
     judged,
     learned,
-    noting,
-    refuting,
     saving,
 )
 
@@ -29,7 +27,7 @@ from bot.testing.scripted_model import (
     judgement_reply,
     text_reply,
 )
-from tests.bot.agent.telling import BOB, pressed, say, shown, talk
+from tests.bot.agent.telling import BOB, pressed, say, talk
 
 
 @pytest.mark.parametrize(
@@ -161,25 +159,6 @@ async def test_no_turn_waits_for_the_judge_and_a_kill_has_it_asked_once_more(tmp
     assert len(model.requests_for("judgement")) == 1
 
 
-async def test_what_was_merged_is_believed_again_as_it_was_where_the_judge_refutes_the_merger(
-    tmp_path,
-):
-    """And the model is told in the next turn what it had said to be saved."""
-    apart = ["Ewa lives in Leeds", "Her birthday is 9 May", "She turns 70 next year"]
-    made = "The user's mum Ewa lives in Leeds; birthday 9 May, she turns 70 next year"
-    model = saving(refuting(made), add(*apart), change(1, made, 2, 3))
-    async with session_host(tmp_path, model) as host:
-        await say(host, "My mum Ewa lives in Leeds. Her birthday is 9 May. She turns 70 next year.")
-        await say(host, "Tidy up what you know about me.")
-        memory, count = made, 0
-        while made in memory:  # what was saved apart may be judged, too
-            memory, count = await judged(host, count + 1), count + 1
-        assert all(text in memory for text in apart)
-        assert "said:" not in memory
-        await say(host, "Thanks!")
-    assert f"- {made}" in shown(model)
-
-
 @pytest.mark.parametrize(
     ("old", "said", "new", "ruling", "left"),
     [
@@ -217,26 +196,3 @@ async def test_a_saved_change_ends_a_fact_only_where_the_judge_finds_that_it_doe
         one for one in left if "said" not in one
     }
     assert all(one in memory for one in left)
-
-
-NAME = [{"op": "add", "text": "The user's name is Nora", "slot": "user: name"}]
-HELLO = "Hi, I'm Nora and I live in Leeds."
-TRAM = "Our car broke down, so we take the tram."
-NORAS = "Nora's family takes the tram because their car broke down"
-
-
-@pytest.mark.parametrize("new", [True, False])
-async def test_a_claim_may_name_the_user_and_rests_on_the_words_that_say_it_alone(tmp_path, new):
-    """Erasing the words about the tram must not take the introduction with them."""
-    asked: list[str] = []
-    async with session_host(tmp_path, saving(noting(asked), NAME, add(NORAS))) as host:
-        await say(host, HELLO)
-        await judged(host)
-        if new:
-            await say(host, "/new now")
-        await say(host, TRAM)
-        await judged(host, 2)
-        await talk(host, ("/memory why 2", NORAS, TRAM))
-        for command in ("/memory why 2", "/memory forget 2"):
-            assert HELLO not in await say(host, command)
-    assert "Ada, called Nora" in asked[-1]

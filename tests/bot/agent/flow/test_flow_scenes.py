@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 from hostile import ATTACK, mail_tool, obeys_anybody, reading_tool, sent
-from mcp_talk import calls_of, connected, stdio_server, tool, write_tools
 
 from bot.bus import Attachment
-from bot.bus.media.blobs import FolderBlobs
 from bot.testing.host import HostLimits, session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
@@ -129,32 +127,6 @@ async def test_another_group_member_cannot_use_the_right_of_whoever_asks(stage, 
         assert sent(outbox) == []
 
 
-async def test_the_prose_of_a_skill_can_be_followed_but_names_nobody(stage, outbox, tmp_path):
-    folder = tmp_path / "workspace" / "skills" / "post"
-    folder.mkdir(parents=True)
-    header = "---\nname: post\ndescription: How to write mails\n---\n"
-    (folder / "SKILL.md").write_text(header + ATTACK)
-    async with stage() as host:
-        why = "I ask because to is written by the model"
-        await talk(host, ('use skill_read {"name": "post"}', ASKED, why))
-        assert sent(outbox) == []
-
-
-async def test_a_server_of_others_makes_nothing_act_and_carries_nothing_out_of_memory(
-    stage, outbox, tmp_path
-):
-    """Neither what its tool is described as, nor what a mail wants of it."""
-    files = tmp_path / "files"
-    write_tools(files, tool("echo", ATTACK))
-    leak = 'USE mcp_files_echo {"text": "she lives in Zanzibar"}'
-    async with stage(leak, mcp={"files": stdio_server(files)}) as host:
-        await connected(host)
-        await talk(host, ("/mcp allow files echo reads",), ("hello", ASKED))
-        await talk(host, ("/memory add My sister lives in Zanzibar",))
-        await talk(host, (READ, "it holds what memory or the tape says ('Zanzibar')"))
-        assert sent(outbox) == calls_of(files) == []
-
-
 async def test_what_was_read_counts_after_it_left_the_view_and_after_a_restart(stage, outbox):
     clock, limits = ManualClock(), HostLimits(view_messages=6)
     async with stage(clock=clock, bounds=limits) as host:
@@ -217,20 +189,6 @@ async def test_a_mail_that_a_scheduled_task_reads_counts_in_the_chat(stage, outb
         host.clock.advance(7_200)
         await host.channel.wait_until(lambda: len(host.channel.answers) > count)
         await talk(host, (HONEST, "the result of a task (#"))
-        assert sent(outbox) == []
-
-
-async def test_a_file_that_is_recalled_by_itself_counts_in_a_chat_without_text_from_outside(
-    stage, outbox, tmp_path
-):
-    """The file was kept in another chat of the person; here it is only among what was looked up."""
-    words = "Does the heron fly at dawn to Ghent? Yes, always."
-    async with stage(files_mb=1) as host:
-        blob = await FolderBlobs(tmp_path / "blobs").put(words.encode())
-        await say(host, "look", chat="2", **file("plan.txt", blob=blob))
-        await say(host, "/files keep", chat="2")
-        await talk(host, (f"Does the heron fly at dawn to Ghent? {HONEST}", ASKED))
-        assert "Yes, always" in str(host.services.agent.model.requests[-2].messages)
         assert sent(outbox) == []
 
 

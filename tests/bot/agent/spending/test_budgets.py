@@ -11,25 +11,18 @@ import anyio.lowlevel
 from databases import drop, fresh_database
 
 from bot.agent.spending.decision import LimitUse
-from bot.agent.spending.metered_services import MeteredTranscriber
 from bot.agent.spending.spending import Spending
-from bot.bus import RemoteFile
-from bot.bus.media.attachments import AttachmentService
-from bot.bus.media.blobs import FolderBlobs
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
-from bot.core.errors import ModelRejected
 from bot.llm.base import Usage
 from bot.llm.spender import Spender
 from bot.memory.records.spending import SPENDING_TAPE
 from bot.memory.records.spending_amounts import EVERYONE, NANO, Limit
 from bot.tape.search import SearchQuery
-from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.tape.stores.postgres import PostgresTapeStore
 from bot.testing.host import HostLimits, session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
-    PausedStep,
     ScriptedModel,
     consolidation_reply,
     text_reply,
@@ -123,21 +116,6 @@ async def test_asking_too_often_is_refused_and_calls_without_a_price_count_by_an
         await talk(host, ("hi", again), **HIS)
 
 
-async def test_a_failed_call_costs_nothing_and_a_stopped_one_what_it_read(tmp_path):
-    waiting = PausedStep(text_reply("never"), partial="so far")
-    model = ScriptedModel([ModelRejected("no", of_content=False), waiting])
-    async with metered(tmp_path, model=model) as host:
-        await talk(
-            host, ("/budget set each 5$ day",), ("hi",), ("/budget", "$0.00, 0 tokens, 1 model")
-        )
-        await host.channel.send("hi")
-        await waiting.entered.wait()
-        await say(host, "/stop")
-        told = (await say(host, "/budget")).splitlines()[0]
-        assert "2 model calls" in told
-        assert ", 0 tokens" not in told
-
-
 async def test_no_search_finds_the_ledger_and_no_erasure_changes_it(tmp_path):
     async with metered(tmp_path) as host:
         await talk(host, ("/memory add The word is scripted",), ("scripted",))
@@ -196,41 +174,3 @@ async def test_two_workers_on_one_database_overspend_by_at_most_one_call_each():
     assert spent.calls == sum(allowed) + 1
     await database.close()
     await anyio.to_thread.run_sync(drop, url)
-
-
-async def test_a_person_on_two_channels_has_one_limit_and_may_have_their_own():
-    both = ("telegram:1", "discord:2")
-    spending = spending_on(InMemoryTapeStore(), lambda one: both if one in both else (one,))
-    await spending.set_limit(Limit("each", "day", "usd", NANO))
-    assert await call(spending, 1.0)
-    assert not await call(spending, who="discord:2")
-    assert await call(spending, who="telegram:3")
-    await spending.set_limit(Limit("person:telegram:1", "day", "usd", 3 * NANO))
-    assert await call(spending, 1.0, "discord:2")
-
-
-class Ears:
-    """A transcription model that reports nothing."""
-
-    name = "openai/whisper-1"
-
-    async def transcribe(self, _: bytes, __: str) -> str:
-        return "hello there"
-
-    async def aclose(self) -> None:
-        """Nothing to close."""
-
-
-async def test_a_voice_message_is_counted_for_who_sent_it_and_stops_at_a_limit(tmp_path):
-    spending = spending_on(InMemoryTapeStore())
-    ears = MeteredTranscriber(Ears(), spending)
-    desk = AttachmentService(FolderBlobs(tmp_path), max_bytes=10**6, transcriber=ears)
-
-    async def fetch(_: int) -> bytes:
-        return b"OggS" + bytes(40_000)
-
-    whose = {"session": "telegram:-7", "sender": "8"}
-    voice = RemoteFile("voice", "v.ogg", "audio/ogg", None, fetch, **whose)
-    assert (await desk.receive(voice)).text == "hello there"
-    await spending.set_limit(Limit("person:telegram:8", "day", "tokens", 10))
-    assert "the budget of 10 tokens a day" in ((await desk.receive(voice)).note or "")

@@ -69,13 +69,6 @@ async def test_a_plain_yes_or_no_answers_the_question(host, path, word, wanted):
     assert len(await host.events("tool.decided")) == 1
 
 
-async def test_a_plain_yes_answers_the_newest_question_and_a_later_one_the_other(host, path):
-    await talk(host, ("write tea and write rum", "(call 1)", "(call 2)"), ("write gin",), ("yes",))
-    assert lines_of(path) == ["gin"]
-    await talk(host, ("/approve 2",), ("/approvals", "(call 1)"), ("yes",))
-    assert lines_of(path) == ["gin", "rum", "tea"]
-
-
 async def test_a_yes_to_something_else_or_of_somebody_else_lets_nothing_act(host, path):
     member = {**GROUP, "role": "member"}
     await talk(host, ("write tea",), ("How are you?",), ("yes",), ("write tea",))

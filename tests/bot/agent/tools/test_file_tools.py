@@ -5,24 +5,22 @@ from __future__ import annotations
 import mimetypes
 import re
 import stat
-from dataclasses import replace
+from contextlib import asynccontextmanager
 
+import anyio
 import pytest
-from databases import drop, fresh_database
 from hypothesis import given
 from hypothesis import strategies as st
 from office_files import EPUB, SHEETS, pdf
 
 from bot.bus import Attachment
 from bot.bus.media.blobs import FolderBlobs
-from bot.bus.media.postgres_blobs import PostgresBlobs
-from bot.memory.records.event_names import FILE_DELETED, FILE_RESTORED
 from bot.memory.records.file_names import LONGEST_NAME, clean_name, name_key
-from bot.memory.records.files import FolderFold, KeptFile, change_entry, kept_entries
-from bot.memory.records.tombstones import tombstone
-from bot.tape.entries import TapeEntry
+from bot.runtime.app import open_app
+from bot.runtime.settings import Settings
+from bot.testing.fake_channel import FakeChannel
 from bot.testing.host import session_host
-from tests.bot.agent.telling import BOB, EVE, ToolChat, forget, pressed, program, say, talk
+from tests.bot.agent.telling import BOB, EVE, ToolChat, forget, pressed, say, talk
 
 HOSTILE = [
     *("../../../etc/passwd", "..\\..\\boot.ini", "/etc/shadow", "a\0b.txt", "x" * 4_000 + ".pdf"),
@@ -106,16 +104,6 @@ async def test_who_has_no_files_pays_no_token(files):
         assert {tool.name for tool in files.model.requests_for()[-1].tools} & wanted == offered
 
 
-async def test_a_file_is_sent_with_the_answer(files):
-    await files.manage("write", "list.md", text="milk\nbread")
-    await files.manage("send", "list.md")
-    answers = [files.host.channel.answers[-1]]
-    await files.command("send list.md")
-    for answer in (*answers, files.host.channel.answers[-1]):
-        [sent] = answer.files
-        assert (sent.name, sent.path.read_text()) == ("list.md", "milk\nbread")
-
-
 async def test_the_former_version_comes_back_and_what_a_person_kept_stays(files):
     """Undo goes back and forth; what the model writes twice ends nothing that a person kept."""
     for text in ("first secret", "second try", "third try"):
@@ -193,28 +181,6 @@ def test_a_cleaned_name_is_one_safe_part_of_a_path(name):
     assert name_key(safe) == name_key(safe.upper()) or len(safe.upper()) != len(safe)
 
 
-@given(st.lists(st.sampled_from(["keep", "write", FILE_RESTORED, FILE_DELETED]), max_size=12))
-def test_a_folder_is_the_same_once_what_ended_is_erased(changes):
-    """Erasing what nobody can go back to changes neither the current version nor the one before."""
-    fold, tape = FolderFold("files:person:fake:7"), list[TapeEntry]()
-    for key, kind in enumerate(changes):
-        if kind in (FILE_RESTORED, FILE_DELETED):
-            made = [change_entry(kind, fold, 1, str(key))]
-        else:
-            file = KeptFile(fold.tape, 1, 0, 0, "a", "", 1, "", written=kind == "write")
-            more = {"key": str(key), "session": "fake:1", "turn": ""}
-            made = kept_entries(fold, fold.version, [], file, **more)
-        tape += [replace(entry, id=len(tape) + 1) for entry in made]
-        fold.apply(tape[-1])
-        gone = {number for file in fold.stale.values() for number in file.ids}
-        tape = [tombstone(entry) if entry.id in gone else entry for entry in tape]
-        again = FolderFold(fold.tape)
-        for entry in tape:
-            again.apply(entry)
-        assert (again.files, again.former, again.stale) == (fold.files, fold.former, {})
-        fold = again
-
-
 async def test_no_name_leaves_the_folder_and_no_link_there_is_followed(files, tmp_path):
     outside, at = tmp_path / "outside.txt", files.folder / "files" / "person-fake-7"
     outside.write_text("mine")
@@ -229,19 +195,29 @@ async def test_no_name_leaves_the_folder_and_no_link_there_is_followed(files, tm
     assert {path.parent for path in kept} == {at}
 
 
+@asynccontextmanager
+async def program(home):
+    """Run the whole program with two channels in memory."""
+    settings = Settings(_env_file=None, home=home, model="offline")
+    async with open_app(settings) as app, anyio.create_task_group() as tasks:
+        channels = [FakeChannel(app.bus.channel(name), name) for name in ("fake", "other")]
+        for one in (app.bus, app.supervisor, *channels):
+            tasks.start_soon(one.run)
+        yield channels
+        tasks.cancel_scope.cancel()
+
+
 async def ask(channel, text: str, **more) -> str:
     return await channel.wait_for_answer(await channel.send(text, **more))
 
 
-@pytest.mark.slow
-async def test_in_a_fleet_every_process_has_the_files_and_linked_chats_share_them(tmp_path):
-    """What one program keeps in the database, another finds, sends and deletes, for good."""
-    url, her = fresh_database(), {"sender": EVE, "chat": "9"}
-    async with program(tmp_path / "one", database_url=url) as (app, channel, other):
-        blobs = PostgresBlobs(app.database_services.database)
-        for chat, words, more in ((channel, b"the heron", {}), (other, b"her list", her)):
-            blob = await blobs.put(words)
-            file = Attachment("document", "plan.md", "text/plain", 9, blob, words.decode())
+async def test_linked_chats_share_one_folder_until_they_part(tmp_path):
+    """Each sees the other's files, files of one name are told apart, and nothing moves."""
+    her = {"sender": EVE, "chat": "9"}
+    async with program(tmp_path) as (channel, other):
+        for chat, words, more in ((channel, b"here", {}), (other, b"there", her)):
+            blob = await FolderBlobs(tmp_path / "blobs").put(words)
+            file = Attachment("document", "plan.md", "text/plain", 9, blob)
             await ask(chat, "look", attachments=(file,), **more)
             assert "Kept as `plan.md`" in await ask(chat, "/files keep", **more)
         code = re.search(r"`/link ([A-Z0-9-]+)`", await ask(channel, "/link"))
@@ -253,17 +229,3 @@ async def test_in_a_fleet_every_process_has_the_files_and_linked_chats_share_the
             assert "`plan (2).md`" in listed
         await ask(other, "/unlink yes", **her)
         assert "(2)" not in await ask(channel, "/files")
-    async with program(tmp_path / "two", database_url=url) as (app, channel, _):
-        found = await ask(channel, "/files find heron", message_id="b1")
-        assert "plan.md, line 1: the heron" in found
-        channel.reports = False  # a delivered file is removed again
-        await ask(channel, "/files send plan.md", message_id="b2")
-        [sent] = channel.answers[-1].files
-        assert (sent.name, sent.path.read_bytes()) == ("plan.md", b"the heron")
-        channel.reports = True
-        await channel.report(channel.answers[-1])
-        deleted = await ask(channel, "/files delete plan.md", message_id="b3")
-        assert deleted.startswith("Deleted `plan.md` for good.")
-        assert "No file has these words" in await ask(channel, "/files find heron", message_id="b4")
-    assert not list(tmp_path.glob("*/files"))
-    drop(url)

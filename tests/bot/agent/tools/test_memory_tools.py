@@ -1,4 +1,4 @@
-"""What the model's tools for memory, the tape and problems find, change and refuse, seen from a chat."""
+"""What the model's tools for memory, the tape, problems and sub-tasks find, change and refuse in a chat."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
+from bot.agent.subtask import TASK_RUN
 from bot.agent.tools import recall
+from bot.llm.base import ModelRequest
 from bot.tape.codec import decode_line
 from bot.testing.host import HostLimits, session_host
-from bot.testing.scripted_model import text_reply, tool_call_reply
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 from tests.bot.agent.telling import (
     BOB,
     DAY,
     GROUP,
     ToolChat,
-    pressed,
     results,
     say,
     talk,
@@ -71,17 +72,6 @@ async def test_facts_are_added_changed_and_ended_by_their_numbers_in_one_call(ch
     assert "there is no fact 7" in await chat.save("I like tea", end(7))
     assert "Not ended (" in await chat.save("I like rum", end(4))
     assert await chat.facts() == [f"- {one} (2026-02-10)" for one in facts]
-
-
-async def test_what_is_tidied_up_keeps_everything_that_was_said(chat):
-    first = ["Lotte has piano on Wednesdays", "Emil has judo on Fridays", "Jonas is a baker",
-             "Jonas works at Bosch"]  # fmt: skip
-    await chat.save(". ".join(first), add(*first))
-    await say(chat.host, "/new now")
-    merged = [*change(1, "; ".join(first[:2]), 2), *change(3, "; ".join(first[2:]), 4)]
-    assert "Not" not in await chat.save(TIDY, merged)
-    assert len(await chat.facts()) == 2
-    await talk(chat.host, ("/memory why 5", *first[:2]))
 
 
 @pytest.mark.parametrize(
@@ -154,20 +144,6 @@ async def test_recall_marks_what_was_pasted_what_has_ended_and_an_unfinished_sea
     assert found.startswith("Not all is found yet")
     marked = [line for line in found.splitlines() if "(some of it no longer holds)" in line]
     assert [line.partition(": ")[2] for line in marked] == [old]
-
-
-async def test_one_thing_to_be_forgotten_is_asked_at_a_time_with_buttons(chat):
-    """What is confirmed is what was shown."""
-    await talk(chat.host, ("My number is 0151 2345678.",), ("My car is a Skoda.",))
-    wanted = [("memory_forget", {"what": one}) for one in ("0151 2345678", "Skoda")]
-    chat.steps = [tool_call_reply(*wanted), text_reply("I found it.")]
-    told = await say(chat.host, "Please forget my number and my car.")
-    assert told.startswith("I found it.\n\nThis would be erased for good:")
-    assert "0151 2345678" in told
-    assert "Skoda" not in told
-    assert "one thing at a time" in (await results(chat.host))[1]
-    await say(chat.host, pressed(chat.host)[0][1])
-    assert "2345678" not in str([e.payload for e in await chat.host.tape()])
 
 
 async def test_a_handoff_by_name_sets_aside_what_was_said_before_the_running_turn(chat, tmp_path):
@@ -247,3 +223,58 @@ async def test_problems_are_opened_noted_and_closed_once_the_answer_is_given(cha
     assert "'Trip' will be paused once" in await note(chat, "pause")
     await talk(chat.host, ("/problem", "**general**: active", "Trip: paused"))
     assert "like a password" in await note(chat, "must", "the password is hunter2-Xy77!")
+
+
+CALL = {"query": "Find out who plays the cello.", "aside": True}
+RUN = tool_call_reply(("memory_recall", CALL))
+PHASES = tool_call_reply(("memory_recall", {"kind": "phases"}))
+
+
+def is_task(request: ModelRequest) -> bool:
+    return "working alone on one sub-task" in str(request.messages[0]["content"])
+
+
+async def test_its_steps_do_not_reach_the_conversation_and_its_result_does(tmp_path):
+    look_up = tool_call_reply(("memory_recall", {"query": "cello"}), text="let me look")
+    changing = tool_call_reply(
+        ("memory_save", {"changes": [{"op": "add", "text": "owned"}]}),
+        ("tape_handoff", {"name": "phase", "summary": "x"}),
+        ("memory_recall", CALL),
+    )
+    steps = [text_reply("nice"), RUN, look_up, changing, text_reply("Beatrix does.")]
+    model = ScriptedModel([*steps, text_reply("Your sister."), text_reply("Bye.")])
+    async with session_host(tmp_path, model) as host:
+        await talk(host, ("/memory add The cat is Mimi",), ("/new now",))
+        await talk(host, ("My sister Beatrix plays the cello.",), ("who plays?", "Your sister."))
+        assert await results(host) == ["Beatrix does."]
+        assert [call["name"] for e in await host.tape() for call in e.calls] == ["memory_recall"]
+        assert await host.events("phase") == []
+        await say(host, "thanks")
+        [audit] = await host.events(TASK_RUN)
+        assert (audit.data["steps"], audit.data["status"]) == (3, "ok")
+        assert "Usage: 7 model calls" in await say(host, "/status")
+    tasks = [one for one in model.requests if is_task(one)]
+    system, asked = tasks[0].messages
+    assert "The cat is Mimi" in system["content"]
+    assert asked["content"] == f"[2026-02-10 10:00, tapebot] {CALL['query']}"
+    assert "My sister Beatrix plays the cello." in tasks[1].messages[-1]["content"]
+    # It can read and change nothing.
+    assert [tool.name for tool in tasks[0].tools] == ["memory_recall"]
+    refused = [m["content"] for m in tasks[2].messages if m["role"] == "tool"][1:]
+    assert [text.startswith("There is no tool") for text in refused] == [True, True, False]
+    assert "arguments of memory_recall are wrong" in refused[2]
+    assert "let me look" not in str(model.requests_for()[-1].messages)
+
+
+async def test_one_that_never_ends_is_bounded(tmp_path):
+    def step(request: ModelRequest):
+        if is_task(request):
+            return PHASES
+        return RUN if request.messages[-1]["role"] == "user" else text_reply("ok")
+
+    model = ScriptedModel(step)
+    async with session_host(tmp_path, model, bounds=HostLimits(max_steps=4)) as host:
+        assert await say(host, "go") == "ok"
+        assert await results(host) == ["The sub-task came to no result (model calls: 4)."]
+    tasks = [one for one in model.requests if is_task(one)]
+    assert [one.tool_choice for one in tasks] == ["auto", "auto", "auto", "none"]
