@@ -1,8 +1,9 @@
-"""What code in the sandbox can do, what it cannot reach, and where it is stopped."""
+"""What code in the sandbox can do, what it cannot reach, where it is stopped, and that nothing of it is left."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -34,42 +35,6 @@ async def test_code_prints_and_its_last_value_is_shown(sandbox):
         "sqlite3.connect(':memory:').execute('select 6 * 7').fetchone()"
     )
     assert (result.ok, result.output, result.problem) == (True, "3\n(42,)", "")
-
-
-async def test_an_error_is_told_with_the_line_that_made_it(sandbox):
-    result = await sandbox.run("def half(x):\n    return x / 0\nhalf(3)")
-    assert not result.ok
-    assert result.output.startswith('Traceback (most recent call last):\n  File "code.py", line 3')
-    assert "    return x / 0\n" in result.output
-    assert result.output.endswith("ZeroDivisionError: division by zero")
-
-
-async def test_wrong_syntax_is_told_with_its_line(sandbox):
-    result = await sandbox.run("x = 1\ndef f(:\n")
-    assert result.output.startswith('  File "code.py", line 2\n    def f(:')
-
-
-async def test_given_files_are_there_and_what_was_made_or_changed_comes_back(sandbox):
-    result = await sandbox.run(
-        "import os\n"
-        "print(open('in.txt').read(), sorted(os.listdir()))\n"
-        "open('same.txt').read()\n"
-        "os.mkdir('sub')\n"
-        "open('sub/new.bin', 'wb').write(bytes(range(256)))\n"
-        "left_open = open('in.txt', 'a')\n"
-        "left_open.write(' there')\n",
-        {"in.txt": b"hello", "same.txt": b"same"},
-    )
-    assert result.output.splitlines()[0] == "hello ['in.txt', 'same.txt']"
-    assert result.files == {"in.txt": b"hello there", "sub/new.bin": bytes(range(256))}
-
-
-async def test_runs_do_not_see_each_other(sandbox):
-    await sandbox.run("import json\njson.mark = 1\nopen('mine', 'w').write('x')")
-    seen = "import json, os, random\nprint(hasattr(json, 'mark'), os.listdir(), random.random())"
-    first, second = (await sandbox.run(seen)).output, (await sandbox.run(seen)).output
-    assert first.startswith("False [] 0.")
-    assert first != second
 
 
 ATTEMPTS = {
@@ -157,12 +122,7 @@ async def test_waiting_is_no_work_but_is_bounded_too(tmp_path):
             "import re\nre.match('(a+)+$', 'a' * 60 + 'b')",
             "it took more than 2 seconds of processor time",
         ),
-        (
-            "try:\n  while True: pass\nexcept BaseException: pass",
-            "it took more than 2 seconds of processor time",
-        ),
         ("while True: print('x' * 10_000)", "it printed too much"),
-        ("n = 0\nwhile True:\n  n += 1\n  open(f'{n}', 'wb').write(bytes(8 << 20))", "it wrote"),
         (
             # It holds what it wrote: so it is seen, however seldom the watchdog gets to look.
             "import os, time\nkept = []\ntry:\n  while True:\n    kept.append(open('x', 'wb'))\n"
@@ -171,10 +131,7 @@ async def test_waiting_is_no_work_but_is_bounded_too(tmp_path):
             "it wrote more than 64 MB or 1,000 files",
         ),
         ("n = 0\nwhile True:\n  n += 1\n  open(f'{n}', 'w').close()", "it wrote"),
-        ("import os\np = 'd'\nwhile True:\n  os.mkdir(p)\n  p += '/d'", "it wrote"),
-        ("for n in range(1_100): open(f'{n}', 'w').close()", "it wrote"),
         ("import sys\nsys.setrecursionlimit(10**9)\ndef f(): f()\nf()", "the interpreter broke"),
-        ("import os\nos.close(1)\nprint('x')", "the interpreter broke"),
     ],
 )
 async def test_code_is_stopped_where_it_takes_too_much(tmp_path, code, problem):
@@ -210,43 +167,6 @@ async def test_code_that_meets_a_limit_is_told_by_an_exception(sandbox, code, en
     assert result.output.endswith(end)
 
 
-@pytest.mark.parametrize("status", [0, 3, 10, 11, 14])
-async def test_code_that_ends_the_interpreter_ends_only_that(sandbox, status):
-    result = await sandbox.run(f"print('out', flush=True)\nimport os\nos._exit({status})")
-    assert (result.ok, result.output, result.problem) == (status == 0, "out", "")
-
-
-async def test_of_a_long_output_the_beginning_and_the_end_are_kept(sandbox):
-    result = await sandbox.run("print('first', 'x' * 400_000, 'last')")
-    assert result.ok
-    assert result.output.startswith("first xxx")
-    assert result.output.endswith("xxx last")
-    assert "bytes left out) …" in result.output
-    assert len(result.output) < 13_000
-
-
-async def test_too_many_and_too_large_files_are_named_and_not_kept(sandbox):
-    result = await sandbox.run(
-        "for n in range(30): open(f'f{n:02}', 'w').write('x')\n"
-        "open('a-large', 'wb').write(bytes(15 << 20))\nopen('b-large', 'wb').write(bytes(9 << 20))"
-    )
-    assert len(result.files) == 20
-    assert result.left_out[0] == "b-large"
-    assert len(result.left_out) == 12
-
-
-async def test_many_runs_at_once_all_come_to_their_end(sandbox):
-    results = {}
-
-    async def run(number):
-        results[number] = (await sandbox.run(f"print({number} ** 2)")).output
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(6):
-            tasks.start_soon(run, number)
-    assert results == {number: str(number**2) for number in range(6)}
-
-
 async def test_a_cancelled_run_leaves_no_process_and_no_file(sandbox, tmp_path):
     started = tmp_path / "sandbox" / "runs"
     async with anyio.create_task_group() as tasks:
@@ -262,3 +182,36 @@ async def test_what_a_killed_program_left_is_removed_at_the_next_start(tmp_path)
     (left / "words").write_text("words")
     PythonSandbox(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+BOT = """
+import sys
+from pathlib import Path
+import anyio
+from bot.agent.code.sandbox import PythonSandbox
+anyio.run(PythonSandbox(Path(sys.argv[1]), seconds=600).run, sys.argv[2])
+"""
+
+
+async def killed_when(looked, folder: Path, code: str = "") -> None:
+    """Run code in a program that is killed as soon as something is seen; wait for its processes' end."""
+    async with await anyio.open_process(
+        [sys.executable, "-c", BOT, str(folder), code], stdout=None, stderr=None
+    ) as program:
+        await until(looked)
+        assert len(processes_of(folder)) >= 2  # the builder starts some for a moment
+        program.kill()
+        await program.wait()
+    await until(lambda: processes_of(folder) == [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", ["while True: pass", "import time\ntime.sleep(500)"])
+async def test_code_ends_with_a_killed_bot(tmp_path, code):
+    folder = tmp_path / "sandbox"
+    await built_sandbox(folder)
+    began = f"open('begun', 'w').close()\n{code}"
+    await killed_when(lambda: list(folder.glob("runs/*/begun")), folder, began)
+    sandbox = PythonSandbox(folder)
+    assert list(folder.glob("runs/*")) == []
+    assert (await sandbox.run("1 + 1")).output == "2"

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import zipfile
-from pathlib import Path
 
-import anyio
 import pytest
 
-from bot.bus import Answer, Sender
-from bot.cli.imports import import_nanobot
+from bot.bus import Answer
 from bot.llm.base import ModelReply, ModelRequest
-from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE
-from bot.runtime.settings import load_settings
 from bot.tape.entries import event
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
+from tests.bot.agent.telling import EVE, say
 
-EVE = Sender("13", "Eve")
-NUMBERS = itertools.count()
 MODEL = ScriptedModel(lambda _: text_reply("fine"))
 
 
@@ -32,9 +25,7 @@ def opened(answer: Answer) -> dict[str, str]:
 
 
 async def asked(host: Host, text: str, **more) -> Answer:
-    # No two messages of a test share an id, also over restarts.
-    sent = await host.channel.send(text, **{"message_id": f"n{next(NUMBERS)}", **more})
-    await host.channel.wait_for_answer(sent)
+    await say(host, text, **more)
     return host.channel.answers[-1]
 
 
@@ -57,50 +48,27 @@ async def test_a_person_takes_away_their_own_facts_and_words_and_nobody_elses(tm
     assert file.path.stat().st_mode & 0o777 == 0o600
 
 
-async def test_where_it_lies_is_told_to_an_owner_alone_in_private(tmp_path):
+async def test_a_group_is_an_owners_to_take_away_and_where_it_lies_is_told_in_private(tmp_path):
+    group = {"chat": "-3", "private": False}
     async with session_host(tmp_path, MODEL) as host:
-        owners = await asked(host, "/memory export")
-        members = await asked(host, "/memory export", chat="2", sender=EVE, role="member")
-        group = await asked(host, "/memory export", chat="-3", private=False)
-    assert str(owners.files[0].path) in owners.text
-    for answer in (members, group):
-        assert answer.files
-        assert str(tmp_path) not in answer.text
-
-
-async def test_of_a_group_only_an_owner_takes_the_memory_away(tmp_path):
-    async with session_host(tmp_path, MODEL) as host:
-        await asked(host, "/memory add the team meets on Fridays", chat="-3", private=False)
-        refused = await asked(
-            host, "/memory export", chat="-3", private=False, sender=EVE, role="member"
-        )
+        await asked(host, "/memory add the team meets on Fridays", **group)
+        refused = await asked(host, "/memory export", sender=EVE, role="member", **group)
         assert "only an owner" in refused.text
-        assert not refused.files
         assert not (tmp_path / "exports").exists()
-        found = opened(await asked(host, "/memory export", chat="-3", private=False))
-    assert "meets on Fridays" in found["MEMORY.md"]
-    assert json.loads(found["facts.json"])["home"] == "fake:-3"
-
-
-async def test_what_everybody_reads_is_not_taken_away(tmp_path):
-    async with session_host(tmp_path, MODEL) as host:
-        await asked(host, "/memory add the office is in Harbour Street")
-        await asked(host, "/memory share 1")
-        assert "Harbour" in str([one.data for one in await host.tape(WORKSPACE_SCOPE)])
-        await asked(host, "/memory add my desk is green", chat="2", sender=EVE)
-        found = opened(await asked(host, "/memory export", chat="2", sender=EVE))
-    assert "green" in found["MEMORY.md"]
-    assert "Harbour" not in "".join(found.values())
+        answer = await asked(host, "/memory export", **group)
+        members = await asked(host, "/memory export", chat="2", sender=EVE, role="member")
+        owners = await asked(host, "/memory export")
+    assert "meets on Fridays" in opened(answer)["MEMORY.md"]
+    assert str(owners.files[0].path) in owners.text
+    for one in (answer, members):
+        assert str(tmp_path) not in one.text
 
 
 async def test_what_was_private_is_not_taken_away_from_a_chat_that_became_a_group(tmp_path):
     def model(request: ModelRequest) -> ModelReply:
         asks = request.messages[-1]["role"] == "user" and "street" in str(request.messages[-1])
-        return (
-            tool_call_reply(("memory_recall", {"query": "my street"}))
-            if asks
-            else text_reply("fine")
-        )
+        recall = tool_call_reply(("memory_recall", {"query": "my street"}))
+        return recall if asks else text_reply("fine")
 
     async with session_host(tmp_path, ScriptedModel(model)) as host:
         await asked(host, "/memory add My street is Harbour Street")
@@ -113,57 +81,7 @@ async def test_what_was_private_is_not_taken_away_from_a_chat_that_became_a_grou
     assert "Harbour" not in "".join(found.values())
 
 
-async def test_history_of_sealed_parts_is_in_it(tmp_path):
-    async with session_host(tmp_path, MODEL) as host:
-        await asked(host, "hello")
-        tape = "fake:1"
-        await host.wait_for_event("delivery")
-    async with session_host(tmp_path, MODEL) as host:
-        await host.store.append_many(
-            tape, [event("memory.history", {"entry": "[2026-01-02] One."})]
-        )
-        await host.store.archive(tape)
-        await host.store.append_many(
-            tape, [event("memory.history", {"entry": "[2026-01-03] Two."})]
-        )
-        found = opened(await asked(host, "/memory export"))
-    assert found["HISTORY.md"] == "[2026-01-02] One.\n\n[2026-01-03] Two.\n\n"
-
-
-async def test_an_archive_that_was_not_delivered_before_a_kill_is_delivered_after_it(tmp_path):
-    async with session_host(tmp_path, MODEL) as host:
-        host.channel.reports = False
-        before = await asked(host, "/memory export")
-    async with session_host(tmp_path, MODEL) as host:
-        await host.channel.wait_until(lambda: bool(host.channel.answers))
-        [again] = host.channel.answers
-        await host.wait_for_event("delivery")
-        assert (again.id, again.files, again.text) == (before.id, before.files, before.text)
-    assert opened(again)["README.txt"]
-    async with session_host(tmp_path, MODEL) as host:
-        await asked(host, "hello")
-        assert len(host.channel.answers) == 1
-
-
-async def test_a_command_that_is_run_again_after_a_kill_has_the_same_file(tmp_path):
-    """A kill between the file and the reply: the command is on the tape, and its answer is not."""
-    async with session_host(tmp_path, MODEL) as host:
-        await asked(host, "/memory export", message_id="e1")
-        await host.wait_for_event("delivery")
-        [first] = (tmp_path / "exports").iterdir()
-        tape = await host.tape()
-        heard = next(one for one in tape if one.name == "command")
-    again = tmp_path / "again"
-    async with session_host(again, MODEL) as host:
-        await host.store.create_tape("fake:1")
-        upto = [one for one in tape if one.name != "tape.header" and one.id <= heard.id]
-        await host.store.append_many("fake:1", upto)
-        answer = await asked(host, "/memory export", message_id="e1")
-    assert [one.name for one in (again / "exports").iterdir()] == [first.name]
-    assert answer.files[0].name == first.name
-
-
-@pytest.mark.parametrize("path", ["/etc/passwd", "../../tapes/x", "..", "", ".", "a/../../b"])
+@pytest.mark.parametrize("path", ["/etc/passwd", "..", "", "a/../../b"])
 async def test_no_tape_can_send_a_file_of_another_folder(tmp_path, path):
     (tmp_path / "b").write_text("not for you")
     async with session_host(tmp_path, MODEL) as host:
@@ -181,33 +99,3 @@ async def test_no_tape_can_send_a_file_of_another_folder(tmp_path, path):
     [file] = answer.files
     assert tmp_path / "exports" in (file.path, file.path.parent)
     assert not file.path.is_file()
-
-
-async def test_clearing_leaves_a_copy(tmp_path):
-    async with session_host(tmp_path, MODEL) as host:
-        await asked(host, "/memory add I like tea")
-        asks = await asked(host, "/memory clear")
-        await asked(host, asks.buttons[0].command)
-        [copy] = (tmp_path / "exports").iterdir()
-        with zipfile.ZipFile(copy) as archive:
-            assert "I like tea" in archive.read("MEMORY.md").decode()
-
-
-def test_memory_brought_in_again_is_what_the_bot_believes_when_it_opens(tmp_path):
-    lines = [f"- Book {number} of the user is number {number * 7}" for number in range(200)]
-    source = tmp_path / "source"
-    source.mkdir()
-    (source / "MEMORY.md").write_text("# Books\n\n" + "\n".join(lines))
-    home = tmp_path / "home"
-    settings = load_settings(home=home, timezone="UTC", retention_days=30)
-    assert import_nanobot(settings, source, memory_to="telegram:7") == 0
-
-    async def talk() -> str:
-        async with session_host(home, MODEL) as host:
-            channel = host.add_channel("telegram")
-            await channel.ask("hello", chat="7")
-            await channel.ask("/memory export", chat="7")
-            return opened(channel.answers[-1])["MEMORY.md"]
-
-    assert anyio.run(talk).splitlines()[2:] == lines
-    assert Path(home / "exports").is_dir()

@@ -1,48 +1,46 @@
-"""``/problem``: what it lists, switches and notes, and what it says of that."""
+"""``/problem``: what it lists, switches and notes, and who sees what is said in a private one."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
-from bot.agent.commands.problem import PROBLEM_COMMAND
-from bot.bus import Sender
-from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import ScriptedModel, text_reply
-
-BOB = Sender("8", "Bob")
-DAY = 86_400
+from bot.llm.presets import ModelPresets, Preset
+from bot.tape.service import TapeService
+from bot.testing.fake_channel import ADA
+from bot.testing.host import Host, HostLimits, session_host
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    memory_save_call,
+    text_reply,
+    tool_call_reply,
+)
+from tests.bot.agent.telling import BOB, DAY, pressed, say, shown, talk
 
 
 @pytest.fixture
-async def host(tmp_path: Path):
+async def host(tmp_path):
     async with session_host(tmp_path, ScriptedModel(lambda _: text_reply("ok"))) as opened:
         yield opened
 
 
 async def told(host: Host, form: str = "") -> str:
-    return await host.channel.ask(f"/problem {form}".strip())
+    return await say(host, f"/problem {form}".strip())
 
 
-def pressed(host: Host) -> list[tuple[str, str]]:
-    """Return the buttons below the newest answer."""
-    return [(one.label, one.command) for one in host.channel.answers[-1].buttons]
+async def forms(host: Host, *lines: tuple[str, ...]) -> None:
+    await talk(host, *((f"/problem {form}".strip(), *parts) for form, *parts in lines))
 
 
 async def test_the_list_tells_state_priority_age_and_open_questions(host):
-    await told(host, "new Trip to *Rome*")
-    await told(host, "note ask which hotel?")
-    await told(host, "note ask which day?")
+    await forms(host, ("new Trip to *Rome*",), ("note ask which hotel?",), ("note ask when?",))
     host.clock.advance(3 * DAY)
-    await told(host, "new Taxes")
-    await told(host, "note ask which year?")
-    await told(host, "priority taxes 7")
-    await told(host, "new Song")
-    await told(host, "background song")
-    await told(host, "switch tax")
-    listed = await told(host)
-    assert listed.splitlines() == [
+    await forms(host, ("new Taxes",), ("note ask which year?",), ("priority taxes 7",))
+    await forms(host, ("new Song",), ("background song",), ("switch tax",))
+    assert (await told(host)).splitlines() == [
         "**Problems**",
         "",
         "**2.** Taxes: active, priority 7, started today, 1 open question",
@@ -52,203 +50,143 @@ async def test_the_list_tells_state_priority_age_and_open_questions(host):
         "",
         "`/problem new NAME` starts another, `/problem switch N` switches.",
     ]
-    assert listed == await told(host, "list")
     assert pressed(host) == [
         ("Done: Taxes", "/problem done p2"),
         ("Switch to general", "/problem switch general"),
         ("Switch to Song", "/problem switch p3"),
         ("Switch to Trip to *Rome*", "/problem switch p1"),
     ]
-
-
-async def test_many_problems_have_pages_and_never_more_than_five_buttons(host):
-    for number in range(1, 12):
-        await told(host, f"new number {number:02}")
-        assert len(pressed(host)) <= 5
-    seen = ""
-    for page in ("", "list 2", "2"):
-        seen += await told(host, page)
-        assert len(pressed(host)) <= 5
-        assert "Page" in seen
-    assert all(f"number {number:02}" in seen for number in range(1, 12))
-    assert "‹ Back" in dict(pressed(host))
-    assert await told(host, "list 99") == await told(host, "list 2")
-
-
-async def test_what_is_done_is_in_a_list_of_its_own(host):
-    assert await told(host, "list done") == "No problem is done yet."
-    await told(host, "new Trip")
-    await told(host, "new Taxes")
-    await told(host, "done trip")
-    assert "Trip" not in await told(host)
-    done = await told(host, "list done")
-    assert "**1.** Trip: done" in done
-    assert "Taxes" not in done
-    assert pressed(host) == []
+    await forms(host, ("done song",), ("list done", "**3.** Song: done"))
+    assert "Song" not in await told(host)
 
 
 async def test_a_switch_says_what_is_left_and_what_comes_back(host):
     assert await told(host, "new Trip") == "You are now on “Trip”.\n\n“general” is paused."
-    assert pressed(host) == [("Back to general", "/problem switch general")]
     await told(host, "note decide by train because it is quiet")
-    await host.channel.ask("hello")
-    assert await told(host, "new Taxes") == (
-        "You are now on “Taxes”.\n\n“Trip” is paused: decided: by train (it is quiet)"
-    )
+    await say(host, "hello")
+    paused = "“Trip” is paused: decided: by train (it is quiet)"
+    assert await told(host, "new Taxes") == f"You are now on “Taxes”.\n\n{paused}"
     assert pressed(host) == [("Back to Trip", "/problem switch p1")]
     assert await told(host, "switch p1") == (
         "You are now on “Trip”.\n\n“Taxes” is paused.\n\n"
         "Its summary: decided: by train (it is quiet)\n\n"
         "The last 2 messages of “Trip” are back in view."
     )
-    assert await told(host, "switch TRIP") == "You are already on “Trip”."
-    assert "You are now on “Taxes”." in await told(host, "resume tax")
+    await forms(host, ("switch TRIP", "You are already on “Trip”."), ("resume tax", "on “Taxes”."))
 
 
-@pytest.mark.parametrize(
-    ("form", "state"), [("pause", "paused"), ("background", "in the background"), ("done", "done")]
-)
-async def test_a_problem_is_put_aside_by_name_or_as_the_one_at_hand(host, form, state):
+async def test_notes_are_shown_whole_of_the_problem_at_hand_and_summed_up_of_another(host):
     await told(host, "new Trip")
-    await told(host, "note must be cheap")
-    await told(host, "new Taxes")
-    kept = [] if form == "done" else [("Back to Trip", "/problem switch p1")]
-    if form != "pause":
-        assert await told(host, f"{form} trip") == f"“Trip” is {state}: must: be cheap"
-        assert pressed(host) == kept
-    # Asked again it says how it stands.
-    assert await told(host, f"{form} 1") == f"“Trip” is {state}: must: be cheap"
-    assert await told(host, form) == f"You are now on “general”.\n\n“Taxes” is {state}."
-    assert "“general” always exists" in await told(host, form)
-    assert "“general” always exists" in await told(host, f"{form} general")
-
-
-async def test_what_is_not_there_or_is_done_or_may_be_several_is_said_plainly(host):
-    for name in ("Trip to Rome", "Trip to Oslo", "Taxes"):
-        await told(host, f"new {name}")
-    await told(host, "done taxes")
-    assert "there is no problem 'nothing'" in await told(host, "switch nothing")
-    assert "“Taxes” is done" in await told(host, "switch taxes")
-    assert "Trip to Rome (p1), Trip to Oslo (p2): say which" in await told(host, "switch trip")
-    assert "there is a problem 'Trip to Oslo' already" in await told(host, "new Trip to Oslo")
-    assert "1 to 60 characters" in await told(host, f"new {'x' * 61}")
-    assert "What should it be called?" in await told(host, "new")
-    assert "Which one?" in await told(host, "switch")
-    assert "For example" in await told(host, "priority 1")
-    assert "from 1 to 9" in await told(host, "priority 1 0")
-    assert "Did you mean `/problem switch`?" in await told(host, "swich trip")
-
-
-async def test_of_the_problem_at_hand_all_is_shown_and_of_another_the_summary(host):
-    await told(host, "new Trip")
-    assert "There are no notes yet." in await told(host, "show")
-    await told(host, "note must-not cost over *500*")
-    await told(host, "note draft letter Dear hotel,\nwe come")
-    shown = await told(host, "show")
-    assert "**must-not**\n**1.** cost over \\*500\\*" in shown
-    assert "**draft**\n**1.** letter: Dear hotel,\nwe come" in shown
-    await told(host, "new Taxes")
-    shown = await told(host, "show trip")
-    assert shown.startswith("“Trip” (paused). Summary:\nmust not: cost over")
-    assert "Dear hotel" not in shown
-    assert pressed(host) == [("Switch to Trip", "/problem switch p1")]
-    await told(host, "done trip")
-    assert "(done)" in await told(host, "show trip")
-    assert pressed(host) == []
-
-
-async def test_a_long_working_set_is_shown_in_pages(host):
-    await told(host, "new Trip")
-    for word in "abcdef":
-        await told(host, f"note ask {word * 400}?")
-    pages = [await told(host, f"show page {number}") for number in (1, 2)]
-    assert all("Page" in page and len(page) < 2_000 for page in pages)
-    assert "‹ Back" in dict(pressed(host))
-
-
-async def test_notes_of_each_kind_are_made_and_taken_away(host):
-    await told(host, "new Trip")
-    for form, line in {
-        "must be cheap": "be cheap",
-        "must_not be loud": "be loud",
-        "assume it rains": "it rains",
-        "ask which hotel?": "which hotel?",
-        "decide by train because it is quiet": "by train (because it is quiet)",
-        "draft Letter Dear hotel": "Letter: Dear hotel",
-    }.items():
-        kind = form.split()[0].replace("_", "-")
+    for form, kind, line in (
+        ("must be cheap", "must", "be cheap"),
+        ("must_not cost over *5*", "must-not", "cost over \\*5\\*"),
+        ("assume it rains", "assume", "it rains"),
+        ("ask which hotel?", "ask", "which hotel?"),
+        ("decide by train because it is quiet", "decide", "by train (because it is quiet)"),
+        ("draft Letter Dear hotel", "draft", "Letter: Dear hotel"),
+    ):
         assert await told(host, f"note {form}") == f"Noted for “Trip”, **{kind}**:\n**1.** {line}"
-        assert await told(host, f"note {form}") == f"Noted for “Trip”, **{kind}**:\n**1.** {line}"
-    await told(host, "note ask which day?")
-    left = await told(host, "note drop ask 1")
-    assert left == "Left for “Trip”, **ask**:\n**1.** which day?"
-    assert await told(host, "note drop ask 1") == "Left for “Trip”, **ask**:\nnothing"
-    assert "there is no note ask 1" in await told(host, "note drop ask 1")
-
-
-async def test_a_note_is_taken_away_only_if_it_begins_as_somebody_says(host):
-    await told(host, "new Trip")
-    for question in ("which hotel?", "which day?"):
-        await told(host, f"note ask {question}")
-    refused = await told(host, "note drop ask 1 which day?")
-    assert "the note ask 1 is another one by now" in refused
-    left = await told(host, "note drop ask 1 which  hot")
-    assert left == "Left for “Trip”, **ask**:\n**1.** which day?"
-
-
-@pytest.mark.parametrize(
-    "form", ["", "must", "mood x", "drop", "drop ask", "drop ask x", "drop ask 100"]
-)
-async def test_a_note_that_cannot_be_read_is_answered_with_examples(host, form):
-    assert "For example: `/problem note must" in await told(host, f"note {form}")
+        assert f"**{kind}**\n**1.** {line}" in await told(host, "show")
+    await forms(
+        host,
+        *(("note ask which day?",), ("note drop ask 1 which day?", "is another one by now")),
+        ("note drop ask 1 which  hot", "Left for “Trip”, **ask**:\n**1.** which day?"),
+        *(("new Taxes",), ("show trip", "“Trip” (paused). Summary:\nmust: be cheap")),
+    )
+    assert "Dear hotel" not in await told(host, "show trip")
+    german = replace(ADA, language="de")
+    assert "muss: be cheap" in await say(host, "/problem show p1", sender=german)
 
 
 async def test_in_a_group_members_look_and_owners_change(host):
-    async def say(form: str, role: str) -> str:
-        sent = await host.channel.send(
-            f"/problem {form}".strip(), private=False, sender=BOB, role=role
-        )
-        return await host.channel.wait_for_answer(sent)
-
-    await say("new Trip", "owner")
-    for form in ("", "list", "list done", "show", "1"):
-        assert "only an owner" not in await say(form, "member")
+    member = {"private": False, "sender": BOB, "role": "member"}
+    await say(host, "/problem new Trip", private=False)
+    for form in ("list", "list done", "show", "1"):
+        assert "only an owner" not in await say(host, f"/problem {form}", **member)
     for form in ("new X", "switch general", "done", "note must be loud", "priority 1 9", "pause"):
-        assert "only an owner" in await say(form, "member")
-    assert "Trip: active" in await say("", "member")
+        assert "only an owner" in await say(host, f"/problem {form}", **member)
+    await talk(host, ("/problem", "Trip: active"), **member)
 
 
-def test_only_what_switches_waits_for_a_turn():
-    waiting = {"new", "switch", "pause", "resume", "background", "done"}
-    for form in (*waiting, "", "list", "show", "note", "priority", "2"):
-        assert PROBLEM_COMMAND.waits_for_turn(f"{form} x") == (form in waiting)
+NEW = (("/problem new Health",), ("/problem private on", "“Health” is private."))
 
 
-async def test_everything_about_it_stands_in_help(host):
-    helped = await host.channel.ask("/help")
-    assert "`/problem`: work on several problems" in helped
-    assert "`/problem note drop KIND N`" in helped
+def scripted(text: str) -> ScriptedModel:
+    summary = consolidation_reply("[2026-02-10 10:00] The knee hurts.")
+    return ScriptedModel(lambda _: text_reply(text), consolidation=lambda _: summary)
 
 
-async def test_what_a_command_changes_carries_the_command_as_its_cause(host):
-    await told(host, "new Trip")
-    await told(host, "note ask why?")
-    await told(host, "priority trip 3")
-    await told(host, "pause")
-    entries = await host.tape()
-    commands = {f"command:fake:1:{e.id}" for e in entries if e.name == "command"}
-    keys = [str(e.data.get("key")) for e in entries if e.name == "memory.bus"]
-    assert len(keys) == 5
-    assert {key.removesuffix(":switch") for key in keys} == commands
+@pytest.fixture
+def opens() -> ScriptedModel:
+    return scripted("from outside")
 
 
-async def test_the_labels_of_a_summary_are_in_the_readers_language(host):
-    await told(host, "new Trip")
-    await told(host, "note must be cheap")
-    await told(host, "note must-not take long")
-    await told(host, "new Taxes")
-    german = Sender("42", "Ada", language="de")
-    shown = await host.channel.ask("/problem show p1", sender=german)
-    assert "muss: be cheap" in shown
-    assert "must" not in shown
-    assert "must: be cheap" in await host.channel.ask("/problem show p1")
+@asynccontextmanager
+async def private(folder, opens: ScriptedModel, home: ScriptedModel | None, **settings):
+    """Run the program with a model outside and a private one; the knee is nothing for the first."""
+    presets = [Preset("open", opens)]
+    presets += [Preset("home", home, private=True)] if home is not None else []
+    async with session_host(folder, opens, presets=ModelPresets(presets), **settings) as host:
+        yield host
+    assert "knee" not in str([one.messages for one in opens.requests])
+
+
+async def test_a_private_problem_is_answered_by_a_private_model_whatever_is_chosen(tmp_path, opens):
+    async with private(tmp_path, opens, scripted("from here")) as host:
+        await talk(
+            host,
+            ("/problem private on", "general is never private"),
+            *(*NEW, ("my knee hurts", "from here"), ("/model open", "only private models")),
+            *(("badly, my knee", "from here"), ("/status", "this problem is private")),
+            *(("/problem", "Health: active, private"), ("/problem private off", "stays private")),
+        )
+        await TapeService(host.store, "fake:1").fork_session("fake:2", intention="again")
+        assert await say(host, "and my knee now?", chat="2") == "from here"
+        await talk(host, ("/problem switch general",), ("hello", "from outside"))
+
+
+async def test_without_a_private_model_it_says_so_and_sends_nothing(tmp_path, opens):
+    async with private(tmp_path, opens, None) as host:
+        await say(host, "/problem new Health")
+        nowhere = "I sent your message nowhere: this problem is private"
+        await talk(
+            host,
+            *(("/problem private on", "there is no private model"), ("my knee hurts", nowhere)),
+        )
+    assert opens.requests == []
+
+
+async def test_nothing_said_there_becomes_a_fact_and_who_asks_is_told(tmp_path, opens):
+    save = tool_call_reply(memory_save_call("My knee hurts."))
+    home = ScriptedModel(lambda r: save if r.messages[-1]["role"] == "user" else text_reply("ok"))
+    async with private(tmp_path, opens, home) as host:
+        await talk(
+            host,
+            *(("/memory add I live in Berlin.",), *NEW, ("Remember that my knee hurts.",)),
+            ("/memory add My knee hurts.", "this problem is private"),
+            ("/reference set knee hurts", "this problem is private"),
+        )
+        assert "nothing said in it becomes a part of memory" in shown(home)
+        assert "Berlin" in shown(home)
+        assert "knee" not in await say(host, "/memory")
+        await talk(host, ("/problem note must spare the knee",), ("and now?",))
+        assert "spare the knee" in shown(home)
+        await talk(host, ("/problem switch general",), ("hello",))
+
+
+async def test_a_private_model_sums_it_up_and_no_other_does(tmp_path, opens):
+    home = scripted("ok")
+    async with private(tmp_path, opens, home, bounds=HostLimits(window=10)) as host:
+        await talk(host, *NEW, *((f"my knee hurts, day {number}",) for number in range(8)))
+        [history, *_] = await host.wait_for_event("memory.history")
+        assert (history.meta["problem"], history.meta["local_only"]) == ("p1", True)
+    assert home.requests_for("consolidation")
+    assert opens.requests == []
+
+
+async def test_a_quote_of_it_is_withheld_elsewhere(tmp_path, opens):
+    async with private(tmp_path, opens, scripted("Put **ice** on the knee")) as host:
+        await talk(host, *NEW, ("my knee hurts",), ("/problem switch general",))
+        for quote, withheld in (("Put ice on the knee", True), ("a green bicycle", False)):
+            await say(host, "what of this?", quote=quote)
+            assert (quote not in shown(opens)) is withheld

@@ -1,11 +1,18 @@
-"""A claim in other words than were said, a judge that always rules the same, and the wait for it."""
+"""A claim in other words than were said, a model that saves it, its judge, and the wait for that."""
 
 from __future__ import annotations
 
-import anyio
+from typing import Any
 
 from bot.testing.host import Host
-from bot.testing.scripted_model import Script, judgement_reply
+from bot.testing.scripted_model import (
+    Script,
+    ScriptedModel,
+    consolidation_reply,
+    judgement_reply,
+    text_reply,
+    tool_call_reply,
+)
 
 HOME = "person:fake:7"
 SAID = "Sis got herself a flat near the harbour in Porto."
@@ -16,18 +23,45 @@ def always(ruling: str) -> Script:
     return lambda request: judgement_reply(request, lambda _: ruling)
 
 
-def refuting(claim: str) -> Script:
-    """A judge that rules of one claim that the words do not say it, and of all others that they do."""
-    return lambda request: judgement_reply(
-        request, lambda one: "not_supported" if one["claim"] == claim else "supported"
+def add(*texts: str) -> list[dict[str, Any]]:
+    return [{"op": "add", "text": text} for text in texts]
+
+
+def change(fact: int, text: str, *ended: int) -> list[dict[str, Any]]:
+    """Change a fact, and end others."""
+    ends = [{"op": "end", "fact": one} for one in ended]
+    return [{"op": "change", "fact": fact, "text": text}, *ends]
+
+
+def saving(judgement: Script, *turns: list[dict[str, Any]] | None) -> ScriptedModel:
+    """A model that saves changes, turn by turn, where there are some."""
+    steps = []
+    for one in turns:
+        steps += [tool_call_reply(("memory_save", {"changes": one}))] if one else []
+        steps.append(text_reply("saved"))
+    left = iter(steps)
+    return ScriptedModel(lambda _: next(left, text_reply("ok")), judgement=judgement)
+
+
+def consolidating(judgement: Script, *operations: dict[str, Any]) -> ScriptedModel:
+    """A model that learns the operations when a session ends."""
+    return ScriptedModel(
+        lambda _: text_reply("ok"),
+        consolidation=lambda _: consolidation_reply("[2026-02-10] Talk.", *operations),
+        judgement=judgement,
     )
 
 
-async def until_judged(host: Host, count: int = 1) -> None:
-    with anyio.fail_after(20):
-        while sum(one.data["author"] == "judge" for one in await facts(host)) < count:
-            await anyio.sleep(0.01)
+async def learned(host: Host, *said: str) -> str:
+    """Say something and begin a new session; return what memory says."""
+    for one in (*said, "/new"):
+        await host.channel.ask(one)
+    return await host.channel.ask("/memory")
 
 
-async def facts(host: Host) -> list[object]:
-    return list(await host.events("memory.facts", HOME))
+async def judged(host: Host, count: int = 1) -> str:
+    """Wait until the judge has ruled this often; return what memory says."""
+    found = await host.events("memory.facts", HOME)
+    while sum(one.data["author"] == "judge" for one in found) < count:
+        found = await host.wait_for_event("memory.facts", len(found) + 1, session=HOME)
+    return await host.channel.ask("/memory")

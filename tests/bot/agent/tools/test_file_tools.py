@@ -1,89 +1,58 @@
-"""Folders of files: what a model and a person keep, read, find, send, restore and delete."""
+"""Folders of files: what a model and a person keep, read, find, send, restore and delete, and whose they are."""
 
 from __future__ import annotations
 
-import shutil
+import mimetypes
+import re
 import stat
 from contextlib import asynccontextmanager
 
+import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from office_files import EPUB, SHEETS, pdf
 
-from bot.bus import Attachment, Sender
+from bot.bus import Attachment
 from bot.bus.media.blobs import FolderBlobs
-from bot.memory.records.event_names import FILE_KEPT, FILE_TEXT
-from bot.memory.records.tombstones import is_erased
+from bot.memory.records.file_names import LONGEST_NAME, clean_name, name_key
+from bot.runtime.app import open_app
+from bot.runtime.settings import Settings
+from bot.testing.fake_channel import FakeChannel
 from bot.testing.host import session_host
-from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
+from tests.bot.agent.telling import BOB, EVE, ToolChat, forget, pressed, say, talk
 
-BOB = Sender("8", "Bob")
-FOLDER = "files:person:fake:7"
-MINE = "person-fake-7"
+HOSTILE = [
+    *("../../../etc/passwd", "..\\..\\boot.ini", "/etc/shadow", "a\0b.txt", "x" * 4_000 + ".pdf"),
+    *("\u202egpj.exe", "CON", "nul.txt", "..", "", "line\nbreak\x1b[31m.txt", "`/memory clear`"),
+    *(".hidden", "~", "a/b/../../c"),
+]
 
 
-class Files:
+class Files(ToolChat):
     """A chat whose model keeps files, and the home folder."""
 
     def __init__(self, folder):
+        super().__init__()
         self.folder = folder
-        self.steps: list = []
-        self.model = ScriptedModel(lambda _: self.steps.pop(0) if self.steps else text_reply("ok"))
 
-    @property
-    def channel(self):
-        return self.host.channel
-
-    async def ask(self, text: str, **more):
-        """Send a message; return its answer, with buttons and files."""
-        await self.channel.wait_for_answer(await self.channel.send(text, **more))
-        return self.channel.answers[-1]
-
-    async def call(
-        self,
-        name: str,
-        said: str = "my file",
-        /,
-        *,
-        chat="1",
-        private=True,
-        role="owner",
-        **arguments,
-    ):
-        """Have the model call a tool; return its result."""
-        self.steps = [tool_call_reply((name, arguments))]
-        await self.ask(said, chat=chat, private=private, role=role)
-        results = [one for one in await self.host.tape(f"fake:{chat}") if one.kind == "tool_result"]
-        return results[-1]
-
-    async def said(self, *arguments, **more) -> str:
-        return (await self.call(*arguments, **more)).payload["content"]
-
-    async def manage(self, do: str, name: str, said: str = "my file", /, **more) -> str:
-        return await self.said("files_manage", said, do=do, name=name, **more)
+    async def manage(self, do: str, name: str, **more) -> str:
+        return await self.call("files_manage", "my file", do=do, name=name, **more)
 
     async def command(self, text: str, **more) -> str:
-        return (await self.ask(f"/files {text}", **more)).text
+        return await say(self.host, f"/files {text}".strip(), **more)
 
-    async def upload(
-        self, name: str, data: bytes, said: str = "look", mime="application/octet-stream", **more
-    ):
-        """Send a file, as a channel does once it is stored."""
+    async def upload(self, name: str, data: bytes, keep: bool = True, **more) -> str:
+        """Send a file, as a channel does once it is stored, and have it kept."""
         blob = await FolderBlobs(self.folder / "blobs").put(data)
+        mime = mimetypes.guess_type(name)[0] or "application/octet-stream"
         file = Attachment("document", name, mime, len(data), blob)
-        return await self.ask(said, attachments=(file,), **more)
+        told = await say(self.host, "look", attachments=(file,), **more)
+        return await self.command("keep", **more) if keep else told
 
-    async def tape(self, tape: str = FOLDER):
-        return await self.host.tape(tape)
-
-    def offered(self) -> set:
-        return {tool.name for tool in self.model.requests_for()[-1].tools} & {
-            "files_read",
-            "files_manage",
-        }
-
-    def shown(self, folder: str = MINE) -> dict:
+    def kept(self, owner: str = "person-fake-7") -> dict:
         """Return what the owner of the machine finds in the home folder."""
-        at = self.folder / "files" / folder
+        at = self.folder / "files" / owner
         return {path.name: path.read_bytes() for path in at.iterdir()} if at.is_dir() else {}
 
     def traces(self, words: bytes) -> list:
@@ -94,235 +63,169 @@ class Files:
     def blobs(self) -> list:
         return [path for path in (self.folder / "blobs").rglob("*") if path.is_file()]
 
-    async def forget(self, words: str) -> str:
-        question = await self.ask(f"/memory forget {words}")
-        await self.ask(question.buttons[0].command)
-        return question.text
 
-
-@asynccontextmanager
-async def open_files(folder, files_mb=1):
-    files = Files(folder)
-    async with session_host(folder, files.model, files_mb=files_mb) as files.host:
-        yield files
-
-
-async def test_what_a_person_sends_is_kept_on_their_word_and_read_with_its_pages(tmp_path):
-    """A PDF is read by page, and the owner of the machine finds it in the home folder."""
-    data = pdf("The rent is 950 euros.", "The deposit is three rents.")
-    async with open_files(tmp_path) as files:
-        await files.upload("lease.pdf", data, "keep this file", "application/pdf")
-        assert "Kept as lease.pdf" in await files.manage("keep", "lease.pdf")
-        read = await files.call("files_read", name="lease.pdf")
-        assert "[lease.pdf, page 2]\nThe deposit is three rents." in read.payload["content"]
-        assert read.meta["from_outside"] is True
-        assert files.shown() == {"lease.pdf": data}
-        [path] = (tmp_path / "files" / MINE).iterdir()
-        assert stat.S_IMODE(path.stat().st_mode) == 0o400
+@pytest.fixture
+async def files(tmp_path):
+    made = Files(tmp_path / "home")
+    async with session_host(made.folder, made.model, files_mb=1) as made.host:
+        yield made
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "source"),
-    [("budget.xlsx", SHEETS, "sheet Costs"), ("whale.epub", EPUB, "chapter The Carpet-Bag")],
+    ("name", "data", "words", "place"),
+    [
+        ("lease.pdf", pdf("The rent is 950.", "The deposit is three rents."), "deposit", "page 2"),
+        ("budget.xlsx", SHEETS, "plumber", "sheet Costs"),
+        ("whale.epub", EPUB, "Queequeg", "chapter The Carpet-Bag"),
+    ],
 )
-async def test_a_search_cites_the_place_in_the_file(tmp_path, name, data, source):
-    """Sheets and chapters are sources, for the tool, for a recall, and for a person."""
-    words = {"budget.xlsx": "plumber", "whale.epub": "Queequeg"}[name]
-    async with open_files(tmp_path) as files:
-        await files.upload(name, data)
-        await files.command("keep")
-        assert f"{name}, {source}: " in await files.said("files_read", find=words)
-        recalled = await files.call("memory_recall", query=words, days=30)
-        assert f"file:{name}, {source}: " in recalled.payload["content"]
-        assert recalled.meta["from_outside"] is True
-        assert f"{name}, {source}: " in (await files.ask(f"/memory search {words}")).text
-        await files.ask(f"What about {words}?")
-        assert f"file:{name}, {source}" in str(files.model.requests_for()[-1].messages[-1])
+async def test_what_is_kept_is_read_and_found_with_its_place(files, name, data, words, place):
+    """By the tools, by a recall, asked or not, and by a person; the machine's owner finds it, too."""
+    assert await files.upload(name, data)
+    assert f"[{name}, {place}]\n" in await files.call("files_read", "my file", name=name)
+    assert f"{name}, {place}: " in await files.call("files_read", "my file", find=words)
+    assert f"file:{name}, {place}: " in await files.call("memory_recall", query=words, days=30)
+    outside = [
+        one.meta.get("from_outside") for one in await files.host.tape() if one.kind == "tool_result"
+    ]
+    assert outside == [True] * 3
+    await talk(files.host, (f"/memory search {words}", f"{name}, {place}: "), (f"And {words}?",))
+    assert f"file:{name}, {place}" in str(files.model.requests_for()[-1].messages[-1])
+    assert files.kept() == {name: data}
+    [path] = (files.folder / "files" / "person-fake-7").iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o400
 
 
-async def test_who_has_no_files_pays_no_token(tmp_path):
+async def test_who_has_no_files_pays_no_token(files):
     """The tools are offered with a file in view, in the folder, or spoken of; and not otherwise."""
-    async with open_files(tmp_path) as files:
-        await files.ask("hello")
-        assert files.offered() == set()
-        await files.ask("Write me a shopping list as a file, please")
-        assert files.offered() == {"files_read", "files_manage"}
-        await files.ask("never mind")
-        assert files.offered() == set()
-        await files.manage("write", "list.md", text="milk")
-        await files.ask("thanks")
-        assert files.offered() == {"files_read", "files_manage"}
-    async with open_files(tmp_path / "off", files_mb=0) as files:
-        await files.ask("a file")
-        assert files.offered() == set()
+    wanted = {"files_read", "files_manage"}
+    for said, offered in (("hello", set()), ("Write me a list as a file", wanted), ("no", set())):
+        await say(files.host, said)
+        assert {tool.name for tool in files.model.requests_for()[-1].tools} & wanted == offered
 
 
-async def test_a_file_is_sent_with_the_answer(tmp_path):
-    """The tool sends it with the turn's answer, the command with its reply; both name the file."""
-    async with open_files(tmp_path) as files:
-        await files.manage("write", "list.md", text="milk\nbread")
-        await files.manage("send", "list.md")
-        for answer in (files.channel.answers[-1], await files.ask("/files send list.md")):
-            [sent] = answer.files
-            assert (sent.name, sent.path.read_text()) == ("list.md", "milk\nbread")
-
-
-async def test_the_former_version_stays_and_comes_back(tmp_path):
-    """Of three versions the first is gone from every place, and undo goes back and forth."""
-    async with open_files(tmp_path) as files:
-        for text in ("first secret", "second try", "third try"):
-            told = await files.manage("write", "list.md", text=text)
-        assert "/files undo list.md" in told
-        assert "the version before again" in await files.command("undo list.md")
-        assert "second try" in await files.said("files_read", name="list.md")
-        assert files.shown() == {"list.md": b"second try"}
+async def test_the_former_version_comes_back_and_what_a_person_kept_stays(files):
+    """Undo goes back and forth; what the model writes twice ends nothing that a person kept."""
+    for text in ("first secret", "second try", "third try"):
+        told = await files.manage("write", "list.md", text=text)
+    assert "/files undo list.md" in told
+    for left in (b"second try", b"third try"):
         await files.command("undo list.md")
-        assert files.shown() == {"list.md": b"third try"}
-        assert not any("first secret" in str(entry.payload) for entry in await files.tape())
-        assert len(files.blobs()) == 2
+        assert files.kept() == {"list.md": left}
+    assert "first secret" not in str(await files.host.tape("files:person:fake:7"))
+    await files.upload("plan.txt", b"mine")
+    for text in ("two", "three"):
+        await files.manage("write", "plan.txt", text=text)
+    await files.command("undo plan.txt")
+    assert files.kept()["plan.txt"] == b"mine"
+    assert len(files.blobs()) == 4
 
 
-async def test_the_model_deletes_nothing_and_a_button_deletes_for_good(tmp_path):
-    """The person is asked; after the press, text, index, bytes and copies are gone."""
-    async with open_files(tmp_path) as files:
-        await files.upload("plan.txt", b"the heron flies at dawn")
-        await files.command("keep plan.txt")
-        await files.command("send plan.txt")
-        await files.forget("heron")
-        assert files.shown() == {}
-        await files.manage("write", "other.txt", text="zebra crossing")
-        assert "Not deleted yet" in await files.manage("delete", "other.txt")
-        question = files.channel.answers[-1]
-        assert "Delete the file `other.txt` for good?" in question.text
-        assert files.shown() == {"other.txt": b"zebra crossing"}
-        pressed = await files.ask(question.buttons[0].command)
-        assert pressed.text == "Deleted `other.txt` for good."
-        assert files.shown() == {}
-        assert "No file has these words" in await files.command("find zebra")
-        kept = [one for one in await files.tape() if one.name in (FILE_KEPT, FILE_TEXT)]
-        assert kept
-        assert all(map(is_erased, kept))
-        assert files.blobs() == []
+async def test_the_model_deletes_nothing_and_a_button_deletes_for_good(files):
+    await files.manage("write", "other.txt", text="zebra crossing")
+    assert "Not deleted yet" in await files.manage("delete", "other.txt")
+    assert "Delete the file `other.txt` for good?" in files.host.channel.answers[-1].text
+    assert files.kept() == {"other.txt": b"zebra crossing"}
+    assert await say(files.host, pressed(files.host)[0][1]) == "Deleted `other.txt` for good."
+    assert "No file has these words" in await files.command("find zebra")
+    assert (files.kept(), files.blobs()) == ({}, [])
 
 
-async def test_what_is_forgotten_is_gone_from_files_and_from_all_that_showed_them(tmp_path):
+async def test_what_is_forgotten_is_gone_from_files_and_from_all_that_showed_them(files):
     """The words of one page take the file, the message that brought it, results and copies."""
     data = pdf("The rent is 950 euros.", "The heron flies at dawn.")
-    async with open_files(tmp_path) as files:
-        await files.upload("lease.pdf", data, mime="application/pdf")
-        await files.command("keep")
-        await files.said("files_read", name="lease.pdf")
-        await files.command("send lease.pdf")
-        await files.ask("What about the rent of 950 euros?")
-        question = await files.forget("heron")
-        assert "File `lease.pdf`" in question
-        assert "1 file" in question
-        for words in (b"heron", b"950 euros.", data[-200:]):
-            assert files.traces(words) == []
-        assert "No files are kept" in await files.command("")
+    await files.upload("lease.pdf", data)
+    await files.call("files_read", "my file", name="lease.pdf")
+    await files.command("send lease.pdf")
+    await say(files.host, "What about the rent of 950 euros?")
+    assert "File `lease.pdf`" in await forget(files.host, "heron")
+    for words in (b"heron", b"950 euros.", data[-200:]):
+        assert files.traces(words) == []
+    assert "No files are kept" in await files.command("")
 
 
-async def test_a_file_that_the_person_keeps_stays_whole(tmp_path):
-    """Who picks only the message loses nothing of the file."""
-    async with open_files(tmp_path) as files:
-        await files.ask("the heron flies at dawn")
-        await files.manage("write", "birds.md", text="heron: grey\nstork: white")
-        question = await files.ask("/memory forget heron")
-        only = next(one for one in question.buttons if one.label == "Only 1")
-        assert "dawn" in question.text.split("1. ")[1].split("2. ")[0]
-        asked = await files.ask(only.command)
-        await files.ask(asked.buttons[0].command)
-        assert files.shown() == {"birds.md": b"heron: grey\nstork: white"}
-
-
-async def test_a_group_has_its_own_folder_in_the_group_only(tmp_path):
+async def test_a_group_has_its_own_folder_in_the_group_only(files):
     """A member's private folder is not the group's, and only keeper or owner change a file there."""
     group = {"chat": "-5", "private": False}
-    async with open_files(tmp_path) as files:
-        await files.manage("write", "mine.md", text="private")
-        await files.upload("ours.txt", b"shared", **group)
-        await files.command("keep", **group)
-        listed = await files.command("", **group)
-        assert "ours.txt" in listed
-        assert "mine.md" not in listed
-        assert "ours.txt" not in await files.command("")
-        refused = await files.command("delete ours.txt", sender=BOB, role="member", **group)
-        assert "only an owner, or who kept the file" in refused
-        await files.upload("bobs.txt", b"bob's", sender=BOB, role="member", **group)
-        await files.command("keep bobs.txt", sender=BOB, role="member", **group)
-        deleted = await files.command("delete bobs.txt", sender=BOB, role="member", **group)
-        assert deleted.startswith("Deleted `bobs.txt`")
-        asked = await files.ask("/memory forget shared", sender=BOB, role="member", **group)
-        assert asked.buttons == ()
-        assert "ours.txt" in await files.command("", **group)
+    bob = {**group, "sender": BOB, "role": "member"}
+    await files.manage("write", "mine.md", text="private")
+    await files.upload("ours.txt", b"shared", **group)
+    listed = await files.command("", **group)
+    assert "ours.txt" in listed
+    assert "mine.md" not in listed
+    assert "ours.txt" not in await files.command("")
+    assert "only an owner, or who kept" in await files.command("delete ours.txt", **bob)
+    await files.upload("bobs.txt", b"bob's", **bob)
+    assert (await files.command("delete bobs.txt", **bob)).startswith("Deleted `bobs.txt`")
+    await say(files.host, "/memory forget shared", **bob)
+    assert pressed(files.host) == []
 
 
-async def test_the_folder_has_a_limit_and_says_so(tmp_path):
-    """What does not fit is refused in words, and nothing of it stays."""
-    async with open_files(tmp_path) as files:
-        await files.upload("big.bin", bytes(900_000))
-        await files.command("keep")
-        await files.upload("more.bin", b"1" * 200_000)
-        assert "more than 1 MB; delete files first" in await files.command("keep more.bin")
-        assert set(files.shown()) == {"big.bin"}
+async def test_what_does_not_fit_or_is_private_is_not_kept(files):
+    await files.upload("big.bin", bytes(900_000))
+    assert "more than 1 MB; delete files first" in await files.upload("more.bin", b"1" * 200_000)
+    await talk(files.host, ("/problem new tax",), ("/problem private on",))
+    assert "private" in await files.upload("tax.txt", b"secret")
+    assert set(files.kept()) == {"big.bin"}
 
 
-async def test_a_disk_that_is_nearly_full_is_said(tmp_path, monkeypatch):
-    """Nothing is kept, and the person reads why."""
-    async with open_files(tmp_path) as files:
-        await files.upload("plan.txt", b"dig")
-        full = shutil.disk_usage(tmp_path)._replace(free=1_000)
-        monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
-        assert "the disk of this bot is nearly full" in await files.command("keep")
-        assert "disk of this bot is nearly full" in await files.manage("write", "a.md", text="b")
-        assert files.shown() == {}
+@given(st.text(max_size=400) | st.sampled_from(HOSTILE))
+def test_a_cleaned_name_is_one_safe_part_of_a_path(name):
+    """It is short, visible, no device and no path, and cleaning it again changes nothing."""
+    safe = clean_name(name)
+    assert clean_name(safe) == safe
+    assert safe.isprintable()
+    assert 0 < len(safe.encode()) <= LONGEST_NAME
+    assert not {"/", "\\", "\0", ":", "`"} & set(safe)
+    assert not safe.startswith(".")
+    assert name_key(safe) == name_key(safe.upper()) or len(safe.upper()) != len(safe)
 
 
-async def test_nothing_of_a_private_problem_is_kept(tmp_path):
-    """Every model may read the folder, so a private problem keeps no file there."""
-    async with open_files(tmp_path) as files:
-        await files.ask("/problem new tax")
-        await files.ask("/problem private on")
-        await files.upload("tax.txt", b"secret")
-        assert "private" in await files.command("keep")
-        await files.ask("/problem switch general")
-        assert "No file was sent here lately" in await files.command("keep")
+async def test_no_name_leaves_the_folder_and_no_link_there_is_followed(files, tmp_path):
+    outside, at = tmp_path / "outside.txt", files.folder / "files" / "person-fake-7"
+    outside.write_text("mine")
+    at.mkdir(parents=True)
+    (at / "a.txt").symlink_to(outside)
+    for number, name in enumerate(["a.txt", *HOSTILE]):
+        assert (await files.upload(name, f"text {number}".encode())).startswith("Kept as ")
+    assert "\u202e" not in await files.command("")
+    assert outside.read_text() == "mine"
+    assert {path.name for path in tmp_path.iterdir()} == {"home", "outside.txt"}
+    kept = [path for path in (files.folder / "files").rglob("*") if path.is_file()]
+    assert {path.parent for path in kept} == {at}
 
 
-async def test_the_version_before_stays_when_the_one_that_was_undone_is_replaced(tmp_path):
-    """What a new version ends is the one that nobody can go back to, also once that is erased."""
-    async with open_files(tmp_path) as files:
-        await files.upload("plan.txt", b"one", mime="text/plain")
-        await files.command("keep plan.txt")
-        await files.manage("write", "plan.txt", text="two")
-        await files.command("undo plan.txt")
-        await files.manage("write", "plan.txt", text="three")
-        await files.command("undo plan.txt")
-        assert files.shown() == {"plan.txt": b"one"}
-        await files.command("undo plan.txt")
-        assert files.shown() == {"plan.txt": b"three"}
-        assert len(files.blobs()) == 2
+@asynccontextmanager
+async def program(home):
+    """Run the whole program with two channels in memory."""
+    settings = Settings(_env_file=None, home=home, model="offline")
+    async with open_app(settings) as app, anyio.create_task_group() as tasks:
+        channels = [FakeChannel(app.bus.channel(name), name) for name in ("fake", "other")]
+        for one in (app.bus, app.supervisor, *channels):
+            tasks.start_soon(one.run)
+        yield channels
+        tasks.cancel_scope.cancel()
 
 
-async def test_what_a_person_kept_stays_however_often_the_model_writes_over_it(tmp_path):
-    """A page that asks for two texts in a row ends nothing that a person kept."""
-    async with open_files(tmp_path) as files:
-        await files.upload("plan.txt", b"mine", mime="text/plain")
-        await files.command("keep plan.txt")
-        for text in ("two", "three", "four"):
-            await files.manage("write", "plan.txt", text=text)
-        await files.command("undo plan.txt")
-        assert files.shown() == {"plan.txt": b"mine"}
-        await files.command("undo plan.txt")
-        assert files.shown() == {"plan.txt": b"four"}
-        assert len(files.blobs()) == 2
+async def ask(channel, text: str, **more) -> str:
+    return await channel.wait_for_answer(await channel.send(text, **more))
 
 
-async def test_the_same_bytes_again_are_no_new_version(tmp_path):
-    """Who keeps a file twice can still go back to the version before."""
-    async with open_files(tmp_path) as files:
-        for data in (b"one", b"two", b"two"):
-            await files.upload("plan.txt", data, mime="text/plain")
-            await files.command("keep plan.txt")
-        await files.command("undo plan.txt")
-        assert files.shown() == {"plan.txt": b"one"}
+async def test_linked_chats_share_one_folder_until_they_part(tmp_path):
+    """Each sees the other's files, files of one name are told apart, and nothing moves."""
+    her = {"sender": EVE, "chat": "9"}
+    async with program(tmp_path) as (channel, other):
+        for chat, words, more in ((channel, b"here", {}), (other, b"there", her)):
+            blob = await FolderBlobs(tmp_path / "blobs").put(words)
+            file = Attachment("document", "plan.md", "text/plain", 9, blob)
+            await ask(chat, "look", attachments=(file,), **more)
+            assert "Kept as `plan.md`" in await ask(chat, "/files keep", **more)
+        code = re.search(r"`/link ([A-Z0-9-]+)`", await ask(channel, "/link"))
+        await ask(other, f"/link {code[1]} yes", **her)
+        await ask(channel, "/link confirm")
+        for chat, more in ((channel, {}), (other, her)):
+            listed = await ask(chat, "/files", **more)
+            assert "`plan.md`" in listed
+            assert "`plan (2).md`" in listed
+        await ask(other, "/unlink yes", **her)
+        assert "(2)" not in await ask(channel, "/files")
