@@ -1,4 +1,3 @@
-import json
 import re
 import string
 from collections.abc import Iterator
@@ -6,20 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from bot.agent.texts import known_text
-from bot.bus import Address, Attachment, Inbound
-from bot.bus.journal import AcceptedMessage, decode_in, encode_in
+from bot.bus import Attachment
 from bot.core.i18n import use_language
 from bot.core.reason_messages import REASONS
 from bot.core.reasons import Reason
 from bot.inspector.reading.entry_text import entry_line
-from bot.memory.records.attachments import attachments_in
-from bot.memory.records.boundaries import boundary_steps, boundary_summary
 from bot.memory.records.event_names import REPLY
 from bot.tape.entries import SESSION_NEW
 from bot.testing.fake_channel import ADA
 from bot.testing.host import session_host
-from bot.testing.manual_clock import START_TIME
 from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 _LEAST_WORDS = 3
@@ -117,25 +111,3 @@ async def test_notes_on_files_and_boundaries_are_codes_which_each_reader_reads_i
         assert "darum stehen hier nur die eigenen Worte der Person: - look" in entry_line(boundary)
     for text in _texts([boundary.payload, recorded]):
         assert not any(sentence.fullmatch(text) for sentence in _SENTENCES), text
-
-
-def test_what_an_earlier_version_recorded_of_files_and_boundaries_is_read():
-    meta = {"attachments": [{"kind": "document", "name": "a.pdf", "note": "the file has no text"}]}
-    [file] = attachments_in(meta)
-    state = {"summary": "Nothing was said before.", "next_steps": ["Go on."]}
-    with use_language("de"):
-        assert known_text(file.note) == "die Datei hat keinen Text"
-        assert (boundary_summary(state), boundary_steps(state)) == (
-            "Nothing was said before.",
-            ["Go on."],
-        )
-
-
-def test_the_journal_keeps_a_note_as_a_code():
-    note = Reason("file_empty")
-    file = Attachment("document", "a.txt", "text/plain", note=note)
-    inbound = Inbound(Address("fake", "1"), "1", ADA, "look", START_TIME, attachments=(file,))
-    line = encode_in(AcceptedMessage(1, START_TIME, inbound))
-    assert json.loads(line)["attachments"][0]["note"] == {"code": "file_empty"}
-    [read] = decode_in(line).inbound.attachments
-    assert isinstance(read.note, Reason)

@@ -102,13 +102,6 @@ def test_an_erased_definition_is_no_schedule_and_breaks_no_pointers():
     assert [one.number for one in folded(list(found.values()))] == [2]
 
 
-def test_numbers_are_never_given_twice_while_a_session_is_open():
-    fold = folded([replace(step(4, "set"), id=1)])
-    assert [fold.take_number(), fold.take_number()] == [5, 6]
-    fold.apply(replace(step(6, "set"), id=2))
-    assert fold.take_number() == 7
-
-
 def test_quiet_hours_over_midnight_end_at_their_wall_time_whatever_the_clocks_do():
     quiet, zone = QuietHours(time(22), time(7)), find_zone("Europe/Berlin")
     assert zone is not None
