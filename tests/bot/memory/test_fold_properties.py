@@ -42,7 +42,9 @@ ACTIONS = (
     * 2,
     *("/memory add I like {n}", "/memory undo", "/memory pause", "/memory clear yes", "/new now"),
     *("/problem new P{n}", "/problem switch P1", "/problem switch general", "/problem pause") * 2,
-    *("/problem note ask {n}?", "/reference set key {n}", "hour", "day", "restart"),
+    *("/problem note ask {n}?", "/reference set key {n}", "hour", "day", "restart", "restart"),
+    *("/remind in 5 hours {n}", "/remind every day at 09:00 {n}", "/schedules off 1"),
+    *("/timezone Asia/Kolkata", "/quiet 22:00 07:00"),
 )
 
 

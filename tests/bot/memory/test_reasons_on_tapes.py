@@ -1,18 +1,12 @@
 import re
 import string
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
-from bot.bus import Attachment
 from bot.core.i18n import use_language
 from bot.core.reason_messages import REASONS
-from bot.core.reasons import Reason
-from bot.inspector.reading.entry_text import entry_line
 from bot.memory.records.event_names import REPLY
-from bot.tape.entries import SESSION_NEW
-from bot.testing.fake_channel import ADA
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
@@ -82,32 +76,3 @@ async def test_no_record_of_memory_holds_a_sentence_of_the_programs_own(tmp_path
     for entry in records:
         for text in _texts([entry.payload, entry.meta]):
             assert not any(sentence.fullmatch(text) for sentence in _SENTENCES), (entry.name, text)
-
-
-async def test_notes_on_files_and_boundaries_are_codes_which_each_reader_reads_in_their_language(
-    tmp_path,
-):
-    note = Reason("file_not_fetched", error=Reason("file_gone", platform="Telegram"))
-    file = Attachment("document", "a.pdf", "application/pdf", note=note)
-    model = ScriptedModel([text_reply("ok")] * 2)
-    reader = replace(ADA, language="de")
-    async with session_host(tmp_path, model) as host:
-        sent = await host.channel.send("look", attachments=(file,), sender=reader)
-        told = await host.channel.wait_for_answer(sent)
-        await host.channel.ask("/new now", sender=reader)
-        await host.channel.ask("go on", sender=reader)
-        entries = await host.tape()
-    assert "konnte nicht geholt werden: sie ist nicht mehr auf Telegram" in told
-    asked = model.requests_for("turn")
-    first, last = str(asked[0].messages), str(asked[-1].messages)
-    assert "could not be fetched: it is no longer on Telegram" in first
-    heading = Reason("own_words")
-    assert "summary: The conversation had text from outside in it, so only the user" in last
-    [recorded] = [entry.meta["attachments"] for entry in entries if "attachments" in entry.meta]
-    assert recorded[0]["note"] == note.as_json()
-    boundary = next(entry for entry in entries if entry.name == SESSION_NEW)
-    assert boundary.data["heading"] == heading.as_json()
-    with use_language("de"):
-        assert "darum stehen hier nur die eigenen Worte der Person: - look" in entry_line(boundary)
-    for text in _texts([boundary.payload, recorded]):
-        assert not any(sentence.fullmatch(text) for sentence in _SENTENCES), text

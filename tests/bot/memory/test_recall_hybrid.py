@@ -4,32 +4,24 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from bot.core.errors import TransientModelError
 from bot.llm.embeddings.local import LocalEmbedder
-from bot.memory.records.event_names import (
-    HISTORY_EVENT,
-)
+from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.session import vector_index as vectors_module
 from bot.memory.session.recall import RecalledPassage, recall_passages
-from bot.memory.session.state.zone_snapshot import (
-    MemorySnapshot,
-)
+from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.memory.session.vector_index import VectorIndex
 from bot.tape.entries import TapeEntry, event, message, tool_result
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
 
 NOW = datetime(2026, 2, 20, 12, tzinfo=UTC)
-TALK = [
-    "My sister got a kitten last week.",
-    "The tax return is due in May.",
-    "We drove to the lake and swam.",
-    "The printer is out of paper again.",
-]
+TALK = ["My sister got a kitten last week.", "The tax return is due in May.", "The lake was cold."]
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +52,9 @@ async def store(tmp_path: Path):
     await opened.close()
 
 
-def said(text: str, day: int = 10, who: str = "Ada") -> TapeEntry:
+def said(text: str) -> TapeEntry:
     return message(
-        "user", text, sender={"id": who, "name": who}, sent=f"2026-02-{day:02}T10:00:00+00:00"
+        "user", text, sender={"id": "7", "name": "Ada"}, sent="2026-02-10T10:00:00+00:00"
     )
 
 
@@ -73,22 +65,10 @@ async def tape(store: FileTapeStore, *entries: TapeEntry | str, name: str = "a")
 
 
 async def ask(
-    of: TapeService,
-    query: str | None,
-    *,
-    days: int = 365,
-    vectors: VectorIndex | None = None,
-    problem: str | None = None,
+    of: TapeService, query: str | None, *, days: int = 365, **more: Any
 ) -> list[RecalledPassage]:
     return await recall_passages(
-        of,
-        MemorySnapshot(),
-        query,
-        days=days,
-        now=NOW,
-        timezone=UTC,
-        vectors=vectors,
-        problem=problem,
+        of, MemorySnapshot(), query, days=days, now=NOW, timezone=UTC, **more
     )
 
 
@@ -180,13 +160,3 @@ async def test_what_belongs_to_another_problem_is_recalled_by_no_way(
     assert {one.entry for one in await ask(of, "kitten", problem=problem)} == wanted
     by_meaning = await ask(of, "Does anybody own a cat?", vectors=vectors, problem=problem)
     assert wanted - {3, 5, 7} <= {one.entry for one in by_meaning}
-
-
-async def test_what_another_problem_says_keeps_nothing_from_being_found_by_its_meaning(
-    store, vectors
-):
-    near = [said("Our cat sleeps.").with_meta(problem="p2") for _ in range(130)]
-    of = await tape(store, *near, said("My sister got a kitten.").with_meta(problem="p1"), "now")
-    await vectors.catch_up(of.name)
-    found = await ask(of, "Does anybody own a cat?", vectors=vectors, problem="p1")
-    assert [one.entry for one in found] == [132]
