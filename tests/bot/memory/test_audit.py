@@ -114,11 +114,6 @@ async def _erased(home):
     await home.believed("The user lives in Rome.", evidence)
 
 
-async def _misquoted(home):
-    evidence = await home.heard("I live in Rome.")
-    await home.believed("The user lives in Rome.", replace(evidence, quote="I moved to Rome"))
-
-
 async def _foreign(home):
     evidence = await home.on_tape(tool_result("c", "web_fetch", "The user lives in Rome."))
     await home.believed("The user lives in Rome.", evidence, origin="tool")
@@ -161,7 +156,6 @@ def _saying(text, words=None, **more):
         (_saying("用户明天有考试", days=-20), "stale", [1], ""),
         (_missing, "unsupported", [1], ""),
         (_erased, "unsupported", [1], "was erased"),
-        (_misquoted, "unsupported", [1], "its quote is not in"),
         (_saying("The user has 3 cats.", "I have 2 cats."), "unsupported", [1], ""),
         (_saying("The user likes tea.", "I do not like tea."), "unsupported", [1], ""),
         (_foreign, "origin", [1], ""),

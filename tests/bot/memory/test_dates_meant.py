@@ -26,7 +26,6 @@ TODAY = date(2026, 11, 24)  # A Tuesday.
         ("Where did we go last summer?", "2026"),
         ("Who came two weeks ago?", "10 November 2026"),
         ("Who came 3 months ago?", "August 2026"),
-        ("Who came a year ago?", "2025"),
         ("Who came two weeks before the trip?", ""),
         ("What happened last ſunday, yeſterday, or fıve days ago?", ""),
     ],

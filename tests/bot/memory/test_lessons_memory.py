@@ -152,13 +152,13 @@ async def test_private_facts_beyond_the_prompt_are_recalled_in_private_alone(tmp
     """An owner's memory was shown to customers; what a prompt has no room for takes another way."""
     model = ScriptedModel(lambda _: text_reply("ok"))
     async with session_host(tmp_path, model) as host:
-        for number in range(60):
+        for number in range(30):
             await host.channel.ask(f"/memory add Drawer {number} holds {'x' * 300} zq{number:02}qz")
         question = "What does drawer 3 hold?"
         await host.channel.ask(question)
         own = model.requests_for()[-1]
         tail = str(own.messages[-1]["content"]).partition("From the tape and memory:\n")[2]
-        untold = [n for n in range(60) if f"zq{n:02}qz" not in system(own) + rest(own)]
+        untold = [n for n in range(30) if f"zq{n:02}qz" not in system(own) + rest(own)]
         assert untold
         asked = len(model.requests_for())
         for sender, chat, private in (

@@ -12,7 +12,6 @@ from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.scope.identities import (
     CODE_LIFETIME,
     LINK_EVENT,
-    MAX_FAILED_CLAIMS,
     IdentityFold,
     LinkClaim,
     LinkParty,
@@ -97,16 +96,6 @@ def test_a_clock_that_was_put_back_does_not_prolong_a_code():
     assert offer.is_valid(START_TIME)
     assert not offer.is_valid(START_TIME + CODE_LIFETIME)
     assert not offer.is_valid(START_TIME - timedelta(days=1))
-
-
-def test_wrong_codes_of_one_are_counted_against_nobody_else():
-    book = Book()
-    for number in range(MAX_FAILED_CLAIMS):
-        assert book.people.may_claim("discord:1", START_TIME)
-        book.write("missed", "discord:1", key=f"m{number}")
-    assert not book.people.may_claim("discord:1", START_TIME)
-    assert book.people.may_claim("telegram:1", START_TIME)
-    assert book.people.may_claim("discord:1", START_TIME + timedelta(hours=1))
 
 
 def test_entries_that_make_no_sense_change_nothing():

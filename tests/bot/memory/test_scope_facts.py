@@ -12,11 +12,9 @@ from sampling import examples
 
 from bot.core.errors import MemoryRefused
 from bot.memory.records.fact import Evidence
-from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
-from bot.memory.session.scope.scope_memory import ScopeMemory, load_fact_entries
+from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.service import TapeService
-from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
@@ -59,30 +57,6 @@ async def test_the_same_key_is_decided_once_and_answers_the_same(scope):
     assert again.repeated
     assert [one.fact for one in again.decisions] == [one.fact for one in first.decisions]
     assert await scope.tape.version() == first.entry
-
-
-async def test_two_holders_of_one_scope_see_each_other_and_give_no_number_twice(tmp_path):
-    store = FileTapeStore(tmp_path, sync=False)
-    one, other = scope_on(store), scope_on(store)
-    for number in range(5):
-        for holder in (one, other):
-            await learn(holder, f"Her box {number} was lent to {holder is one}.", author="person")
-    await one.open()
-    assert [fact.id for fact in one.active()] == list(range(1, 11))
-    assert one.active() == other.active()
-    await store.close()
-
-
-async def test_a_fold_reads_back_to_the_last_whole_state_and_no_further(scope):
-    for number in range(70):
-        await learn(scope, f"Her locker has the code {number}.", said("x", number + 1))
-    entries = await load_fact_entries(scope.tape)
-    assert len(entries) < 60
-    fresh = FactFold()
-    for entry in entries:
-        fresh.apply(entry)
-    assert fresh.facts == scope.fold.facts
-    assert (fresh.next_id, fresh.decided_keys) == (scope.fold.next_id, scope.fold.decided_keys)
 
 
 ROME, OSLO = "The user lives in Rome.", "The user lives in Oslo."
@@ -133,13 +107,6 @@ async def test_one_slot_has_one_value_where_there_can_be_one(scope, slot, other,
     assert len(texts(scope)) == left
 
 
-async def test_in_a_group_nobody_ends_what_another_said_of_themselves(scope):
-    for sender in ("7", "8"):
-        quote = said(f"my seat is {sender}", int(sender), sender=sender, origin="member")
-        await learn(scope, f"Member {sender}: the seat is {sender}.", quote, slot="user: seat")
-    assert len(texts(scope)) == 2
-
-
 async def test_a_refuted_value_gives_its_place_back(scope):
     await learn(scope, "Rex is alive.", said("Rex is fine"), slot="Rex: health")
     wrong = await learn(
@@ -169,14 +136,6 @@ async def test_what_was_taken_away_does_not_come_back_from_older_words(scope):
     assert again.verdict == "refused"
     newer = await learn(scope, "The user likes tea.", said("tea is fine again", 3, day=400))
     assert newer.verdict == "approved"
-
-
-async def test_paused_is_on_the_tape(scope):
-    assert await scope.pause(paused=True)
-    assert not await scope.pause(paused=True)
-    fresh = scope_on(scope.tape.store)
-    await fresh.open()
-    assert fresh.fold.paused
 
 
 CHANGES = {

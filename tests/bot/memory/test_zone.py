@@ -18,8 +18,6 @@ from bot.memory.session.state.zone_snapshot import (
     REMOVED_PREFIX,
     DailyNote,
     MemorySnapshot,
-    ZoneFold,
-    zone_entries,
 )
 from bot.tape.entries import message
 from bot.tape.service import TapeService
@@ -128,17 +126,6 @@ async def test_a_zone_without_its_seal_does_not_exist(tmp_path):
     store = FileTapeStore(tmp_path, sync=False, clock=clock)
     assert (await zone_on(store, clock)).read().long_term == "- first"
     await store.close()
-
-
-def test_of_zones_the_highest_version_counts_and_of_equal_ones_the_last():
-    fold = ZoneFold()
-    for version, text in ((3, "three"), (2, "two"), (3, "three again")):
-        zone = zone_entries(MemorySnapshot(version, text), "2026-02-10T09:00:00+00:00")
-        for number, entry in enumerate(zone, start=1):
-            fold.apply(replace(entry, id=number))
-        assert fold.snapshot.version == 3
-        assert fold.snapshot.long_term != "two"
-    assert fold.snapshot.long_term == "three again"
 
 
 async def test_writes_at_the_same_time_are_all_kept():

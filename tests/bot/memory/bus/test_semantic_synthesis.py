@@ -145,18 +145,6 @@ async def test_doubt_takes_a_fifth_and_time_a_hundredth_a_day_and_nothing_is_rem
     assert await rig.semantic.search(min_confidence=0.02) == []
 
 
-async def test_what_a_person_ended_comes_back_by_newer_words_only(rig):
-    said = await rig.says("I plan a lot.")
-    name = await rig.believes("Ada plans.", said)
-    rig.clock.advance(DAY)
-    await rig.semantic.revalidate(name, still_valid=False)
-    assert await rig.semantic.search() == []
-    with pytest.raises(MemoryRefused, match="ended since"):
-        await rig.believes("Ada plans.", said)
-    rig.clock.advance(DAY)
-    assert await rig.believes("Ada plans.", said, await rig.says("I plan again.")) == "p2"
-
-
 async def test_what_rests_on_what_is_gone_is_doubted_once_or_stale_all_the_way_up(rig):
     said = [await rig.says(f"Plan number {number} is made.") for number in range(4)]
     many = await rig.believes("Ada plans.", *said)

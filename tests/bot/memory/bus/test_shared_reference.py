@@ -67,13 +67,7 @@ async def test_what_is_beyond_the_bounds_is_refused_with_the_reason(shared, key,
     assert await shared.keys() == []
 
 
-async def test_the_largest_values_are_kept_exactly(shared):
-    for value in ("x" * 3_998, "ä" * 1_999, deep(14), {"é": [1, 2.5, None, True, 10**30]}):
-        await shared.set("a", value, HERE)
-        assert (await shared.get("a")).value == value
-
-
-async def test_there_are_so_many_keys_and_no_more_until_one_is_taken_away(shared, monkeypatch):
+async def test_there_are_so_many_keys_and_no_more_until_one_is_taken_away(shared):
     for number in range(MAX_REFERENCES):
         await shared.set(f"k{number}", number, HERE)
     with pytest.raises(MemoryRefused, match="200 shared values already"):
@@ -133,7 +127,7 @@ async def test_after_any_changes_the_reopened_tape_says_the_same_and_every_versi
         past = expected[key]
         if op == "set":
             cause, key_of_cause = f"c{number}", key
-            past.append([f"x{number}"])
+            past.append(["ä" * 1_997] if version == 1 else [f"x{number}"])
             assert await shared.set(key, past[-1], HERE, cause=cause) == len(past)
         elif op == "again" and cause:
             before = await shared.scope.tape.version()
