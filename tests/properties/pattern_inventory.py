@@ -60,14 +60,7 @@ UNREAD = ("bot/testing/", "bot/core/patterns.py")
 
 @dataclass(slots=True)
 class FoundPattern:
-    """A regular expression and how the program uses it.
-
-    Attributes:
-        pattern: As given to ``re``.
-        flags: Of the compiled pattern.
-        methods: What is called on it; empty where that cannot be seen.
-        places: Where it stands, as ``file:line``.
-    """
+    """A regular expression, what is called on it (nothing where that cannot be seen), and where it stands."""
 
     pattern: str
     flags: int

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from itertools import accumulate, pairwise
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
@@ -84,13 +83,6 @@ def test_code_for_telegram_crosses_no_style(markdown, limit):
             for other, first, last in code:
                 apart = end <= first or last <= start
                 assert apart or (kind, start, end) == (other, first, last) or kind == "blockquote"
-
-
-@pytest.mark.parametrize("text", ["😀" * 900, "Good 😀 morning 😀, " * 90, "a\n\n" + "😀 b" * 400])
-def test_a_limit_is_of_utf16_units_of_which_most_emoji_take_two(text):
-    pieces = channel_text.split_plain_text(text, 500)
-    assert all(len(piece.encode("utf-16-le")) <= 2 * 500 for piece in pieces)
-    assert "".join("".join(pieces).split()) == "".join(text.split())
 
 
 @proved

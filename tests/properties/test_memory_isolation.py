@@ -174,7 +174,6 @@ SWEEP: list[Step] = [
     *((place, "1", "LOOK", "1") for place in PLACES),
     *((place, "1", "/memory export", "1") for place in (PLACES[0], PLACES[3], PLACES[-1])),
 ]
-"""At the end everybody looks at everything."""
 
 
 async def _live(folder: Path, todo: list[Step]) -> World:

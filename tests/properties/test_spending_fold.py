@@ -146,22 +146,3 @@ def test_a_snapshot_at_any_point_gives_the_same_state(
         again.apply(entry)
     assert again == whole
     assert json.loads(json.dumps(again.snapshot())) == again.snapshot()
-
-
-JSON = st.recursive(
-    st.none() | st.integers() | st.text(max_size=10),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner),
-    max_leaves=10,
-)
-
-
-@settings(max_examples=examples(80))
-@given(
-    state=st.dictionaries(
-        st.sampled_from(["days", "months", "open", "limits", "warned", "requests", "recent"]), JSON
-    )
-)
-def test_a_damaged_snapshot_is_read_as_far_as_it_goes(state: dict[str, Any]) -> None:
-    fold = SpendingFold()
-    fold.restore(state)
-    json.dumps(fold.snapshot())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.tape.codec import decode_line, encode_entries
+from bot.tape.codec import decode_line
 from bot.tape.entries import TapeEntry, message
-from bot.tape.short_lines import expand_line
 from bot.tape.store import HEADER_EVENT, REPAIR_EVENT
 from bot.tape.stores.file import FileTapeStore
 
@@ -140,27 +138,3 @@ async def test_any_bytes_in_a_tapes_file_open_and_lose_no_later_append(junk, aft
             assert after <= ("good" in said(found).values())
             assert [entry.id for entry in found] == sorted({entry.id for entry in found})
         assert not junk or any(statistics[key] for key in ("torn_bytes", "damaged_lines"))
-
-
-@proved
-@given(st.lists(batches, min_size=1, max_size=4))
-async def test_a_file_says_what_its_lines_say(history):
-    """Nothing but the lines is needed to read a tape: any program can."""
-    with tempfile.TemporaryDirectory() as name:
-        async with opened(Path(name)) as store:
-            await store.create_tape(TAPE)
-            for texts in history:
-                await store.append_many(TAPE, says(texts))
-            found = await store.read(TAPE)
-        raw = live_file(Path(name)).read_bytes()
-    read = [decode_line(line) for line in raw[:-1].split(b"\n")]
-    assert [line.entry for line in read if line] == found
-    groups = [found[:1]]
-    for texts in history:
-        start = sum(len(group) for group in groups)
-        groups.append(found[start : start + len(texts)])
-    bare = re.sub(rb',"chain":"[A-Za-z0-9+/]{48}"\}(?=\n)', b"", raw)
-    full = b"".join(encode_entries(group) for group in groups)
-    assert [expand_line(line) for line in bare.splitlines()] == [
-        line.removesuffix(b"}") for line in full.splitlines()
-    ]

@@ -77,12 +77,6 @@ PAIRS: dict[str, tuple[Kind, Kind]] = {
     "memory and file": (_memory, _file),
     "memory and postgres": (_memory, _postgres),
 }
-_SLOW = {"memory and postgres"}
-pairs = pytest.mark.parametrize(
-    "kinds",
-    [pytest.param(name, marks=pytest.mark.slow if name in _SLOW else ()) for name in PAIRS],
-)
-
 Ask = Callable[[TapeStore], Awaitable[Any]]
 
 
@@ -281,7 +275,7 @@ async def _holders(store: TapeStore, word: str) -> list[tuple[str, int]]:
 
 
 @pytest.mark.slow
-@pairs
+@pytest.mark.parametrize("kinds", PAIRS)
 @settings(max_examples=many(50))
 @given(st.lists(operations, min_size=4, max_size=40))
 async def test_any_history_has_the_same_answers_in_every_store(kinds, history):
