@@ -31,71 +31,36 @@ CALLS = {"match", "fullmatch", "compile", "search", "sub", "subn", "split", "fin
 # Values of the local names that a pattern inside a function is made of.
 # Each is an expression in the module's namespace.
 SAMPLES: dict[tuple[str, str], str] = {
-    ("bot/offline/phrases.py", "f'{_OF_EARLIER_VERSIONS}|(?:^|[.!?。] )_?(?:{lines})'"): (
-        "[{'lines': _any_of(_OWN_REPLIES)}]"
-    ),
-    ("bot/offline/phrases.py", "f'^(?:(?:{sorry}) )?_?(?:{_any_of(messages)})'"): (
-        "[{'sorry': 'a a|b.', 'messages': (NOTED, OTHER_SAID)}]"
-    ),
-    (
-        "bot/offline/program_words.py",
-        "''.join((re.escape(text) + (f'(?P<{name}>[^\\n]{{1,{_LONGEST_VALUE}}}?)' if name else '') for text, name, *_rest in parts))",
-    ): (
-        "[{'parts': list(string.Formatter().parse(REASONS[code]))} for code in ('fact_does_not_end', 'file_read_of')]"
-    ),
-    (
-        "bot/llm/http/model.py",
-        "f'\\b{re.escape(field)}\\b'",
-    ): "[{'field': 'max_tokens'}, {'field': 'a a'}]",
-    (
-        "bot/runtime/settings/validators.py",
-        "platform.person_id if people else platform.chat_id",
-    ): "[{'platform': one, 'people': people} for one in PLATFORMS.values() for people in (True, False)]",
-    (
-        "bot/transfer/file_storage.py",
-        "re.escape(folder.stem(tape)) + '\\.\\d{8}T\\d{6}Z\\.' + re.escape(tail)",
-    ): (
-        "[{'folder': type('Folder', (), {'stem': lambda _, tape: tape})(), 'tape': 'fake-1', 'tail': '1-9.jsonl'}]"
-    ),
-    (
-        "bot/language/grammatical_person.py",
-        "'(' + '|'.join((re.escape(name) for name in names)) + \")('s)?(?!\\w)\"",
-    ): ("[{'names': ['The user', 'the user']}, {'names': ['a a', 'aa']}]"),
-    ("bot/offline/memory_operations.py", "'\\s+'.join(map(re.escape, passage.split()))"): (
-        "[{'passage': 'one two two'}, {'passage': 'a a a b'}]"
-    ),
-    (
-        "bot/memory/records/compression/notation.py",
-        "f'[^{re.escape(stops)}]*' if stops else '.*'",
-    ): ("[{'stops': ''}, {'stops': ':}'}, {'stops': ';}'}]"),
-    (
-        "bot/language/parsed_claim.py",
-        "f'(?<!\\w){re.escape(form)}(?!\\w)'",
-    ): "[{'form': 'a a'}, {'form': '--'}]",
+    ("bot/offline/phrases.py", "f'{_OF_EARLIER_VERSIONS}|(?:^|[.!?。] )_?(?:{lines})'"):
+        "[{'lines': _any_of(_OWN_REPLIES)}]",
+    ("bot/offline/phrases.py", "f'^(?:(?:{sorry}) )?_?(?:{_any_of(messages)})'"):
+        "[{'sorry': 'a a|b.', 'messages': (NOTED, OTHER_SAID)}]",
+    ("bot/offline/program_words.py", "''.join((re.escape(text) + (f'(?P<{name}>[^\\n]{{1,{_LONGEST_VALUE}}}?)' if name else '') for text, name, *_rest in parts))"):
+        "[{'parts': list(string.Formatter().parse(REASONS[code]))} for code in ('fact_does_not_end', 'file_read_of')]",
+    ("bot/llm/http/model.py", "f'\\b{re.escape(field)}\\b'"): "[{'field': 'max_tokens'}, {'field': 'a a'}]",
+    ("bot/runtime/settings/validators.py", "platform.person_id if people else platform.chat_id"):
+        "[{'platform': one, 'people': people} for one in PLATFORMS.values() for people in (True, False)]",
+    ("bot/transfer/file_storage.py", "re.escape(folder.stem(tape)) + '\\.\\d{8}T\\d{6}Z\\.' + re.escape(tail)"):
+        "[{'folder': type('Folder', (), {'stem': lambda _, tape: tape})(), 'tape': 'fake-1', 'tail': '1-9.jsonl'}]",
+    ("bot/language/grammatical_person.py", "'(' + '|'.join((re.escape(name) for name in names)) + \")('s)?(?!\\w)\""):
+        "[{'names': ['The user', 'the user']}, {'names': ['a a', 'aa']}]",
+    ("bot/offline/memory_operations.py", "'\\s+'.join(map(re.escape, passage.split()))"):
+        "[{'passage': 'one two two'}, {'passage': 'a a a b'}]",
+    ("bot/memory/records/compression/notation.py", "f'[^{re.escape(stops)}]*' if stops else '.*'"):
+        "[{'stops': ''}, {'stops': ':}'}, {'stops': ';}'}]",
+    ("bot/language/parsed_claim.py", "f'(?<!\\w){re.escape(form)}(?!\\w)'"): "[{'form': 'a a'}, {'form': '--'}]",
     ("bot/language/dates.py", "pattern"): "[{'pattern': one} for one, _, _ in _SPANS_UNSPACED]",
-    (
-        "bot/language/negation.py",
-        "f'\\b{re.escape(word)}\\b'",
-    ): "[{'word': 'plann'}, {'word': 'a-a'}]",
-    (
-        "bot/core/telemetry/redaction.py",
-        "'|'.join(map(re.escape, longest))",
-    ): "[{'longest': ['aaaaaaab', 'aaaaaaa']}]",
-}
+    ("bot/language/negation.py", "f'\\b{re.escape(word)}\\b'"): "[{'word': 'plann'}, {'word': 'a-a'}]",
+    ("bot/core/telemetry/redaction.py", "'|'.join(map(re.escape, longest))"):
+        "[{'longest': ['aaaaaaab', 'aaaaaaa']}]",
+}  # fmt: skip
 # Servers that only tests talk to, and what compiles the patterns of others.
 UNREAD = ("bot/testing/", "bot/core/patterns.py")
 
 
 @dataclass(slots=True)
 class FoundPattern:
-    """A regular expression and how the program uses it.
-
-    Attributes:
-        pattern: As given to ``re``.
-        flags: Of the compiled pattern.
-        methods: What is called on it; empty where that cannot be seen.
-        places: Where it stands, as ``file:line``.
-    """
+    """A regular expression, what is called on it (nothing where that cannot be seen), and where it stands."""
 
     pattern: str
     flags: int

@@ -76,45 +76,31 @@ ACTIONS = [
     "/new", "/new now", "LOOK", "LOOK", "restart",
 ]  # fmt: skip
 
-steps = st.tuples(
-    st.sampled_from(PLACES),
-    st.sampled_from(["1", "2"]),
-    st.sampled_from(ACTIONS),
-    st.sampled_from(NUMBERS),
-)
+steps = st.tuples(*map(st.sampled_from, (PLACES, ["1", "2"], ACTIONS, NUMBERS)))
 
 
 @dataclass
 class World:
     """What was said, where; and who may read it.
 
-    Attributes:
-        said: Markers with the place where each was said.
-        shared: Markers that an owner shared.
-        model: Saw what it was asked.
+    ``said`` holds markers with the place where each was said, ``shared`` those that an owner shared.
     """
 
     said: dict[str, Place] = field(default_factory=dict)
     shared: set[str] = field(default_factory=set)
     model: ScriptedModel = field(init=False)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
-    _asked: dict[Place, list[ModelRequest]] = field(default_factory=dict)
+    asked: dict[Place, list[ModelRequest]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.model = ScriptedModel(_turn, consolidation=_consolidation)
 
-    def asked(self, place: Place) -> list[ModelRequest]:
-        """Return what the model was asked for a place."""
-        return self._asked.get(place, [])
-
     def marker(self, place: Place) -> str:
-        """Return a new marker that is said at a place."""
         digits = "".join("abcdefghij"[int(sign)] for sign in str(len(self.said)))
         self.said[f"zq{digits}qz"] = place
         return f"zq{digits}qz"
 
     async def step(self, channel: FakeChannel, place: Place, who: str, text: str) -> None:
-        """Let somebody say something, and look at all that was shown for it."""
         who = place.chat[1:] if place.private else who
         asked, answered = len(self.model.requests), len(channel.answers)
         inbound = await channel.send(
@@ -132,7 +118,7 @@ class World:
         for request in self.model.requests[asked:]:
             shown = str(request.messages)
             if request.purpose == "turn":
-                self._asked.setdefault(place, []).append(request)
+                self.asked.setdefault(place, []).append(request)
                 self.check(place, shown, f"the model at {text!r}")
             else:
                 # What `/new now` left is consolidated in the background, at whatever time.
@@ -142,7 +128,6 @@ class World:
             self.check(place, "\n".join(_shown(answer)), f"the answer to {text!r}")
 
     def check(self, place: Place, shown: str, what: str) -> None:
-        """Refuse what may not be shown at a place."""
         for marker in set(MARKER.findall(shown)):
             where = self.said[marker].session
             told = f"{what} at {place.session} shows {marker}, which was said at {where}"
@@ -189,7 +174,6 @@ SWEEP: list[Step] = [
     *((place, "1", "LOOK", "1") for place in PLACES),
     *((place, "1", "/memory export", "1") for place in (PLACES[0], PLACES[3], PLACES[-1])),
 ]
-"""At the end everybody looks at everything."""
 
 
 async def _live(folder: Path, todo: list[Step]) -> World:
@@ -210,23 +194,12 @@ async def _live(folder: Path, todo: list[Step]) -> World:
     return world
 
 
-def _check(todo: list[Step]) -> None:
+@pytest.mark.slow
+@settings(max_examples=examples(24))
+@given(st.lists(steps, min_size=4, max_size=30))
+def test_nobody_is_shown_what_was_said_elsewhere(todo):
     with TemporaryDirectory() as folder:
         anyio.run(_live, Path(folder), todo)
-
-
-@settings(max_examples=examples(10))
-@given(st.lists(steps, min_size=4, max_size=16))
-def test_nobody_is_shown_what_was_said_elsewhere(todo):
-    _check(todo)
-
-
-@pytest.mark.slow
-@pytest.mark.night
-@settings(max_examples=50)
-@given(st.lists(steps, min_size=10, max_size=40))
-def test_nobody_is_shown_what_was_said_elsewhere_in_long_lives(todo):
-    _check(todo)
 
 
 def test_facts_are_seen_by_whom_they_are_meant_for(tmp_path):
@@ -243,7 +216,7 @@ def test_facts_are_seen_by_whom_they_are_meant_for(tmp_path):
     told, learned, shared = world.said
     assert world.shared == {shared}
     seen = {
-        place: set(MARKER.findall(str([one.messages for one in world.asked(place)])))
+        place: set(MARKER.findall(str([one.messages for one in world.asked.get(place, [])])))
         for place in (alone, topic, group, PLACES[-1])
     }
     assert seen[alone] == seen[topic] == {told, learned, shared}

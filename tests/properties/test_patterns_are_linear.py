@@ -19,17 +19,10 @@ _ADVICE = (
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)  # a minute of work, which shares the machine with other proofs
-def test_no_text_makes_a_pattern_slow() -> None:
-    found, problems = findings("pattern_costs.py", str(3 * many(40)))
+@pytest.mark.parametrize("texts", [3 * many(40), pytest.param(1_500, marks=pytest.mark.night)])
+def test_no_text_makes_a_pattern_slow(texts: int) -> None:
+    found, problems = findings("pattern_costs.py", str(texts))
     assert not problems, "\n".join(problems)
-    assert not found, "\n".join([*found, _ADVICE])
-
-
-@pytest.mark.slow
-@pytest.mark.night
-@pytest.mark.timeout(600)
-def test_no_text_of_very_many_makes_a_pattern_slow() -> None:
-    found, _ = findings("pattern_costs.py", "1500")
     assert not found, "\n".join([*found, _ADVICE])
 
 

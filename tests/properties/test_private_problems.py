@@ -7,9 +7,7 @@ model is not private. Facts learned elsewhere are shown to both.
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,17 +17,13 @@ import anyio
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from test_problem_isolation import COMMANDS, FETCH, LOOKS, MARKER, WORDS, Words
+from sampling import examples
+from test_problem_isolation import BUILDERS, LOOKS, MARKER, WORDS, Words, World
 
-from bot.agent.views.registry import context_builder
 from bot.core.errors import ContextOverflow
 from bot.llm.base import ModelReply, ModelRequest
-from bot.llm.embeddings.base import Vector
+from bot.llm.embeddings.base import Embedder, Vector
 from bot.llm.presets import ModelPresets, Preset
-from bot.memory.session.vector_index import VectorIndex
-from bot.tape.search import problem_of
-from bot.tape.stores.file import FileTapeStore
-from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import (
     ScriptedModel,
     ScriptStep,
@@ -42,9 +36,6 @@ from bot.testing.scripted_model import (
 )
 
 PRIVATE, PRIVATE_ID, OPEN = "taxes", "p1", ("general", "garden")
-BUILDERS = ("default", "exact", "with-recall", "summary-first")
-BOUNDS = HostLimits(window=8, view_messages=24)
-_PATIENCE = 30.0
 
 NOTES: list[tuple[str, dict[str, Any]]] = [
     ("problem_note", {"kind": "list"}),
@@ -54,7 +45,7 @@ NOTES: list[tuple[str, dict[str, Any]]] = [
 ACTIONS = [
     "My weather is {m} today.", "My weather is {m} today.", "SAY {m} of the tea", "FETCH {m}",
     "HAND {m}", "KEEP {m}", "OVERFLOW {m}", "Remember that my tea is {m}.", "EDIT {m}",
-    "/hold draft {m}", "/log {m}", "/memory add My note is {m}", "/reference set note {m}",
+    "/problem note ask draft {m}", "/memory add My note is {m}", "/reference set note {m}",
     "/problem note must take {m}", "/new", "/new now", "LOOK", "LOOK", "NOTES", "TASK",
     "/model open", "/model home", "/retry", "restart",
     *(f"/problem switch {one}" for one in (PRIVATE, *OPEN, PRIVATE, *OPEN)),
@@ -62,98 +53,48 @@ ACTIONS = [
 
 
 @dataclass
-class World:
-    """One session with a private problem.
+class PrivateWorld(World):
+    """One session with a private problem, an open model and a private one.
 
     Attributes:
-        folder: Holds its tape.
-        builder: Name of what makes its contexts.
-        secrets: Markers of what was said in the private problem.
         embedded: What the embedding model was given.
-        opens: The model that is not private.
-        home: The private one.
+        home: The model that is private; ``model`` is not.
     """
 
-    folder: Path
-    builder: str = "default"
-    secrets: set[str] = field(default_factory=set)
+    first: tuple[str, ...] = (
+        f"/problem new {PRIVATE}",
+        "/problem private on",
+        "/problem new garden",
+    )
     embedded: list[str] = field(default_factory=list)
-    opens: ScriptedModel = field(init=False)
     home: ScriptedModel = field(init=False)
-    host: Host = field(init=False)
-    _numbers: Iterator[int] = field(default_factory=itertools.count)
-    _last_said: str = ""
 
     def __post_init__(self) -> None:
-        self.opens, self.home = self._model(), self._model()
+        self.model, self.home = _model(), _model()
 
-    def _model(self) -> ScriptedModel:
-        overflown: set[str] = set()
+    def options(self) -> dict[str, Any]:
+        return {
+            "presets": ModelPresets([Preset("open", self.model), Preset("home", self.home, True)])
+        }
 
-        def turn(request: ModelRequest) -> ScriptStep:
-            return _turn(request, overflown)
-
-        return ScriptedModel(
-            turn,
-            consolidation=_consolidation,
-            summary=lambda request: text_reply(_all_markers(request)),
-            judgement=lambda request: judgement_reply(request, lambda _: "supported"),
-        )
-
-    async def live(self, todo: list[str]) -> None:
-        """Do one thing after the other; after each, check what was asked so far."""
-        left = [f"/problem new {PRIVATE}", "/problem private on", "/problem new garden", *todo]
-        while left:
-            async with session_host(
-                self.folder,
-                self.opens,
-                bounds=BOUNDS,
-                tools=[FETCH],
-                commands=COMMANDS,
-                builder=context_builder(self.builder),
-                vectors=self._vectors,
-                presets=ModelPresets([Preset("open", self.opens), Preset("home", self.home, True)]),
-            ) as self.host:
-                while left and (action := left.pop(0)) != "restart":
-                    await self.step(action)
-
-    def _vectors(self, store: FileTapeStore) -> VectorIndex:
-        world = self
+    def embedder(self) -> Embedder:
+        embedded = self.embedded
 
         class Recorded(Words):
             async def embed(self, texts: list[str]) -> list[Vector]:
-                world.embedded += texts
+                embedded.extend(texts)
                 return await super().embed(texts)
 
-        return VectorIndex(self.folder / "vectors", store, Recorded())
+        return Recorded()
 
-    async def step(self, action: str) -> str:
-        """Let the person do something; return what they were answered."""
-        number, text, edits, marker = f"n{next(self._numbers)}", action, None, ""
-        if "{m}" in action:
-            digits = (str(number)[1:] + "0")[:6]
-            marker = f"zq{''.join('abcdefghij'[int(sign)] for sign in digits)}qz"
-            text = action.replace("{m}", marker)
-            if action.startswith("EDIT"):
-                edits, text = self._last_said or None, f"The weather is {marker} after all."
-            elif not text.startswith("/"):
-                self._last_said = number
-        inbound = await self.host.channel.send(text, message_id=number, edits=edits)
-        if edits is not None:
-            # It is answered, or not; whatever is said next is.
-            told = await self.step("Hello.")
-        else:
-            told = await self.host.channel.wait_for_answer(inbound, within=_PATIENCE)
-        # A model may have put the problem aside after its answer: the tape knows where it was said.
-        places = {problem_of(e) for e in await self.host.tape() if e.meta.get("inbound") == number}
-        if marker and PRIVATE_ID in places:
-            self.secrets.add(marker)
-        self.check(text)
-        return told
+    @property
+    def secrets(self) -> set[str]:
+        """Markers of what was said in the private problem."""
+        return {marker for marker, place in self.said.items() if place == PRIVATE_ID}
 
-    def check(self, what: str) -> None:
-        """Refuse whatever of the private problem left the machine."""
-        for request in self.opens.requests:
+    def check(self, first: int, problem: str, what: str) -> None:
+        """Refuse whatever of the private problem left the machine, at any time."""
+        for request in self.model.requests:
             asked = f"{request.messages}{request.tools}"
             leaked = self.secrets & set(MARKER.findall(asked))
             assert not leaked, f"at {what!r} a {request.purpose} call shows {leaked}: " + "".join(
@@ -161,6 +102,16 @@ class World:
             )
         leaked = self.secrets & set(MARKER.findall(" ".join(self.embedded)))
         assert not leaked, f"at {what!r} the embedding model was given {leaked}"
+
+
+def _model() -> ScriptedModel:
+    overflown: set[str] = set()
+    return ScriptedModel(
+        lambda request: _turn(request, overflown),
+        consolidation=_consolidation,
+        summary=lambda request: text_reply(_all_markers(request)),
+        judgement=lambda request: judgement_reply(request, lambda _: "supported"),
+    )
 
 
 def _all_markers(request: ModelRequest) -> str:
@@ -215,22 +166,14 @@ SWEEP += ["/new", "LOOK"]
 
 def _check(todo: list[str], builder: str) -> None:
     with TemporaryDirectory() as folder:
-        anyio.run(World(Path(folder), builder).live, [*todo, *SWEEP])
+        anyio.run(PrivateWorld(Path(folder), builder).live, [*todo, *SWEEP])
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-@settings(max_examples=6, phases=PHASES, deadline=None)
+@settings(max_examples=examples(16), phases=PHASES)
 @given(st.lists(st.sampled_from(ACTIONS), min_size=8, max_size=20), st.sampled_from(BUILDERS))
 def test_nothing_of_a_private_problem_is_shown_to_another_model(todo, builder):
-    _check(todo, builder)
-
-
-@pytest.mark.slow
-@pytest.mark.night
-@settings(max_examples=10, phases=PHASES, deadline=None)
-@given(st.lists(st.sampled_from(ACTIONS), min_size=12, max_size=40), st.sampled_from(BUILDERS))
-def test_nothing_of_a_private_problem_is_shown_to_another_model_in_long_lives(todo, builder):
     _check(todo, builder)
 
 
@@ -240,7 +183,7 @@ async def test_every_way_to_say_something_is_private_and_is_seen_by_the_private_
     tmp_path, builder
 ):
     """The world above is no empty one: the private model sees what is said, and sums it up."""
-    world = World(tmp_path, builder)
+    world = PrivateWorld(tmp_path, builder)
     ways = [action for action in dict.fromkeys(ACTIONS) if "{m}" in action]
     # A consolidation may be ahead of an overflow, and leave nothing to sum up; just after "/new" none is.
     overflows = ["/new", "My weather is {m} today.", "OVERFLOW {m}"]
@@ -251,4 +194,4 @@ async def test_every_way_to_say_something_is_private_and_is_seen_by_the_private_
     assert len(world.secrets & shown) > len(world.secrets) // 2
     assert world.home.requests_for("consolidation")
     assert world.home.requests_for("summary")
-    assert world.opens.requests_for("turn")
+    assert world.model.requests_for("turn")

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
@@ -25,7 +24,7 @@ from bot.tape.codec import (
 from bot.tape.entries import TapeEntry, event, message
 from bot.tape.short_lines import expand_line, shorten
 
-proved = settings(max_examples=examples(200))
+proved = settings(max_examples=examples(100))
 
 NOW = "2026-11-26T16:06:52.122+00:00"
 # Words of the format itself, as hostile texts and names have them.
@@ -121,22 +120,6 @@ def test_any_reader_of_json_reads_what_a_line_says(entry):
     assert repr(as_the_docs_say(encode_chained([entry], CHAIN_START)[0])) == repr(entry)
 
 
-@pytest.mark.parametrize("key", sorted({*FORMAT_KEYS} - {"ts", "sent"}))
-def test_a_message_whose_meta_has_a_key_of_the_format_is_written_in_full(key):
-    entry = replace(message("user", "Hi", ts=NOW, **{key: "mine"}), id=3)
-    raw, _ = encode_chained([entry], CHAIN_START)
-    assert raw.startswith(b'{"id":3,"kind":"message",')
-    assert decode_line(raw).entry == entry
-
-
-@proved
-@given(entries())
-def test_a_full_line_is_left_as_it_is(entry):
-    raw = encode_entries([entry])[:-1]
-    assert expand_line(raw[:-1]) == raw[:-1]
-    assert decode_line(raw) == TapeLine(entry, 0)
-
-
 @proved
 @given(entries(), st.data())
 def test_a_changed_byte_never_changes_what_a_line_says(entry, data):
@@ -161,20 +144,6 @@ def test_no_bytes_break_the_reader(rest):
     shorten(said, b'"kind":"message","payload":{"role":"user","content":' + rest)
 
 
-def test_the_lines_of_a_plain_turn_are_short_and_plain_json():
-    said = message("user", "Hi", ts=NOW, inbound="7", sent="2026-11-26T16:06:51.000+00:00")
-    told = message("assistant", "Ho", ts=NOW, turn="turn-1")
-    mark = event("delivery", {"turn": "turn-1", "delivered": True}, ts=NOW)
-    batch = [replace(one, id=at) for at, one in enumerate((said, told, mark), 1)]
-    lines = [json.loads(raw) for raw in encode_chained(batch, CHAIN_START)[0].splitlines()]
-    at = 1795709212122
-    assert [{**line, "chain": len(line["chain"])} for line in lines] == [
-        {"id": 1, "user": "Hi", "ts": at, "inbound": "7", "sent": -1122, "more": 2, "chain": 48},
-        {"id": 2, "assistant": "Ho", "ts": at, "turn": "turn-1", "more": 1, "chain": 48},
-        {"id": 3, "delivery": {"turn": "turn-1", "delivered": True}, "ts": at, "chain": 48},
-    ]
-
-
 def test_a_line_that_is_edited_by_hand_is_written_in_full_and_needs_no_digest():
     """A short line without its link may be one whose link was damaged."""
     entry = replace(message("user", "I live in Rome.", ts=NOW), id=3)
@@ -182,16 +151,3 @@ def test_a_line_that_is_edited_by_hand_is_written_in_full_and_needs_no_digest():
     assert read == TapeLine(replace(message("user", "I live in Oslo.", ts=NOW), id=3), 0)
     lines, _ = encode_chained([entry], CHAIN_START)
     assert decode_line(lines.partition(b',"chain"')[0] + b"}\n") is None
-
-
-@proved
-@given(st.lists(entries(), min_size=1, max_size=3), st.data())
-def test_ids_are_read_from_the_same_lines_that_are_read_whole_and_from_no_damaged_one(batch, data):
-    for raw in (encode_chained(batch, CHAIN_START)[0] + encode_entries(batch)).split(b"\n")[:-1]:
-        place, byte = data.draw(st.integers(0, len(raw) - 1)), data.draw(st.integers(0, 255))
-        for line in (raw, raw[:place] + bytes([byte]) + raw[place + 1 :], raw[:place]):
-            read = decode_line(line)
-            ids = decode_ids(line)
-            assert (ids and (ids.entry.id, ids.more, ids.link)) == (
-                read and (read.entry.id, read.more, read.link)
-            )

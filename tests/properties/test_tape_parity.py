@@ -58,17 +58,6 @@ def test_any_damage_is_mended_or_left_as_it_is_but_never_made_worse(size, seed, 
 
 
 @proved
-@given(sizes, st.integers(0, 1 << 60), st.data())
-def test_a_part_is_mended_like_the_whole(size, seed, draw):
-    data, file = whole(size, seed)
-    at = draw.draw(st.integers(0, size))
-    count = draw.draw(st.integers(0, 2_000))
-    damaged = bytearray(file)
-    damaged[at if at < size else 0] ^= 1
-    assert parity_of(bytes(damaged), size).mended(at, count) == data[at : at + count]
-
-
-@proved
 @given(st.integers(0, 3_000_000))
 def test_the_length_of_a_file_says_how_much_of_it_is_protected(size):
     layout = ParityLayout(size)

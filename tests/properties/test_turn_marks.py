@@ -21,15 +21,14 @@ from bot.memory.records.turn_marks import (
     unfold,
 )
 from bot.memory.session.state.context_window import WindowFold
-from bot.memory.session.state.session_fold import Pointers, SessionFold
+from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry, event, message
 
 NUMBERS = st.integers(0, 10_000)
+WORDS = st.text(max_size=5)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
     max_leaves=6,
 )
 
@@ -39,34 +38,17 @@ def turns(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     """The data of a turn's start and end: mostly plain ones, and some that a message cannot hold."""
     number = draw(st.integers(1, 10**9))
     turn, inbound = f"turn-{number}", [f"m{number}"]
-    start: dict[str, Any] = {
-        "turn": turn,
-        "inbound": inbound,
-        "bounds": [100, 20_000],
-        "prefix": "ab",
-    }
+    start: dict[str, Any] = {"turn": turn, "inbound": inbound, "bounds": [100, 20_000]}
+    start |= {"prefix": "ab"}
     start |= draw(st.sampled_from([{}, {}, {"preset": "local"}, {"task": "7"}, {"joined": [1]}]))
     told = draw(st.booleans())
-    usage = Usage(
-        draw(NUMBERS),
-        draw(NUMBERS) if told else 0,
-        draw(NUMBERS),
-        draw(st.none() | st.floats(0, 9)),
-        draw(st.sampled_from([1, 1, 2])),
-    )
-    end: dict[str, Any] = {
-        "turn": turn,
-        "status": draw(st.sampled_from(["ok", "ok", "error"])),
-        "answered": True,
-        "inbound": inbound,
-        "reply_to": draw(st.sampled_from([inbound[-1], inbound[-1], None])),
-        "usage": usage.as_json(),
-        "prompt_tokens": usage.prompt_tokens,
-        "ms": draw(st.floats(0, 1e6)),
-        "steps": draw(st.sampled_from([1, 1, 3])),
-        "model": draw(st.text(max_size=9)),
-        "at": draw(NUMBERS),
-    }
+    cached, cost = draw(NUMBERS) if told else 0, draw(st.none() | st.floats(0, 9))
+    usage = Usage(draw(NUMBERS), cached, draw(NUMBERS), cost, draw(st.sampled_from([1, 1, 2])))
+    end: dict[str, Any] = {"turn": turn, "answered": True, "inbound": inbound, "at": draw(NUMBERS)}
+    end |= {"usage": usage.as_json(), "prompt_tokens": usage.prompt_tokens}
+    end |= {"status": draw(st.sampled_from(["ok", "ok", "error"])), "ms": draw(st.floats(0, 1e6))}
+    end |= {"reply_to": draw(st.sampled_from([inbound[-1], inbound[-1], None]))}
+    end |= {"steps": draw(st.sampled_from([1, 1, 3])), "model": draw(st.text(max_size=9))}
     end |= {} if told else {"cache_told": False}
     end |= draw(st.sampled_from([{}, {}, {"cut_off": True}, {"error": "no"}]))
     return start, end
@@ -76,15 +58,11 @@ def written(turns: list[tuple[dict[str, Any], dict[str, Any]]], *, folded: bool)
     """The tape of some turns."""
     tape: list[TapeEntry] = []
     for start, end in turns:
+        asked = message("user", "hi", inbound=start["inbound"][0], ts="2026-01-02")
+        told = message("assistant", "ha", turn=end["turn"], ts="2026-01-03")
         for said, mark in (
-            (
-                message("user", "hi", inbound=start["inbound"][0], ts="2026-01-02"),
-                event(TURN_START, start, ts="2026-01-02"),
-            ),
-            (
-                message("assistant", "ha", turn=end["turn"], ts="2026-01-03"),
-                event(TURN_END, end, ts="2026-01-03"),
-            ),
+            (asked, event(TURN_START, start, ts="2026-01-02")),
+            (told, event(TURN_END, end, ts="2026-01-03")),
         ):
             parts = [said, mark]
             if folded and mark.name == TURN_START:
@@ -115,19 +93,6 @@ def test_both_shapes_fold_to_the_same(turns):
     assert state(written(turns, folded=True)) == state(written(turns, folded=False))
 
 
-@given(turns(), st.booleans())
-def test_a_restored_fold_brings_back_nothing_that_a_turn_left_behind(turn, folded):
-    chatter = message("user", "lovely weather", inbound="o", queued=True, overheard=True)
-    tape = [chatter, *written([turn], folded=folded)]
-    tape = [replace(one, id=place) for place, one in enumerate(tape, 1)]
-    fold, restored = (SessionFold(WindowFold(100, 100_000)) for _ in range(2))
-    for entry in tape:
-        fold.apply(entry)
-    pointers = Pointers.model_validate(fold.pointers())
-    restored.restore(pointers, {entry.id: entry for entry in tape})
-    assert restored.window.overheard_messages() == fold.window.overheard_messages()
-
-
 @given(turns())
 def test_what_a_message_holds_reads_back_as_the_event(turn):
     start, end = turn
@@ -156,26 +121,3 @@ def test_nothing_on_a_tape_breaks_it(start, end, inbound, role):
     assert unfold(said)[0] is said
     fold.apply(said)
     fold.apply(replace(said, id=2))
-
-
-def test_a_plain_turn_is_two_entries():
-    start = {"turn": "t", "inbound": ["m"], "bounds": [1, 2], "prefix": "ab"}
-    usage = Usage(9, 0, 3, None, 1).as_json()
-    end = {"turn": "t", "status": "ok", "answered": True, "inbound": ["m"], "reply_to": "m"}
-    end |= {"usage": usage, "prompt_tokens": 9, "ms": 1.5, "steps": 1, "model": "a/b", "at": 1}
-    tape = written([(start, {**end, "cache_told": False})], folded=True)
-    assert [one.kind for one in tape] == ["message", "message"]
-    assert tape[0].meta[START_META] == ["t", 1, 2]
-    assert tape[1].meta[END_META] == [["m"], [9, 3], 1.5, "a/b"]
-
-
-def test_marks_of_earlier_entries_say_the_same():
-    start = {"turn": "t", "bounds": [1, 2]}
-    usage = {"prompt_tokens": 9, "completion_tokens": 3, "cached_tokens": 2, "cost": 0.5}
-    end = {"inbound": ["m"], "usage": usage, "ms": 1.5, "model": "a/b"}
-    said = message("user", "hi", inbound="m")
-    told = replace(message("assistant", "ha", turn="t"), id=2)
-    assert turn_start(said.with_meta(start=start)) == turn_start(said.with_meta(start=["t", 1, 2]))
-    assert turn_end(told.with_meta(end=end)) == turn_end(
-        told.with_meta(end=[["m"], [9, 3, 2, 0.5], 1.5, "a/b"])
-    )

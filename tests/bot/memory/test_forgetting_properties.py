@@ -1,352 +1,172 @@
-"""Whatever was said, learned, noted and listed: what is forgotten is nowhere, and all else is as it was."""
+"""Whatever was said, learned, noted and listed: what is forgotten is in no file, and all else is as it was."""
 
 from __future__ import annotations
 
+import gzip
+import itertools
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, replace
-from typing import Any
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import anyio
 import pytest
-from forgetting_rig import HOME, MARKERS, SESSION, Life, Texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.agent.context import default_context
-from bot.memory.erasure.entry_matcher import ErasureRights
-from bot.memory.erasure.erasure_candidates import CandidateCollector
-from bot.memory.erasure.erasure_items import items_to_keep, list_items, picked_facts
-from bot.memory.erasure.erasure_query import ONLY_SENTENCES, ErasureQuery, parse_query
-from bot.memory.records.compartments import Compartments
-from bot.memory.records.fact import Evidence, Fact
-from bot.memory.records.fact_fold import (
-    CHAIN_EVENTS,
-    FACTS_EVENT,
-    FactFold,
-    batch_entry,
-    fold_entries,
+from bot.bus.media.blobs import FolderBlobs
+from bot.llm.base import ModelReply, ModelRequest
+from bot.runtime.app.residual_files import ResidualFiles
+from bot.tape.entries import TapeEntry
+from bot.testing.host import Host, session_host
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    text_reply,
+    tool_call_reply,
 )
-from bot.memory.records.proposals import BatchOutcome, Proposal, ProposalDecision
-from bot.memory.records.tombstones import ERASED_TEXT, is_erased
-from bot.memory.session.linking.scope_registry import (
-    WORKSPACE_SCOPE,
-)
-from bot.memory.session.state.context_window import WindowFold
-from bot.memory.session.state.fold_loader import load_fold
-from bot.memory.session.state.session_fold import SessionFold
-from bot.tape.entries import (
-    TapeEntry,
-)
+from bot.transfer.tape_verification import verify_tape
 
-SETTINGS = settings(max_examples=examples(60))
+pytestmark = pytest.mark.slow
 
-
-words = st.sampled_from((*MARKERS, "nothing"))
-flags = st.booleans()
-steps = st.lists(
-    st.one_of(
-        st.tuples(st.just("say"), words, flags, flags, st.sampled_from(("", *MARKERS))),
-        st.tuples(st.just("learn"), words, st.integers(0, 30), flags),
-        st.tuples(st.sampled_from(("keep", "work")), words, st.integers(0, 30), flags, flags),
-        st.tuples(
-            st.sampled_from(("daily", "zone", "history", "prompt", "command", "new", "event")),
-            words,
-        ),
+MARKERS = ("zqxalpha", "Qvöbéta", "ЖщгаммаЫ", "wvu77delta", "鰐鱶鯨鮫")
+STEPS = (
+    *("I saw {m} today. It rains in Rome.", "Remember that my cat is called {m}") * 2,
+    *("NOTE {m} came by", "LOOK {m}", "CONCLUDE {m} is always late", "/memory add I own {m}"),
+    *("/reference set key{n} near {m}", "/reference set {m} a place", "/memory share 1"),
+    *(
+        "/problem new About {m}",
+        "/problem note ask where is {m}?",
+        "/problem note draft x Dear {m}",
     ),
-    min_size=3,
-    max_size=25,
+    *("/problem switch general", "/memory search {m}", "/memory", "/memory why 1", "/memory undo"),
+    *("/new", "QUOTE {m} wrote so", "restart"),
 )
-
-
-async def lived(life: Life, told: list[Any]) -> None:
-    await life.open()
-    for kind, word, *more in told:
-        if kind == "say":
-            await life.say(word, echo=more[0], tools=more[1], quote=more[2])
-        elif kind == "learn":
-            if life.said:
-                await life.learn(word, life.said[more[0] % len(life.said)], more[1])
-        elif kind in ("keep", "work"):
-            await (life.keep if kind == "keep" else life.work)(word, *more)
-        else:
-            await life.derive(kind, word)
-
-
-def changes_alone(entries: Sequence[TapeEntry]) -> FactFold:
-    """Return the fold of changes, without the whole states among them."""
-    fold = FactFold()
-    for entry in entries:
-        if entry.name in CHAIN_EVENTS:
-            data = {key: value for key, value in entry.data.items() if key != "state"}
-            fold.apply(replace(entry, payload={"name": entry.name, "data": data}))
-    return fold
-
-
-def believed(fold: FactFold) -> tuple[Any, Any, Any]:
-    """Return what must be the same, however a fold was made."""
-    return fold.facts, replace(fold.compartments, last_used=None), (fold.decided_keys, fold.next_id)
-
-
-def records(held: Compartments) -> Any:
-    """Return what of compartments stays when words go: ids, versions, times, and who is active."""
-    versions = sorted(at for found in held.versions.values() for at in found.values())
-    working = {key: one.expires_at for key, one in held.working_sets.items()}
-    return held.patterns.keys(), held.problems.keys(), working, versions, held.active_problem
-
-
-def everything(entries: Texts) -> str:
-    """Return all texts, as they stand and with JSON's escapes read."""
-    plain = json.dumps([asdict(one) for one in entries.values()], ensure_ascii=False)
-    return f"{plain}\n{json.dumps(plain)}\n{_unescaped(plain)}"
-
-
-def _unescaped(text: str) -> str:
-    found: list[str] = []
-
-    def gather(value: Any) -> None:
-        if isinstance(value, str):
-            found.append(value)
-        elif isinstance(value, dict):
-            for key, one in value.items():
-                found.append(key)
-                gather(one)
-        elif isinstance(value, list):
-            for one in value:
-                gather(one)
-        if isinstance(value, str) and value.startswith("{"):
-            try:
-                gather(json.loads(value))
-            except ValueError:
-                return
-
-    gather(json.loads(text))
-    return "\n".join(found)
-
-
-def own_words(entry: TapeEntry) -> str | None:
-    said = entry.kind == "message" and entry.payload.get("role") == "user"
-    return entry.payload["content"] if said and not is_erased(entry) else None
-
-
-async def check(told: list[Any], choice: int, by_words: bool, whole: bool) -> None:
-    life = Life()
-    await lived(life, told)
-    known = (await life.memory()).home.fold.facts
-    numbers = sorted(known)
-    if by_words or not numbers:
-        what = parse_query(MARKERS[choice % len(MARKERS)])
-        marked = {MARKERS[choice % len(MARKERS)]}
-    else:
-        number = numbers[choice % len(numbers)]
-        what = ErasureQuery(frozenset({number}))
-        marked = {one for one in MARKERS if one in known[number].text}
-    assert what is not None
-    what = what if whole else replace(what, kept=ONLY_SENTENCES)
-    before = await life.all()
-    frozen = fold_entries(await life.store.read(HOME))
-    tapes = (HOME, WORKSPACE_SCOPE, SESSION)
-    held = {tape: fold_entries(await life.store.read(tape)).compartments for tape in tapes}
-    await life.forget(what)
-    after = await life.all()
-
-    # What people said is to the letter what it was, or gone.
-    for place, entry in before.items():
-        now = after[place]
-        assert (now.kind, now.meta.get("inbound"), now.meta.get("turn"), now.meta.get("ts")) == (
-            entry.kind,
-            entry.meta.get("inbound"),
-            entry.meta.get("turn"),
-            entry.meta.get("ts"),
-        )
-        old_words = own_words(entry)
-        if old_words is not None and not is_erased(now) and whole:
-            assert now.payload == entry.payload
-        elif old_words is not None and not is_erased(now):
-            left = now.payload["content"].split(ERASED_TEXT)
-            assert all(part in old_words for part in left)
-        if (
-            by_words
-            and own_words(entry) is not None
-            and marked.isdisjoint([one for one in MARKERS if one in f"{entry.payload}{entry.meta}"])
-        ):
-            cited = {(e.tape, e.entry) for f in frozen.facts.values() for e in f.evidence}
-            assert now.payload == entry.payload or place in cited
-    # What is forgotten, and nobody says in what stays, is nowhere.
-    kept = fold_entries(await life.store.read(HOME))
-    stays = [text for one in after.values() if (text := own_words(one)) is not None]
-    stays += [one.text for one in (*kept.active(), *kept.pending())]
-    for marker in marked:
-        if not any(marker in text for text in stays):
-            assert marker not in everything(after), marker
-    if by_words:
-        assert not any(marker in text for marker in marked for text in stays)
-    # Facts keep their numbers, and those that stay their words; links lead where they led.
-    assert kept.facts.keys() == frozen.facts.keys()
-    assert (kept.next_id, list(kept.decided_keys)) == (frozen.next_id, list(frozen.decided_keys))
-    for number, fact in kept.facts.items():
-        old = frozen.facts[number]
-        assert [(e.tape, e.entry) for e in fact.evidence] == [
-            (e.tape, e.entry) for e in old.evidence
-        ]
-        assert fact.text in (old.text, "")
-        assert fact.text or fact.status not in ("active", "pending")
-    # What the compartments hold keeps its ids and versions; changes, whole states and what runs agree.
-    erased = {f"{tape}#{number}" for (tape, number), one in after.items() if is_erased(one)}
-    memory = await life.memory()
-    live = {
-        HOME: memory.home.fold,
-        WORKSPACE_SCOPE: memory.workspace.fold,
-        SESSION: life.fold.facts,
-    }
-    for tape in tapes:
-        entries = await life.store.read(tape)
-        now = fold_entries(entries)
-        assert believed(now) == believed(changes_alone(entries)) == believed(live[tape]), tape
-        assert records(now.compartments) == records(held[tape])
-        for number, belief in now.compartments.patterns.items():
-            assert erased.isdisjoint(belief.evidence_ids)
-            assert belief.text or belief.status == "retired"
-            was = held[tape].patterns[number]
-            marks = f"{was.content}{was.evidence_ids}"
-            if by_words and belief.text != was.text:
-                assert marked.isdisjoint(one for one in MARKERS if one in belief.text)
-            if belief.evidence_ids == was.evidence_ids and not any(one in marks for one in MARKERS):
-                assert belief.text == was.text
-        for key, value in now.compartments.references.items():
-            was_value = held[tape].references.get(key)
-            if was_value is not None and not any(one in f"{was_value}" for one in MARKERS):
-                assert value == replace(was_value, stale=value.stale)
-            assert value.value is None or value.source not in erased or value.stale
-    # The session opens, from its tail as from its beginning, and can be shown to a model.
-    tail = await load_fold(life.tape, max_messages=50, max_tokens=20_000)
-    whole = SessionFold(WindowFold(50, 20_000))
-    for entry in await life.store.read(SESSION):
-        whole.apply(entry)
-    assert tail.window.entries == whole.window.entries
-    assert tail.zone.snapshot == whole.zone.snapshot
-    assert believed(tail.facts) == believed(whole.facts)
-    assert tail.turns.undelivered == whole.turns.undelivered
-    assert all(one["content"] != "" for one in default_context(tail.window))
-    # Asked again, nothing is left to erase.
-    assert (await life.forget(what)).entry_count == 0
-
-
-@pytest.mark.slow
-@SETTINGS
-@given(told=steps, choice=st.integers(0, 40), by_words=flags, whole=flags)
-def test_what_is_forgotten_is_nowhere_and_the_rest_is_as_it_was(
-    told: list[Any], choice: int, by_words: bool, whole: bool
-) -> None:
-    anyio.run(check, told, choice, by_words, whole)
-
-
-async def check_some(told: list[Any], choice: int, by_words: bool, picks: set[int]) -> None:
-    life = Life()
-    await lived(life, told)
-    memory = await life.memory()
-    numbers = sorted(memory.home.fold.facts)
-    what = parse_query(MARKERS[choice % len(MARKERS)])
-    if not by_words and numbers:
-        what = ErasureQuery(frozenset({numbers[choice % len(numbers)]}))
-    assert what is not None
-    survey = await CandidateCollector(memory, ErasureRights(everything=True), owner=True).collect(
-        what
-    )
-    pieces = list_items(survey)
-    picked = {1 + one % len(pieces) for one in picks} if pieces else set()
-    if not picked:
-        return
-    kept = items_to_keep(pieces, picked)
-    shown = frozenset(one.id for one in survey.facts) - kept.facts
-    shown |= picked_facts(pieces, picked)
-    some = replace(
-        what, confirmed_facts=shown - survey.ended, ended_facts=survey.ended - kept.facts, kept=kept
-    )
-    before, frozen = await life.all(), fold_entries(await life.store.read(HOME))
-    await life.forget(some)
-    after, now = await life.all(), fold_entries(await life.store.read(HOME))
-
-    # What was kept is believed as before, and quotes words that its messages still say.
-    for number in kept.facts:
-        old, fact = frozen.facts[number], now.facts[number]
-        assert (fact.text, fact.status) == (old.text, old.status)
-        for one in fact.evidence:
-            said = own_words(after[one.tape, one.entry])
-            assert not one.quote or (said is not None and one.quote in said)
-    # A message is to the letter what it was, or gone, or lost words and no message that was picked.
-    for place, entry in before.items():
-        assert (after[place].kind, after[place].meta.get("ts")) == (
-            entry.kind,
-            entry.meta.get("ts"),
-        )
-        old_words, words_now = own_words(entry), own_words(after[place])
-        if place in kept.erased_messages:
-            assert words_now is None
-        if old_words is not None and words_now not in (None, old_words):
-            assert place not in kept.erased_messages
-            left = [part.strip(" .") for part in words_now.split(ERASED_TEXT)]
-            assert all(part in old_words for part in left)
-    # What was picked is nowhere, but in what somebody says that stays.
-    stays = [text for one in after.values() if (text := own_words(one)) is not None]
-    stays += [one.text for one in now.facts.values() if one.text]
-    whole = everything(after)
-    for number in shown:
-        text = frozen.facts[number].text
-        assert now.facts[number].text == ""
-        if not any(text in one for one in stays):
-            assert f"{text}" not in whole
-        for marker in MARKERS:
-            if (
-                marker in text
-                and not kept.keeps_records
-                and not any(marker in one for one in stays)
-            ):
-                assert marker not in whole
-    for tape in (HOME, WORKSPACE_SCOPE, SESSION):
-        entries = await life.store.read(tape)
-        assert believed(fold_entries(entries)) == believed(changes_alone(entries)), tape
-    if kept.keeps_records:
-        held = fold_entries(await life.store.read(HOME)).compartments.references
-        for key, value in frozen.compartments.references.items():
-            assert held[key] == replace(value, stale=held[key].stale)
-    # Asked again, nothing is left to erase.
-    assert (await life.forget(some)).entry_count == 0
-
-
-@pytest.mark.slow
-@SETTINGS
-@given(
-    told=steps,
-    choice=st.integers(0, 40),
-    by_words=flags,
-    picks=st.sets(st.integers(0, 9), max_size=4),
+steps = st.lists(
+    st.tuples(st.sampled_from(STEPS), st.sampled_from(MARKERS)), min_size=4, max_size=16
 )
-def test_of_what_was_found_what_was_picked_goes_and_what_was_kept_stays(
-    told: list[Any], choice: int, by_words: bool, picks: set[int]
-) -> None:
-    anyio.run(check_some, told, choice, by_words, picks)
+Places = dict[tuple[str, int], TapeEntry]
 
 
-def test_evidence_that_is_no_longer_kept_goes_as_well() -> None:
-    async def run() -> None:
-        life = Life()
-        await life.open()
-        await life.say("zqxalpha", echo=False, tools=False)
-        await life.say("zqxalpha", echo=False, tools=False)
-        await life.learn("zqxalpha", life.said[0], heir=False)
-        first = life.facts.facts[1]
-        second = Evidence(SESSION, life.said[1].id, "about zqxalpha", "Ada", sender="7")
-        now = Fact(1, first.text, evidence=(second,))
-        outcome = BatchOutcome(
-            (ProposalDecision(Proposal("strengthen", fact=1), "approved", "ok", now),)
-        )
-        await life.home.append_composed(
-            lambda _: [batch_entry(life.facts, outcome, key="k", author="person")]
-        )
-        await life.forget(ErasureQuery(frozenset({1})))
-        assert "zqxalpha" not in everything(await life.all())
-        assert [e for e in await life.store.read(HOME) if e.name == FACTS_EVENT]
+def _turn(request: ModelRequest) -> ModelReply:
+    """Echo; take notes, look things up and conclude where a message asks for it."""
+    newest = next(one for one in reversed(request.messages) if one["role"] == "user")
+    text = str(newest["content"]).partition("<records>")[0].strip()
+    wanted = re.search(r"(NOTE|LOOK|CONCLUDE) (.*)", text)
+    if wanted is None or request.messages[-1]["role"] == "tool":
+        return text_reply(f"You said: {text}\nAnything else?")
+    return tool_call_reply(
+        {
+            "NOTE": ("memory_daily", {"content": wanted[2]}),
+            "LOOK": ("memory_recall", {"query": wanted[2]}),
+            "CONCLUDE": ("memory_save", {"changes": [{"op": "conclusion", "text": wanted[2]}]}),
+        }[wanted[1]],
+        text=f"I see: {wanted[2]}",
+    )
 
-    anyio.run(run)
+
+def _consolidation(request: ModelRequest) -> ModelReply:
+    told = " ".join(str(request.messages[-1]["content"]).split())
+    return consolidation_reply(f"[2026-02-10 10:00] {told[-2_000:]}")
+
+
+def held_in_files(folder: Path, word: str) -> Iterator[str]:
+    """Yield the files that hold a word, packed ones unpacked, as it stands or as JSON escapes."""
+    forms = {one for plain in (word, word.lower()) for one in (plain, json.dumps(plain)[1:-1])}
+    for path in folder.rglob("*"):
+        data = path.read_bytes() if path.is_file() else b""
+        data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+        if any(one.encode() in data for one in forms) or word in path.name:
+            yield path.name
+
+
+class Life:
+    """A private chat in a folder, and what was said in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.model = ScriptedModel(_turn, consolidation=_consolidation)
+        self._numbers = itertools.count(1)
+
+    async def live(self, todo: list[tuple[str, str]], *, forget: str) -> None:
+        left = [*todo, ("restart", ""), ("It rains today.", "")]
+        while left:
+            async with self._host() as host:
+                while left and (step := left.pop(0))[0] != "restart":
+                    await self._do(host, *step, number=len(left))
+        async with self._host() as host:
+            listed, before = await self._ask(host, "/memory"), await self._all(host)
+            found = await self._forget(host, forget)
+            after = await self._all(host)
+            assert await self._forget(host, forget) == 0, "asked again, nothing is left"
+            lines = [one for one in listed.splitlines() if re.match(r"\W*\d+", one)]
+            kept = [one for one in lines if forget not in one]
+            now = await self._ask(host, "/memory")
+            assert [one for one in kept if one not in now] == []
+            for tape in await host.store.list_tapes():
+                assert (await verify_tape(host.store, tape)).problems == []
+            await self._ask(host, "Hello")
+            await host.bus.drain()
+        self._check(before, after, forget)
+        assert found == any(forget in str(one) for one in before.values())
+        assert forget not in str(self.model.requests[-1].messages)
+        assert sorted(held_in_files(self.folder, forget)) == []
+
+    def _host(self):
+        blobs = FolderBlobs(self.folder / "blobs")
+        made = lambda bus: ResidualFiles(self.folder, bus, blobs).erase  # noqa: E731
+        return session_host(self.folder, self.model, traces=made)
+
+    async def _do(self, host: Host, text: str, marker: str, *, number: int) -> None:
+        text = text.replace("{m}", marker).replace("{n}", str(number % 3))
+        quote = text.removeprefix("QUOTE ") if text.startswith("QUOTE") else None
+        await self._ask(host, "What is that?" if quote else text, quote)
+
+    async def _ask(self, host: Host, text: str, quote: str | None = None) -> str:
+        number = f"n{next(self._numbers)}"
+        sent = await host.channel.send(text, quote=quote, message_id=number)
+        return await host.channel.wait_for_answer(sent, within=20)
+
+    async def _all(self, host: Host) -> Places:
+        tapes = await host.store.list_tapes()
+        return {(tape, one.id): one for tape in tapes for one in await host.store.read(tape)}
+
+    async def _forget(self, host: Host, word: str) -> bool:
+        """Ask for it, confirm, and say whether there was anything to erase."""
+        told = await self._ask(host, f"/memory forget {word}")
+        number = re.search(r"/memory forget yes (\d+)", told)
+        if number is not None:
+            assert "Forgotten" in await self._ask(host, number[0])
+        return number is not None
+
+    def _check(self, before: Places, after: Places, forgotten: str) -> None:
+        """What does not hold the word is to the letter what it was; all keeps its place, kind and time."""
+        for place, entry in before.items():
+            now = after[place]
+            assert (now.kind, now.meta.get("ts"), now.meta.get("inbound")) == (
+                entry.kind,
+                entry.meta.get("ts"),
+                entry.meta.get("inbound"),
+            )
+            own = entry.kind == "message" and entry.payload["role"] == "user"
+            if own and forgotten not in f"{entry.payload}{entry.meta}":
+                assert now.payload == entry.payload
+
+
+def _live(todo: list[tuple[str, str]], forget: str) -> None:
+    with TemporaryDirectory() as folder:
+        anyio.run(lambda: Life(Path(folder)).live(todo, forget=forget))
+
+
+@settings(max_examples=examples(40))
+@given(todo=steps, forget=st.sampled_from(MARKERS))
+def test_what_is_forgotten_is_in_no_file_and_the_rest_is_as_it_was(todo, forget):
+    _live(todo, forget)
+
+
+def test_what_was_done_in_every_way_is_forgotten():
+    """The lives above are no empty ones."""
+    once = dict.fromkeys(STEPS)
+    _live([(step, MARKERS[0]) for step in once], MARKERS[0])

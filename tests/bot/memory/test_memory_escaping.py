@@ -7,7 +7,6 @@ import pytest
 from bot.agent.context import default_context
 from bot.memory.records.prompt_escaping import escape_message, escape_tags
 from bot.memory.records.transcript import render_transcript
-from bot.memory.session.recall import RecalledPassage
 from bot.memory.session.state.context_window import WindowFold
 from bot.tape.entries import message
 
@@ -60,13 +59,6 @@ def test_a_quote_cannot_end_itself():
     assert "> I live in Paris" in line
     [shown] = _view(message("user", "look", quote=quote, **BOB))
     assert shown["content"].count("</quoted>") == 1
-
-
-def test_a_passage_is_one_line_however_long_its_words_are():
-    passage = RecalledPassage("2026-02-10", "Ada", "a\nb" * 1_000, 5, 1.0).render()
-    assert "\n" not in passage
-    assert len(passage) < 500
-    assert passage.startswith("- 2026-02-10, Ada [#5]: ")
 
 
 def _view(entry):

@@ -37,15 +37,6 @@ async def test_what_was_reported_and_then_taken_back_is_told_as_gone(tmp_path, c
     assert "[1]" in told.partition("Not in it any more: ")[2] or "(empty)" in told
 
 
-async def test_a_save_that_left_the_view_is_told_by_the_prompt(tmp_path):
-    model = _saving("The user likes green tea")
-    async with session_host(tmp_path, model) as host:
-        await host.channel.ask("I like green tea")
-        await host.channel.ask("/new now")
-        await host.channel.ask("Hello")
-    assert "- [1] The user likes green tea" in str(model.requests_for()[-1].messages[0]["content"])
-
-
 async def test_a_forgotten_fact_is_in_no_prompt_however_it_was_reported(tmp_path):
     model = _saving("The user likes green tea")
     async with session_host(tmp_path, model) as host:

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
-from bot.core.errors import TapeRefused, TransientModelError
+from bot.core.errors import TransientModelError
 from bot.llm.embeddings.local import LocalEmbedder
-from bot.memory.records.event_names import (
-    HISTORY_EVENT,
-)
+from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.session import vector_index as vectors_module
-from bot.memory.session.recall import RecallableFact, RecalledPassage, recall_passages
-from bot.memory.session.state.zone_snapshot import (
-    DailyNote,
-    MemorySnapshot,
-)
+from bot.memory.session.recall import RecalledPassage, recall_passages
+from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.memory.session.vector_index import VectorIndex
 from bot.tape.entries import TapeEntry, event, message, tool_result
-from bot.tape.search import Hit, SearchQuery
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
 
 NOW = datetime(2026, 2, 20, 12, tzinfo=UTC)
-TALK = [
-    "My sister got a kitten last week.",
-    "The tax return is due in May.",
-    "We drove to the lake and swam.",
-    "The printer is out of paper again.",
-]
+TALK = ["My sister got a kitten last week.", "The tax return is due in May.", "The lake was cold."]
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +52,9 @@ async def store(tmp_path: Path):
     await opened.close()
 
 
-def said(text: str, day: int = 10, who: str = "Ada") -> TapeEntry:
+def said(text: str) -> TapeEntry:
     return message(
-        "user", text, sender={"id": who, "name": who}, sent=f"2026-02-{day:02}T10:00:00+00:00"
+        "user", text, sender={"id": "7", "name": "Ada"}, sent="2026-02-10T10:00:00+00:00"
     )
 
 
@@ -76,27 +65,10 @@ async def tape(store: FileTapeStore, *entries: TapeEntry | str, name: str = "a")
 
 
 async def ask(
-    of: TapeService,
-    query: str | None,
-    *,
-    days: int = 365,
-    memory: MemorySnapshot | None = None,
-    facts: Sequence[RecallableFact] = (),
-    vectors: VectorIndex | None = None,
-    limit: int = 8,
-    problem: str | None = None,
+    of: TapeService, query: str | None, *, days: int = 365, **more: Any
 ) -> list[RecalledPassage]:
     return await recall_passages(
-        of,
-        memory or MemorySnapshot(),
-        query,
-        days=days,
-        now=NOW,
-        timezone=UTC,
-        limit=limit,
-        facts=facts,
-        vectors=vectors,
-        problem=problem,
+        of, MemorySnapshot(), query, days=days, now=NOW, timezone=UTC, **more
     )
 
 
@@ -110,44 +82,7 @@ async def test_what_shares_no_word_with_the_question_is_found_by_its_meaning(sto
     assert await ask(of, "Does anybody have a cat?") == []
     [first, *_] = await ask(of, "Does anybody have a cat?", vectors=vectors)
     assert first.render() == "- 2026-02-10 10:00, Ada [#2]: My sister got a kitten last week."
-
-
-async def test_what_words_find_well_stays_first(store, vectors):
-    of = await tape(store, *TALK, "The printer is called Gutenberg.", "and now?")
-    found = await ask(of, "What is Gutenberg?", vectors=vectors)
-    assert found[0].entry == 6
-
-
-async def test_what_is_about_something_else_is_not_found(store, vectors):
-    of = await tape(store, *TALK, "now")
     assert await ask(of, "Who won the election in France?", vectors=vectors) == []
-
-
-async def test_the_question_itself_is_not_found(store, vectors):
-    of = await tape(store, *TALK, "Does anybody have a cat?")
-    found = await ask(of, "Does anybody have a cat?", vectors=vectors)
-    entries = [one.entry for one in found]
-    assert 2 in entries
-    assert 6 not in entries
-
-
-async def test_what_is_looked_for_word_by_word_is_not_found_by_its_meaning(store, vectors):
-    of = await tape(store, *TALK, "We have a cat flap.", "now")
-    found = await ask(of, '"a cat"', vectors=vectors)
-    assert ["cat flap" in one.text for one in found] == [True]
-
-
-async def test_a_tape_server_that_knows_of_no_meaning_yet_finds_by_words(store, vectors, caplog):
-    class Older(TapeService):
-        async def search(self, query: SearchQuery) -> list[Hit]:
-            if query.near is not None:
-                raise TapeRefused("near: Extra inputs are not permitted")
-            return await super().search(query)
-
-    await tape(store, *TALK, "now")
-    found = await ask(Older(store, "a"), "Is the printer a cat?", vectors=vectors)
-    assert found[0].text == "The printer is out of paper again."
-    assert "must be of this version" in caplog.text
 
 
 async def test_nothing_of_another_session_is_found(store, vectors):
@@ -174,27 +109,6 @@ async def test_what_was_recalled_or_remembered_is_not_found_as_if_it_had_been_sa
     ]
 
 
-async def test_where_no_word_is_found_within_the_days_it_looks_further_back(store, vectors):
-    of = await tape(
-        store,
-        said("Minka is the name of the kitten.", day=1),
-        *(said(f"Day {day} was quiet, the animals slept.", day=day) for day in range(14, 20)),
-        said("What is Minka?", day=20),
-    )
-    found = await ask(of, "What is Minka?", days=3, vectors=vectors)
-    assert found[0].entry == 2
-
-
-async def test_within_the_days_nothing_older_is_found(store, vectors):
-    of = await tape(
-        store,
-        said("The kitten sleeps all day.", day=1),
-        said("The cat bit the dog.", day=19),
-        said("now", day=20),
-    )
-    assert [one.entry for one in await ask(of, "a cat", days=3, vectors=vectors)] == [3]
-
-
 async def test_while_embeddings_fail_words_find_what_they_find(store, tmp_path):
     class Failing(LocalEmbedder):
         async def embed(self, texts):
@@ -217,33 +131,6 @@ async def test_a_tape_that_is_not_what_was_embedded_gives_no_wrong_passage(
     assert await ask(changed, "Does anybody have a cat?", vectors=vectors) == []
     await other.close()
     assert (await ask(of, "Does anybody have a cat?", vectors=vectors))[0].entry == 2
-
-
-FACT = RecallableFact("Ada's kitten is called Minka.", "2026-02-01", ("#12", "telegram:1#3"))
-
-
-async def test_facts_are_ranked_beside_the_lines_of_memory_with_their_evidence(store):
-    of = await tape(store, *TALK, "now")
-    memory = MemorySnapshot(1, "- Ada's dog is called Rex.", (DailyNote("2026-02-19", "- rain"),))
-    found = await ask(of, "How is the kitten of Ada called?", memory=memory, facts=[FACT])
-    assert found[0].render() == (
-        "- 2026-02-01, memory [#12, telegram:1#3]: Ada's kitten is called Minka."
-    )
-    assert [one.text for one in found[1:3]] == [
-        "Ada's dog is called Rex.",
-        "My sister got a kitten last week.",
-    ] or [one.text for one in found[1:3]] == [
-        "My sister got a kitten last week.",
-        "Ada's dog is called Rex.",
-    ]
-
-
-@pytest.mark.parametrize("query", ["the kitten Minka", None])
-async def test_a_fact_that_memory_holds_in_the_same_words_is_told_once(store, query):
-    of = await tape(store, "hello", "now")
-    memory = MemorySnapshot(1, "# Pets\n- Ada's kitten  is called Minka")
-    found = await ask(of, query, memory=memory, facts=[FACT])
-    assert [one.evidence for one in found if "Minka" in one.text] == [("#12", "telegram:1#3")]
 
 
 PROBLEMS = [
@@ -273,32 +160,3 @@ async def test_what_belongs_to_another_problem_is_recalled_by_no_way(
     assert {one.entry for one in await ask(of, "kitten", problem=problem)} == wanted
     by_meaning = await ask(of, "Does anybody own a cat?", vectors=vectors, problem=problem)
     assert wanted - {3, 5, 7} <= {one.entry for one in by_meaning}
-
-
-async def test_what_another_problem_says_keeps_nothing_from_being_found_by_its_meaning(
-    store, vectors
-):
-    near = [said("Our cat sleeps.").with_meta(problem="p2") for _ in range(130)]
-    of = await tape(store, *near, said("My sister got a kitten.").with_meta(problem="p1"), "now")
-    await vectors.catch_up(of.name)
-    found = await ask(of, "Does anybody own a cat?", vectors=vectors, problem="p1")
-    assert [one.entry for one in found] == [132]
-
-
-async def test_facts_and_memory_are_of_all_problems(store):
-    of = await tape(store, *PROBLEMS)
-    memory = MemorySnapshot(1, "- The kitten is vaccinated.")
-    found = await ask(of, "the kitten", memory=memory, facts=[FACT], problem="p1")
-    assert {one.entry for one in found} == {None, 2, 3}
-    assert {one.text for one in found} >= {FACT.text, "The kitten is vaccinated."}
-
-
-async def test_a_tape_on_which_a_message_is_of_another_problem_now_gives_no_wrong_passage(
-    store, tmp_path, vectors
-):
-    of = await tape(store, said("My sister got a kitten.").with_meta(problem="p1"), "now")
-    assert await ask(of, "Does anybody own a cat?", vectors=vectors, problem="p1")
-    other = FileTapeStore(tmp_path / "others", sync=False)
-    changed = await tape(other, said("My sister got a kitten.").with_meta(problem="p2"), "now")
-    assert await ask(changed, "Does anybody own a cat?", vectors=vectors, problem="p1") == []
-    await other.close()

@@ -12,45 +12,34 @@ from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.state.fold_loader import load_fold
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone
-from bot.tape.entries import TapeEntry, event, message
+from bot.tape.entries import event, message
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
 HOUR = 3_600
+BOUNDS = {"max_messages": 40, "max_tokens": 4_000}
 
 
 class Talk:
-    """One session, opened on a store.
-
-    Attributes:
-        clock: Its time.
-        fold: Its state.
-        bus: Its memory bus.
-        tape: Its tape.
-    """
+    """One session, opened on a store; its state, its memory bus and its tape."""
 
     fold: SessionFold
     bus: MemoryBus
     tape: TapeService
 
-    def __init__(
-        self, store: TapeStore | None = None, name: str = "fake:1", *, hours: float = 2.0
-    ) -> None:
+    def __init__(self, store: TapeStore | None = None, *, hours: float = 2.0) -> None:
         self.clock = ManualClock()
         self.store = store or InMemoryTapeStore(clock=self.clock)
-        self.bounds = {"max_messages": 40, "max_tokens": 4_000}
-        self._name = name
         self._hours = hours
         self._numbers = itertools.count(1)
 
     async def open(self) -> Talk:
         """Open it from the tail of its tape, as after a restart."""
-        tape = TapeService(self.store, self._name)
+        self.tape = tape = TapeService(self.store, "fake:1")
         await tape.ensure_bootstrap_anchor()
-        self.fold = await load_fold(tape, **self.bounds)
-        self.tape = tape
+        self.fold = await load_fold(tape, **BOUNDS)
         tape.observe(self.fold.apply)
         tape.stamp = lambda entry: with_problem(entry, self.fold.problem)
         zone = MemoryZone(tape, retention_days=30, fold=self.fold.zone, clock=self.clock)
@@ -63,26 +52,20 @@ class Talk:
 
     async def begin(self, text: str) -> str:
         """Begin a turn with a person's message; return its id."""
-        number = next(self._numbers)
-        turn, inbound = f"turn-{number}", f"m{number}"
-        data = {"turn": turn, "inbound": [inbound]}
-        said = message("user", text, inbound=inbound)
+        turn = f"turn-{next(self._numbers)}"
+        said = message("user", text, inbound=f"m-{turn}")
+        data = {"turn": turn, "inbound": [f"m-{turn}"]}
         await self.tape.append_many([said, event(TURN_START, data)])
         return turn
 
     async def end(self, turn: str, text: str) -> None:
-        """Answer it."""
-        data = {
-            "turn": turn,
-            "answered": True,
-            "inbound": [f"m{turn.removeprefix('turn-')}"],
-            "pointers": self.fold.pointers(),
-        }
+        data = {"turn": turn, "answered": True, "inbound": [f"m-{turn}"]}
+        data["pointers"] = self.fold.pointers()
         await self.tape.append_many([message("assistant", text), event(TURN_END, data)])
 
-    async def say(self, text: str, answer: str = "") -> None:
+    async def say(self, text: str) -> None:
         """A whole turn."""
-        await self.end(await self.begin(text), answer or f"re: {text}")
+        await self.end(await self.begin(text), f"re: {text}")
 
     async def problem(self, name: str) -> str:
         """Make a problem and work on it; return its id."""
@@ -91,9 +74,4 @@ class Talk:
         return made.problem_id
 
     def view(self) -> list[str]:
-        """Return what is in view."""
         return [str(entry.payload.get("content")) for entry in self.fold.window.conversation()]
-
-    async def named(self, name: str) -> list[TapeEntry]:
-        """Return the entries of a name."""
-        return [entry for entry in await self.tape.read_entries() if entry.name == name]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -18,11 +16,8 @@ from bot.memory.records.conversation_entries import PROBLEM_ANCHOR_PREFIX
 from bot.memory.records.fact_fold import (
     FACTS_EVENT,
     PAUSED_EVENT,
-    FactFold,
     bus_entry,
-    pause_entry,
 )
-from bot.memory.session.scope.scope_memory import load_fact_entries
 from bot.tape.entries import TapeEntry, anchor, event
 from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService
@@ -37,62 +32,27 @@ _ODD: tuple[Any, ...] = (
 _DAY = "2026-01-01T00:00:00+00:00"
 _RECORDS: dict[str, dict[str, Any]] = {
     "problems": {
-        "id": "p1",
-        "name": "N",
-        "state": "paused",
-        "created": _DAY,
-        "used": _DAY,
-        "priority": 5,
-        "summary": "s",
-        "messages": [1],
-        "weight": [1, 1],
+        "id": "p1", "name": "N", "state": "paused", "created": _DAY, "used": _DAY, "priority": 5,
+        "summary": "s", "messages": [1], "weight": [1, 1],
     },
     "working": {
-        "problem": "p1",
-        "created": _DAY,
-        "expires": "2099-01-01T00:00:00+00:00",
-        "ttl": 2.0,
-        "constraints": {"must": ["a"]},
-        "assumptions": [{"a": "b"}],
-        "open_questions": ["c"],
-        "local_decisions": [{"d": "e"}],
-        "partial_artifacts": {"f": "g"},
-        "lane": "l",
+        "problem": "p1", "created": _DAY, "expires": "2099-01-01T00:00:00+00:00", "ttl": 2.0,
+        "constraints": {"must": ["a"]}, "assumptions": [{"a": "b"}], "open_questions": ["c"],
+        "local_decisions": [{"d": "e"}], "partial_artifacts": {"f": "g"}, "lane": "l",
     },
     "references": {
-        "key": "k",
-        "value": "v",
-        "version": 1,
-        "source": "fake:1#1",
-        "created": _DAY,
-        "updated": _DAY,
-        "by": "person",
-        "entry": 1,
-        "stale": False,
+        "key": "k", "value": "v", "version": 1, "source": "fake:1#1", "created": _DAY,
+        "updated": _DAY, "by": "person", "entry": 1, "stale": False,
     },
     "patterns": {
-        "id": "p1",
-        "type": "conclusion",
-        "content": {"text": "t"},
-        "evidence": ["fake:1#1"],
-        "confidence": 0.5,
-        "created": _DAY,
-        "validated": _DAY,
-        "decay": 0.1,
-        "status": "active",
+        "id": "p1", "type": "conclusion", "content": {"text": "t"}, "evidence": ["fake:1#1"],
+        "confidence": 0.5, "created": _DAY, "validated": _DAY, "decay": 0.1, "status": "active",
     },
     "facts": {
-        "id": 1,
-        "text": "t",
-        "subject": "",
-        "evidence": [],
-        "origin": "person",
-        "confidence": 0.5,
-        "valid_from": _DAY,
-        "status": "active",
-        "supersedes": 1,
+        "id": 1, "text": "t", "subject": "", "evidence": [], "origin": "person", "confidence": 0.5,
+        "valid_from": _DAY, "status": "active", "supersedes": 1,
     },
-}
+}  # fmt: skip
 _OTHERS = (
     *("expired", "ranks", "active", "wanted", "key", "previous", "decayed", "used", "versions"),
     *("next_problem", "next_pattern", "ops"),
@@ -169,14 +129,6 @@ async def test_no_change_on_a_tape_keeps_its_session_from_opening_or_from_being_
     assert again.view() == talk.view()
 
 
-async def test_an_empty_key_on_a_tape_does_not_pass_for_what_was_done_without_a_cause():
-    store = InMemoryTapeStore()
-    talk = await Talk(store).open()
-    await talk.tape.append(bus_entry(talk.fold.facts, {"key": "", "wanted": ""}))
-    first = await talk.problem("first")
-    assert talk.fold.problem == first
-
-
 @pytest.mark.parametrize("damage", [{"previous": 10**6}, {"previous": "x"}, {"previous": None}])
 async def test_a_damaged_link_does_not_cut_a_session_off_from_its_problems(damage):
     store = InMemoryTapeStore()
@@ -193,47 +145,6 @@ async def test_a_damaged_link_does_not_cut_a_session_off_from_its_problems(damag
     assert made.problem_id != first
 
 
-async def test_a_change_that_says_it_is_the_first_begins_anew_for_everybody():
-    store = InMemoryTapeStore()
-    talk = await Talk(store).open()
-    await talk.bus.working_sets.add(await talk.problem("first"), "open_questions", "why")
-    await talk.tape.append(event(BUS_EVENT, {"previous": 0}))
-    await talk.say("on")
-    again = await Talk(store).open()
-    assert again.fold.facts.state() == talk.fold.facts.state()
-
-
-@pytest.mark.parametrize("paused", [True, False])
-async def test_a_pause_holds_where_its_entry_carries_the_whole_state(paused):
-    fold = FactFold(paused=not paused)
-    fold.since_snapshot = 100
-    made = pause_entry(fold, paused=paused)
-    assert "state" in made.data
-    fold.apply(replace(made, id=7))
-    assert fold.paused == paused
-
-
-async def test_a_line_that_is_gone_costs_what_it_said_and_not_what_was_before_it():
-
-    class Holed(InMemoryTapeStore):
-        gone = 0
-
-        async def read(self, tape, from_entry_id=None, to_entry_id=None):
-            found = await super().read(tape, from_entry_id, to_entry_id)
-            return [one for one in found if one.id != self.gone]
-
-    store = Holed()
-    talk = await Talk(store).open()
-    first = await talk.problem("first")
-    await talk.bus.problems.prioritise(first, 7)
-    store.gone = talk.fold.facts.last_entry_id
-    await talk.bus.problems.switch_to(GENERAL_PROBLEM)
-    found = await load_fact_entries(talk.tape)
-    assert len(found) == 3
-    again = await Talk(store).open()
-    assert await again.bus.problems.get(first) is not None
-
-
 async def test_what_a_boundary_brings_back_is_of_its_own_problem_alone():
     store = InMemoryTapeStore()
     talk = await Talk(store).open()
@@ -246,13 +157,3 @@ async def test_what_a_boundary_brings_back_is_of_its_own_problem_alone():
     await talk.bus.problems.switch_to(first)
     assert talk.view() == []
     assert (await Talk(store).open()).view() == []
-
-
-async def test_times_that_no_clock_can_reckon_with_end_a_working_set_at_the_latest_today():
-    talk = await Talk().open()
-    first = await talk.problem("first")
-    record = _RECORDS["working"] | {"problem": first, "ttl": 10**400, "expires": "9999-12-31"}
-    await talk.tape.append(bus_entry(talk.fold.facts, {"working": [record]}))
-    held = talk.fold.compartments.working_sets[first]
-    assert held.ttl_hours == 24.0
-    assert held.expires_at < datetime.now(UTC) + timedelta(days=1)

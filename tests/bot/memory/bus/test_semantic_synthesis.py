@@ -1,245 +1,253 @@
-"""What is believed rests on evidence: it grows surer by evidence of its own, and is doubted once that goes."""
+"""What is believed rests on evidence: it grows surer by evidence of its own, fades, and is doubted once that goes."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import Any
+
 import pytest
-from semantic_rig import DAY, SESSION, Rig, drawn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sampling import examples
 
 from bot.core.errors import MemoryRefused
-from bot.memory.records.compartment_records import SynthesizedPattern
-from bot.memory.records.compartments import BUS_EVENT
-from bot.memory.records.fact_fold import bus_entry
-from bot.tape.entries import tool_result
-
-# Evidence.
-
-
-@pytest.mark.parametrize(
-    "evidence",
-    [(), ("fake:1#999",), ("nowhere:9#1",), ("p7",), ("12",), ("not an id",), ("#",), ("²",)],
+from bot.memory.records.compartment_records import EpisodeEntry, SynthesizedPattern
+from bot.memory.records.episodes import episode_id
+from bot.memory.records.evidence import cite
+from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.records.tombstones import tombstone
+from bot.memory.session.bus.episodic_trace import EpisodicTraceStore
+from bot.memory.session.bus.semantic_synthesis import (
+    SemanticSynthesisStore,
+    render_prompt_beliefs,
 )
-async def test_a_belief_without_evidence_that_is_there_is_refused(rig, evidence):
-    await rig.says("I plan my weeks on Sunday.")
-    with pytest.raises(MemoryRefused):
-        await rig.believes("Ada likes plans.", *evidence)
-    assert rig.home.compartments.patterns == {}
+from bot.memory.session.scope.scope_memory import ScopeMemory
+from bot.tape.entries import TapeEntry, message, tool_result
+from bot.tape.service import TapeService
+from bot.tape.stores.in_memory import InMemoryTapeStore
+from bot.testing.manual_clock import ManualClock
+
+SESSION, DAY = "fake:1", 86_400
 
 
-async def test_erased_and_superseded_words_are_no_evidence(rig):
+class Rig:
+    """A private chat of Ada's, and what is believed in her scope."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.store = InMemoryTapeStore(clock=self.clock)
+        self.session = TapeService(self.store, SESSION)
+        self.home = self.read_home()
+        self.episodic = EpisodicTraceStore(self.session, self.clock)
+        self.semantic = self.opened(self.home)
+
+    def read_home(self) -> ScopeMemory:
+        return ScopeMemory(TapeService(self.store, "person:fake:7"), "person", self.clock)
+
+    def opened(self, home: ScopeMemory) -> SemanticSynthesisStore:
+        return SemanticSynthesisStore(
+            home, self.episodic, self.store, self.clock, self.session, problem="general"
+        )
+
+    async def put(self, entry: TapeEntry) -> str:
+        await self.session.ensure_bootstrap_anchor()
+        return episode_id(SESSION, (await self.session.append(entry)).id)
+
+    async def says(self, text: str, **meta: Any) -> str:
+        return await self.put(message("user", text, sender={"id": "7", "name": "Ada"}, **meta))
+
+    async def believes(
+        self, text: str, *evidence: str, kind: Any = "conclusion", sure: float = 0.7
+    ):
+        now = self.clock.now()
+        made = SynthesizedPattern("", kind, {"text": text}, list(evidence), sure, now, now)
+        return await self.semantic.add_pattern(made)
+
+    async def pattern(self, name: str) -> SynthesizedPattern:
+        found = await self.semantic.get_pattern(name)
+        assert found is not None
+        return found
+
+    async def sure(self, name: str) -> Any:
+        return pytest.approx((await self.pattern(name)).confidence)
+
+    async def entry(self, said: str) -> TapeEntry:
+        number = int(said.rpartition("#")[2])
+        return (await self.session.read_entries(number, number))[0]
+
+    async def fact(self, text: str, said: str) -> str:
+        proposal = Proposal("add", text, evidence=(cite(SESSION, await self.entry(said)),))
+        batch = ProposalBatch(f"{text}{said}", "consolidation", (proposal,))
+        fact = (await self.home.apply(batch)).decisions[0].fact
+        return str(fact.id) if fact is not None else ""
+
+    async def erases(self, said: str) -> None:
+        await self.store.erase(SESSION, [tombstone(await self.entry(said))])
+
+    async def supersedes(self, old: str) -> str:
+        made = EpisodeEntry("", self.clock.now(), None, "", "delta", {"text": "not so"})
+        return await self.episodic.supersede(old, made)
+
+
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
+async def test_a_belief_without_evidence_that_is_there_is_refused(rig):
     erased, replaced = await rig.says("I like mornings."), await rig.says("I like evenings.")
     await rig.erases(erased)
     await rig.supersedes(replaced)
-    with pytest.raises(MemoryRefused, match="was erased"):
-        await rig.believes("Ada works early.", erased)
-    with pytest.raises(MemoryRefused, match="was superseded by fake:1#"):
-        await rig.believes("Ada works late.", replaced)
-
-
-async def test_what_is_no_belief_is_refused(rig):
+    missing = ((), ("fake:1#999",), ("nowhere:9#1",), ("p7",), ("12",), ("not an id",), ("²",))
+    for evidence in (*missing, (erased,), (replaced,)):
+        with pytest.raises(MemoryRefused):
+            await rig.believes("Ada likes plans.", *evidence)
     said = await rig.says("My password is hunter2-Xy9!")
-    for text in ("", "  ", "x" * 2_000, "The password of Ada is hunter2-Xy9!"):
+    for text in ("", "x" * 2_000, "The password of Ada is hunter2-Xy9!"):
         with pytest.raises(MemoryRefused):
             await rig.believes(text, said)
-    with pytest.raises(MemoryRefused):
-        await rig.believes("Ada has a password.", said, kind="fact")
-    await rig.home.pause(paused=True)
-    with pytest.raises(MemoryRefused, match="paused"):
-        await rig.believes("Ada types.", said)
+    assert rig.home.compartments.patterns == {}
 
 
-async def test_a_group_believes_nothing_on_what_was_said_elsewhere():
-    group = Rig("session", "fake:-5")
-    with pytest.raises(MemoryRefused, match="elsewhere"):
-        await group.believes("Ada likes tea.", await group.says("I like tea."))
-
-
-async def test_the_same_cause_adds_once_and_answers_the_same(rig):
-    said = await rig.says("I plan on Sunday.")
-    first = await rig.semantic.add_pattern(drawn("Ada plans.", said), cause="call:1")
-    version = await rig.home.tape.version()
-    await rig.erases(said)
-    again = rig.opened(rig.fresh_home())
-    assert await again.add_pattern(drawn("Ada plans.", said), cause="call:1") == first
-    assert await rig.home.tape.version() == version
-
-
-# Strengthening.
-
-
-async def test_independent_new_evidence_strengthens(rig):
-    name = await rig.believes("Ada plans her weeks.", await rig.says("I plan my week on Sunday."))
-    rig.clock.advance(30 * DAY)
-    before = (await rig.pattern(name)).confidence_at(rig.clock.now())
-    assert await rig.semantic.strengthen(name, await rig.says("This week, too, I planned ahead."))
-    after = await rig.pattern(name)
-    assert after.confidence == pytest.approx(0.75)
-    assert after.last_validated == rig.clock.now()
-    assert after.confidence_at(rig.clock.now()) > before
-
-
-async def test_being_recalled_does_not_strengthen(rig):
-    name = await rig.believes("Ada likes green tea.", await rig.says("Green tea again for me."))
-    await rig.says("You like green tea most of all.", role="assistant")
-    call = tool_result("c1", "memory_recall", "- 2026-02-10, Ada [#2]: Green tea again for me.")
-    recalled = await rig.session.append(call)
-    quoted = await rig.says("> You like green tea most of all.")
-    for one in (
-        await rig.says("You like green tea most of all"),
-        await rig.says("You like green tea most of all.", role="assistant"),
-        f"{SESSION}#{recalled.id}",
-        quoted,
-    ):
-        assert not await rig.semantic.strengthen(name, one)
-    await rig.semantic.search(text="green tea")
-    await rig.semantic.get_evidence_chain(name)
-    assert await rig.pattern(name) == (await rig.semantic.search("conclusion"))[0]
-    assert (await rig.pattern(name)).confidence == 0.7
-
-
-async def test_the_answer_to_a_question_is_no_repetition_of_it(rig):
-    name = await rig.believes("Ada likes green tea.", await rig.says("Green tea again for me."))
-    await rig.says("Do you like green tea?", role="assistant")
-    assert await rig.semantic.strengthen(name, await rig.says("I do like green tea."))
-
-
-async def test_what_is_known_erased_unlearnable_or_nowhere_does_not_strengthen(rig):
+async def test_independent_evidence_strengthens_up_to_095_and_the_same_does_nothing(rig):
     first = await rig.says("I plan my week on Sunday.")
     name = await rig.believes("Ada plans her weeks.", first)
-    erased = await rig.says("I planned everything today.")
-    await rig.erases(erased)
-    replaced = await rig.says("I planned the summer, too.")
-    await rig.supersedes(replaced)
-    paused = await rig.says("I planned the autumn.", paused=True)
-    for one in (first, erased, replaced, paused, "fake:1#999", "nowhere#1", "p1", ""):
-        assert not await rig.semantic.strengthen(name, one)
-    version = await rig.home.tape.version()
-    await rig.home.pause(paused=True)
-    assert not await rig.semantic.strengthen(name, await rig.says("I planned the winter."))
-    assert (await rig.pattern(name)).confidence == 0.7
-    assert await rig.home.tape.version() == version + 1
-
-
-async def test_confidence_grows_to_095_and_no_further(rig):
-    name = await rig.believes("Ada plans.", await rig.says("I plan a lot."))
+    assert not await rig.semantic.strengthen(name, first)
+    assert await rig.semantic.strengthen(name, await rig.says("This week, too, I planned ahead."))
+    assert await rig.sure(name) == 0.75
     for number in range(12):
-        assert await rig.semantic.strengthen(name, await rig.says(f"Plan {number} is done."))
-    assert (await rig.pattern(name)).confidence == pytest.approx(0.95)
+        await rig.semantic.strengthen(name, await rig.says(f"Plan {number} is done."))
+    assert await rig.sure(name) == 0.95
 
 
-async def test_the_same_belief_again_is_strengthened_once_and_not_added(rig):
-    first = await rig.believes("Ada plans her weeks.", await rig.says("I plan my week."))
-    more = [await rig.says(f"The week of {day} is planned.") for day in ("May", "June", "July")]
-    assert await rig.believes("Ada plans her weeks", *more) == first
-    assert (await rig.pattern(first)).confidence == pytest.approx(0.75)
-    assert len((await rig.pattern(first)).evidence_ids) == 4
-    assert await rig.believes("Ada plans her weeks.", more[0]) == first
-    assert (await rig.pattern(first)).confidence == pytest.approx(0.75)
-    other = await rig.believes("Ada plans her weeks.", more[0], kind="heuristic")
-    assert other != first
+async def test_being_recalled_or_repeated_does_not_strengthen(rig):
+    name = await rig.believes("Ada likes green tea.", await rig.says("Green tea again for me."))
+    told = await rig.put(message("assistant", "You like green tea most of all."))
+    recalled = await rig.put(tool_result("c1", "memory_recall", "- Ada: Green tea again for me."))
+    echo = await rig.says("You like green tea most of all")
+    unlearned = await rig.says("Green tea, once more.", paused=True)
+    for one in (told, recalled, echo, unlearned, "fake:1#999", "p1", ""):
+        assert not await rig.semantic.strengthen(name, one)
+    assert await rig.sure(name) == 0.7
 
 
-async def test_a_fact_is_strengthened_through_the_gate(rig):
-    fact = await rig.fact("Ada likes tea.", await rig.says("I like tea."))
-    assert await rig.semantic.strengthen(str(fact.id), await rig.says("Tea is what I like best."))
-    again = await rig.pattern(str(fact.id))
-    assert again.confidence > fact.confidence
-    assert len(again.evidence_ids) == 2
-    assert not await rig.semantic.strengthen(str(fact.id), again.evidence_ids[1])
+async def test_doubt_takes_a_fifth_and_time_a_hundredth_a_day_and_nothing_is_removed(rig):
+    name = await rig.believes("Ada plans.", await rig.says("I plan a lot."))
+    rig.clock.advance(10 * DAY)
+    assert await rig.semantic.decay_all() == 1
+    left = (await rig.pattern(name)).confidence_at(rig.clock.now())
+    assert left == pytest.approx(0.7 * 0.99**10)
+    for _ in range(2):
+        await rig.semantic.weaken(name, "she forgot her plan", cause="c1")
+    assert await rig.sure(name) == 0.5
+    rig.clock.advance(400 * DAY)
+    assert [one.id for one in await rig.semantic.search()] == [name]
+    assert await rig.semantic.search(min_confidence=0.02) == []
 
 
-# What evidence becomes.
-
-
-async def test_too_little_evidence_left_makes_a_belief_stale_with_the_reason(rig):
-    said = await rig.says("I plan a lot.")
-    name = await rig.believes("Ada plans.", said)
-    new = await rig.supersedes(said)
-    assert await rig.semantic.check_evidence() == [name]
-    held = await rig.pattern(name)
-    assert (held.status, held.reason) == ("stale", f"{said} was superseded by {new}")
-    assert await rig.semantic.check_evidence() == []
-    await rig.semantic.revalidate(name, still_valid=True)
-    assert await rig.semantic.check_evidence() == []
-    assert (await rig.pattern(name)).status == "active"
-
-
-async def test_enough_other_evidence_costs_a_belief_confidence_once(rig):
+async def test_what_rests_on_what_is_gone_is_doubted_once_or_stale_all_the_way_up(rig):
     said = [await rig.says(f"Plan number {number} is made.") for number in range(4)]
-    name = await rig.believes("Ada plans.", *said)
-    await rig.erases(said[0])
-    assert await rig.semantic.check_evidence() == [name]
-    assert await rig.semantic.check_evidence() == []
-    doubted = await rig.pattern(name)
-    assert (doubted.status, doubted.confidence) == ("active", pytest.approx(0.5))
-    await rig.erases(said[1])
-    await rig.semantic.check_evidence()
-    assert (await rig.pattern(name)).confidence == pytest.approx(0.3)
-    await rig.erases(said[2])
-    await rig.semantic.check_evidence()
-    assert (await rig.pattern(name)).status == "stale"
-
-
-async def test_a_belief_on_a_fact_or_a_belief_that_ended_is_stale_all_the_way_up(rig):
+    many = await rig.believes("Ada plans.", *said)
     fact = await rig.fact("Ada likes tea.", await rig.says("I like tea."))
-    first = await rig.believes("Ada would like a teapot.", str(fact.id))
+    first = await rig.believes("Ada would like a teapot.", fact)
     second = await rig.believes("A teapot is a good gift for Ada.", first)
     assert await rig.semantic.check_evidence() == []
-    await rig.semantic.revalidate(str(fact.id), still_valid=False)
-    assert await rig.semantic.check_evidence() == [first, second]
-    assert f"{fact.id} was retired" in (await rig.pattern(first)).reason
+    await rig.erases(said[0])
+    await rig.semantic.revalidate(fact, still_valid=False)
+    assert sorted(await rig.semantic.check_evidence()) == sorted([many, first, second])
+    assert await rig.semantic.check_evidence() == []
+    assert await rig.sure(many) == 0.5
     assert f"{first} is stale" in (await rig.pattern(second)).reason
 
 
-async def test_a_shared_value_whose_source_was_superseded_is_stale(rig):
-    said = await rig.says("The deadline is Friday.")
-    record = {"key": "deadline", "value": "Friday", "version": 1, "source": said}
-
-    def compose(_: int):
-        return [bus_entry(rig.home.fold, {"references": [record]})], None
-
-    await rig.home.append_change(compose)
-    [entry] = [one for one in await rig.home.tape.read_entries() if one.name == BUS_EVENT]
-    await rig.supersedes(said)
-    assert await rig.semantic.check_evidence() == ["shared:deadline"]
-    assert rig.home.compartments.references["deadline"].stale
-    assert rig.home.compartments.versions["deadline"] == {1: entry.id}
-    assert await rig.semantic.check_evidence() == []
+async def test_the_chain_leads_to_entries_oldest_first_over_segments_and_circles(rig):
+    said = [await rig.says(f"I tell number {number}.") for number in range(3)]
+    await rig.session.archive()
+    later = await rig.says("I like tea.")
+    fact = await rig.fact("Ada likes tea.", later)
+    first = await rig.believes("Ada counts.", said[2], said[0])
+    second = await rig.believes("Ada counts cups.", fact, first, said[1], said[0])
+    chain = await rig.semantic.get_evidence_chain(second)
+    assert [one.id for one in chain] == [*said, later]
+    await rig.erases(said[0])
+    assert (await rig.semantic.get_evidence_chain(second))[0].content == {"erased": True}
 
 
-async def test_more_episodes_than_one_search_gives_are_all_looked_through(rig, monkeypatch):
-    monkeypatch.setattr("bot.memory.gate.evidence_status.MAX_HITS", 3)
-    said = [await rig.says(f"Plan number {number} is made.") for number in range(12)]
-    names = [await rig.believes(f"Ada made plan {at}.", one) for at, one in enumerate(said)]
-    for one in said:
-        await rig.supersedes(one)
-    assert await rig.semantic.check_evidence() == names
+async def test_the_prompt_shows_the_surest_that_are_active_and_fit(rig):
+    said = await rig.says("I like tea.")
+    sure = await rig.believes("Tea helps in the morning.", said, sure=0.9)
+    await rig.believes("Coffee might do.", said, sure=0.45)
+    second = await rig.believes("Water works as well.", said, kind="heuristic", sure=0.6)
+    shown = [f"- Tea helps in the morning. (conclusion {sure})"]
+    shown.append(f"- Water works as well. (heuristic {second})")
+    assert render_prompt_beliefs(rig.home, rig.clock.now()).splitlines() == shown
+    assert render_prompt_beliefs(rig.home, rig.clock.now(), 50).splitlines() == shown[:1]
+    rig.clock.advance(300 * DAY)
+    assert render_prompt_beliefs(rig.home, rig.clock.now()) == ""
 
 
-# What a belief says.
-
-
-@pytest.mark.parametrize(
-    ("kind", "content", "text"),
-    [
-        ("conclusion", {"conclusion": "Ada plans ahead", "evidence": ["x"]}, "Ada plans ahead"),
-        (
-            "heuristic",
-            {"code": "P1", "meaning": "asks before she acts"},
-            "P1: asks before she acts",
-        ),
-        (
-            "policy",
-            {"if": {"topic": "taxes"}, "then": {"ask": "for receipts"}},
-            "If topic taxes, then ask for receipts",
-        ),
-        ("summary", {"episode_ids": ["a"], "summary": "Plans were made"}, "Plans were made"),
-    ],
+TEXTS = (
+    "Ada plans her weeks.",
+    "Ada plans her weeks",
+    "The user lives in Bonn.",
+    "",
+    "Ada drinks tea.",
 )
-async def test_a_pattern_of_its_types_own_shape_needs_no_text(rig, kind, content, text):
-    said = await rig.says("I plan a lot, and ask before I act.")
-    now = rig.clock.now()
-    made = SynthesizedPattern("", kind, content, [said], 0.7, now, now)
-    name = await rig.semantic.add_pattern(made)
-    found = await rig.pattern(name)
-    assert found.text == text
-    assert found.content == {**content, "text": text}
+places = st.integers(0, 9)
+names = st.sampled_from(("p1", "p2", "p9", "1", "2", "h3"))
+pieces = places | names | st.sampled_from(("", "#", "nowhere#1", "fake:1#0"))
+operations = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from(("fact", "believe")), st.sampled_from(TEXTS), pieces, pieces),
+        st.tuples(st.sampled_from(("strengthen", "erase", "supersede")), names, places),
+        st.tuples(st.just("revalidate"), names, st.booleans(), pieces),
+        st.tuples(st.sampled_from(("weaken", "decay", "check")), names),
+    ),
+    max_size=25,
+)
+
+
+@pytest.mark.slow
+@given(operations)
+@settings(max_examples=examples(60))
+async def test_all_beliefs_rest_on_evidence_none_is_lost_and_the_tape_tells_the_same(steps):
+    rig, known = Rig(), set[str]()
+    said = [await rig.says(f"I plan number {number}, and drink tea.") for number in range(6)]
+    await rig.fact("Ada drinks tea at four.", said[4])
+    await rig.believes("Short walks help Ada.", said[1], said[0])
+    await rig.believes("Ada rests when she is tired.", "p1", "1")
+
+    def place(piece: int | str) -> str:
+        return piece if isinstance(piece, str) else said[piece % len(said)]
+
+    for what, *more in steps:
+        semantic = rig.semantic
+        rig.clock.advance(DAY)
+        with suppress(MemoryRefused):
+            if what == "fact" and isinstance(more[1], int):
+                await rig.fact(more[0], place(more[1]))
+            elif what == "believe":
+                await rig.believes(more[0], *map(place, more[1:]))
+            elif what in ("erase", "supersede"):
+                await (rig.erases if what == "erase" else rig.supersedes)(place(more[1]))
+            elif what == "strengthen":
+                await semantic.strengthen(more[0], place(more[1]))
+            elif what == "revalidate":
+                await semantic.revalidate(more[0], more[1], evidence_id=place(more[2]))
+            elif what == "weaken":
+                await semantic.weaken(more[0], "a doubt; and another")
+            else:
+                await (semantic.decay_all() if what == "decay" else semantic.check_evidence())
+        held = rig.home.compartments.patterns
+        assert known <= held.keys()
+        known |= held.keys()
+        assert all(one.evidence_ids and 0 <= one.confidence <= 1 for one in held.values())
+    for name in known:
+        chain = await rig.semantic.get_evidence_chain(name)
+        assert chain
+        assert all("missing" not in one.content for one in chain)
+    reopened = rig.read_home()
+    await reopened.open()
+    assert reopened.compartments == rig.home.compartments
+    assert reopened.fold.facts == rig.home.fold.facts
+    assert await rig.opened(reopened).search() == await rig.semantic.search()
