@@ -84,7 +84,7 @@ async def laid_out(folder: Path) -> None:
     async with opened(folder) as store:
         await tell(store, 1, 600)
         await store.archive(TAPE)
-    pack_all(folder)
+    await pack_all(folder)
     async with opened(folder) as store:
         await tell(store, 2)
         await store.archive(TAPE)

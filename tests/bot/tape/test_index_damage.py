@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import anyio
@@ -24,7 +26,6 @@ from index_talk import (
 from sampling import some
 
 from bot.tape.entries import message
-from bot.tape.index import database
 from bot.tape.search import SearchQuery
 from bot.tape.stores.file import FileTapeStore
 
@@ -79,12 +80,6 @@ async def check_damaged(stores: Stores, seed: int, scratch: Path) -> None:
     shutil.rmtree(copy)
 
 
-async def test_the_answers_that_are_compared_find_something(stores):
-    for _, expected in stores.values():
-        assert all(expected)
-        assert sum(map(len, expected)) > 100
-
-
 @pytest.mark.parametrize("how", [CLOSED, KILLED])
 async def test_an_undamaged_index_is_used_as_it_is(stores, tmp_path, caplog, how):
     folder, expected = stores[how]
@@ -94,7 +89,7 @@ async def test_an_undamaged_index_is_used_as_it_is(stores, tmp_path, caplog, how
     assert "anew" not in caplog.text
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 4, 23, 58])
+@pytest.mark.parametrize("seed", [1, 2, 23])
 async def test_damage_at_random_costs_no_hit_and_makes_none(stores, tmp_path, seed):
     await check_damaged(stores, seed, tmp_path)
 
@@ -110,8 +105,10 @@ def garbage(index: Path) -> None:
     index.write_bytes(random.Random(0).randbytes(100_000))
 
 
-def garbage_with_a_true_beginning(index: Path) -> None:
-    index.write_bytes(index.read_bytes()[:100] + bytes(99_900))
+def of_another_version(index: Path) -> None:
+    with closing(sqlite3.connect(index)) as connection:
+        connection.execute("UPDATE about SET version = version + 1")
+        connection.commit()
 
 
 def nothing(index: Path) -> None:
@@ -128,50 +125,32 @@ def folder_with_a_file(index: Path) -> None:
     (index / "precious").write_text("not ours")
 
 
-def hanging_link(index: Path) -> None:
-    index.unlink()
-    index.symlink_to(index.with_name("nowhere"))
-
-
 def everything_beside_it_gone(index: Path) -> None:
     for path in index.parent.glob(f"{index.name}?*"):
         path.unlink()
 
 
-@pytest.mark.parametrize("how", [CLOSED, pytest.param(KILLED, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "replace",
     [
         garbage,
-        garbage_with_a_true_beginning,
+        of_another_version,
         nothing,
         text,
         folder_with_a_file,
-        hanging_link,
         everything_beside_it_gone,
     ],
 )
-async def test_an_index_that_is_none_is_made_anew(stores, tmp_path, how, replace):
-    folder, expected = stores[how]
+async def test_an_index_that_is_none_is_made_anew(stores, tmp_path, replace):
+    folder, expected = stores[KILLED]
     copy = tmp_path / "tapes"
     shutil.copytree(folder, copy)
     replace(the_index(copy))
     for _ in range(2):
         async with opened(copy) as store:
             assert await answers(store) == expected
-
-
-async def test_what_stands_in_the_place_of_the_index_is_never_deleted(stores, tmp_path):
-    """A folder with somebody's file in it is moved aside, also where one was moved there before."""
-    folder, expected = stores[CLOSED]
-    copy = tmp_path / "tapes"
-    shutil.copytree(folder, copy)
-    for _ in range(2):
-        index = the_index(copy)
-        folder_with_a_file(index)
-        async with opened(copy) as store:
-            assert await answers(store) == expected
-    assert len(list(copy.rglob("precious"))) == 2
+    # A folder with somebody's file in it is moved aside.
+    assert len(list(copy.rglob("precious"))) == (replace is folder_with_a_file)
 
 
 @pytest.mark.parametrize("how", [CLOSED, KILLED])
@@ -190,42 +169,21 @@ async def test_another_store_s_index_tells_nothing_of_ours(stores, tmp_path, how
         assert await answers(store) == expected
 
 
-@pytest.mark.parametrize("how", [CLOSED, KILLED])
-@pytest.mark.parametrize("step", [-1, 1])
-async def test_an_index_of_another_version_is_made_anew(
-    stores, tmp_path, monkeypatch, caplog, how, step
-):
-    folder, expected = stores[how]
-    copy = tmp_path / "tapes"
-    shutil.copytree(folder, copy)
-    monkeypatch.setattr(database, "SCHEMA_VERSION", database.SCHEMA_VERSION + step)
-    for _ in range(2):
-        caplog.clear()
-        async with opened(copy) as store:
-            assert await answers(store) == expected
-        assert "rebuilding" in caplog.text
-        monkeypatch.undo()
-
-
 def all_of_it(index: Path) -> None:
     for path in index_files(index.parent):
         path.unlink()
-
-
-def the_file(index: Path) -> None:
-    index.unlink()
 
 
 def moved_away(index: Path) -> None:
     index.rename(index.with_name("old"))
 
 
-@pytest.mark.parametrize("delete", [all_of_it, the_file, everything_beside_it_gone, moved_away])
+@pytest.mark.parametrize("delete", [all_of_it, everything_beside_it_gone, moved_away])
 async def test_an_index_deleted_while_the_store_is_open_loses_nothing(stores, tmp_path, delete):
     folder, _ = stores[CLOSED]
     copy = tmp_path / "tapes"
     shutil.copytree(folder, copy)
-    for number in range(3):
+    for number in range(2):
         word = f"zugvogel{number}"
         found: list[list[int]] = []
         async with opened(copy) as store:

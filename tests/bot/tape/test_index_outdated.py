@@ -114,8 +114,7 @@ async def test_a_file_replaced_by_another_of_the_same_length(folder, tmp_path):
         assert not any("kestrel" in entry.payload["content"] for entry in live_hits)
 
 
-@pytest.mark.parametrize("part", [0, -1], ids=["sealed", "live"])
-async def test_entries_edited_in_the_middle(folder, tmp_path, part):
+async def test_entries_edited_in_the_middle(folder, tmp_path):
     def change(records: list[dict[str, Any]]) -> None:
         said = messages(records)
         for record in said[1:6]:
@@ -126,13 +125,12 @@ async def test_entries_edited_in_the_middle(folder, tmp_path, part):
         said[11]["kind"] = "system"
         said[12]["payload"] = {}
 
-    edit(parts_of(folder)[part], change)
+    edit(parts_of(folder)[0], change)
     await check_all(folder, tmp_path / "scratch")
 
 
-@pytest.mark.parametrize("part", [0, -1], ids=["sealed", "live"])
-async def test_an_entry_edited_while_the_store_is_open(folder, tmp_path, part):
-    path = parts_of(folder)[part]
+async def test_an_entry_edited_while_the_store_is_open(folder, tmp_path):
+    path = parts_of(folder)[-1]
     path.chmod(0o600)
     async with opened(folder) as store:
         await answers(store)
@@ -145,21 +143,9 @@ async def test_an_entry_edited_while_the_store_is_open(folder, tmp_path, part):
             await check_no_hit_is_wrong(store, fresh)
 
 
-@pytest.mark.parametrize("lines", [1, 20], ids=["a line", "many lines"])
-async def test_lines_deleted_in_the_middle(folder, tmp_path, lines):
+async def test_lines_deleted_in_the_middle(folder, tmp_path):
     def change(records: list[dict[str, Any]]) -> None:
-        del records[5 : 5 + lines]
-
-    edit(parts_of(folder)[-1], change)
-    await check_all(folder, tmp_path / "scratch")
-
-
-async def test_entries_that_changed_places(folder, tmp_path):
-    def change(records: list[dict[str, Any]]) -> None:
-        said = messages(records)
-        contents = [record["payload"] for record in said]
-        for record, payload in zip(said, reversed(contents), strict=True):
-            record["payload"] = payload
+        del records[5:25]
 
     edit(parts_of(folder)[-1], change)
     await check_all(folder, tmp_path / "scratch")
@@ -176,21 +162,6 @@ async def test_a_tape_that_was_deleted_is_not_found(folder, tmp_path):
     await check_all(folder, tmp_path / "scratch")
 
 
-async def test_a_sealed_part_that_was_deleted_is_not_found(folder, tmp_path):
-    parts_of(folder)[0].unlink()
-    await check_all(folder, tmp_path / "scratch")
-
-
-async def test_a_tape_deleted_while_the_store_was_closed_and_begun_anew(folder, tmp_path):
-    for path in parts_of(folder):
-        path.unlink()
-    async with opened(folder) as store:
-        await store.create_tape(TAPE)
-        await store.append_many(TAPE, [message("user", f"starling {n}") for n in range(90)])
-    assert await fresh_hits(folder, tmp_path / "scratch") == await hits_of(folder)
-    await check_all(folder, tmp_path / "scratch")
-
-
 async def grown_after_a_backup(folder: Path, backup: Path, texts: list[str]) -> None:
     """Go on after a backup, then put the backup in the tapes' place; the index knows what was after."""
     copy_tapes(folder, backup)
@@ -204,12 +175,7 @@ async def grown_after_a_backup(folder: Path, backup: Path, texts: list[str]) -> 
     shutil.rmtree(backup)
 
 
-async def test_a_backup_that_was_restored_does_not_hold_what_came_after_it(folder, tmp_path):
-    await grown_after_a_backup(folder, tmp_path / "backup", ["starling one", "starling two"])
-    await check_all(folder, tmp_path / "scratch")
-
-
-@pytest.mark.parametrize("more", [1, 2, 40], ids="{} entries".format)
+@pytest.mark.parametrize("more", [1, 40], ids="{} entries".format)
 async def test_a_backup_that_was_restored_and_grew_again(folder, tmp_path, more):
     """Its new entries have the ids of those that the index knows."""
     await grown_after_a_backup(folder, tmp_path / "backup", ["starling one", "starling two"])

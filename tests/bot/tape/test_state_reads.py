@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import anyio
 import pytest
 from postgres_tapes import opened
 
@@ -68,49 +67,3 @@ async def test_a_session_sees_its_own_writes_at_once(stores):
         await ours.append_many("people", [message("user", "x")])
         await ours.create_tape("files")
         assert await look(ours) == [2, 1, 1]
-
-
-async def test_outside_of_a_block_every_look_is_a_new_one(stores):
-    """So an erasure, which may be started while a message is handled, sees what is there."""
-    ours, other = stores
-    seen: list[list[int | None]] = []
-    ended = anyio.Event()
-
-    async def command() -> None:
-        await ended.wait()
-        await other.append_many("people", [message("user", "x")])
-        seen.append(await look(ours))
-
-    async with anyio.create_task_group() as tasks:
-        with shared_state_reads(anew=True):
-            await look(ours)
-            tasks.start_soon(command)
-        ended.set()
-    assert seen == [[2, 1, None]]
-
-
-async def test_what_was_asked_before_a_message_or_a_write_does_not_count_when_it_comes_late(stores):
-    ours, other = stores
-    read = ours._reader._states
-    asked, answered = anyio.Event(), anyio.Event()
-
-    async def late(tapes):
-        found = await read(tapes)
-        asked.set()
-        await answered.wait()
-        return found
-
-    async def look_beside() -> None:
-        with shared_state_reads():
-            await look(ours)
-
-    async with anyio.create_task_group() as tasks:
-        ours._reader._states = late
-        tasks.start_soon(look_beside)
-        await asked.wait()
-        ours._reader._states = read
-        await other.append_many("people", [message("user", "x")])
-        with shared_state_reads(anew=True):
-            answered.set()
-            await anyio.wait_all_tasks_blocked()
-            assert (await look(ours))[0] == 2

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import signal
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +12,6 @@ from tape_files import opened, says
 
 from bot.core.errors import TapeNotFound, TapeWriteError
 from bot.tape.entries import TapeEntry
-from bot.tape.store import HEADER_EVENT
 
 TAPE = "telegram:42"
 
@@ -102,28 +97,6 @@ async def test_turning_over_that_is_killed_after_any_step_happened_whole_or_not_
             assert (await store.append(TAPE, says("next"))).id == expected[-1].id + 1, state
 
 
-async def test_segment_names_are_unique_within_one_second(tmp_path):
-    async with opened(tmp_path, clock=StoppedClock()) as store:
-        await store.create_tape(TAPE)
-        segments = [await store.archive(TAPE) for _ in range(20)]
-        assert len({segment.name for segment in segments}) == 20
-        assert await store.segments(TAPE) == segments
-        assert [entry.id for entry in await store.read(TAPE)] == list(range(1, 22))
-    assert segments[0].name.endswith(".20260210T100000Z.1-1.jsonl")
-
-
-async def test_a_sealed_segment_is_never_written_again(tmp_path):
-    async with opened(tmp_path) as store:
-        await store.create_tape(TAPE)
-        segment = await store.archive(TAPE)
-        sealed = (tmp_path / segment.name).read_bytes()
-        for _ in range(5):
-            await store.append(TAPE, says("later"))
-            await store.archive(TAPE)
-    assert (tmp_path / segment.name).read_bytes() == sealed
-    assert (tmp_path / segment.name).stat().st_mode & 0o777 == 0o400
-
-
 async def test_an_archive_that_cannot_be_written_leaves_the_tape_as_it_was(tmp_path):
     """A folder stands where the segment would be; the successor was written by then."""
     async with opened(tmp_path, clock=StoppedClock()) as store:
@@ -166,65 +139,3 @@ async def test_a_tape_can_be_read_beside_the_process_that_archives_it(tmp_path):
         assert await beside.read(TAPE) == await store.read(TAPE)
         with pytest.raises(TapeNotFound):
             await beside.read("nobody")
-
-
-ARCHIVER = """
-import sys, anyio
-from pathlib import Path
-from bot.tape.entries import message
-from bot.tape.stores.file import FileTapeStore
-
-async def main(folder):
-    store = FileTapeStore(Path(folder), sync=False)
-    await store.create_tape("telegram:42")
-    number = 0
-    while True:
-        batch = [message("user", str(number)), message("user", str(number))]
-        written = await store.append_many("telegram:42", batch)
-        print(written[0].id, written[1].id, number, flush=True)
-        if number % 2:
-            await store.archive("telegram:42", [message("user", "carried")])
-        number += 1
-
-anyio.run(main, sys.argv[1])
-"""
-
-
-def run_until_killed(folder: Path, lines: int) -> list[list[int]]:
-    """Archive in another process; kill it soon after so many acknowledgements; return them all."""
-    with subprocess.Popen(
-        [sys.executable, "-c", ARCHIVER, str(folder)], stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        heard = [process.stdout.readline() for _ in range(lines)]
-        process.send_signal(signal.SIGKILL)
-        heard += process.stdout.readlines()
-    return [[int(word) for word in line.split()] for line in heard if line.endswith("\n")]
-
-
-@pytest.mark.parametrize(
-    "kills", [4, pytest.param(30, marks=[pytest.mark.slow, pytest.mark.night])]
-)
-async def test_kills_at_random_points_of_archiving_cost_no_acknowledged_entry(tmp_path, kills):
-    """Kill -9 again and again on one folder; ids stay dense over all of them."""
-    chance = random.Random(7)
-    acknowledged: dict[int, int] = {}
-    for _ in range(kills):
-        heard = await anyio.to_thread.run_sync(run_until_killed, tmp_path, chance.randint(1, 12))
-        assert heard
-        for first, second, number in heard:
-            assert second == first + 1
-            assert not {first, second} & acknowledged.keys()
-            acknowledged |= {first: number, second: number}
-        async with opened(tmp_path) as store:
-            found = await store.read(TAPE)
-            segments = await store.segments(TAPE)
-            assert [entry async for entry in store.read_back(TAPE)] == found[::-1]
-        assert [entry.id for entry in found] == list(range(1, len(found) + 1))
-        by_id = {entry.id: entry.payload.get("content") for entry in found}
-        assert {number: by_id[number] for number in acknowledged} == {
-            number: str(said) for number, said in acknowledged.items()
-        }
-        heads = [entry.id for entry in found if entry.name == HEADER_EVENT]
-        assert heads == [segment.first_id for segment in segments] + heads[-1:]
-    assert not list(tmp_path.glob("*.next"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from sampling import some
-from tape_files import killed_before, opened, says
+from tape_files import killed_before, live_file, opened, says
 
 from bot.core.errors import TapeError
 from bot.tape.entries import TapeEntry
@@ -17,11 +17,6 @@ from bot.tape.stores.file import FileTapeStore
 pytestmark = pytest.mark.slow
 
 TAPE = "telegram:42"
-
-
-def live_file(folder: Path) -> Path:
-    [path] = [path for path in folder.glob("*.jsonl") if path.name.count(".") == 1]
-    return path
 
 
 def counted(entries: list[TapeEntry]) -> list[TapeEntry]:
@@ -121,42 +116,6 @@ async def test_a_kill_at_any_byte_of_a_repair_is_repaired_again(tmp_path, missin
             assert len(await agreed(store)) == len(acknowledged) + 2
 
 
-async def test_a_torn_last_line_never_costs_the_next_good_entry(tmp_path):
-    await written(tmp_path, [["a"]])
-    with live_file(tmp_path).open("ab") as file:
-        file.write(b'{"id":3,"kind":"mess')
-    async with opened(tmp_path) as store:
-        await store.append(TAPE, says("good"))
-        assert store.statistics()["torn_bytes"] == 20
-    async with opened(tmp_path) as store:
-        found = await agreed(store)
-        assert [entry.name or entry.payload["content"] for entry in found[1:]] == [
-            "a",
-            REPAIR_EVENT,
-            "good",
-        ]
-        assert found[2].data == {"torn_bytes": 20, "void": 0, "damaged": 0}
-
-
-async def test_a_batch_cut_at_a_line_end_is_not_there_and_its_ids_are_given_anew(tmp_path):
-    acknowledged = await written(tmp_path, [["a"], ["b", "c"]])
-    await written(tmp_path, [[f"lost {number}" for number in range(500)]])
-    path = live_file(tmp_path)
-    lines = path.read_bytes().splitlines(keepends=True)
-    killed_before(path, b"".join(lines[:300]))
-    async with opened(tmp_path, read_only=True) as beside:
-        assert await beside.version(TAPE) == 4
-        assert await agreed(beside) == acknowledged
-    async with opened(tmp_path) as store:
-        assert store.statistics()["open_tapes"] == 0
-        assert counted(await store.read(TAPE)) == acknowledged
-        assert store.statistics()["void_entries"] == 296
-        await store.append_many(TAPE, [says(f"new {number}") for number in range(400)])
-        found = await agreed(store)
-        assert [entry.id for entry in found] == list(range(1, 406))
-        assert not any("lost" in str(entry.payload) for entry in found)
-
-
 @pytest.mark.parametrize("junk", [b"\xff", b"\x00\x00", b"\n", b"\n\n"])
 async def test_a_damaged_line_in_the_middle_costs_itself_alone_and_is_reported(tmp_path, junk):
     before = await written(tmp_path, [["a"], ["b", "c", "d"], ["e"]])
@@ -188,30 +147,6 @@ async def test_a_damaged_last_line_costs_itself_alone_and_its_id_is_not_reused(t
         assert [entry.id for entry in await agreed(again)] == [1, 2, 4, 5]
 
 
-async def test_damage_inside_a_batch_that_was_cut_short_brings_none_of_it_to_life(tmp_path):
-    before = await written(tmp_path, [["a"]])
-    await written(tmp_path, [["x", "y", "z"]])
-    damage_line(live_file(tmp_path), 4)
-    path = live_file(tmp_path)
-    killed_before(path, path.read_bytes()[:-5])
-    async with opened(tmp_path, read_only=True) as beside:
-        assert await agreed(beside) == before
-    async with opened(tmp_path) as store:
-        assert counted(await agreed(store)) == before
-        assert (await store.append(TAPE, says("next"))).id == 4
-
-
-async def test_a_damaged_header_costs_itself_alone(tmp_path):
-    before = await written(tmp_path, [["a"], ["b"]])
-    damage_line(live_file(tmp_path), 1)
-    async with opened(tmp_path) as store:
-        assert await agreed(store) == before[1:]
-        assert await store.get_title(TAPE) is None
-        segment = await store.archive(TAPE)
-        assert segment.last_id == 3
-        assert [entry.id for entry in await agreed(store)] == [2, 3, 4]
-
-
 @pytest.mark.parametrize("junk", [b"", b"\xff\n", b"\xff", b"\n\n\n", b"[]\n{}\n"])
 async def test_a_live_file_of_which_nothing_can_be_read_does_not_restart_ids(tmp_path, junk):
     before = await written(tmp_path, [["a"], ["b"]])
@@ -232,19 +167,6 @@ async def test_a_live_file_of_which_nothing_can_be_read_does_not_restart_ids(tmp
         assert await agreed(again) == found
 
 
-async def test_a_tape_whose_live_file_was_taken_away_goes_on_after_its_segments(tmp_path):
-    before = await written(tmp_path, [["a"], ["b"]])
-    async with opened(tmp_path) as store:
-        await store.archive(TAPE)
-    live_file(tmp_path).unlink()
-    async with opened(tmp_path) as store:
-        await store.create_tape(TAPE)
-        found = await agreed(store)
-        assert found[:3] == before
-        assert [entry.id for entry in found] == [1, 2, 3, 5, 6]
-        assert found[-1].data == {"missing": 4}
-
-
 async def test_a_file_of_another_session_under_our_name_is_refused(tmp_path):
     async with opened(tmp_path) as store:
         await store.create_tape(TAPE)
@@ -257,12 +179,3 @@ async def test_a_file_of_another_session_under_our_name_is_refused(tmp_path):
         with pytest.raises(TapeError, match="discord:7"):
             await store.append(TAPE, says("not there"))
     assert (tmp_path / ours).read_bytes() == theirs
-
-
-async def test_a_line_longer_than_any_block_is_read_and_repaired_as_any_other(tmp_path):
-    long = "長" * 300_000
-    before = await written(tmp_path, [["a"], [long, "b"], ["c"], [long]])
-    path = live_file(tmp_path)
-    killed_before(path, path.read_bytes()[:-1])
-    async with opened(tmp_path) as store:
-        assert counted(await agreed(store)) == before[:-1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -24,19 +23,8 @@ from erased_words import (
 )
 from tape_files import opened, says
 
-from bot.core.errors import InvalidEntry, TapeWriteError
+from bot.core.errors import TapeWriteError
 from bot.tape.stores import erasure as erasing
-
-
-async def test_an_entry_that_cannot_be_read_cannot_be_erased_by_its_id(tmp_path):
-    async with opened(tmp_path) as store:
-        await tell(store, 1, 8)
-    [live] = tmp_path.glob("*.jsonl")
-    lines = live.read_bytes().splitlines(keepends=True)
-    live.write_bytes(b"".join([*lines[:3], b"{\n", *lines[4:]]))
-    async with opened(tmp_path) as store:
-        with pytest.raises(InvalidEntry, match="no entry 4"):
-            await store.erase(TAPE, [replace(says(""), id=4)])
 
 
 @pytest.mark.parametrize("step", ["rewrite_part", "put_packed", "rename"])
@@ -68,22 +56,6 @@ async def test_where_the_storage_refuses_nothing_is_lost_and_erasing_again_compl
         left = await secrets(store)
         assert await store.erase(TAPE, marks) == len(left)
         assert traces(tmp_path) == problems(tmp_path) == []
-
-
-@pytest.mark.slow
-async def test_an_index_whose_place_is_full_is_removed_and_made_anew(tmp_path, monkeypatch):
-    await laid_out(tmp_path)
-    async with opened(tmp_path) as store:
-
-        def refuse(*args: object) -> None:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-        with monkeypatch.context() as patch:
-            patch.setattr("bot.tape.index.erasure._finish", refuse)
-            assert await erase_all(store) > 80
-        assert traces(tmp_path) == []
-        assert not list(tmp_path.glob("*.index.db*"))
-        assert len(await found(store, "plain")) > 500
 
 
 @pytest.mark.parametrize("seen", ["*.sum", "*.jsonl.new", "*.gz.new", "*.db.new"])
@@ -163,31 +135,3 @@ async def test_leftovers_of_what_was_cut_off_are_removed_at_the_next_start(tmp_p
     (tmp_path / f"{live.name.partition('__')[0]}{left}").write_text(SECRET)
     async with opened(tmp_path):
         assert traces(tmp_path) == []
-
-
-async def test_an_index_that_a_kill_left_behind_is_not_trusted(tmp_path):
-    """What is there when the process dies between the tape's erasing and the index's."""
-    await laid_out(tmp_path)
-    copy = tmp_path / "copy"
-    async with opened(tmp_path) as store:
-        marks = [tombstone(entry) for entry in await secrets(store)]
-        await found(store, "tea")
-        taken: list[str] = []
-        erase = store._index.erase
-
-        async def die(*args: object) -> None:
-            copy.mkdir()
-            for path in tmp_path.iterdir():
-                if path.is_file():
-                    (copy / path.name).write_bytes(path.read_bytes())
-                    taken.append(path.name)
-
-        store._index.erase = die  # type: ignore[method-assign]
-        await store.erase(TAPE, marks)
-        store._index.erase = erase  # type: ignore[method-assign]
-    assert any(name.endswith("index.db") for name in traces(copy))
-    assert not any(name.endswith(".sum") for name in taken)
-    async with opened(copy) as store:
-        assert await found(store, SECRET) == []
-        assert traces(copy) == []
-        assert len(await found(store, "plain")) > 500

@@ -10,7 +10,7 @@ from tape_files import opened, pack_all, says
 from waiting import until
 
 import bot.core.append_file
-from bot.core.errors import TapeError, TapeExists, TapeNotFound, TapeWriteError
+from bot.core.errors import TapeNotFound
 from bot.tape.entries import TapeEntry
 from bot.tape.store import HEADER_EVENT
 from bot.tape.stores.file import FileTapeStore
@@ -39,7 +39,7 @@ async def test_a_fork_holds_what_its_parent_held_from_there_on(tmp_path, first):
     async with opened(tmp_path) as store:
         found = await long_tape(store)
         assert found[-1].id == 2155
-        pack_all(tmp_path)
+        await pack_all(tmp_path)
         if first is not None and first not in {entry.id for entry in found}:
             with pytest.raises(TapeNotFound, match=str(first)):
                 await store.fork(TAPE, CHILD, from_entry=first)
@@ -56,144 +56,11 @@ async def test_a_fork_holds_what_its_parent_held_from_there_on(tmp_path, first):
         assert await store.list_tapes() == [TAPE, CHILD]
         whole = await store.read(CHILD)
         await store.archive(CHILD)
-    pack_all(tmp_path)
+    await pack_all(tmp_path)
     async with opened(tmp_path) as store:
         assert (await store.read(CHILD))[:-1] == whole
         assert await store.get_title(CHILD) == "Child"
     assert verify_folder(tmp_path, "").problems == []
-
-
-async def test_a_fork_can_begin_at_an_anchor(tmp_path):
-    async with opened(tmp_path) as store:
-        await store.create_tape(TAPE)
-        await store.append_many(TAPE, [says("a"), says("b"), says("c")])
-        made = await store.create_anchor(TAPE, "plan", 3, {"why": "a plan"})
-        assert (made.at, made.entry_id, made.is_boundary) == (5, 3, False)
-        await store.fork(TAPE, CHILD, from_anchor="plan")
-        assert [entry.id for entry in await store.read(CHILD)] == [2, 3, 4, 5]
-        assert await store.resolve_anchor(CHILD, "plan") == 3
-        with pytest.raises(TapeNotFound, match="nothing"):
-            await store.fork(TAPE, "other", from_anchor="nothing")
-        assert await store.list_tapes() == [TAPE, CHILD]
-
-
-async def test_a_fork_never_takes_the_place_of_a_tape(tmp_path):
-    async with opened(tmp_path) as store:
-        await store.create_tape(TAPE)
-        await store.create_tape(CHILD)
-        await store.archive(CHILD)
-        before = await store.read(CHILD)
-        for name in (CHILD, TAPE):
-            with pytest.raises(TapeExists, match=name):
-                await store.fork(TAPE, name)
-        assert await store.read(CHILD) == before
-    assert not list(tmp_path.glob("*.new"))
-
-
-async def test_of_many_forks_of_one_name_one_is_made(tmp_path):
-    made: list[int] = []
-    async with opened(tmp_path) as store:
-        await store.create_tape(TAPE)
-        await store.append_many(TAPE, [says("a")] * 600)
-
-        async def fork(first: int) -> None:
-            try:
-                await store.fork(TAPE, CHILD, from_entry=first)
-            except TapeExists:
-                return
-            made.append(first)
-
-        async with anyio.create_task_group() as tasks:
-            for first in range(2, 10):
-                tasks.start_soon(fork, first)
-            tasks.start_soon(store.create_tape, "another")
-        [first] = made
-        assert [entry.id for entry in await store.read(CHILD)] == list(range(first - 1, 602))
-    assert not list(tmp_path.glob("*.new"))
-
-
-async def test_a_fork_is_of_the_moment_when_it_was_asked_for(tmp_path, monkeypatch):
-    """The parent is archived, reset and written to while it is copied, and never waits."""
-    begun, go_on = threading.Event(), threading.Event()
-
-    def wait() -> None:
-        begun.set()
-        assert go_on.wait(30)
-
-    async with opened(tmp_path) as store:
-        found = await long_tape(store)
-        monkeypatch.setattr(anyio.from_thread, "check_cancelled", wait)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(store.fork, TAPE, CHILD)
-            await until(begun.is_set)
-            await store.append(TAPE, says("too late"))
-            await store.archive(TAPE)
-            await store.reset(TAPE)
-            await store.create_tape("another")
-            go_on.set()
-        assert (await store.read(CHILD))[1:] == found
-
-
-async def test_a_fork_that_is_cancelled_is_not_there(tmp_path, monkeypatch):
-    begun = threading.Event()
-    check = anyio.from_thread.check_cancelled
-
-    def wait() -> None:
-        begun.set()
-        while True:
-            check()
-
-    async with opened(tmp_path) as store:
-        await long_tape(store)
-        monkeypatch.setattr(anyio.from_thread, "check_cancelled", wait)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(store.fork, TAPE, CHILD)
-            await until(begun.is_set)
-            tasks.cancel_scope.cancel()
-        assert await store.list_tapes() == [TAPE]
-        assert not list(tmp_path.glob("*.new"))
-        monkeypatch.undo()
-        await store.fork(TAPE, CHILD)
-
-
-async def test_a_fork_that_the_disk_refuses_is_not_there(tmp_path):
-    async with opened(tmp_path) as store:
-        await store.create_tape(TAPE)
-        fresh = store._folder.temporary_path(CHILD, 1)
-        fresh.mkdir()
-        with pytest.raises(TapeWriteError, match=CHILD):
-            await store.fork(TAPE, CHILD)
-        fresh.rmdir()
-        assert await store.list_tapes() == [TAPE]
-
-
-async def test_a_fork_cut_short_by_a_kill_is_not_there(tmp_path):
-    async with opened(tmp_path) as store:
-        found = await long_tape(store)
-        await store.fork(TAPE, CHILD)
-        child = store._folder.live_path(CHILD)
-        half = store._folder.temporary_path(CHILD, 1)
-    half.write_bytes(child.read_bytes()[:5000])
-    child.unlink()
-    async with opened(tmp_path) as store:
-        assert await store.list_tapes() == [TAPE]
-        assert not half.exists()
-        with pytest.raises(TapeNotFound):
-            await store.read(CHILD)
-        await store.fork(TAPE, CHILD)
-        assert (await store.read(CHILD))[1:] == found
-
-
-async def test_a_reading_store_and_a_closed_one_make_no_fork(tmp_path):
-    async with opened(tmp_path) as store:
-        await store.create_tape(TAPE)
-        async with opened(tmp_path, read_only=True) as beside:
-            with pytest.raises(TapeError, match="reading only"):
-                await beside.fork(TAPE, CHILD)
-            with pytest.raises(TapeError, match="reading only"):
-                await beside.create_anchor(TAPE, "plan")
-    with pytest.raises(TapeError, match="closed"):
-        await store.fork(TAPE, CHILD)
 
 
 # Followers.

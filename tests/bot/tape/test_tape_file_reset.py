@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import anyio
@@ -15,14 +14,10 @@ import anyio.to_thread
 import pytest
 from sampling import some
 from tape_files import opened, pack_all, says
-from waiting import until
 
-from bot.core.errors import VersionConflict
 from bot.tape.entries import TapeEntry
 from bot.tape.search import SearchQuery
-from bot.tape.store import Segment
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.folder import TapeFolder
 from bot.tape.stores.folder_verification import verify_folder
 
 TAPE = "telegram:42"
@@ -74,16 +69,16 @@ async def found(store: FileTapeStore, text: str) -> list[int]:
 
 async def sealed_and_live(folder: Path) -> list[TapeEntry]:
     """A tape with a packed segment, a raw one, and a live file, and their index."""
-    async with opened(folder) as store:
-        await store.create_tape(TAPE)
-        for part in range(3):
-            await store.append_many(
-                TAPE, [says(f"{part}/{number} {SECRET}") for number in range(50)]
-            )
+    for part in range(3):
+        async with opened(folder) as store:
+            await store.create_tape(TAPE)
+            said = [says(f"{part}/{number} {SECRET}") for number in range(50)]
+            await store.append_many(TAPE, said)
             if part < 2:
                 await store.archive(TAPE)
-            if part == 0:
-                pack_all(folder)
+        if part == 0:
+            await pack_all(folder)
+    async with opened(folder) as store:
         assert len(await found(store, SECRET)) == 150
         return await store.read(TAPE)
 
@@ -142,83 +137,10 @@ async def test_no_byte_of_what_a_reset_dropped_is_left_and_the_index_is_trusted(
     assert traces(tmp_path) == []
 
 
-async def test_a_reset_that_is_refused_leaves_the_index_as_it_is(tmp_path):
-    await sealed_and_live(tmp_path)
-    async with opened(tmp_path) as store:
-        with pytest.raises(VersionConflict):
-            await store.reset(TAPE, expect=1)
-    async with opened(tmp_path) as store:
-        assert len(await found(store, SECRET)) == 150
-        assert store._index.statistics()["rebuilt"] == 0
-
-
-@pytest.fixture(params=["listed", "read"])
-def reset_before_segments_are(request, monkeypatch):
-    """Return what resets the tape once, in the writing store, when others come to its segments."""
-
-    def meet(writer: FileTapeStore, folder: Path) -> None:
-        segments_of = TapeFolder.segments_of
-        left = [writer]
-
-        def met(self: TapeFolder, stem: str) -> list[Segment]:
-            if self.root != folder or self is writer._folder or not left:
-                return segments_of(self, stem)
-            found = segments_of(self, stem) if request.param == "read" else []
-            anyio.from_thread.run(left.pop().reset, TAPE)
-            return found or segments_of(self, stem)
-
-        monkeypatch.setattr(TapeFolder, "segments_of", met)
-
-    return meet
-
-
-async def test_a_reader_beside_a_reset_sees_all_or_nothing_of_what_was_there(
-    tmp_path, reset_before_segments_are, caplog
-):
-    before = await sealed_and_live(tmp_path)
-    async with opened(tmp_path) as writer, opened(tmp_path, read_only=True) as reader:
-        reset_before_segments_are(writer, tmp_path)
-        held = await reader.read(TAPE)
-        assert [entry.id for entry in held] == [before[-1].id + 1]
-        assert await reader.segments(TAPE) == []
-    assert "is missing" not in caplog.text
-
-
-async def test_a_check_beside_a_reset_finds_nothing_wrong(tmp_path, reset_before_segments_are):
-    await sealed_and_live(tmp_path)
-    async with opened(tmp_path) as writer:
-        reset_before_segments_are(writer, tmp_path)
-        report = await anyio.to_thread.run_sync(verify_folder, tmp_path, "")
-    assert (report.problems, report.entries, report.files) == ([], 1, 1)
-
-
-async def test_what_is_forked_while_its_parent_is_reset_is_whole_and_then_the_files_go(
-    tmp_path, monkeypatch
-):
-    begun, go_on = threading.Event(), threading.Event()
-
-    def wait() -> None:
-        begun.set()
-        assert go_on.wait(30)
-
-    held = await sealed_and_live(tmp_path)
-    async with opened(tmp_path) as store:
-        monkeypatch.setattr(anyio.from_thread, "check_cancelled", wait)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(store.fork, TAPE, "child")
-            await until(begun.is_set)
-            await store.reset(TAPE)
-            assert await store.segments(TAPE) == []
-            assert sealed_files(tmp_path) != []
-            go_on.set()
-        assert (await store.read("child"))[1:] == held[1:]
-    assert sealed_files(tmp_path) == []
-
-
 async def test_what_is_being_packed_while_it_is_dropped_does_not_come_back(tmp_path):
     await sealed_and_live(tmp_path)
     async with opened(tmp_path) as store, anyio.create_task_group() as tasks:
-        tasks.start_soon(store._packing.run)
+        tasks.start_soon(store.run)
         for _ in range(10):
             await store.archive(TAPE)
             await store.append_many(TAPE, [says("words " * 1000)] * 20)

@@ -6,15 +6,12 @@ import json
 import os
 import subprocess
 import sys
-import threading
 
 import anyio
 import pytest
 from tape_files import opened, says
-from waiting import until
 
-import bot.core.append_file
-from bot.core.errors import TapeError, TapeLocked, TapeNotFound
+from bot.core.errors import TapeError
 from bot.tape.stores.file import FileTapeStore
 
 TAPE = "telegram:42"
@@ -53,15 +50,6 @@ async def test_a_second_process_is_refused_and_told_what_to_do(tmp_path):
         assert str(tmp_path) in said
         assert (await store.append(TAPE, says("still mine"))).id == 2
     assert await run_python(OPENER, str(tmp_path)) == "taken\n"
-
-
-async def test_a_second_store_in_one_process_is_refused_too(tmp_path):
-    async with opened(tmp_path) as store:
-        with pytest.raises(TapeLocked, match="TAPEBOT_HOME"):
-            FileTapeStore(tmp_path)
-        await store.create_tape(TAPE)
-    async with opened(tmp_path) as again:
-        assert await again.list_tapes() == [TAPE]
 
 
 async def test_the_lock_of_a_killed_process_is_free(tmp_path):
@@ -132,14 +120,6 @@ async def test_a_reading_store_refuses_to_write(tmp_path):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-async def test_a_reading_store_on_a_folder_that_is_not_there_holds_no_tape(tmp_path):
-    async with opened(tmp_path / "nowhere", read_only=True) as reader:
-        assert await reader.list_tapes() == []
-        with pytest.raises(TapeNotFound):
-            await reader.read(TAPE)
-    assert not (tmp_path / "nowhere").exists()
-
-
 async def test_a_closed_store_writes_no_more(tmp_path):
     """Another process may have the folder by now."""
     store = FileTapeStore(tmp_path, sync=False)
@@ -177,33 +157,6 @@ async def test_closing_waits_for_what_is_being_written(tmp_path):
     assert len(kept) + len(refused) == 50
     async with opened(tmp_path) as again:
         assert [entry.id for entry in await again.read(TAPE)] == [1, *sorted(kept)]
-
-
-async def test_no_other_process_gets_the_folder_before_the_last_append_is_in_its_file(
-    tmp_path, monkeypatch
-):
-    """The disk is held up in the middle of an append while the store is being closed."""
-    held, go_on = threading.Event(), threading.Event()
-    sync = bot.core.append_file._datasync
-
-    def slow(descriptor: int) -> None:
-        held.set()
-        assert go_on.wait(60)
-        sync(descriptor)
-
-    store = FileTapeStore(tmp_path, sync=True)
-    await store.create_tape(TAPE)
-    monkeypatch.setattr(bot.core.append_file, "_datasync", slow)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(store.append, TAPE, says("the last"))
-        await until(held.is_set)
-        tasks.start_soon(store.close)
-        await until(lambda: store.statistics()["open_tapes"] == 0)
-        said = await run_python(OPENER, str(tmp_path))
-        go_on.set()
-    assert str(os.getpid()) in said
-    async with opened(tmp_path) as other:
-        assert (await other.read(TAPE))[-1].payload["content"] == "the last"
 
 
 # A full disk. The limit on a file's size gives a real refusal in the middle of a write.
