@@ -25,7 +25,7 @@ from bot.tape.stores.file import FileTapeStore
 
 TAPES = ("telegram:1", "discord:2", "console:3")
 _BEGIN = datetime(2026, 1, 5, 8, tzinfo=UTC)
-_WORDS = (
+WORDS = (
     "kestrel walnut harbour velvet compass orchard lantern thimble glacier saffron anvil bramble "
     "cobalt dolphin ember falcon gravel hazel ivory juniper kettle lagoon marble nectar opal "
     "pepper quarry ribbon sorrel timber umbrella vinegar willow yarrow zephyr книга море 猫在花园 ελιά"
@@ -48,7 +48,7 @@ Answers = list[list[tuple[Any, ...]]]
 
 def said(number: int, chance: random.Random) -> TapeEntry:
     """A message of a few words; its time is its own, so that no two fit equally well."""
-    words = " ".join(chance.choices(_WORDS, k=chance.randrange(3, 12)))
+    words = " ".join(chance.choices(WORDS, k=chance.randrange(3, 12)))
     if chance.random() < 0.1:
         words += " compass orchard"
     moment = (_BEGIN + timedelta(minutes=number)).isoformat()
@@ -162,21 +162,12 @@ def truncate(path: Path, chance: random.Random) -> None:
     os.truncate(path, chance.randrange(path.stat().st_size))
 
 
-def truncate_to_page(path: Path, chance: random.Random) -> None:
-    os.truncate(path, 4096 * chance.randrange(1 + path.stat().st_size // 4096))
-
-
 def swap_pages(path: Path, chance: random.Random) -> None:
     data = path.read_bytes()
     pages = [data[start : start + 4096] for start in range(0, len(data), 4096)]
     one, other = chance.randrange(len(pages)), chance.randrange(len(pages))
     pages[one], pages[other] = pages[other], pages[one]
     path.write_bytes(b"".join(pages))
-
-
-def lengthen(path: Path, chance: random.Random) -> None:
-    with path.open("ab") as file:
-        file.write(chance.randbytes(chance.choice((1, 4096))))
 
 
 def remove(path: Path, _: random.Random) -> None:
@@ -188,9 +179,7 @@ DAMAGE: tuple[Callable[[Path, random.Random], None], ...] = (
     overwrite,
     zero,
     truncate,
-    truncate_to_page,
     swap_pages,
-    lengthen,
     remove,
 )
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import resource
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,17 @@ def live_file(folder: Path) -> Path:
     """Return the live file of the folder's one tape."""
     [path] = [path for path in folder.glob("*.jsonl") if path.name.count(".") == 1]
     return path
+
+
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """Let no file grow beyond a size: a real refusal in the middle of a write."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def killed_before(path: Path, data: bytes) -> None:

@@ -129,28 +129,6 @@ async def test_entries_edited_in_the_middle(folder, tmp_path):
     await check_all(folder, tmp_path / "scratch")
 
 
-async def test_an_entry_edited_while_the_store_is_open(folder, tmp_path):
-    path = parts_of(folder)[-1]
-    path.chmod(0o600)
-    async with opened(folder) as store:
-        await answers(store)
-        data = path.read_bytes()
-        assert b"kestrel" in data
-        with path.open("r+b") as file:
-            file.write(data.replace(b"kestrel", b"bramble"))
-        copy_tapes(folder, tmp_path / "scratch")
-        async with opened(tmp_path / "scratch") as fresh:
-            await check_no_hit_is_wrong(store, fresh)
-
-
-async def test_lines_deleted_in_the_middle(folder, tmp_path):
-    def change(records: list[dict[str, Any]]) -> None:
-        del records[5:25]
-
-    edit(parts_of(folder)[-1], change)
-    await check_all(folder, tmp_path / "scratch")
-
-
 async def test_a_tape_that_was_deleted_is_not_found(folder, tmp_path):
     for path in parts_of(folder):
         path.unlink()

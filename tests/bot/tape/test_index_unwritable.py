@@ -115,36 +115,6 @@ async def test_where_the_index_cannot_be_written_tapes_can(tmp_path, case):
         assert all(await answers(store))
 
 
-async def test_many_who_meet_a_lost_index_at_once_make_it_anew_once(tmp_path, caplog):
-    async with opened(tmp_path) as store:
-        for tape in "abcd":
-            await store.create_tape(tape)
-            await store.append_many(tape, [message("user", "kestrel")] * 50)
-        await store.search(SearchQuery("kestrel"))
-        for path in tmp_path.glob("*.index.db*"):
-            path.unlink()
-        found: list[int] = []
-
-        async def ask() -> None:
-            found.append(len(await store.search(SearchQuery("kestrel", limit=1_000))))
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(10):
-                tasks.start_soon(ask)
-        assert found == [200] * 10
-        assert caplog.text.count("rebuilding") == 1
-
-
-async def test_a_store_for_reading_finds_what_is_appended_and_made_after_it_looked(tmp_path):
-    async with opened(tmp_path) as store, opened(tmp_path, read_only=True) as beside:
-        for number, tape in enumerate("aabca"):
-            await store.create_tape(tape)
-            await store.append(tape, message("user", "kestrel"))
-            assert len(await beside.search(SearchQuery("kestrel"))) == number + 1
-        await store.reset("a")
-        assert len(await beside.search(SearchQuery("kestrel"))) == 2
-
-
 async def test_a_store_for_reading_finds_beside_the_one_that_writes(tmp_path):
     """It takes no part in the index's file, and leaves it as it is."""
     await write_tapes(tmp_path / "tapes")

@@ -24,18 +24,11 @@ def counted(entries: list[TapeEntry]) -> list[TapeEntry]:
     return [entry for entry in entries if entry.name != REPAIR_EVENT]
 
 
-async def both_ways(store: FileTapeStore) -> list[TapeEntry]:
-    """What a full read returns, once reading back has returned the same."""
-    found = await store.read(TAPE)
-    assert [entry async for entry in store.read_back(TAPE)] == found[::-1]
-    return found
-
-
 async def agreed(store: FileTapeStore) -> list[TapeEntry]:
     """What a full read returns, once every other way to read has returned the same."""
-    found = await both_ways(store)
-    ends = {*range(min(4, len(found))), *range(max(0, len(found) - 6), len(found))}
-    for place in sorted(ends):
+    found = await store.read(TAPE)
+    assert [entry async for entry in store.read_back(TAPE)] == found[::-1]
+    for place in sorted({0, max(0, len(found) - 3), len(found) - 1}):
         entry = found[place]
         assert await store.read(TAPE, entry.id, entry.id) == [entry]
         assert await store.read(TAPE, entry.id) == found[place:]
@@ -60,13 +53,12 @@ def damage_line(path: Path, number: int, junk: bytes = b"\xff") -> None:
     path.write_bytes(b"".join(lines))
 
 
-@pytest.mark.parametrize("batch", [["x"], ["x", "y"], ["x", "Grüße 你好", "z"]])
-async def test_a_kill_at_any_byte_of_an_append_costs_no_acknowledged_entry(tmp_path, batch):
+async def test_a_kill_at_any_byte_of_an_append_costs_no_acknowledged_entry(tmp_path):
     """The batch is there whole or not at all, ids are dense, the next append works."""
     home = tmp_path / "home"
     acknowledged = await written(home, [["a"], ["b", "c"]])
     safe = live_file(home).stat().st_size
-    whole = await written(home, [batch])
+    whole = await written(home, [["x", "Grüße 你好", "z"]])
     data = live_file(home).read_bytes()
     for end in (safe, *some(range(safe + 1, len(data))), len(data)):
         copy = tmp_path / str(end)
@@ -75,7 +67,7 @@ async def test_a_kill_at_any_byte_of_an_append_costs_no_acknowledged_entry(tmp_p
         killed_before(path, data[:end])
         expected = whole if end == len(data) else acknowledged
         async with opened(copy, read_only=True) as beside:
-            assert await both_ways(beside) == expected
+            assert await agreed(beside) == expected
         async with opened(copy) as store:
             found = await agreed(store)
             assert counted(found) == expected
@@ -85,22 +77,21 @@ async def test_a_kill_at_any_byte_of_an_append_costs_no_acknowledged_entry(tmp_p
             )
             assert damage["damaged_lines"] == 0
             await store.append_many(TAPE, [says("next"), says("and next")])
-            after = await both_ways(store)
+            after = await agreed(store)
         assert [entry.id for entry in after] == list(range(1, len(after) + 1))
         assert [entry.payload["content"] for entry in after[-2:]] == ["next", "and next"]
         async with opened(copy) as again:
-            assert await both_ways(again) == after
+            assert await agreed(again) == after
             assert again.statistics()["torn_bytes"] == 0
         shutil.rmtree(copy)
 
 
-@pytest.mark.parametrize("missing", [1, 30, 110])
-async def test_a_kill_at_any_byte_of_a_repair_is_repaired_again(tmp_path, missing):
+async def test_a_kill_at_any_byte_of_a_repair_is_repaired_again(tmp_path):
     """Three entries were in the batch; none of them comes alive because its repair was cut."""
     home = tmp_path / "home"
     acknowledged = await written(home, [["a"]])
     await written(home, [["x", "y", "z"]])
-    torn = live_file(home).read_bytes()[:-missing]
+    torn = live_file(home).read_bytes()[:-30]
     killed_before(live_file(home), torn)
     async with opened(home) as store:
         await store.version(TAPE)
@@ -116,7 +107,7 @@ async def test_a_kill_at_any_byte_of_a_repair_is_repaired_again(tmp_path, missin
             assert len(await agreed(store)) == len(acknowledged) + 2
 
 
-@pytest.mark.parametrize("junk", [b"\xff", b"\x00\x00", b"\n", b"\n\n"])
+@pytest.mark.parametrize("junk", [b"\xff", b"\n\n"])
 async def test_a_damaged_line_in_the_middle_costs_itself_alone_and_is_reported(tmp_path, junk):
     before = await written(tmp_path, [["a"], ["b", "c", "d"], ["e"]])
     for number in range(2, 6):
@@ -132,22 +123,7 @@ async def test_a_damaged_line_in_the_middle_costs_itself_alone_and_is_reported(t
             assert [entry.id for entry in await agreed(store)] == [*(e.id for e in left), 7]
 
 
-@pytest.mark.parametrize("batches", [[["a"], ["b"]], [["a", "b"]]])
-async def test_a_damaged_last_line_costs_itself_alone_and_its_id_is_not_reused(tmp_path, batches):
-    before = await written(tmp_path, batches)
-    damage_line(live_file(tmp_path), 3)
-    async with opened(tmp_path, read_only=True) as beside:
-        assert await agreed(beside) == before[:2]
-    async with opened(tmp_path) as store:
-        assert counted(await agreed(store)) == before[:2]
-        assert store.statistics()["damaged_lines"] == 1
-        assert (await store.append(TAPE, says("next"))).id == 5
-        assert [entry.id for entry in await agreed(store)] == [1, 2, 4, 5]
-    async with opened(tmp_path) as again:
-        assert [entry.id for entry in await agreed(again)] == [1, 2, 4, 5]
-
-
-@pytest.mark.parametrize("junk", [b"", b"\xff\n", b"\xff", b"\n\n\n", b"[]\n{}\n"])
+@pytest.mark.parametrize("junk", [b"", b"\xff\n"])
 async def test_a_live_file_of_which_nothing_can_be_read_does_not_restart_ids(tmp_path, junk):
     before = await written(tmp_path, [["a"], ["b"]])
     async with opened(tmp_path) as store:

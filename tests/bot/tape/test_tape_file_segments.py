@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import logging
 import random
-import resource
 import shutil
-import signal
 from hashlib import sha256
 from pathlib import Path
 
 import anyio
-from tape_files import opened, pack_all, says
+from tape_files import full_disk, opened, pack_all, says
 from waiting import until
 
 from bot.tape.entries import TapeEntry
@@ -126,19 +123,11 @@ async def test_a_segment_that_is_there_raw_and_packed_is_one_and_is_packed_to_th
 
 
 async def test_a_full_disk_while_packing_costs_nothing_and_is_told(tmp_path, caplog):
-    """The limit on a file's size gives a real refusal in the middle of a write."""
-    found = await sealed(tmp_path, 2000)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    found = await sealed(tmp_path, 700)
     async with opened(tmp_path) as store, anyio.create_task_group() as tasks:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
-        try:
-            with caplog.at_level(logging.WARNING):
-                tasks.start_soon(store.run)
-                await until(lambda: "cannot be packed" in caplog.text)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-            signal.signal(signal.SIGXFSZ, ignored)
+        with full_disk(10_000):
+            tasks.start_soon(store.run)
+            await until(lambda: "cannot be packed" in caplog.text)
         assert len(list(tmp_path.glob("*-*.jsonl"))) == 1
         assert not list(tmp_path.glob("*.gz*"))
         await agreed(store, found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 from forked_tape import CHILD, TAPE, ids, names, talk
-from tape_files import opened, says
+from tape_files import says
 
 from bot.core.errors import TapeError, TapeNotFound, VersionConflict
 from bot.tape.entries import SESSION_START
@@ -221,46 +220,6 @@ async def test_forks_within_forks_are_merged_one_into_the_other(tape):
         assert await talk(fork) == ["a", "b", "c", "d"]
         assert await talk(tape) == ["a", "b"]
     assert await talk(tape) == ["a", "b", "c", "d"]
-
-
-FULL_DISK = """
-import resource, signal, sys
-import anyio
-from bot.core.errors import TapeWriteError
-from bot.tape.entries import message
-from bot.tape.service import TapeService
-from bot.tape.stores.file import FileTapeStore
-
-def limit(size):
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-
-async def main(folder):
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    store = FileTapeStore(folder, sync=False)
-    tape = TapeService(store, "telegram:42")
-    await tape.ensure_bootstrap_anchor()
-    [path] = folder.glob("*.jsonl")
-    try:
-        async with tape.fork() as fork:
-            for _ in range(10):
-                await fork.append(message("user", "x" * 500))
-            limit(path.stat().st_size + 2000)
-    except TapeWriteError:
-        limit(resource.RLIM_INFINITY)
-        await tape.append(message("user", "after"))
-        print([entry.id for entry in await store.read("telegram:42")])
-    await store.close()
-
-from pathlib import Path
-anyio.run(main, Path(sys.argv[1]))
-"""
-
-
-async def test_a_merge_that_the_disk_refuses_leaves_nothing_of_it(tmp_path):
-    told = await anyio.run_process([sys.executable, "-c", FULL_DISK, str(tmp_path)])
-    assert told.stdout.decode().strip() == "[1, 2, 3]"
-    async with opened(tmp_path) as store:
-        assert await talk(TapeService(store, TAPE)) == ["after"]
 
 
 # Discarding.

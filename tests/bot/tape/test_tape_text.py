@@ -1,15 +1,19 @@
-"""Quotations and normal forms of texts of any length and make."""
+"""Quotations, normal forms and terms of texts of any length and make."""
 
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.core.text import normalize_unicode, split_quotations
+from bot.tape.index.terms import tokenize
 
 _QUOTATION = re.compile(r"\"([^\"]+)\"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|「([^」]+)」|『([^』]+)』")
 
@@ -31,3 +35,25 @@ def test_a_heap_of_marks_is_sorted_a_few_at_a_time(marks: str) -> None:
     heap = normalize_unicode("NFKC", "a" + marks * 500_000)
     assert unicodedata.is_normalized("NFKC", heap[:10_000])
     assert not re.search(r"[^\u034f\w]{40}", heap[1:10_000])
+
+
+ENDS = "ational izations fulness iveness edly ability ously ements".split()
+
+
+@pytest.fixture
+def hurried_threads():
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def test_a_word_has_the_same_term_whatever_other_threads_do(hurried_threads):
+    random = Random(7)
+    ends = [
+        "".join(random.choices("aeioubdglmnprst", k=7)) + random.choice(ENDS) for _ in range(8_000)
+    ]
+    with ThreadPoolExecutor(4) as threads:
+        together = list(threads.map(tokenize, [f"a{end}" for end in ends]))
+    # The same term, but not the same word: that of a word is remembered.
+    assert together == [tokenize(f"á{end}") for end in ends]

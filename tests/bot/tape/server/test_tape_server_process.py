@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import resource
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 from contextlib import AsyncExitStack, suppress
@@ -13,12 +11,11 @@ from contextlib import AsyncExitStack, suppress
 import anyio
 import httpx
 import pytest
-from tape_server_rig import ROOT, TAPE, Program, serving
+from tape_server_rig import TAPE, Program, serving
 
 from bot.core.http.server import MOST_SILENT
 from bot.tape.entries import message
 from bot.tape.server import server as serve
-from bot.tape.server.health import MIN_FREE_BYTES
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.remote import RemoteTapeStore
 
@@ -71,35 +68,6 @@ def test_without_a_token_the_server_does_not_start_and_says_how_to_make_one(prog
 
 
 @pytest.mark.slow
-def test_a_folder_in_use_is_told(program):
-    program.tokens.add("bot", "append", ["*"])
-    program.start()
-    program.environment["TAPEBOT_TAPE_SERVER_LISTEN"] = "127.0.0.1:0"
-    assert "in use by another tapebot" in program.refusal()
-
-
-@pytest.mark.slow
-def test_a_port_in_use_is_told(program):
-    program.tokens.add("bot", "append", ["*"])
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        program.environment["TAPEBOT_TAPE_SERVER_LISTEN"] = f"127.0.0.1:{port}"
-        refusal = program.refusal()
-    assert f"cannot listen on 127.0.0.1:{port}" in refusal
-    assert "TAPEBOT_TAPE_SERVER_LISTEN" in refusal
-
-
-@pytest.mark.slow
-def test_a_missing_package_is_told_with_how_to_install_it(program):
-    program.tokens.add("bot", "append", ["*"])
-    hidden = program.home / "hidden"
-    hidden.mkdir()
-    (hidden / "uvicorn.py").write_text("raise ModuleNotFoundError('no', name='uvicorn')")
-    program.environment["PYTHONPATH"] = f"{hidden}:{ROOT}"
-    assert "needs uvicorn: pip install 'tapebot[tape-server]'" in program.refusal()
-
-
-@pytest.mark.slow
 def test_tokens_are_made_listed_and_removed_at_the_command_line(program):
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -140,68 +108,6 @@ async def test_connections_that_are_only_held_open_shut_out_nobody(tmp_path, mon
             await streams[0].receive()
 
 
-async def test_beyond_the_connections_that_are_served_what_came_last_is_refused(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr(serve, "MAX_CONNECTIONS", 2)
-    async with serving(tmp_path) as rig, rig.client() as client, AsyncExitStack() as held:
-        await client.post("/v1/tapes", params={"tape": TAPE})
-        for _ in range(2):
-            asked = client.stream("GET", "/v1/tapes/follow", params={"tape": TAPE})
-            assert (await held.enter_async_context(asked)).status_code == 200
-        async with rig.client() as late:
-            answer = await late.get("/v1/tapes")
-        assert (answer.status_code, answer.json()["error"]) == (503, "busy")
-        assert (answer.headers["retry-after"], answer.headers["connection"]) == ("1", "close")
-
-
-@pytest.mark.parametrize(
-    "begun", [b"", b"GET /hea", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /hea"]
-)
-async def test_a_connection_on_which_no_request_comes_is_closed(tmp_path, monkeypatch, begun):
-    """Also where a part of it comes now and then."""
-    monkeypatch.setattr("bot.core.http.server.HEAD_SECONDS", 0.2)
-    async with serving(tmp_path) as rig:
-        host, port = rig.url.removeprefix("http://").split(":")
-        async with (
-            await anyio.connect_tcp(host, int(port)) as stream,
-            anyio.create_task_group() as tasks,
-        ):
-
-            async def trickle():
-                part = begun
-                with suppress(anyio.BrokenResourceError):
-                    while begun:
-                        await stream.send(part)
-                        await anyio.sleep(0.02)
-                        part = b"x"
-
-            tasks.start_soon(trickle)
-            with anyio.fail_after(20), suppress(anyio.BrokenResourceError, anyio.EndOfStream):
-                while True:
-                    await stream.receive()
-            tasks.cancel_scope.cancel()
-
-
-@pytest.mark.slow
-async def test_connections_alone_do_not_use_up_the_descriptors(program):
-    token = program.tokens.add("bot", "append", ["*"])
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
-    try:
-        url = program.start()
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    store = RemoteTapeStore(url, token)
-    async with AsyncExitStack() as held:
-        host, port = url.removeprefix("http://").split(":")
-        for _ in range(100):
-            await held.enter_async_context(await anyio.connect_tcp(host, int(port)))
-        with anyio.fail_after(30):
-            await store.create_tape(TAPE)
-    await store.close()
-
-
 async def test_health_needs_no_token_and_names_no_session(tmp_path):
     folder = tmp_path / "tapes"
     store = FileTapeStore(folder, sync=False)
@@ -210,38 +116,6 @@ async def test_health_needs_no_token_and_names_no_session(tmp_path):
         answer = await client.get("/health")
         assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
         assert not (folder / ".health").exists()
-
-
-async def test_health_says_that_the_folder_cannot_be_written(tmp_path):
-    folder = tmp_path / "gone"
-    async with serving(tmp_path, folder=folder) as rig, rig.client(None) as client:
-        answer = await client.get("/health")
-        assert answer.status_code == 503
-        body = answer.json()
-        assert body["error"] == "unhealthy"
-        assert body["reasons"] == ["the tapes' folder cannot be written: No such file or directory"]
-        assert str(tmp_path) not in answer.text
-
-
-async def test_health_says_that_the_disk_takes_no_more(tmp_path):
-    """A bound on the size of files stands for the full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    async with serving(tmp_path, folder=tmp_path) as rig, rig.client(None) as client:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-        try:
-            answer = await client.get("/health")
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert (answer.status_code, answer.json()["error"]) == (503, "unhealthy")
-
-
-async def test_health_says_that_the_disk_is_almost_full(tmp_path, monkeypatch):
-    usage = shutil.disk_usage(tmp_path)._replace(free=MIN_FREE_BYTES - 1)
-    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
-    async with serving(tmp_path, folder=tmp_path) as rig, rig.client(None) as client:
-        answer = await client.get("/health")
-    assert answer.status_code == 503
-    assert "63 MB are free" in answer.json()["detail"]
 
 
 async def test_a_refused_disk_refuses_the_append_and_takes_the_next(tmp_path, caplog):
