@@ -50,7 +50,7 @@ async def test_what_is_erased_is_in_no_file_and_all_else_is_as_it_was(tmp_path, 
         before = await store.read(TAPE)
         segments = await store.segments(TAPE)
         gone = await secrets(store)
-        assert await erase_all(store) == len(gone) > 80
+        assert await erase_all(store) == len(gone) > 30
         assert traces(tmp_path) == []
         assert problems(tmp_path) == []
         numbers = {entry.id for entry in gone}
@@ -165,9 +165,10 @@ async def test_where_the_storage_refuses_nothing_is_lost_and_erasing_again_compl
         def refuse(*args: object) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        with monkeypatch.context() as patch, pytest.raises(TapeWriteError, match="erase again"):
+        with monkeypatch.context() as patch:
             patch.setattr(Path, "replace", refuse)
-            await store.erase(TAPE, marks)
+            with pytest.raises(TapeWriteError, match="erase again"):
+                await store.erase(TAPE, marks)
         assert not list(tmp_path.glob("*.new"))
         by_id = {entry.id: entry for entry in marks}
         held = await store.read(TAPE)
@@ -203,7 +204,7 @@ async def test_what_is_cancelled_leaves_a_whole_tape_and_can_be_completed(tmp_pa
             await store.append(TAPE, says("plain and on"))
             await store.erase(TAPE, marks)
         assert traces(tmp_path) == problems(tmp_path) == []
-        assert len(await found(store, "plain")) > 500
+        assert len(await found(store, "plain")) > 170
 
 
 @pytest.mark.parametrize(

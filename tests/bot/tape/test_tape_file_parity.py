@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import logging
 import os
 import random
 import shutil
@@ -13,7 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import anyio.to_thread
 import pytest
 from sampling import many
 from tape_files import LOCATOR, flip, opened, pack_all, protected_bytes, says, spoil
@@ -22,7 +18,7 @@ from bot.cli.main import main
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.folder_repair import repair_folder
 from bot.tape.stores.folder_verification import verify_folder
-from bot.tape.stores.parity import CHUNK, ParityLayout
+from bot.tape.stores.parity import CHUNK
 
 TAPE = "telegram:42"
 
@@ -96,7 +92,7 @@ async def test_zcat_gives_the_lines_back_byte_for_byte(tmp_path):
     subprocess.run(["gzip", "-t", str(packed)], check=True)
 
 
-async def test_a_flipped_bit_or_512_bytes_anywhere_cost_nothing_are_found_and_mended(tmp_path):
+async def test_a_flipped_bit_512_bytes_or_the_end_cost_nothing_are_found_and_mended(tmp_path):
     found, packed = await sealed(tmp_path, 400)
     whole = packed.read_bytes()
     end = protected_bytes(packed)
@@ -105,6 +101,9 @@ async def test_a_flipped_bit_or_512_bytes_anywhere_cost_nothing_are_found_and_me
     spots = [0, 4, 9, end - 1, end, end + 12, end + LOCATOR, end + LOCATOR + 20, len(whole) - 30]
     for offset in [*spots, len(whole) - 1]:
         flip(packed, offset)
+        await check_damaged(tmp_path, found, packed, whole)
+    for cut in (len(whole) - 1, len(whole) - LOCATOR, end + LOCATOR):
+        restore(packed, whole[:cut])
         await check_damaged(tmp_path, found, packed, whole)
     # Also across the seams.
     for start in (0, end - CHUNK, end - 60, end, len(whole) - CHUNK):
@@ -133,101 +132,46 @@ async def test_hundreds_of_flipped_bits_and_bursts_cost_nothing_and_are_all_foun
     assert problems(tmp_path) == []
 
 
-async def test_mended_damage_is_logged_once_for_each_file_and_counted(tmp_path, caplog):
-    found, packed = await sealed(tmp_path)
-    flip(packed, 700)
-    with caplog.at_level(logging.WARNING):
-        async with opened(tmp_path) as store:
-            for _ in range(3):
-                assert await store.read(TAPE) == found
-            statistics = store.statistics()
-    assert (statistics["mended_blocks"], statistics["damaged_lines"]) == (1, 0)
-    assert caplog.text.count(f"{packed.name.removesuffix('.gz')} is damaged") == 1
-    assert "tapebot tape repair" in caplog.text
-
-
-async def test_two_damaged_places_of_one_group_cost_only_their_blocks(tmp_path):
-    found, packed = await sealed(tmp_path)
-    whole = packed.read_bytes()
-    blocks = json.loads(gzip.decompress(whole).splitlines()[-1])["segment"]["blocks"]
-    assert len(blocks) > 2
-    first = blocks[1][1] // CHUNK + 2
-    groups = ParityLayout(protected_bytes(packed)).groups
-    # Both in the second block; a third place, in the first block, is mended all the same.
-    flip(packed, first * CHUNK + 9, (first + groups) * CHUNK + 9, (first + 1) % groups * CHUNK + 99)
-    damaged = packed.read_bytes()
-    left = [entry for entry in found if not blocks[1][0] <= entry.id < blocks[2][0]]
-    assert await read(tmp_path) == left
-    assert any(
-        f"entries {blocks[1][0]} to {blocks[2][0] - 1} are lost" in p for p in problems(tmp_path)
-    )
-    [told] = repair_folder(tmp_path, "").damaged
-    assert not told.mendable
-    assert f"entries {blocks[1][0]} to {blocks[2][0] - 1} are lost" in told.what
-    assert packed.read_bytes() == damaged
-
-
-async def test_a_file_that_lost_its_end_is_mended_while_its_trailer_is_there(tmp_path):
-    found, packed = await sealed(tmp_path, 400)
-    whole = packed.read_bytes()
-    end = protected_bytes(packed)
-    for cut in (len(whole) - 1, len(whole) - LOCATOR, end + LOCATOR + 100, end + LOCATOR):
-        restore(packed, whole[:cut])
-        await check_damaged(tmp_path, found, packed, whole)
-    restore(packed, whole + b"more")
-    await check_damaged(tmp_path, found, packed, whole)
-
-
-@pytest.mark.parametrize("share", [0.5, 1.0])
-async def test_a_file_of_zeros_or_cut_in_its_blocks_is_told_and_left(tmp_path, share):
-    found, packed = await sealed(tmp_path)
-    whole = packed.read_bytes()
-    state = bytes(len(whole)) if share == 1.0 else whole[: int(len(whole) * share)]
-    restore(packed, state)
-    left = await read(tmp_path)
-    assert [entry for entry in found if entry in left] == left
-    assert left[-1] == found[-1]
-    assert problems(tmp_path)
-    [told] = repair_folder(tmp_path, "").damaged
-    assert not told.mendable
-    assert packed.read_bytes() == state
-
-
-# The command.
-
-
-async def run(home: Path, *arguments: str) -> int:
-    return await anyio.to_thread.run_sync(main, ["tape", "repair", *arguments])
-
-
 async def test_the_command_says_what_is_wrong_and_mends_it(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("TAPEBOT_HOME", str(tmp_path))
-    found, packed = await sealed(tmp_path / "tapes")
+    repair = ["tape", "repair"]
+    found, packed = await sealed(tmp_path / "tapes", 600)
     whole = packed.read_bytes()
-    assert await run(tmp_path) == 0
+    assert main(repair) == 0
     assert capsys.readouterr().out == "tapes: 1; nothing to repair\n"
     flip(packed, 700)
-    assert await run(tmp_path, "--dry-run") == 1
-    said = capsys.readouterr().out.splitlines()
-    assert said == [
+    assert main([*repair, "--dry-run"]) == 1
+    assert capsys.readouterr().out.splitlines() == [
         f"{packed.name}: bytes that differ from what was sealed: 1; can be repaired",
         "tapes: 1; damaged files: 1, can be repaired: 1",
     ]
-    async with opened(tmp_path / "tapes"):
-        assert await run(tmp_path, TAPE) == 1
+    async with opened(tmp_path / "tapes") as store:
+        assert await store.read(TAPE) == found
+        assert main([*repair, TAPE]) == 1
         assert "in use by another tapebot" in capsys.readouterr().err
         assert packed.read_bytes() != whole
-    assert await run(tmp_path, TAPE) == 0
+    assert main([*repair, TAPE]) == 0
     assert "repaired, byte for byte" in capsys.readouterr().out
     assert packed.read_bytes() == whole
     assert packed.stat().st_mode & 0o777 == 0o400
-    assert await read(tmp_path / "tapes") == found
+    assert main([*repair, "nobody"]) == 1
+
+
+async def test_what_nothing_mends_costs_its_block_alone_and_is_told_and_left(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("TAPEBOT_HOME", str(tmp_path))
+    found, packed = await sealed(tmp_path / "tapes")
     spoil(packed, 700)
-    assert await run(tmp_path) == 1
-    assert "cannot be repaired, left unchanged" in capsys.readouterr().out
-    assert await run(tmp_path, "nobody") == 1
-    monkeypatch.setenv("TAPEBOT_TAPE_STORE", "http://127.0.0.1:8383")
-    assert await run(tmp_path) == 2
+    damaged = packed.read_bytes()
+    left = await read(tmp_path / "tapes")
+    assert 0 < len(left) < len(found)
+    assert [entry for entry in found if entry in left] == left
+    lost = [entry.id for entry in found if entry not in left]
+    assert main(["tape", "repair"]) == 1
+    told = capsys.readouterr().out
+    assert f"entries {lost[0]} to {lost[-1]} are lost; cannot be repaired, left unchanged" in told
+    assert packed.read_bytes() == damaged
 
 
 _KILLED = """
