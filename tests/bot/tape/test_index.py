@@ -119,17 +119,13 @@ def of_another_version(index: Path) -> None:
         connection.commit()
 
 
-def text(index: Path) -> None:
-    index.write_text("SQLite format 3\n")
-
-
 def folder_with_a_file(index: Path) -> None:
     index.unlink()
     index.mkdir()
     (index / "precious").write_text("not ours")
 
 
-@pytest.mark.parametrize("replace", [garbage, of_another_version, text, folder_with_a_file])
+@pytest.mark.parametrize("replace", [garbage, of_another_version, folder_with_a_file])
 async def test_an_index_that_is_none_is_made_anew(stores, tmp_path, replace):
     folder, expected = stores[KILLED]
     copy = shutil.copytree(folder, tmp_path / "tapes")
@@ -139,18 +135,6 @@ async def test_an_index_that_is_none_is_made_anew(stores, tmp_path, replace):
             assert await answers(store) == expected
     # A folder with somebody's file in it is moved aside.
     assert len(list(copy.rglob("precious"))) == (replace is folder_with_a_file)
-
-
-async def test_another_stores_index_tells_nothing_of_ours(stores, folder, tmp_path):
-    """Its tapes have the same names, lengths and ids, and its sum is true."""
-    other = tmp_path / "other"
-    await write_tapes(other, seed=2)
-    async with opened(other) as store:
-        assert await answers(store) != stores[CLOSED][1]
-    for path in index_files(other):
-        shutil.copy(path, folder / path.name)
-    async with opened(folder) as store:
-        assert await answers(store) == stores[CLOSED][1]
 
 
 async def test_an_index_deleted_while_the_store_is_open_loses_nothing(folder, tmp_path):

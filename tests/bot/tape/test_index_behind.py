@@ -8,8 +8,8 @@ from pathlib import Path
 
 import anyio
 from erased_words import SECRET, tombstone, traces
-from index_talk import index_files, opened
-from searched_words import said
+from index_talk import index_files
+from tape_files import opened, says
 from waiting import until
 
 from bot.tape.entries import TapeEntry
@@ -57,7 +57,7 @@ async def write_old_tape(folder: Path) -> None:
         texts = [f"walnut {number}" for number in range(ENTRIES)]
         for word, place in PLACES.items():
             texts[place] = f"{SECRET} {word}"
-        await store.append_many("a", [said(text, hour) for hour, text in enumerate(texts)])
+        await store.append_many("a", [says(text) for text in texts])
     for path in index_files(folder):
         path.unlink()
 
@@ -83,21 +83,6 @@ async def test_a_turn_finds_the_newest_of_an_old_tape_while_its_index_is_made(tm
             return found_in(await store.search(asked(quick=True))) == PLACES.keys()
 
         await until(all_are_found)
-
-
-async def test_who_asks_for_a_search_gets_all_and_waits_for_it(tmp_path):
-    await write_old_tape(tmp_path)
-    async with indexing(tmp_path) as store, anyio.create_task_group() as tasks:
-        found: set[str] = set()
-
-        async def ask() -> None:
-            found.update(found_in(await store.search(asked(quick=False))))
-
-        tasks.start_soon(ask)
-        assert found_in(await store.search(asked(quick=True))) == {"late"}
-        assert not found
-        store.open.set()
-        await until(lambda: len(found) == 3)
 
 
 async def test_what_is_erased_while_the_index_is_made_is_not_in_it(tmp_path):

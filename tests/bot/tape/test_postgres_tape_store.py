@@ -16,8 +16,7 @@ from postgres_talk import PATIENCE, TAPE, gone, says, texts
 from postgres_tapes import opened
 from waiting import until
 
-from bot.core.errors import TapeWriteError
-from bot.tape.entries import TapeEntry, anchor
+from bot.tape.entries import anchor
 from bot.tape.stores.postgres import PostgresTapeStore
 from bot.transfer.tape_verification import verify_tape
 
@@ -45,33 +44,6 @@ async def test_what_one_process_writes_another_follows(url, workspace, hears):
                     async with anyio.create_task_group() as tasks:
                         tasks.start_soon(writer.append, TAPE, says(f"{number}"))
                         assert (await anext(entries)).payload["content"] == f"{number}"
-
-
-async def test_a_tape_that_is_reset_while_it_is_read_is_read_as_it_was_or_as_it_is(store):
-    """A long tape is read in several statements."""
-    for _ in range(10):
-        await store.append_many(TAPE, [says("old")] * 400)
-    found: list[list[TapeEntry]] = []
-
-    async def read() -> None:
-        # What one began to read before the reset may come after what another read.
-        while len(found) < 12 or len(found[-1]) > 1:
-            found.append(await store.read(TAPE))
-
-    with anyio.fail_after(PATIENCE):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(read)
-            tasks.start_soon(read)
-            await store.reset(TAPE)
-    assert {len(entries) for entries in found} <= {1, 4_001}
-    assert len(await store.read(TAPE)) == 1
-
-
-async def test_a_name_that_no_index_takes_is_refused_and_nothing_is_made(store):
-    name = "".join(chr(0x4E00 + number * 7919 % 20_000) for number in range(5_000))
-    with pytest.raises(TapeWriteError, match="nothing of it was"):
-        await store.create_tape(name)
-    assert await store.list_tapes() == [TAPE]
 
 
 async def _holders(

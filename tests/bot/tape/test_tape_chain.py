@@ -104,16 +104,3 @@ async def test_a_tape_whose_file_was_taken_away_never_gives_an_id_again(tmp_path
         head, note = await store.read(TAPE)
         assert (head.name, note.name) == (HEADER_EVENT, REPAIR_EVENT)
         assert (head.id, note.data["missing"]) == (entries[-1].id + 1, entries[-1].id)
-
-
-async def test_a_kill_right_after_an_append_leaves_nothing_to_complain_of(tmp_path):
-    """The head is written after the entry, so it may be behind, and is never before it."""
-    await talked(tmp_path)
-    heads = next(tmp_path.glob("*.heads"))
-    before = heads.read_bytes()
-    async with opened(tmp_path) as store:
-        await store.append(TAPE, says("one more"))
-    heads.write_bytes(before)
-    async with opened(tmp_path) as store:
-        assert not [one for one in await store.read(TAPE) if one.name == REPAIR_EVENT]
-    assert wrong(tmp_path) == []

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import anyio
 import pytest
 from forked_tape import ids, names, talk
 from tape_files import opened, says
@@ -126,24 +123,3 @@ async def test_a_child_cut_short_by_a_kill_is_finished_when_it_is_asked_for_agai
             with pytest.raises(TapeExists, match=name):
                 await tape.fork_session(name)
         assert await child.read_entries() == before
-
-
-async def test_of_many_children_of_one_name_one_is_made(tmp_path: Path):
-    made: list[str] = []
-
-    async def try_it(tape: TapeService) -> None:
-        try:
-            await tape.fork_session(CHILD)
-        except TapeExists:
-            made.append("refused")
-        else:
-            made.append("made")
-
-    async with opened(tmp_path) as store:
-        tape = TapeService(store, TAPE)
-        await tape.ensure_bootstrap_anchor()
-        async with anyio.create_task_group() as tasks:
-            for _ in range(8):
-                tasks.start_soon(try_it, tape)
-        assert sorted(made) == ["made", *["refused"] * 7]
-        assert [one.name for one in await store.list_anchors(CHILD)].count(SESSION_FORK) == 1

@@ -44,15 +44,6 @@ async def written(folder: Path, batches: list[list[str]]) -> list[TapeEntry]:
         return await store.read(TAPE)
 
 
-def damage_line(path: Path, number: int, junk: bytes = b"\xff") -> None:
-    """Overwrite a byte in the middle of a line (from 1) with one that is not UTF-8."""
-    lines = path.read_bytes().splitlines(keepends=True)
-    middle = len(lines[number - 1]) // 2
-    line = lines[number - 1]
-    lines[number - 1] = line[:middle] + junk + line[middle + len(junk) :]
-    path.write_bytes(b"".join(lines))
-
-
 async def test_a_kill_at_any_byte_of_an_append_costs_no_acknowledged_entry(tmp_path):
     """The batch is there whole or not at all, ids are dense, the next append works."""
     home = tmp_path / "home"
@@ -84,43 +75,6 @@ async def test_a_kill_at_any_byte_of_an_append_costs_no_acknowledged_entry(tmp_p
             assert await agreed(again) == after
             assert again.statistics()["torn_bytes"] == 0
         shutil.rmtree(copy)
-
-
-async def test_a_kill_at_any_byte_of_a_repair_is_repaired_again(tmp_path):
-    """Three entries were in the batch; none of them comes alive because its repair was cut."""
-    home = tmp_path / "home"
-    acknowledged = await written(home, [["a"]])
-    await written(home, [["x", "y", "z"]])
-    torn = live_file(home).read_bytes()[:-30]
-    killed_before(live_file(home), torn)
-    async with opened(home) as store:
-        await store.version(TAPE)
-    repaired = live_file(home).read_bytes()
-    assert repaired.startswith(torn)
-    for end in some(range(len(torn), len(repaired))):
-        killed_before(live_file(home), repaired[:end])
-        async with opened(home, read_only=True) as beside:
-            assert await agreed(beside) == acknowledged
-        async with opened(home) as store:
-            assert counted(await agreed(store)) == acknowledged
-            assert (await store.append(TAPE, says("next"))).id == len(acknowledged) + 2
-            assert len(await agreed(store)) == len(acknowledged) + 2
-
-
-@pytest.mark.parametrize("junk", [b"\xff", b"\n\n"])
-async def test_a_damaged_line_in_the_middle_costs_itself_alone_and_is_reported(tmp_path, junk):
-    before = await written(tmp_path, [["a"], ["b", "c", "d"], ["e"]])
-    for number in range(2, 6):
-        copy = tmp_path / f"{number}"
-        copy.mkdir()
-        shutil.copy(live_file(tmp_path), copy)
-        damage_line(live_file(copy), number, junk)
-        left = [entry for entry in before if entry.id != number]
-        async with opened(copy) as store:
-            assert await agreed(store) == left
-            assert store.statistics()["damaged_lines"] == 1 + junk.count(b"\n")
-            assert (await store.append(TAPE, says("next"))).id == 7
-            assert [entry.id for entry in await agreed(store)] == [*(e.id for e in left), 7]
 
 
 @pytest.mark.parametrize("junk", [b"", b"\xff\n"])

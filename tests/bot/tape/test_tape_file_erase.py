@@ -88,21 +88,6 @@ async def test_names_labels_and_anchors_leave_the_index(tmp_path):
         assert [one.name for one in await store.list_anchors(TAPE)] == ["erased"]
 
 
-async def test_a_segment_that_was_about_to_be_packed_is_erased_in_both_its_files(tmp_path):
-    async with opened(tmp_path) as store:
-        await tell(store, 1)
-        segment = await store.archive(TAPE)
-    raw = tmp_path / segment.name
-    held = raw.read_bytes()
-    await pack_all(tmp_path)
-    raw.write_bytes(held)
-    async with opened(tmp_path) as store:
-        assert await erase_all(store)
-        assert traces(tmp_path) == problems(tmp_path) == []
-    await pack_all(tmp_path)
-    assert traces(tmp_path) == problems(tmp_path) == []
-
-
 async def test_packing_in_the_background_brings_nothing_back(tmp_path):
     async with opened(tmp_path) as store:
         async with anyio.create_task_group() as tasks:
@@ -205,19 +190,6 @@ async def test_what_is_cancelled_leaves_a_whole_tape_and_can_be_completed(tmp_pa
             await store.erase(TAPE, marks)
         assert traces(tmp_path) == problems(tmp_path) == []
         assert len(await found(store, "plain")) > 170
-
-
-@pytest.mark.parametrize(
-    "left", ["__a.jsonl.new", "__a.20260210T100000Z.1-5.jsonl.gz.new", ".index.db.new-journal"]
-)
-async def test_leftovers_of_what_was_cut_off_are_removed_at_the_next_start(tmp_path, left):
-    async with opened(tmp_path) as store:
-        await tell(store, 1, 8)
-        await erase_all(store)
-    [live] = tmp_path.glob("*.jsonl")
-    (tmp_path / f"{live.name.partition('__')[0]}{left}").write_text(SECRET)
-    async with opened(tmp_path):
-        assert traces(tmp_path) == []
 
 
 # Any tape.

@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from sampling import many
 from tape_files import LOCATOR, flip, opened, pack_all, protected_bytes, says, spoil
 
 from bot.cli.main import main
@@ -61,12 +60,6 @@ def burst(path: Path, start: int, count: int, chance: random.Random) -> None:
     restore(path, bytes(data))
 
 
-def lines_of(packed: Path) -> bytes:
-    """The lines without the trailer, by the real ``zcat``."""
-    out = subprocess.run(["zcat", str(packed)], capture_output=True, check=True).stdout
-    return b"".join(out.splitlines(keepends=True)[:-1])
-
-
 async def check_damaged(folder: Path, found: list[TapeEntry], packed: Path, whole: bytes) -> None:
     """Nothing is lost, it is found, a dry run sees it, and the repair gives the bytes back."""
     assert await read(folder) == found
@@ -78,18 +71,6 @@ async def check_damaged(folder: Path, found: list[TapeEntry], packed: Path, whol
     [told] = repair_folder(folder, "").damaged
     assert told.mendable
     assert packed.read_bytes() == whole
-
-
-async def test_zcat_gives_the_lines_back_byte_for_byte(tmp_path):
-    async with opened(tmp_path) as store:
-        await store.create_tape(TAPE)
-        await store.append_many(TAPE, [says(f"{n} {random.random()}") for n in range(900)])
-        await store.archive(TAPE)
-    [raw] = tmp_path.glob("*-*.jsonl")
-    lines = raw.read_bytes()
-    [packed] = await pack_all(tmp_path)
-    assert lines_of(packed) == lines
-    subprocess.run(["gzip", "-t", str(packed)], check=True)
 
 
 async def test_a_flipped_bit_512_bytes_or_the_end_cost_nothing_are_found_and_mended(tmp_path):
@@ -109,27 +90,6 @@ async def test_a_flipped_bit_512_bytes_or_the_end_cost_nothing_are_found_and_men
     for start in (0, end - CHUNK, end - 60, end, len(whole) - CHUNK):
         burst(packed, start, CHUNK, chance)
         await check_damaged(tmp_path, found, packed, whole)
-
-
-@pytest.mark.slow
-async def test_hundreds_of_flipped_bits_and_bursts_cost_nothing_and_are_all_found(tmp_path):
-    found, packed = await sealed(tmp_path, 40)
-    whole = packed.read_bytes()
-    chance = random.Random(40)
-    for turn in range(many(900)):
-        if turn % 5:
-            data = bytearray(whole)
-            data[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
-            restore(packed, bytes(data))
-        else:
-            burst(packed, chance.randrange(len(whole)), chance.randint(1, CHUNK), chance)
-        assert await read(tmp_path) == found
-        assert problems(tmp_path)
-        if turn % 10 == 0:
-            assert [told.mendable for told in repair_folder(tmp_path, "").damaged] == [True]
-            assert packed.read_bytes() == whole
-        restore(packed, whole)
-    assert problems(tmp_path) == []
 
 
 async def test_the_command_says_what_is_wrong_and_mends_it(tmp_path, capsys, monkeypatch):

@@ -42,18 +42,6 @@ async def test_no_session_key_can_become_a_path(tmp_path, name):
     assert len(stems.pop()) == 34
 
 
-async def test_files_are_for_their_owner_only(tmp_path):
-    folder = tmp_path / "home" / "tapes"
-    async with opened(folder) as store:
-        await store.create_tape(TAPE)
-        await store.append(TAPE, says("secret"))
-        await store.archive(TAPE)
-        modes = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
-    assert {mode & 0o077 for mode in modes.values()} == {0}
-    assert folder.stat().st_mode & 0o777 == 0o700
-    assert folder.parent.stat().st_mode & 0o777 == 0o700
-
-
 # Bounds.
 
 

@@ -50,15 +50,6 @@ async def test_an_append_whose_connection_broke_is_there_once(rig, line, fault):
     assert store.statistics()["retries"] == 19
 
 
-async def test_an_anchor_whose_answer_was_lost_is_made_once(rig, line):
-    store, proxy = line
-    await store.append(TAPE, message("user", "a"))
-    proxy.break_answers = 2
-    made = await store.create_anchor(TAPE, "here", state={"n": 1})
-    assert (made.entry_id, made.at) == (2, 3)
-    assert len(await rig.store.list_anchors(TAPE)) == 1
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -132,16 +123,6 @@ async def test_what_a_token_does_not_allow_is_told_with_what_would(rig):
     with pytest.raises(TapeRefused):
         await anext(reader.follow("discord:1", 0))
     await reader.close()
-
-
-async def test_what_is_too_large_is_told_before_it_is_sent(tmp_path):
-    async with serving(tmp_path, most=1_000_000) as rig:
-        store = rig.remote()
-        await store.create_tape(TAPE)
-        with pytest.raises(TapeRefused, match="TAPEBOT_TAPE_SERVER_MAX_MB"):
-            await store.append(TAPE, message("user", "x" * 1_000_000))
-        await store.append(TAPE, message("user", "x" * 950_000))
-        await store.close()
 
 
 async def test_a_server_that_is_away_is_told_after_a_while(tmp_path):
