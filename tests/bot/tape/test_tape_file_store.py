@@ -42,9 +42,6 @@ async def test_no_session_key_can_become_a_path(tmp_path, name):
     assert len(stems.pop()) == 34
 
 
-# Bounds.
-
-
 def descriptors() -> int:
     return len(list(DESCRIPTORS.iterdir()))
 
