@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+
 from bot.tape.entries import TapeEntry, message
 from bot.tape.store import TapeStore
 
@@ -37,3 +43,12 @@ async def with_two_segments(store: TapeStore) -> None:
     await talk(store, "d", "e")
     await store.archive(TAPE)
     await talk(store, "f")
+
+
+async def disturb(steps: int, act: Callable[[], Awaitable[Any]]) -> None:
+    """Begin something, and cancel it after so many turns of the event loop."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(act)
+        for _ in range(steps):
+            await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()

@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 import anyio
 from waiting import until
 
-from bot.agent.schedules.due_tape import DUE_TAPE, open_due_tape, write_due
-from bot.memory.session.scope import workspace_tape
+from bot.agent.schedules.due_tape import open_due_tape, write_due
 from bot.tape.store import TapeStore
 from bot.testing.manual_clock import START_TIME
 
@@ -50,21 +49,3 @@ async def test_a_follower_sees_what_others_write_and_forgets_what_is_over(store:
         await write_due(store, "fake:1", "a", None, at=2)
         await until(lambda: due.fold.earliest() is None)
         tasks.cancel_scope.cancel()
-
-
-async def test_a_store_that_is_opened_again_begins_at_the_snapshot(backend, monkeypatch):
-    monkeypatch.setattr(workspace_tape, "_SNAPSHOT_EVERY", 5)
-    for number in range(10):
-        await write_due(backend.store, "fake:1", f"s{number}", after(number), at=1)
-    due = open_due_tape(backend.store)
-    await due.refresh()
-    await due.write_snapshot_if_due()
-    await write_due(backend.store, "fake:1", "s0", after(99), at=2)
-    async for store in backend.readers():
-        again = open_due_tape(store)
-        await again.refresh()
-        assert len(again.fold) == 10
-        assert again.fold.earliest() == after(1)
-        assert again.fold.instant(("fake:1", "s0")) == after(99)
-        names = [one.name for one in await store.read(DUE_TAPE)]
-        assert names.count(workspace_tape.SNAPSHOT_EVENT) == 1
