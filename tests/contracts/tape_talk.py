@@ -36,6 +36,11 @@ async def talk(store: TapeStore, *said: str, tape: str = TAPE) -> list[TapeEntry
     return await store.append_many(tape, [says(text) for text in said])
 
 
+async def fill(store: TapeStore, count: int) -> None:
+    """Append so many numbered messages."""
+    await talk(store, *map(str, range(count)))
+
+
 async def with_two_segments(store: TapeStore) -> None:
     """Ids 1 to 4 and 5 to 7 are sealed, 8 and 9 live; 1, 5 and 8 are headers."""
     await talk(store, "a", "b", "c")

@@ -135,18 +135,6 @@ async def test_a_storage_that_refuses_loses_nothing_and_the_words_go_later(local
     assert ids(await take(await (await local.killed()).claim(), 2)) == ["m2", "m3"]
 
 
-async def test_a_bus_that_is_closed_while_it_compacts_keeps_what_waits(backend):
-    await publish(backend.bus, inbound("m1", SECRET), inbound("m2"))
-    first, _ = await take(await backend.bus.claim(), 2)
-    await first.ack()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(backend.bus.purge)
-        await anyio.lowlevel.checkpoint()
-        await backend.bus.aclose()
-    assert await backend.counted(SECRET) == 0
-    assert ids(await take(await (await backend.killed()).claim(), 1)) == ["m2"]
-
-
 def life(folder: Path, bus: str, calls: int) -> tuple[dict[str, list[str]], bool]:
     """Run the host until its end or its kill; return what it told and whether it was killed."""
     run = subprocess.run(

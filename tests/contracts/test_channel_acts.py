@@ -111,12 +111,7 @@ async def served(scene: Scene, folder: Path) -> AsyncIterator[Program]:
         tasks.cancel_scope.cancel()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def client_libraries() -> None:
-    """Load them before any test's clock runs: that takes seconds."""
-    import channels.discord
-    import channels.telegram
-    import channels.web  # noqa: F401
+pytestmark = pytest.mark.usefixtures("client_libraries")
 
 
 @pytest.fixture(params=SCENES)

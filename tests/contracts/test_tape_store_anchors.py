@@ -14,7 +14,6 @@ from bot.tape.entries import (
     MEMORY_CONSOLIDATED,
     MEMORY_OPEN,
     MEMORY_SEAL,
-    SESSION_FORK,
     SESSION_NEW,
     SESSION_START,
     anchor,
@@ -159,16 +158,6 @@ async def test_an_anchor_and_its_entry_agree_whatever_shape_an_entry_has(backend
             assert one.entry_id == (entry.target_id or entry.id)
 
 
-async def test_a_forks_boundary_names_its_parent(backend):
-    await backend.store.create_tape(TAPE)
-    states: list[dict[str, Any]] = [{"parent": "telegram:1"}, {"parent": 5}, {}]
-    await backend.store.append_many(TAPE, [anchor(SESSION_FORK, state) for state in states])
-    await backend.store.append(TAPE, anchor("tea", {"parent": "telegram:1"}))
-    async for store in backend.readers():
-        found = await store.list_anchors(TAPE)
-        assert [one.parent for one in found] == ["telegram:1", None, None, None]
-
-
 def places(anchors: list[Anchor]) -> list[tuple[str, int, int]]:
     return [(one.name, one.at, one.entry_id) for one in anchors]
 
@@ -281,23 +270,6 @@ async def test_anchors_made_at_once_are_all_there_in_the_order_of_their_ids(back
         assert found == sorted(seen, key=lambda one: one.at)
         there = set(ids(await reader.read(TAPE)))
         assert all(one.entry_id < one.at and one.entry_id in there for one in found)
-
-
-async def test_anchors_are_the_same_with_background_work_and_without(backend):
-    store = backend.store
-    await talk(store, "a")
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(store.run)
-        for number in range(30):
-            await store.create_anchor(TAPE, f"{number}")
-            assert len(await store.list_anchors(TAPE)) == number + 1
-            if number % 10 == 5:
-                await store.archive(TAPE)
-        tasks.cancel_scope.cancel()
-    await store.create_anchor(TAPE, "after")
-    async for reader in backend.readers():
-        found = await reader.list_anchors(TAPE)
-        assert [one.name for one in found] == [*map(str, range(30)), "after"]
 
 
 @pytest.mark.parametrize("steps", [0, 1, 3, 8])

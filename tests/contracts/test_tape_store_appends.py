@@ -5,8 +5,7 @@ from __future__ import annotations
 import anyio
 import anyio.lowlevel
 import pytest
-from tape_fills import fill
-from tape_talk import TAPE, back, disturb, ids, says, texts
+from tape_talk import TAPE, back, disturb, fill, ids, says, texts
 
 from bot.core.errors import InvalidEntry, VersionConflict
 from bot.tape.codec import MAX_DEPTH, MAX_ENTRY_BYTES

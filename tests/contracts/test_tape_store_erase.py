@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -162,19 +161,6 @@ async def test_anchors_are_as_their_tombstones_say(backend):
         assert await found(store, "secret") == []
 
 
-async def test_who_follows_meets_nothing_twice_and_misses_nothing(store):
-    await talk(store, "a", "b")
-    with anyio.fail_after(30):
-        async with aclosing(store.follow(TAPE, 0)) as entries:
-            assert [(await anext(entries)).id for _ in range(3)] == [1, 2, 3]
-            await erase(store, 2, 3)
-            await store.append(TAPE, says("c"))
-            assert (await anext(entries)).payload["content"] == "c"
-        async with aclosing(store.follow(TAPE, 0)) as entries:
-            later = [await anext(entries) for _ in range(4)]
-    assert later == await store.read(TAPE)
-
-
 async def test_a_fork_that_was_made_before_keeps_its_copy(backend):
     await talk(backend.store, "zebra", "b")
     await backend.store.fork(TAPE, "child")
@@ -190,9 +176,9 @@ async def test_a_fork_that_was_made_before_keeps_its_copy(backend):
 
 
 async def test_appends_and_reads_that_run_meanwhile_lose_nothing(store):
-    await talk(store, *(f"said {number}" for number in range(300)))
+    await talk(store, *(f"said {number}" for number in range(60)))
     await store.archive(TAPE)
-    await talk(store, *(f"later {number}" for number in range(300)))
+    await talk(store, *(f"later {number}" for number in range(60)))
     said: dict[int, str] = {}
     done = anyio.Event()
 
@@ -207,13 +193,13 @@ async def test_appends_and_reads_that_run_meanwhile_lose_nothing(store):
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(speak)
-            for first in (10, 310, 20, 320):
+            for first in (10, 70, 20, 80):
                 await erase(store, *range(first, first + 5))
             done.set()
     held = {entry.id: entry.payload.get("content") for entry in await store.read(TAPE)}
     assert sorted(held) == list(range(1, max(said) + 1))
     assert said.items() <= held.items()
-    gone = {n for first in (10, 310, 20, 320) for n in range(first, first + 5)}
+    gone = {n for first in (10, 70, 20, 80) for n in range(first, first + 5)}
     assert {number for number, text in held.items() if text == ""} == gone
 
 

@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 from tape_talk import TAPE, ids, says, talk, texts
 
-from bot.core.errors import InvalidEntry, TapeNotFound, VersionConflict
+from bot.core.errors import TapeNotFound
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 
@@ -99,21 +99,6 @@ async def test_what_many_write_is_followed_in_order_and_once(store):
             tasks.start_soon(write)
     assert ids(found) == list(range(1, 363))
     assert found == await store.read(TAPE)
-
-
-async def test_a_batch_that_was_refused_is_never_followed(store):
-    await talk(store, "a")
-    async with aclosing(store.follow(TAPE, 2)) as entries, anyio.create_task_group() as tasks:
-
-        async def write() -> None:
-            with pytest.raises(VersionConflict):
-                await store.append_many(TAPE, [says("late")], expect=1)
-            with pytest.raises(InvalidEntry):
-                await store.append_many(TAPE, [says("x"), says("x", note=float("nan"))])
-            await store.append(TAPE, says("good"))
-
-        tasks.start_soon(write)
-        assert texts(await take(entries, 1)) == ["good"]
 
 
 async def test_followers_that_wait_at_once_are_all_told(store):

@@ -22,20 +22,11 @@ from bot.tape.search import (
     MAX_HITS,
     MAX_NEIGHBOURS,
     MAX_QUERY_LENGTH,
-    MAX_SEMANTIC_MATCHES,
     SearchQuery,
 )
 from bot.tape.store import TapeStore
 
 # What is known, and when.
-
-
-async def test_what_was_appended_is_found_at_once_each_time(store):
-    await store.create_tape(TAPE)
-    for word in invented(50):
-        [entry] = await apart(store, f"the word is {word}, remember it")
-        [hit] = await ask(store, word)
-        assert (hit.tape, hit.entry) == (TAPE, entry)
 
 
 async def test_each_of_many_writers_finds_at_once_what_it_wrote(backend):
@@ -224,20 +215,3 @@ async def test_what_is_near_in_meaning_passes_the_filters_as_all_else(store):
     ]
     assert await ask(store, "feline", tapes=(TAPE,), near=near, senders=frozenset({"nobody"})) == []
     assert await ask(store, "feline", tapes=(TAPE,), near={}) == []
-
-
-@pytest.mark.parametrize(
-    "filters",
-    [
-        {"near": {1: 1.0}},
-        {"near": {1: 1.0}, "tapes": (TAPE, "other")},
-        {"near": {1: -0.1}, "tapes": (TAPE,)},
-        {"near": {1: float("nan")}, "tapes": (TAPE,)},
-        {"near": dict.fromkeys(range(1, MAX_SEMANTIC_MATCHES + 2), 1.0), "tapes": (TAPE,)},
-    ],
-    ids=["no tape", "two tapes", "below nought", "no number", "too many"],
-)
-async def test_a_search_by_meaning_that_cannot_be_answered_says_so(store, filters):
-    await apart(store, "tea")
-    with pytest.raises(InvalidSearch):
-        await ask(store, "tea", **filters)

@@ -59,42 +59,6 @@ async def test_what_is_found_is_of_the_problem_that_is_asked_for_whatever_its_ki
     assert await ids(store, text, problem="p1", kinds=frozenset({"system", "event"})) == {5, 7}
 
 
-async def test_all_tags_that_are_asked_for_must_be_there(store):
-    made = [["red"], ["red", "blue"], ["blue", "red", "red"], [], ["redd"], ["red, blue"]]
-    await put(store, *(says("tea", tags=tags) for tags in made), says("tea"))
-    for text in ("tea", ""):
-        assert await ids(store, text, tags=frozenset({"red"})) == {2, 3, 4}
-        assert await ids(store, text, tags=frozenset({"red", "blue"})) == {3, 4}
-        assert await ids(store, text, tags=frozenset({"red", "green"})) == set()
-        assert await ids(store, text, tags=frozenset(), kinds=MESSAGES) == {*range(2, 9)}
-
-
-async def test_what_is_found_can_be_of_one_layer_or_of_none(store):
-    await put(store, says("tea", layer="focus"), says("tea", layer="altitude"), says("tea"))
-    for text in ("tea", ""):
-        assert await ids(store, text, layer="focus") == {2}
-        assert await ids(store, text, layer="foc") == set()
-        assert await ids(store, text, layer="", kinds=MESSAGES) == {4}
-
-
-async def test_what_is_found_can_be_events_and_anchors_of_some_names(store):
-    await put(
-        store,
-        episode({"d": "tea"}),
-        event("memory.history", {"entry": "tea"}),
-        anchor("episode", {"d": "tea"}),
-        says("episode tea"),
-        tool_result("c", "episode", "tea"),
-    )
-    for text in ("tea", ""):
-        names = frozenset({"episode"})
-        assert await ids(store, text, names=names) == {2, 4}
-        assert await ids(store, text, names=names, kinds=frozenset({"event"})) == {2}
-        assert await ids(store, text, names=names | {"memory.history"}) == {2, 3, 4}
-        assert await ids(store, text, names=frozenset({"nobody"})) == set()
-        assert await ids(store, text, names=frozenset()) == set()
-
-
 @pytest.mark.parametrize("text", ["tea", ""])
 @pytest.mark.parametrize("limit", [1, 3])
 async def test_what_is_of_another_problem_takes_nobodys_place(store, text, limit):

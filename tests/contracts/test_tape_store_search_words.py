@@ -88,27 +88,6 @@ async def test_a_phrase_that_nobody_said_is_found_by_its_words(store):
     assert await found(store, "gren") == ["green"]
 
 
-async def test_in_a_question_a_phrase_weighs_and_excludes_nothing(store):
-    said = ["we read quiet river", "the river was quiet when we read", "a river, a quiet one", "we"]
-    await apart(store, *said)
-    assert (await found(store, 'Where did we read "Quiet River"?'))[0] == said[0]
-    assert set(await found(store, 'Where did we read "Quiet River"?')) == set(said[:3])
-
-
-@pytest.mark.parametrize(
-    ("text", "query"),
-    [
-        ("my check-up is due", "checkups"),
-        ("my checkups are due", "the check-up?"),
-        ("my check up is due", "checkup"),
-    ],
-)
-async def test_words_are_found_with_and_without_a_hyphen(backend, text, query):
-    await apart(backend.store, "tea", "check", text, "up")
-    async for store in backend.readers():
-        assert (await found(store, query))[0] == text
-
-
 async def test_a_phrase_does_not_reach_from_one_message_into_the_next(store):
     await talk(store, "green", "tea", "and", "now", "then", "green tea")
     assert await found(store, '"green tea"') == ["green tea"]

@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from tape_fills import fill
-from tape_talk import TAPE, back, ids, says, texts
+from tape_talk import TAPE, back, fill, ids, says, texts
 
 from bot.core.errors import TapeNotFound
 from bot.tape.store import HEADER_EVENT, TapeStore

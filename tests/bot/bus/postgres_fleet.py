@@ -20,9 +20,6 @@ from bot.core.database.wakeups import Wakeups
 HERE = Address("fake", "1")
 DESK = Address("web", "desk.1")
 SENT = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
-LEASE = 1.0
-"""Of one that is stopped and whose end is waited for."""
-
 LONG = 60.0
 QUEUES = 8
 

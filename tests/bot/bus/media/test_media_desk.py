@@ -57,12 +57,6 @@ async def test_a_document_is_read(blobs):
     assert (taken.mime, taken.text) == ("text/csv", "größer;1")
 
 
-async def test_a_file_that_turns_out_too_large_is_not_kept(blobs):
-    taken = await desk(blobs).receive(sent("document", b"x" * 1_000_001, "big.txt", size=10))
-    assert (taken.note, taken.blob) == ("larger than 1 MB, not taken", None)
-    assert (await desk(blobs).receive(sent("document", b"x" * 1_000_000, "fits.txt"))).blob
-
-
 async def test_a_file_that_does_not_come_costs_bounded_time(blobs):
     async def never(most: int) -> bytes:
         await anyio.sleep_forever()
