@@ -16,7 +16,7 @@ from bot.bus import Bus
 from bot.bus.local import LocalBus
 from bot.bus.postgres import PostgresBus
 from bot.core.database.connections import Database
-from bot.core.database.wakeups import POLL, Wakeups
+from bot.core.database.wakeups import Wakeups
 
 LIMIT = 5
 
@@ -36,10 +36,6 @@ class Backend(Protocol):
 
     async def counted(self, word: str) -> int:
         """Return how often a word is in what it keeps."""
-        ...
-
-    async def quiet(self) -> None:
-        """Wait until all has happened that is going to happen by itself."""
         ...
 
 
@@ -62,9 +58,6 @@ class LocalBackend:
     async def counted(self, word: str) -> int:
         files = [path.read_bytes() for path in self._folder.rglob("*") if path.is_file()]
         return b"\n".join(files).count(word.encode())
-
-    async def quiet(self) -> None:
-        await anyio.wait_all_tasks_blocked()
 
 
 class PostgresBackend:
@@ -125,9 +118,6 @@ class PostgresBackend:
                 for row in connection.execute(f"select t::text from {schema}.{table} t".encode())
             ]
         return "\n".join(rows).count(word)
-
-    async def quiet(self) -> None:
-        await anyio.sleep(POLL * 2)
 
     async def close(self) -> None:
         await self.bus.aclose()

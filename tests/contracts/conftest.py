@@ -126,3 +126,11 @@ async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 @pytest.fixture
 def store(backend: Backend) -> TapeStore:
     return backend.store
+
+
+@pytest.fixture(scope="session")
+def client_libraries() -> None:
+    """Load them before any test's clock runs: that takes seconds."""
+    import channels.discord
+    import channels.telegram
+    import channels.web  # noqa: F401

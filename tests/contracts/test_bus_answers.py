@@ -5,9 +5,7 @@ from __future__ import annotations
 import bus_talk
 from bus_talk import DESK, HERE
 
-from bot.bus import Activity, Address, Answer, Bus, ChannelPort, DeliveryReport, PartialAnswer
-from bot.core.i18n import use_language
-from bot.core.reasons import Reason
+from bot.bus import Address, Answer, Bus, ChannelPort, DeliveryReport, PartialAnswer
 
 backend = bus_talk.backend
 bus = bus_talk.bus
@@ -33,22 +31,6 @@ async def test_of_partials_only_the_newest_waits_and_none_behind_its_answer(bus)
     assert isinstance(await port.receive(), Answer)
 
 
-async def test_of_activity_only_the_newest_waits(bus):
-    for state in ("thinking", "waiting", "tool", "idle"):
-        await bus.send(Activity(HERE, state))
-    await bus.send(Answer(HERE, "a1", "text"))
-    port = bus.channel("fake")
-    assert (await port.receive()) == Activity(HERE, "idle")
-    assert isinstance(await port.receive(), Answer)
-
-
-async def test_each_channel_gets_its_own(bus):
-    await bus.send(Answer(Address("other", "1"), "a1", "other"))
-    await bus.send(Answer(HERE, "a2", "fake"))
-    assert (await bus.channel("fake").receive()).id == "a2"
-    assert (await bus.channel("other").receive()).id == "a1"
-
-
 async def nothing_comes(bus: Bus, port: ChannelPort, place: Address = HERE) -> None:
     """See that nothing waits for a chat: what is sent next comes next."""
     await bus.send(Answer(place, "next", "text"))
@@ -60,15 +42,6 @@ async def test_a_report_reaches_the_sessions_holder_and_wakes_a_session_that_has
     await bus.channel("fake").report(report)
     inbox = await bus.claim()
     assert await inbox.receive() == report
-
-
-async def test_a_report_says_why_in_every_language(bus):
-    why = Reason("delivery_topic_gone", error="TOPIC_DELETED")
-    await bus.channel("fake").report(DeliveryReport("fake:1", "a1", delivered=False, error=why))
-    inbox = await bus.claim()
-    told = (await inbox.receive()).error
-    with use_language("de"):
-        assert f"{told}".startswith("das Thema gibt es nicht mehr")
 
 
 async def test_an_answer_whose_last_report_still_waits_is_not_sent_again(bus):

@@ -15,7 +15,7 @@ import pytest
 from bus_backends import BUSES, Backend
 from bus_talk import ids, inbound, publish, take
 
-from bot.bus import Address, BusClosed, BusError
+from bot.bus import Address, BusError
 
 HOST = Path(__file__).with_name("bus_kill_host.py")
 ROOT = Path(__file__).parents[2]
@@ -35,15 +35,6 @@ async def local(tmp_path: Path) -> AsyncIterator[Backend]:
     async with BUSES["local"](tmp_path) as held:
         with anyio.fail_after(60):
             yield held
-
-
-async def test_after_compaction_no_word_of_what_is_done_with_is_on_disk(backend):
-    await publish(backend.bus, inbound("m1", SECRET), inbound("m2", f"{SECRET} waits"))
-    first, _ = await take(await backend.bus.claim(), 2)
-    await first.ack()
-    await backend.bus.purge()
-    assert await backend.counted(SECRET) == 1
-    assert ids(await take(await (await backend.killed()).claim(), 1)) == ["m2"]
 
 
 async def test_what_waited_for_its_answer_leaves_with_its_acknowledgement(backend):
@@ -68,31 +59,6 @@ async def test_it_leaves_with_its_acknowledgement_also_after_a_kill(backend):
         assert await backend.counted(SECRET) == 1
     await again.ack()
     assert await backend.counted(SECRET) == 0
-
-
-async def test_it_leaves_when_the_bus_closes_right_after_its_acknowledgement(backend):
-    await publish(backend.bus, inbound("m1", SECRET))
-    await backend.bus.purge()
-    [taken] = await take(await backend.bus.claim(), 1)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(taken.ack)
-        await anyio.lowlevel.checkpoint()
-        tasks.cancel_scope.cancel()
-    await backend.bus.aclose()
-    assert await backend.counted(SECRET) == 0
-
-
-async def test_what_comes_after_a_compaction_costs_no_other(local):
-    """Else every message of a busy bot would rewrite the file, once somebody has asked."""
-    await publish(local.bus, inbound("m1", "first"))
-    inbox = await local.bus.claim()
-    [first] = await take(inbox, 1)
-    await local.bus.purge()
-    await first.ack()
-    await publish(local.bus, inbound("m2", SECRET))
-    [later] = await take(inbox, 1)
-    await later.ack()
-    assert await local.counted(SECRET) == 1
 
 
 async def test_duplicates_are_known_after_a_compaction_and_a_kill(backend):
@@ -167,35 +133,6 @@ async def test_a_storage_that_refuses_loses_nothing_and_the_words_go_later(local
     await publish(local.bus, inbound("m3"))
     assert await local.counted(SECRET) == 0
     assert ids(await take(await (await local.killed()).claim(), 2)) == ["m2", "m3"]
-
-
-async def test_what_a_storage_refused_goes_when_the_bus_is_closed(local):
-    await publish(local.bus, inbound("m1", SECRET))
-    [request] = await take(await local.bus.claim(), 1)
-    await local.bus.purge()
-    with full_disk():
-        await request.ack()
-    assert await local.counted(SECRET) == 1
-    await local.bus.aclose()
-    assert await local.counted(SECRET) == 0
-
-
-async def test_a_bus_that_is_closed_while_it_compacts_keeps_what_waits(backend):
-    await publish(backend.bus, inbound("m1", SECRET), inbound("m2"))
-    first, _ = await take(await backend.bus.claim(), 2)
-    await first.ack()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(backend.bus.purge)
-        await anyio.lowlevel.checkpoint()
-        await backend.bus.aclose()
-    assert await backend.counted(SECRET) == 0
-    assert ids(await take(await (await backend.killed()).claim(), 1)) == ["m2"]
-
-
-async def test_a_closed_bus_says_so(backend):
-    await backend.bus.aclose()
-    with pytest.raises(BusClosed):
-        await backend.bus.purge()
 
 
 def life(folder: Path, bus: str, calls: int) -> tuple[dict[str, list[str]], bool]:

@@ -7,13 +7,7 @@ from channel_scenes import SCENES
 
 from bot.testing.channel_contract import ChannelContract
 
-
-@pytest.fixture(scope="session", autouse=True)
-def client_libraries() -> None:
-    """Load them before any test's clock runs: that takes seconds."""
-    import channels.discord
-    import channels.telegram
-    import channels.web  # noqa: F401
+pytestmark = pytest.mark.usefixtures("client_libraries")
 
 
 class TestEveryChannel(ChannelContract):

@@ -111,12 +111,7 @@ async def served(scene: Scene, folder: Path) -> AsyncIterator[Program]:
         tasks.cancel_scope.cancel()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def client_libraries() -> None:
-    """Load them before any test's clock runs: that takes seconds."""
-    import channels.discord
-    import channels.telegram
-    import channels.web  # noqa: F401
+pytestmark = pytest.mark.usefixtures("client_libraries")
 
 
 @pytest.fixture(params=SCENES)
@@ -146,17 +141,6 @@ async def test_a_reminder_comes_at_its_time_with_buttons_and_again_when_it_is_sn
     assert len(await program.events("schedule.fired")) == 2
     assert len(await program.events("schedule.ended")) >= 1
     await program.say("/schedules", "Nothing is scheduled here")
-
-
-async def test_a_reminder_that_is_cancelled_by_its_button_does_not_come(program):
-    await program.say("/remind in 1 minute call mom", "call mom")
-    await program.press("Cancel", "Deleted: reminder 1")
-    # Not "feed the cat": a site shows a person's own words before the program has them.
-    await program.say("/remind in 2 minutes feed the cat", "Reminder 2")
-    program.clock.advance(121)
-    await program.host.wait_for_event("schedule.fired", session=program.scene.session)
-    [fired] = await program.events("schedule.fired")
-    assert fired.data["number"] == 2
 
 
 async def test_the_list_of_schedules_is_shown_with_its_buttons(program):
@@ -217,10 +201,3 @@ async def test_a_question_longer_than_a_message_is_whole_and_a_plain_yes_answers
     program.scene.say("yes")
     await until(lambda: lines_of(program.acts))
     assert lines_of(program.acts) == [", ".join(PEOPLE)]
-
-
-async def test_a_tool_that_is_denied_by_its_button_does_not_act(program):
-    await program.say("write salt", "May I run")
-    await program.press("Deny 1", "was not run")
-    await program.say("/approve 1", "was denied already")
-    assert lines_of(program.acts) == []

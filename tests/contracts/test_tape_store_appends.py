@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 import anyio
 import anyio.lowlevel
 import pytest
-from tape_fills import fill
-from tape_talk import TAPE, back, ids, says, texts
+from tape_talk import TAPE, back, disturb, fill, ids, says, texts
 
 from bot.core.errors import InvalidEntry, VersionConflict
 from bot.tape.codec import MAX_DEPTH, MAX_ENTRY_BYTES
 from bot.tape.entries import TapeEntry, anchor, event, message, system, tool_call, tool_result
 
 # Appending.
-
-
-async def test_append_returns_the_entry_with_its_id_and_the_time(store):
-    await store.create_tape(TAPE)
-    written = await store.append(TAPE, message("user", "hi", sender="7"))
-    assert written.id == 2
-    assert written.payload == {"role": "user", "content": "hi"}
-    assert written.meta["sender"] == "7"
-    assert written.meta["ts"].endswith("+00:00")
-    assert await store.read(TAPE, 2) == [written]
-
-
-async def test_a_time_that_an_entry_brings_is_kept(store):
-    await store.create_tape(TAPE)
-    moment = "2026-02-10T10:00:00.000+00:00"
-    assert (await store.append(TAPE, says("a").with_meta(ts=moment))).meta["ts"] == moment
 
 
 async def test_every_kind_of_entry_reads_back_as_it_was(backend):
@@ -87,30 +67,14 @@ async def test_the_round_trip_is_exact(backend, value):
     "entry",
     [
         event("e", {"value": float("nan")}),
-        event("e", {"value": float("inf")}),
-        event("e", {"value": object()}),
         event("e", {"value": b"bytes"}),
         event("e", {"value": ("a", "tuple")}),
         event("e", {"value": {1: "one"}}),
-        event("e", {"value": {None: "none"}}),
-        event("e", {"value": {1, 2}}),
         event("e", {}, note=object()),
         TapeEntry(0, "message", ["no object"]),  # type: ignore[arg-type]  # wrong on purpose
         TapeEntry(0, "gossip", {}),  # type: ignore[arg-type]  # wrong on purpose
     ],
-    ids=[
-        "not a number",
-        "infinity",
-        "object",
-        "bytes",
-        "tuple",
-        "number as key",
-        "none as key",
-        "set",
-        "meta",
-        "payload",
-        "kind",
-    ],
+    ids=["not a number", "bytes", "tuple", "number as key", "meta", "payload", "kind"],
 )
 async def test_what_would_not_read_back_as_it_is_is_refused_whole(store, entry):
     await fill(store, 1)
@@ -125,14 +89,6 @@ async def test_what_would_not_read_back_as_it_is_is_refused_whole(store, entry):
     assert (await store.append(TAPE, says("next"))).id == 3
 
 
-async def test_a_payload_that_holds_itself_is_refused(store):
-    await store.create_tape(TAPE)
-    knot: dict[str, Any] = {}
-    knot["knot"] = knot
-    with pytest.raises(InvalidEntry):
-        await store.append(TAPE, event("e", knot))
-
-
 async def test_an_entry_is_a_fact_that_no_reader_or_writer_can_change(store):
     await store.create_tape(TAPE)
     data = {"list": [1]}
@@ -142,22 +98,6 @@ async def test_an_entry_is_a_fact_that_no_reader_or_writer_can_change(store):
     (await back(store))[0].data["list"].append(4)
     assert (await store.read(TAPE, 2))[0].data == {"list": [1]}
     assert written.id == 2
-
-
-async def test_a_batch_gets_ids_in_its_order(store):
-    await store.create_tape(TAPE)
-    written = await store.append_many(TAPE, [says(str(number)) for number in range(50)])
-    assert ids(written) == list(range(2, 52))
-    assert texts(await store.read(TAPE)) == [str(number) for number in range(50)]
-
-
-async def test_an_empty_batch_writes_nothing(store):
-    await fill(store, 1)
-    assert await store.append_many(TAPE, []) == []
-    assert await store.append_many(TAPE, [], expect=2) == []
-    assert await store.version(TAPE) == 2
-    with pytest.raises(VersionConflict):
-        await store.append_many(TAPE, [], expect=1)
 
 
 async def test_a_batch_for_another_version_writes_nothing(store):
@@ -215,35 +155,6 @@ async def test_a_hundred_tasks_on_one_tape_get_dense_ids_in_one_order(backend):
         assert await back(reader) == found[::-1]
 
 
-async def test_each_task_finds_its_own_entries_in_the_order_it_wrote_them(store):
-    await store.create_tape(TAPE)
-
-    async def write(name: str) -> None:
-        for step in range(20):
-            await store.append(TAPE, says(f"{name}{step}"))
-
-    async with anyio.create_task_group() as tasks:
-        for name in "abc":
-            tasks.start_soon(write, name)
-    found = texts(await store.read(TAPE))
-    for name in "abc":
-        assert [text for text in found if text[0] == name] == [f"{name}{n}" for n in range(20)]
-
-
-async def test_many_tapes_written_at_once_keep_apart(store):
-    async def write(tape: str) -> None:
-        await store.create_tape(tape)
-        for step in range(5):
-            await store.append(tape, says(f"{tape}/{step}"))
-
-    names = [f"telegram:{number}" for number in range(40)]
-    async with anyio.create_task_group() as tasks:
-        for name in names:
-            tasks.start_soon(write, name)
-    for name in names:
-        assert texts(await store.read(name)) == [f"{name}/{step}" for step in range(5)]
-
-
 async def test_an_entry_beyond_the_bound_is_refused_by_size_and_nothing_of_its_append_is_written(
     store,
 ):
@@ -275,27 +186,20 @@ async def test_an_entry_that_is_nested_deeper_than_every_python_reads_is_refused
 # Cancellation.
 
 
-@pytest.mark.parametrize("steps", range(14))
+@pytest.mark.parametrize("steps", [0, 1, 2, 4, 7, 13])
 async def test_cancellation_at_any_step_leaves_whole_batches_and_dense_ids(backend, steps):
     """Each operation is cancelled after so many turns of the event loop; others go on."""
     store = backend.store
     await fill(store, 2)
 
-    async def disturb(act: Callable[[], Awaitable[Any]]) -> None:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(act)
-            for _ in range(steps):
-                await anyio.lowlevel.checkpoint()
-            tasks.cancel_scope.cancel()
-
     async def cancelled_ones() -> None:
         pair = [says("pair"), says("pair")]
-        await disturb(lambda: store.append_many(TAPE, pair))
-        await disturb(lambda: store.archive(TAPE, [says("carried")]))
-        await disturb(lambda: store.read(TAPE))
-        await disturb(lambda: back(store))
-        await disturb(lambda: store.create_tape("other"))
-        await disturb(lambda: store.append_many(TAPE, pair))
+        await disturb(steps, lambda: store.append_many(TAPE, pair))
+        await disturb(steps, lambda: store.archive(TAPE, [says("carried")]))
+        await disturb(steps, lambda: store.read(TAPE))
+        await disturb(steps, lambda: back(store))
+        await disturb(steps, lambda: store.create_tape("other"))
+        await disturb(steps, lambda: store.append_many(TAPE, pair))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(cancelled_ones)
@@ -310,12 +214,3 @@ async def test_cancellation_at_any_step_leaves_whole_batches_and_dense_ids(backe
         assert {f"kept {number}" for number in range(5)} <= set(texts(found))
         await reader.create_tape("other")
         assert ids(await reader.read("other")) == [1]
-
-
-async def test_an_append_cancelled_before_it_began_is_not_there(store):
-    await store.create_tape(TAPE)
-    with anyio.CancelScope() as scope:
-        scope.cancel()
-        await anyio.lowlevel.checkpoint()
-        await store.append(TAPE, says("never"))
-    assert await store.version(TAPE) == 1

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 import anyio
 import anyio.lowlevel
 import pytest
-from tape_talk import TAPE, back, ids, says, talk, texts, with_two_segments
+from tape_talk import TAPE, back, disturb, ids, says, talk, texts, with_two_segments
 
 from bot.core.errors import TapeExists, TapeNotFound
-from bot.tape.entries import anchor, event
-from bot.tape.store import HEADER_EVENT, TapeStore, named_anchor_entry
+from bot.tape.entries import event
+from bot.tape.store import HEADER_EVENT
 
 CHILD = "telegram:42:child"
-
-
-async def test_a_fork_holds_what_its_parent_holds_under_the_same_ids(backend):
-    await talk(backend.store, "a", "b")
-    assert await backend.store.fork(TAPE, CHILD) == CHILD
-    parent = await backend.store.read(TAPE)
-    async for store in backend.readers():
-        found = await store.read(CHILD)
-        assert ids(found) == [1, 2, 3]
-        assert found[1:] == parent[1:]
-        assert await store.read(TAPE) == parent
-        assert await store.list_tapes() == [TAPE, CHILD]
-        assert await store.version(CHILD) == 3
 
 
 async def test_the_header_of_a_fork_names_it_its_parent_and_what_was_copied(backend):
@@ -41,14 +25,6 @@ async def test_the_header_of_a_fork_names_it_its_parent_and_what_was_copied(back
             "format": 1,
             "parent": {"tape": TAPE, "first": 3, "last": 4},
         }
-
-
-async def test_a_fork_of_all_has_its_own_header_in_the_place_of_its_parents(store):
-    await talk(store, "a")
-    await store.fork(TAPE, CHILD)
-    [head, _] = await store.read(CHILD)
-    assert (head.id, head.data["session"]) == (1, CHILD)
-    assert head.data["parent"] == {"tape": TAPE, "first": 1, "last": 2}
 
 
 async def test_a_fork_to_an_entry_ends_with_it(backend):
@@ -65,15 +41,6 @@ async def test_a_fork_to_an_entry_ends_with_it(backend):
     assert await backend.store.version(f"{CHILD}:all") == 4
 
 
-@pytest.mark.parametrize("first", [2, 3, 4])
-async def test_a_fork_from_an_entry_begins_with_it(backend, first):
-    await talk(backend.store, "a", "b", "c")
-    await backend.store.fork(TAPE, CHILD, from_entry=first)
-    async for store in backend.readers():
-        assert await store.read(CHILD, first) == await store.read(TAPE, first)
-        assert ids(await store.read(CHILD)) == list(range(first - 1, 5))
-
-
 async def test_a_fork_from_a_named_anchor_begins_with_the_entry_that_it_points_at(backend):
     await talk(backend.store, "a", "b", "c")
     await backend.store.create_anchor(TAPE, "tea", 3)
@@ -83,38 +50,11 @@ async def test_a_fork_from_a_named_anchor_begins_with_the_entry_that_it_points_a
         assert await store.resolve_anchor(CHILD, "tea") == 3
 
 
-async def test_a_fork_from_an_appended_anchor_begins_with_the_anchor(store):
-    await talk(store, "a")
-    await store.append(TAPE, anchor("tea"))
-    await talk(store, "b")
-    await store.fork(TAPE, CHILD, from_anchor="tea")
-    assert [entry.name or entry.payload["content"] for entry in await store.read(CHILD)] == [
-        *[HEADER_EVENT, "tea", "b"]
-    ]
-
-
-async def test_of_several_anchors_of_one_name_a_fork_begins_at_the_last(store):
-    await talk(store, "a", "b", "c")
-    for entry_id in (2, 4, 3):
-        await store.create_anchor(TAPE, "tea", entry_id)
-    await store.fork(TAPE, CHILD, from_anchor="tea")
-    assert texts(await store.read(CHILD)) == ["b", "c"]
-
-
-@pytest.mark.parametrize("first", [-1, 0, 6, 99, 10**12])
+@pytest.mark.parametrize("first", [0, 6, 10**12])
 async def test_a_fork_from_an_entry_that_is_not_there_is_refused_and_makes_no_tape(store, first):
     await talk(store, "a", "b", "c", "d")
     with pytest.raises(TapeNotFound):
         await store.fork(TAPE, CHILD, from_entry=first)
-    assert await store.list_tapes() == [TAPE]
-
-
-async def test_a_fork_from_an_entry_that_a_reset_dropped_is_refused(store):
-    await talk(store, "a", "b")
-    await store.reset(TAPE, [named_anchor_entry("tea", 2, None)])
-    for point in ({"from_entry": 2}, {"from_anchor": "tea"}):
-        with pytest.raises(TapeNotFound):
-            await store.fork(TAPE, CHILD, **point)
     assert await store.list_tapes() == [TAPE]
 
 
@@ -126,13 +66,6 @@ async def test_a_fork_from_an_anchor_that_is_not_there_is_refused_and_named(stor
     with pytest.raises(TapeNotFound, match="tea"):
         await store.fork(TAPE, CHILD, from_anchor="tea")
     assert await store.list_tapes() == sorted(["other", TAPE])
-
-
-@pytest.mark.parametrize("point", [{}, {"from_entry": 1}, {"from_anchor": "tea"}])
-async def test_a_fork_of_a_tape_that_is_not_there_is_refused_and_makes_none(store, point):
-    with pytest.raises(TapeNotFound, match="nobody"):
-        await store.fork("nobody", CHILD, **point)
-    assert await store.list_tapes() == []
 
 
 async def test_a_fork_never_takes_the_place_of_a_tape(store):
@@ -201,7 +134,7 @@ async def test_a_forks_own_resets_and_archives_leave_its_parent_alone(backend):
         assert ids(await store.read(CHILD)) == [6, 7]
 
 
-@pytest.mark.parametrize("first", [None, 1, 2, 4, 5, 6, 7, 8, 9])
+@pytest.mark.parametrize("first", [None, 2, 4, 5, 7, 9])
 async def test_a_fork_copies_across_segments(backend, first):
     await with_two_segments(backend.store)
     await backend.store.fork(TAPE, CHILD, from_entry=first)
@@ -211,23 +144,6 @@ async def test_a_fork_copies_across_segments(backend, first):
         assert ids(found) == list(range(begin - 1, 10))
         assert found[1:] == await store.read(TAPE, begin)
         assert await back(store, CHILD) == found[::-1]
-
-
-async def test_a_fork_of_a_tape_that_begins_late_begins_late(store):
-    await talk(store, "dropped", "dropped")
-    await store.reset(TAPE, [says("a")])
-    await store.fork(TAPE, CHILD)
-    assert ids(await store.read(TAPE)) == [4, 5]
-    assert ids(await store.read(CHILD)) == [3, 4, 5]
-    assert texts(await store.read(CHILD)) == ["a"]
-
-
-async def test_a_fork_of_a_tape_with_nothing_but_its_header_is_a_tape(backend):
-    await backend.store.create_tape(TAPE)
-    await backend.store.fork(TAPE, CHILD)
-    store = await backend.reopen()
-    assert (await talk(store, "a", tape=CHILD))[0].id == 2
-    assert texts(await store.read(CHILD)) == ["a"]
 
 
 async def test_a_fork_of_a_fork_keeps_the_ids_and_names_the_fork(backend):
@@ -246,27 +162,6 @@ async def test_a_fork_of_a_fork_keeps_the_ids_and_names_the_fork(backend):
         assert twin[0].data["parent"] == {"tape": CHILD, "first": 2, "last": 5}
 
 
-@pytest.mark.parametrize(
-    ("first", "last"), [(None, None), (3, 4), (4, 4), (0, 3), (1, 1), (6, 99), (7, None), (5, 4)]
-)
-async def test_a_range_of_a_fork_is_read_like_that_of_any_tape(backend, first, last):
-    await talk(backend.store, "a", "b", "c", "d", "e")
-    await backend.store.fork(TAPE, CHILD, from_entry=3)
-    async for store in backend.readers():
-        found = await store.read(CHILD)
-        low, high = first or 0, 99 if last is None else last
-        assert await store.read(CHILD, first, last) == [e for e in found if low <= e.id <= high]
-
-
-@pytest.mark.parametrize("before", [-1, 0, 1, 2, 3, 4, 6, 7, 10**12])
-async def test_a_fork_is_read_back_to_its_header(backend, before):
-    await talk(backend.store, "a", "b", "c", "d", "e")
-    await backend.store.fork(TAPE, CHILD, from_entry=3)
-    async for store in backend.readers():
-        found = [entry for entry in await store.read(CHILD) if entry.id < before]
-        assert await back(store, CHILD, before) == found[::-1]
-
-
 async def test_a_fork_has_the_title_that_it_is_given_and_no_other(backend):
     await backend.store.create_tape(TAPE, "Kitchen")
     await talk(backend.store, "a")
@@ -279,48 +174,23 @@ async def test_a_fork_has_the_title_that_it_is_given_and_no_other(backend):
         assert await store.get_title(TAPE) == "Kitchen"
 
 
-async def test_a_forks_ids_never_restart(backend):
-    await talk(backend.store, "a", "b", "c")
-    await backend.store.fork(TAPE, CHILD, from_entry=4)
-    await backend.store.reset(CHILD)
-    store = await backend.reopen()
-    assert ids(await store.read(CHILD)) == [5]
-    assert (await talk(store, "d", tape=CHILD))[0].id == 6
-
-
-async def test_a_fork_takes_a_batch_that_expects_its_version(store):
-    await talk(store, "a", "b")
-    await store.fork(TAPE, CHILD)
-    await talk(store, "c")
-    assert ids(await store.append_many(CHILD, [says("d")], expect=3)) == [4]
-
-
-async def test_the_entries_of_a_fork_are_as_exact_as_its_parents(backend):
-    awkward = {"value": [2**63, -0.0, [], {}, None, "half \ud83d", "a\x18\u2028b"]}
-    await backend.store.create_tape(TAPE)
-    await backend.store.append_many(TAPE, [event("e", awkward, note=awkward)] * 3)
-    await backend.store.fork(TAPE, CHILD)
-    async for store in backend.readers():
-        assert repr(await store.read(CHILD, 2)) == repr(await store.read(TAPE, 2))
-
-
 async def test_a_fork_while_others_append_copies_a_whole_moment(backend):
     """No gap, no half batch, and the header says how far it goes."""
     store = backend.store
     await talk(store, *map(str, range(200)))
 
     async def write() -> None:
-        for number in range(25):
+        for number in range(6):
             await store.append_many(TAPE, [says(str(number))] * 40)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(write)
         tasks.start_soon(write)
-        for number in range(5):
+        for number in range(3):
             await store.fork(TAPE, f"child {number}", from_entry=100)
             await anyio.lowlevel.checkpoint()
     async for reader in backend.readers():
-        for number in range(5):
+        for number in range(3):
             found = await reader.read(f"child {number}")
             last = found[-1].id
             assert ids(found) == list(range(99, last + 1))
@@ -329,54 +199,14 @@ async def test_a_fork_while_others_append_copies_a_whole_moment(backend):
             assert found[1:] == await reader.read(TAPE, 100, last)
 
 
-async def test_a_fork_while_its_parent_is_archived_has_every_entry_once(backend):
-    store = backend.store
-    await talk(store, *map(str, range(300)))
-    async with anyio.create_task_group() as tasks:
-        for number in range(5):
-            tasks.start_soon(store.fork, TAPE, f"child {number}")
-            tasks.start_soon(store.archive, TAPE)
-    async for reader in backend.readers():
-        for number in range(5):
-            found = await reader.read(f"child {number}")
-            assert ids(found) == list(range(1, found[-1].id + 1))
-            assert texts(found) == [str(said) for said in range(300)]
-
-
-@pytest.mark.parametrize("steps", [0, 1, 2, 3, 4, 6, 8, 11, 15])
+@pytest.mark.parametrize("steps", [0, 1, 3, 6, 11])
 async def test_a_fork_cancelled_at_any_step_is_there_whole_or_not_at_all(backend, steps):
     store = backend.store
     await talk(store, *map(str, range(50)))
 
-    async def disturb(act: Callable[[], Awaitable[Any]]) -> None:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(act)
-            for _ in range(steps):
-                await anyio.lowlevel.checkpoint()
-            tasks.cancel_scope.cancel()
-
-    await disturb(lambda: store.fork(TAPE, CHILD))
+    await disturb(steps, lambda: store.fork(TAPE, CHILD))
     async for reader in backend.readers():
         if CHILD not in await reader.list_tapes():
             await reader.fork(TAPE, CHILD)
         assert texts(await reader.read(CHILD)) == [str(said) for said in range(50)]
         assert await reader.list_tapes() == [TAPE, CHILD]
-
-
-@pytest.mark.parametrize("name", ["a:b", "a/../b", "", "ü 👩‍👩‍👧", "x" * 300, "A:B"])
-async def test_a_fork_may_have_any_name_that_a_tape_may_have(backend, name):
-    await talk(backend.store, "a")
-    await talk(backend.store, "neighbour", tape="a_b")
-    await backend.store.fork(TAPE, name)
-    async for store in backend.readers():
-        assert texts(await store.read(name)) == ["a"]
-        assert name in await store.list_tapes()
-
-
-async def test_each_fork_is_on_its_own_however_many_there_are(store: TapeStore):
-    await talk(store, "a")
-    for number in range(20):
-        await store.fork(TAPE, f"child {number}")
-        await talk(store, f"{number}", tape=f"child {number}")
-    for number in range(20):
-        assert texts(await store.read(f"child {number}")) == ["a", str(number)]

@@ -9,9 +9,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 from searching import apart, ask, found, invented, places, said
-from tape_talk import TAPE, ids, says
+from tape_talk import TAPE, disturb, ids, says
 
-from bot.core.errors import InvalidSearch, VersionConflict
+from bot.core.errors import InvalidSearch
 from bot.tape.entries import (
     TapeEntry,
     anchor,
@@ -22,25 +22,11 @@ from bot.tape.search import (
     MAX_HITS,
     MAX_NEIGHBOURS,
     MAX_QUERY_LENGTH,
-    MAX_SEMANTIC_MATCHES,
     SearchQuery,
 )
 from bot.tape.store import TapeStore
 
 # What is known, and when.
-
-
-async def test_an_empty_store_finds_nothing(store):
-    assert await ask(store, "tea") == []
-    assert await ask(store) == []
-
-
-async def test_what_was_appended_is_found_at_once_each_time(store):
-    await store.create_tape(TAPE)
-    for word in invented(50):
-        [entry] = await apart(store, f"the word is {word}, remember it")
-        [hit] = await ask(store, word)
-        assert (hit.tape, hit.entry) == (TAPE, entry)
 
 
 async def test_each_of_many_writers_finds_at_once_what_it_wrote(backend):
@@ -68,49 +54,12 @@ async def archive_once_made(store: TapeStore, tape: str) -> None:
     await store.archive(tape)
 
 
-async def test_what_is_found_is_the_same_with_background_work_and_without(store):
-    words = invented(30)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(store.run)
-        for word in words:
-            await apart(store, word)
-            assert await found(store, word) == [word]
-        tasks.cancel_scope.cancel()
-    for word in words:
-        assert await found(store, word) == [word]
-
-
-async def test_what_was_said_before_is_found_after_reopening(backend):
-    await apart(backend.store, "green tea", "black coffee")
-    store = await backend.reopen()
-    assert await found(store, "tea") == ["green tea"]
-    await apart(store, "more tea")
-    store = await backend.reopen()
-    assert await found(store, "tea") == ["more tea", "green tea"]
-
-
 async def test_a_hit_is_the_entry_as_it_is_on_its_tape(backend):
     awkward = {"value": [2**63, -0.0, [], {}, "half \ud83d"]}
     await apart(backend.store, says("green tea", note=awkward))
     async for store in backend.readers():
         [hit] = await ask(store, "tea")
         assert repr(hit.entry) == repr((await store.read(TAPE, hit.entry.id))[0])
-
-
-async def test_what_is_found_cannot_be_changed_by_whoever_found_it(store):
-    await apart(store, says("tea", note={"list": [1]}))
-    (await ask(store, "tea"))[0].entry.meta["note"]["list"].append(2)
-    assert (await ask(store, "tea"))[0].entry.meta["note"] == {"list": [1]}
-
-
-async def test_hits_in_segments_are_found(backend):
-    await apart(backend.store, "first tea")
-    await backend.store.archive(TAPE)
-    await apart(backend.store, "second tea")
-    await backend.store.archive(TAPE)
-    await apart(backend.store, "third tea")
-    async for store in backend.readers():
-        assert await found(store, "tea") == ["third tea", "second tea", "first tea"]
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -134,40 +83,13 @@ async def test_what_a_reset_dropped_is_not_found(backend, replace, asked):
         assert not {"dropped tea", "sealed tea"}.intersection(await found(reader))
 
 
-async def test_a_fork_is_found_in_like_any_tape(backend):
-    await apart(backend.store, "green tea", "black tea")
-    await backend.store.fork(TAPE, "child", from_entry=4)
-    await apart(backend.store, "the parent's tea")
-    await apart(backend.store, "the child's tea", tape="child")
-    async for store in backend.readers():
-        assert sorted(await found(store, "tea", tapes=("child",))) == sorted(
-            ["the child's tea", "black tea"]
-        )
-        assert sorted(await found(store, "tea", tapes=(TAPE,))) == sorted(
-            ["the parent's tea", "black tea", "green tea"]
-        )
-        assert len(await found(store, "tea")) == 5
-
-
-async def test_a_batch_that_was_refused_is_not_found(store):
-    await apart(store, "tea")
-    with pytest.raises(VersionConflict):
-        await store.append_many(TAPE, [says("coffee")], expect=1)
-    assert await found(store, "coffee") == []
-
-
-@pytest.mark.parametrize("steps", [0, 1, 2, 3, 4, 6, 9, 13])
+@pytest.mark.parametrize("steps", [0, 2, 4, 9])
 async def test_searches_cancelled_at_any_step_cost_no_later_one_anything(backend, steps):
     store = backend.store
-    words = invented(20)
+    words = invented(8)
     for word in words:
         await apart(store, word)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ask, store, word)
-            tasks.start_soon(ask, store)
-            for _ in range(steps):
-                await anyio.lowlevel.checkpoint()
-            tasks.cancel_scope.cancel()
+        await disturb(steps, lambda word=word: ask(store, word))
     async for reader in backend.readers():
         for word in words:
             assert await found(reader, word) == [word]
@@ -213,15 +135,6 @@ async def test_entries_of_any_shape_keep_nothing_else_from_being_found(backend):
         assert (await found(reader, "xylophone", since=since))[0] == "xylophone"
 
 
-async def test_a_tape_of_any_name_keeps_no_other_from_being_searched(backend):
-    for name in ("a+b %2F", "nul \x00", "line\nbreak", "👩‍👩‍👧", "x" * 3000):
-        await apart(backend.store, "green tea", tape=name)
-    await apart(backend.store, "green tea")
-    async for store in backend.readers():
-        assert len(await found(store, "tea")) == 6
-        assert await found(store, "tea", tapes=("a+b %2F",)) == ["green tea"]
-
-
 # What cannot be answered.
 
 
@@ -230,16 +143,12 @@ async def test_a_tape_of_any_name_keeps_no_other_from_being_searched(backend):
     [
         SearchQuery("x" * (MAX_QUERY_LENGTH + 1)),
         SearchQuery(limit=0),
-        SearchQuery(limit=-1),
         SearchQuery(limit=MAX_HITS + 1),
-        SearchQuery(neighbours=-1),
         SearchQuery(neighbours=MAX_NEIGHBOURS + 1),
         SearchQuery(kinds=frozenset({"message", "gossip"})),
         SearchQuery(since=datetime(2026, 2, 10)),  # noqa: DTZ001 (wrong on purpose)
         SearchQuery(until=datetime(2026, 2, 10)),  # noqa: DTZ001 (wrong on purpose)
         SearchQuery(after_anchor="here"),
-        SearchQuery(before_anchor="here"),
-        SearchQuery(after_anchor="here", tapes=()),
         SearchQuery(before_anchor="here", tapes=(TAPE, "other")),
     ],
     ids=lambda query: repr(query)[:40],
@@ -255,20 +164,12 @@ async def test_what_cannot_be_answered_is_refused_and_told_why(store, query):
     "text",
     [
         "x" * MAX_QUERY_LENGTH,
-        "tea " * (MAX_QUERY_LENGTH // 4),
         " ".join(invented(363)),
         '"' + "tea " * (MAX_QUERY_LENGTH // 4 - 1) + '"',
-        '"tea" ' * (MAX_QUERY_LENGTH // 6),
         '"' * MAX_QUERY_LENGTH,
-        "(" * MAX_QUERY_LENGTH,
-        "".join(map(chr, range(0x4E00, 0x4E00 + MAX_QUERY_LENGTH))),
         '"' + "".join(map(chr, range(0x4E00, 0x4E00 + MAX_QUERY_LENGTH - 2))) + '"',
-        "🍕" * MAX_QUERY_LENGTH,
     ],
-    ids=[
-        *("a word", "one word often", "many words", "a phrase", "many phrases"),
-        *("quotes", "brackets", "Chinese", "a Chinese phrase", "emoji"),
-    ],
+    ids=["a word", "many words", "a phrase", "quotes", "a Chinese phrase"],
 )
 async def test_the_longest_query_is_answered(store, text):
     assert len(text) <= MAX_QUERY_LENGTH
@@ -314,20 +215,3 @@ async def test_what_is_near_in_meaning_passes_the_filters_as_all_else(store):
     ]
     assert await ask(store, "feline", tapes=(TAPE,), near=near, senders=frozenset({"nobody"})) == []
     assert await ask(store, "feline", tapes=(TAPE,), near={}) == []
-
-
-@pytest.mark.parametrize(
-    "filters",
-    [
-        {"near": {1: 1.0}},
-        {"near": {1: 1.0}, "tapes": (TAPE, "other")},
-        {"near": {1: -0.1}, "tapes": (TAPE,)},
-        {"near": {1: float("nan")}, "tapes": (TAPE,)},
-        {"near": dict.fromkeys(range(1, MAX_SEMANTIC_MATCHES + 2), 1.0), "tapes": (TAPE,)},
-    ],
-    ids=["no tape", "two tapes", "below nought", "no number", "too many"],
-)
-async def test_a_search_by_meaning_that_cannot_be_answered_says_so(store, filters):
-    await apart(store, "tea")
-    with pytest.raises(InvalidSearch):
-        await ask(store, "tea", **filters)

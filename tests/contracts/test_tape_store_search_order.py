@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-import random
-from itertools import pairwise
-
 import pytest
 from searching import MESSAGES, apart, ask, found, invented, moment, places, said
 from tape_talk import TAPE, says, talk
 
-from bot.tape.entries import (
-    anchor,
-    event,
-    message,
-    system,
-    tool_call,
-    tool_result,
-)
 from bot.tape.search import MAX_HITS, MAX_NEIGHBOURS
 
 # Order and number.
@@ -30,31 +19,11 @@ async def test_without_words_the_newest_come_first(store):
     assert await found(store, limit=100) == [str(n) for n in range(11, -1, -1)]
 
 
-async def test_without_words_the_newest_of_all_tapes_come_first(store):
-    for number in range(12):
-        await apart(store, says(str(number)).with_meta(ts=moment(number)), tape=f"t:{number % 3}")
-    assert await found(store, limit=7) == ["11", "10", "9", "8", "7", "6", "5"]
-
-
-async def test_without_words_long_entries_count_once_towards_the_limit(store):
-    words = invented(1500)
-    await apart(store, *(tool_result(f"c{n}", "web.read", " ".join(words)) for n in range(4)))
-    hits = await ask(store, kinds=frozenset({"tool_result"}), limit=3)
-    assert [hit.entry.id for hit in hits] == [8, 6, 4]
-
-
 async def test_of_what_fits_equally_the_newer_comes_first(backend):
     for number in range(6):
         await apart(backend.store, says("green tea").with_meta(ts=moment(number)))
     async for store in backend.readers():
         hits = await ask(store, "tea", kinds=MESSAGES)
-        assert [hit.entry.id for hit in hits] == [12, 10, 8, 6, 4, 2]
-
-
-async def test_of_what_was_said_in_one_moment_the_later_entry_comes_first(store):
-    await apart(store, *(says("green tea").with_meta(ts=moment(0)) for _ in range(6)))
-    for text in ("tea", ""):
-        hits = await ask(store, text, kinds=MESSAGES)
         assert [hit.entry.id for hit in hits] == [12, 10, 8, 6, 4, 2]
 
 
@@ -70,18 +39,6 @@ async def test_an_entry_with_more_of_the_words_comes_first(store):
 async def test_a_rare_word_counts_more_than_a_common_one(store):
     await apart(store, "the samovar is hot", *(f"cup of tea {word}" for word in invented(20)))
     assert (await found(store, "tea samovar"))[0] == "the samovar is hot"
-
-
-async def test_no_hit_fits_clearly_better_than_one_before_it(store):
-    """Scores that are nearly the same may stand either way, the newer first."""
-    rng = random.Random(5)
-    words = invented(8)
-    await apart(store, *(" ".join(rng.choices(words, k=rng.randint(1, 12))) for _ in range(60)))
-    hits = await ask(store, " ".join(words[:3]), limit=60)
-    scores = [hit.score for hit in hits]
-    assert len(scores) > 10
-    assert all(later <= 1.05 * hit for hit, later in pairwise(scores))
-    assert scores[0] > 1.5 * scores[-1]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 10, 29, 30, 31, MAX_HITS])
@@ -100,13 +57,6 @@ async def test_filters_come_before_the_limit(store):
     assert await places(store, kinds=MESSAGES, senders=frozenset({"7"}), limit=1) == {2}
     assert await places(store, kinds=MESSAGES, last=2, limit=1) == {2}
     assert await places(store, "", kinds=MESSAGES, senders=frozenset({"7"}), limit=1) == {2}
-
-
-async def test_an_entry_that_holds_the_word_is_among_the_hits_wherever_it_stands(store):
-    words = invented(20)
-    await talk(store, *words)
-    for word in words:
-        assert (await found(store, word))[0] == word
 
 
 async def test_what_stands_beside_the_word_says_that_it_has_not_got_it(store):
@@ -132,36 +82,6 @@ async def test_a_hit_comes_with_the_messages_around_it_in_their_order(backend):
             assert said([hit]) == ["xylophone"]
             assert [one.payload["content"] for one in hit.before] == list(before)
             assert [one.payload["content"] for one in hit.after] == list(after)
-
-
-async def test_neighbours_are_messages_and_nothing_else(store):
-    await store.create_tape(TAPE)
-    await store.append_many(
-        TAPE,
-        [
-            says("a"),
-            tool_call("x", [{"id": "c", "name": "n", "arguments": ""}]),
-            tool_result("c", "n", "x"),
-            says("xylophone"),
-            event("memory.history", {"content": "x"}),
-            system("x"),
-            anchor("x"),
-            message("assistant", "b"),
-        ],
-    )
-    await store.archive(TAPE)
-    await talk(store, "c")
-    hit = (await ask(store, "xylophone", neighbours=3))[0]
-    assert [one.payload["content"] for one in hit.before] == ["a"]
-    assert [one.payload["content"] for one in hit.after] == ["b", "c"]
-
-
-async def test_a_hit_that_is_no_message_comes_with_the_messages_around_it(store):
-    await talk(store, "a", "b")
-    await store.append(TAPE, tool_result("c", "n", "xylophone"))
-    await talk(store, "c", "d")
-    [hit] = await ask(store, "xylophone", kinds=frozenset({"tool_result"}), neighbours=1)
-    assert [one.payload["content"] for one in (*hit.before, *hit.after)] == ["b", "c"]
 
 
 async def test_neighbours_are_of_the_same_tape_and_still_on_it(backend):

@@ -13,46 +13,29 @@ from tape_talk import says, talk
     ("text", "query"),
     [
         ("你好", "你好"),
-        ("我喜欢喝咖啡", "咖啡"),
         ("我喜欢喝咖啡", "喜欢咖啡"),
-        ("我的猫很可爱", "猫"),
         ("用iPhone手机拍的", "iphone"),
-        ("用iPhone手机拍的", "手机"),
-        ("Viele Grüße aus Köln", "grüße"),
         ("Viele Grüße aus Köln", "GRÜSSE"),
-        ("Viele Grüße aus Köln", "gruße"),
         ("Viele Grüße aus Köln", "grusse"),
         ("Viele Grüße aus Köln", "Gru\u0308ße"),
-        ("Viele Gru\u0308ße aus Ko\u0308ln", "Köln"),
         ("naïve café", "cafe"),
-        ("a cafe", "Café"),
         ("Это моя книга", "книги"),
-        ("Две книги", "КНИГА"),
         ("Ещё чаю", "еще"),
         ("اشتريت الكتاب", "كتاب"),
-        ("هذا كتاب", "الكتاب"),
         ("هذا كِتَاب", "كتاب"),
         ("יש לי שאלה על התה", "שאלה"),
         ("שָׁלוֹם לכם", "שלום"),
         ("ฉันชอบกาแฟ", "กาแฟ"),
-        ("コーヒーが大好きです", "コーヒー"),
         ("コーヒーが大好きです", "大好き"),
         ("東京に行きました", "東京"),
         ("ｶﾀｶﾅ ＡＢＣ", "カタカナ"),
-        ("ｶﾀｶﾅ ＡＢＣ", "abc"),
         ("커피를 좋아해요", "커피"),
         ("मुझे चाय पसंद है", "चाय"),
         ("Ο Οδυσσεύς γύρισε", "ΟΔΥΣΣΕΥΣ"),
-        ("שלום 你好 hello", "hello"),
         ("She was running home", "run"),
-        ("A run of luck", "running"),
-        ("two cities", "city"),
         ("Ada's bicycle", "Ada bicycles"),
         ("pizza 🍕 tonight", "🍕"),
-        ("the snake_case_name", "case"),
         ("see https://example.org/recipes", "recipes"),
-        ("mail ada@example.org", "ada"),
-        ("room 42b", "42b"),
         ("order 1234567890123456789012345678901234567890123", "order"),
     ],
 )
@@ -76,18 +59,12 @@ async def test_a_word_that_nobody_said_is_not_found(store):
     ("text", "query"),
     [
         ("I like green tea a lot", '"green tea"'),
-        ("I like green tea a lot", "“green tea”"),
         ("to be or not to be", '"to be or not to be"'),
         ("first line\nsecond line\n\nthird line", '"line second line third"'),
-        ("first line\nsecond line\n\nthird line", '"first line\nsecond line"'),
         ("well, it's (almost) done: finally!", '"almost done: finally"'),
-        ("well, it's (almost) done: finally!", '"well it\'s almost done"'),
         ("he said “no” twice", '"said no twice"'),
         ("我喜欢喝咖啡", '"喝咖啡"'),
-        ("我用iPhone手机", '"用iPhone手机"'),
         ("コーヒーが大好きです", "「大好き」"),
-        ("Viele liebe Grüße", '"liebe grüsse"'),
-        ("version 3.11 is out", '"version 3.11"'),
     ],
 )
 async def test_a_phrase_is_found_whatever_lines_and_punctuation_it_holds(backend, text, query):
@@ -111,37 +88,6 @@ async def test_a_phrase_that_nobody_said_is_found_by_its_words(store):
     assert await found(store, "gren") == ["green"]
 
 
-async def test_in_a_question_a_phrase_weighs_and_excludes_nothing(store):
-    said = ["we read quiet river", "the river was quiet when we read", "a river, a quiet one", "we"]
-    await apart(store, *said)
-    assert (await found(store, 'Where did we read "Quiet River"?'))[0] == said[0]
-    assert set(await found(store, 'Where did we read "Quiet River"?')) == set(said[:3])
-
-
-@pytest.mark.parametrize(
-    ("text", "query"),
-    [
-        ("my check-up is due", "checkups"),
-        ("my checkups are due", "the check-up?"),
-        ("my check up is due", "checkup"),
-    ],
-)
-async def test_words_are_found_with_and_without_a_hyphen(backend, text, query):
-    await apart(backend.store, "tea", "check", text, "up")
-    async for store in backend.readers():
-        assert (await found(store, query))[0] == text
-
-
-async def test_what_stands_beside_a_phrase_is_not_the_phrase(store):
-    await talk(store, "is there more?", "green tea", "tea is green", "and cake")
-    assert await found(store, '"green tea"') == ["green tea"]
-
-
-async def test_all_phrases_must_be_there(store):
-    await apart(store, "green tea and black coffee", "green tea", "black coffee")
-    assert await found(store, '"green tea" "black coffee"') == ["green tea and black coffee"]
-
-
 async def test_a_phrase_does_not_reach_from_one_message_into_the_next(store):
     await talk(store, "green", "tea", "and", "now", "then", "green tea")
     assert await found(store, '"green tea"') == ["green tea"]
@@ -159,12 +105,6 @@ async def test_a_phrase_is_found_wherever_it_stands_in_a_long_text(store):
     assert missed == []
 
 
-async def test_a_phrase_may_begin_and_end_where_the_script_changes(store):
-    await apart(store, "我常用iPhone拍照片")
-    for phrase in ('"用iPhone"', '"iPhone拍"', '"用iPhone拍"'):
-        assert await found(store, phrase) == ["我常用iPhone拍照片"]
-
-
 async def test_words_anywhere_in_a_long_text_are_found_and_the_entry_is_one_hit(store):
     words = invented(3000)
     [entry] = await apart(store, " ".join(words))
@@ -176,36 +116,9 @@ async def test_words_anywhere_in_a_long_text_are_found_and_the_entry_is_one_hit(
 # Signs.
 
 
-SIGNS = [
-    '"',
-    '""',
-    '"""',
-    "“”",
-    "„“",
-    "«»",
-    "?!…",
-    "()",
-    "*",
-    "-",
-    "^",
-    ":",
-    "🍕",
-    "👩‍👩‍👧",
-    "'",
-    "_",
-    "\\",
-    "%",
-    "\x00",
-    "\ud83d",
-    '"\ud83d"',
-    "\u200d",
-    "\u0301",
-    "؟",
-    "。",
-    "½",
-    "²",
-    "٣",
-]
+SIGNS = '" "" “” «» ?!… () * - ^ : 🍕 👩‍👩‍👧 \' _ \\ % \x00 \ud83d \u200d \u0301 ؟ 。 ½ ٣'.split(
+    " "
+)
 
 
 async def test_a_query_of_signs_alone_is_no_error(store):
@@ -215,40 +128,10 @@ async def test_a_query_of_signs_alone_is_no_error(store):
     assert await found(store, "tea") == ["green tea"]
 
 
-SYNTAX = [
-    "tea AND",
-    "AND tea",
-    "OR tea OR",
-    "NOT tea",
-    "tea NOT green",
-    "NEAR(tea green, 2)",
-    "NEAR/3 tea",
-    "tea*",
-    "tea* OR coffee*",
-    "^tea",
-    "tea:green",
-    "terms:tea",
-    "{terms words}: tea",
-    "-tea",
-    "+tea + green",
-    "(tea",
-    "tea)",
-    "((((tea",
-    'tea"',
-    '"tea',
-    '"tea" "',
-    "'tea",
-    "tea; DROP TABLE docs; --",
-    "tea%",
-    "tea\\",
-    "tea\x00",
-    "\ud83d tea",
-    "tea\n\r\t",
-    "tea, green & co.",
-    "<tea>",
-    "tea~1",
-    "[tea]",
-]
+SYNTAX = (
+    "tea AND|OR tea OR|NOT tea|NEAR(tea green, 2)|tea*|^tea|terms:tea|{terms words}: tea|-tea|+tea + green|((((tea"
+    '|tea)|tea"|"tea|"tea" "|\'tea|tea; DROP TABLE docs; --|tea%|tea\\|tea\x00|\ud83d tea|<tea>|tea~1|[tea]'
+).split("|")
 
 
 async def test_what_is_syntax_elsewhere_is_plain_text(store):
@@ -256,13 +139,6 @@ async def test_what_is_syntax_elsewhere_is_plain_text(store):
     for query in SYNTAX:
         assert "green tea" in await found(store, query), ascii(query)
     assert await found(store, "tea") == ["green tea"]
-
-
-async def test_operator_words_are_found_as_words(store):
-    words = ["AND", "OR", "NOT", "NEAR", "MATCH", "rank", "rowid", "null"]
-    await apart(store, "green tea", *(f"he wrote {word} on it" for word in words))
-    for word in words:
-        assert await found(store, word) == [f"he wrote {word} on it"]
 
 
 async def test_texts_of_signs_and_halves_of_signs_keep_nothing_else_from_being_found(backend):
@@ -281,11 +157,7 @@ async def test_texts_of_signs_and_halves_of_signs_keep_nothing_else_from_being_f
     ("query", "text"),
     [
         ("restarant", "a nice restaurant"),
-        ("restuarant", "a nice restaurant"),
-        ("resstaurant", "a nice restaurant"),
         ("restaurent", "a nice restaurant"),
-        ("bicyle", "the red bicycle"),
-        ("tehnology", "new technology"),
         ("сабака", "большая собака"),
         ("grüsze", "viele Grüße"),
     ],
@@ -294,11 +166,6 @@ async def test_a_word_that_was_mistyped_is_found(backend, query, text):
     await apart(backend.store, "the bus station", "две книги", text)
     async for store in backend.readers():
         assert await found(store, query) == [text]
-
-
-async def test_a_mistyped_word_is_found_beside_one_that_is_right(store):
-    await apart(store, "a nice restaurant in Oslo", "the station in Bergen")
-    assert (await found(store, "restarant Oslo"))[0] == "a nice restaurant in Oslo"
 
 
 @pytest.mark.parametrize(("query", "text"), [("cta", "the cat"), ("dgo", "a dog"), ("te", "tea")])

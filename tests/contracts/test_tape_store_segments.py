@@ -5,22 +5,11 @@ from __future__ import annotations
 import anyio
 import anyio.lowlevel
 import pytest
-from tape_fills import fill
-from tape_talk import TAPE, back, ids, says, texts
+from tape_talk import TAPE, back, fill, ids, says, texts, with_two_segments
 
 from bot.core.errors import VersionConflict
 from bot.tape.entries import anchor
-from bot.tape.store import HEADER_EVENT, TapeStore
-
-
-async def with_two_segments(store: TapeStore) -> None:
-    """Ids 1 to 4 and 5 to 7 are sealed, 8 and 9 live."""
-    await fill(store, 3)
-    await store.archive(TAPE)
-    await store.append_many(TAPE, [says("3"), says("4")])
-    await store.archive(TAPE)
-    await store.append(TAPE, says("5"))
-
+from bot.tape.store import HEADER_EVENT
 
 # Reading.
 
@@ -31,17 +20,11 @@ async def with_two_segments(store: TapeStore) -> None:
         (None, None, [1, 2, 3, 4, 5, 6, 7, 8, 9]),
         (4, 5, [4, 5]),
         (2, 8, [2, 3, 4, 5, 6, 7, 8]),
-        (None, 3, [1, 2, 3]),
         (8, None, [8, 9]),
-        (9, 9, [9]),
-        (5, 7, [5, 6, 7]),
         (0, 1, [1]),
-        (-3, 1, [1]),
         (9, 99, [9]),
         (10, None, []),
-        (10, 99, []),
         (6, 5, []),
-        (None, 0, []),
     ],
 )
 async def test_a_range_is_read_across_segments_with_both_its_ends(backend, first, last, found):
@@ -50,13 +33,7 @@ async def test_a_range_is_read_across_segments_with_both_its_ends(backend, first
     assert ids(await (await backend.reopen()).read(TAPE, first, last)) == found
 
 
-async def test_reading_back_goes_through_all_segments_newest_first(backend):
-    await with_two_segments(backend.store)
-    assert ids(await back(backend.store)) == [9, 8, 7, 6, 5, 4, 3, 2, 1]
-    assert await back(await backend.reopen()) == (await backend.store.read(TAPE))[::-1]
-
-
-@pytest.mark.parametrize("before", [-1, 0, 1, 2, 4, 5, 6, 8, 9, 10, 11, 10**12])
+@pytest.mark.parametrize("before", [0, 1, 4, 5, 9, 10, 10**12])
 async def test_reading_back_begins_right_before_the_id(store, before):
     """An id far beyond the end costs no more than the end does."""
     await with_two_segments(store)
@@ -64,22 +41,12 @@ async def test_reading_back_begins_right_before_the_id(store, before):
         assert ids(await back(store, TAPE, before)) == list(range(min(before, 10) - 1, 0, -1))
 
 
-async def test_reading_back_can_stop_anywhere(store):
-    await fill(store, 3000)
-    found = []
-    async for entry in store.read_back(TAPE):
-        found.append(entry.id)
-        if len(found) == 70:
-            break
-    assert found == list(range(3001, 2931, -1))
-
-
 async def test_reading_back_while_others_append_shows_a_whole_moment(store):
     """No gap and no entry newer than the first one shown, in pages long or short."""
     await fill(store, 200)
 
     async def write() -> None:
-        for number in range(60):
+        for number in range(12):
             await store.append_many(TAPE, [says(str(number))] * 40)
 
     async with anyio.create_task_group() as tasks:
@@ -90,26 +57,6 @@ async def test_reading_back_while_others_append_shows_a_whole_moment(store):
             assert found == list(range(found[0], 0, -1))
             assert (found[0] - 201) % 40 == 0, "a batch was shown in part"
             await anyio.lowlevel.checkpoint()
-
-
-async def test_reading_back_while_the_tape_is_archived_shows_every_entry_once(store):
-    await fill(store, 200)
-    found = []
-    async for entry in store.read_back(TAPE):
-        found.append(entry.id)
-        if entry.id in (190, 100):
-            await store.archive(TAPE)
-    assert found == list(range(201, 0, -1))
-
-
-async def test_what_a_reset_dropped_costs_reading_back_nothing(store):
-    """A gap of a million ids is stepped over, not searched."""
-    await fill(store, 3)
-    for _ in range(20):
-        await store.append_many(TAPE, [says("gone")] * 500)
-        await store.reset(TAPE)
-    version = await store.version(TAPE)
-    assert ids(await back(store)) == [version]
 
 
 # Archive and reset.
@@ -130,13 +77,6 @@ async def test_archive_seals_what_was_live_and_ids_go_on(backend):
     assert ids([head, boundary, carried]) == [5, 6, 7]
     assert texts(await store.read(TAPE)) == ["0", "1", "2", "carried"]
     assert await store.segments(TAPE) == [segment]
-
-
-async def test_carried_entries_keep_their_time(store):
-    await store.create_tape(TAPE)
-    moment = "2026-02-10T10:00:00.000+00:00"
-    await store.archive(TAPE, [says("old").with_meta(ts=moment)])
-    assert (await store.read(TAPE))[-1].meta["ts"] == moment
 
 
 async def test_a_reset_drops_all_sealed_or_live_and_what_is_sealed_later_is_kept(backend):
@@ -187,16 +127,6 @@ async def test_a_late_owner_neither_archives_nor_resets(store):
     assert (await store.archive(TAPE, [says("on time")], expect=2)).last_id == 2
     await store.reset(TAPE, [says("on time, too")], expect=4)
     assert await store.version(TAPE) == 6
-
-
-async def test_archives_in_one_second_have_names_of_their_own(store):
-    segments = []
-    for tape in ("one", "two"):
-        await store.create_tape(tape)
-        segments += [await store.archive(tape) for _ in range(10)]
-    assert len({segment.name for segment in segments}) == 20
-    assert await store.segments("one") == segments[:10]
-    assert ids(await store.read("one")) == list(range(1, 12))
 
 
 async def test_appends_during_archives_and_resets_are_all_there_once(backend):

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import anyio
 import pytest
-from tape_fills import fill
-from tape_talk import TAPE, back, ids, says, texts
+from tape_talk import TAPE, back, fill, ids, says, texts
 
 from bot.core.errors import TapeNotFound
 from bot.tape.store import HEADER_EVENT, TapeStore
@@ -32,14 +30,6 @@ async def test_making_a_tape_that_is_there_changes_nothing(store):
     assert await store.get_title(TAPE) is None
 
 
-@pytest.mark.slow
-async def test_tasks_that_make_one_tape_at_once_make_it_once(store):
-    async with anyio.create_task_group() as tasks:
-        for _ in range(20):
-            tasks.start_soon(store.create_tape, TAPE)
-    assert ids(await store.read(TAPE)) == [1]
-
-
 async def test_replacing_a_tape_drops_its_entries_and_ids_go_on(store):
     await store.create_tape(TAPE, "Kitchen")
     await store.append_many(TAPE, [says("a"), says("b")])
@@ -50,22 +40,12 @@ async def test_replacing_a_tape_drops_its_entries_and_ids_go_on(store):
     assert await store.get_title(TAPE) == "Garden"
 
 
-async def test_replacing_a_tape_that_is_not_there_makes_it(store):
-    await store.create_tape(TAPE, "Kitchen", replace_if_exists=True)
-    assert ids(await store.read(TAPE)) == [1]
-
-
 async def test_a_title_survives_archive_reset_and_reopening(backend):
     await backend.store.create_tape(TAPE, "Küche 🍳")
     await backend.store.archive(TAPE)
     await backend.store.reset(TAPE)
     store = await backend.reopen()
     assert await store.get_title(TAPE) == "Küche 🍳"
-
-
-async def test_a_tape_without_title_has_none(store):
-    await store.create_tape(TAPE)
-    assert await store.get_title(TAPE) is None
 
 
 async def test_tapes_are_listed_once_each_and_sorted(backend):
@@ -77,24 +57,12 @@ async def test_tapes_are_listed_once_each_and_sorted(backend):
     assert await (await backend.reopen()).list_tapes() == sorted(names)
 
 
-async def test_tapes_can_be_listed_while_they_are_archived(store):
-    await store.create_tape(TAPE)
-    async with anyio.create_task_group() as tasks:
-        for _ in range(10):
-            tasks.start_soon(store.archive, TAPE)
-            assert await store.list_tapes() == [TAPE]
-
-
 async def test_names_that_differ_in_one_character_are_two_tapes(store):
     for name in ("a:b", "a_b", "a/b", "A:b", "a:b "):
         await store.create_tape(name)
         await store.append(name, says(name))
     for name in ("a:b", "a_b", "a/b", "A:b", "a:b "):
         assert texts(await store.read(name)) == [name]
-
-
-async def test_a_store_without_tapes_lists_none(store):
-    assert await store.list_tapes() == []
 
 
 # What is not there.
@@ -127,14 +95,6 @@ async def test_a_tape_that_is_not_there_is_refused_and_not_made(
 
 
 # State.
-
-
-async def test_statistics_are_a_snapshot(store):
-    before = store.statistics()
-    await store.create_tape(TAPE)
-    await store.append(TAPE, says("a"))
-    assert before["open_tapes"] == 0
-    assert store.statistics()["open_tapes"] == 1
 
 
 async def test_closing_twice_is_closing_once(backend):

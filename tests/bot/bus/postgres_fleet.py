@@ -20,12 +20,6 @@ from bot.core.database.wakeups import Wakeups
 HERE = Address("fake", "1")
 DESK = Address("web", "desk.1")
 SENT = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
-LEASE = 1.0
-"""Of one that is stopped and whose end is waited for."""
-
-HELD = 6.0
-"""Of one that must go on holding beyond it, also on a machine that stands still for a moment."""
-
 LONG = 60.0
 QUEUES = 8
 
@@ -48,14 +42,6 @@ class Process:
         # A statement that it was in the middle of comes to its end.
         await self.ended.wait()
 
-    async def outlive_lease(self) -> None:
-        """Wait until the one session that it holds has been renewed for longer than its lease."""
-
-        async def outlived() -> bool:
-            return (await self.bus.statistics())["renewals"] >= 4
-
-        await until(outlived, every=0.05)
-
 
 class Fleet:
     def __init__(self, url: str, tasks, folder: Path) -> None:
@@ -64,9 +50,7 @@ class Fleet:
         self._folder = folder
         self._databases: list[Database] = []
 
-    async def process(
-        self, name: str, *, lease: float = LONG, limit: int = 100, sessions: int = 512
-    ) -> Process:
+    async def process(self, name: str, *, lease: float = LONG) -> Process:
         database = Database(self.url, connections=4)
         await database.open()
         self._databases.append(database)
@@ -75,9 +59,8 @@ class Fleet:
             database,
             wakeups,
             holder=name,
-            max_queued_messages=limit,
+            max_queued_messages=100,
             lease=lease,
-            max_held_sessions=sessions,
             exports=self._folder / name / "exports",
         )
         process = Process(bus, anyio.CancelScope(), anyio.Event())

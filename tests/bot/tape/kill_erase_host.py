@@ -12,6 +12,7 @@ import kill_tape_host as host
 from bot.tape.entries import message
 from bot.tape.search import SearchQuery
 from bot.tape.stores.file import FileTapeStore
+from bot.testing.waiting import until
 
 LETTERS = "bcdfghjklmnpqrtvwxz"
 
@@ -31,8 +32,7 @@ async def erase(store: FileTapeStore, chance: random.Random, folder: Path) -> No
         if chance.random() < 0.3:
             await store.archive(host.TAPE)
         if chance.random() < 0.5:
-            while list(folder.glob("*-*.jsonl")):
-                await anyio.sleep(0.001)
+            await until(lambda: not list(folder.glob("*-*.jsonl")))
         if chance.random() < 0.7:
             await store.search(SearchQuery("word"))
         held = [e for e in await store.read(host.TAPE) if e.payload.get("content")]

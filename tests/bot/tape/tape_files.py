@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import resource
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
+from waiting import until
+
 from bot.tape.entries import TapeEntry, message
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.folder import TapeFolder
 from bot.tape.stores.parity import CHUNK, ParityLayout, protected_length
-from bot.tape.stores.segment_packer import pack
 
 LOCATOR = 40
 
@@ -31,6 +33,23 @@ def says(text: str) -> TapeEntry:
     return message("user", text)
 
 
+def live_file(folder: Path) -> Path:
+    """Return the live file of the folder's one tape."""
+    [path] = [path for path in folder.glob("*.jsonl") if path.name.count(".") == 1]
+    return path
+
+
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """Let no file grow beyond a size: a real refusal in the middle of a write."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
 def killed_before(path: Path, data: bytes) -> None:
     """Leave of a tape's file what a kill in the middle of an append leaves: it was not acknowledged."""
     path.write_bytes(data)
@@ -38,11 +57,12 @@ def killed_before(path: Path, data: bytes) -> None:
         heads.unlink()
 
 
-def pack_all(folder: Path, workspace: str = "") -> list[Path]:
-    """Pack every segment that is raw, as the background does; return the packed files."""
-    held = TapeFolder(folder, workspace)
-    for segment in held.raw_segments():
-        pack(held, segment, lambda: None)
+async def pack_all(folder: Path) -> list[Path]:
+    """Let every segment that is raw be packed in the background; return the packed files."""
+    async with opened(folder) as store, anyio.create_task_group() as tasks:
+        tasks.start_soon(store.run)
+        await until(lambda: not list(folder.glob("*-*.jsonl")))
+        tasks.cancel_scope.cancel()
     return sorted(folder.glob("*.gz"))
 
 

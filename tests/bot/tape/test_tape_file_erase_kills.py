@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
+from erased_words import bytes_below
 from nursery import nursery
 from tape_files import opened
 
@@ -58,28 +58,12 @@ class Account:
 
     def left(self, folder: Path) -> list[tuple[str, str]]:
         """Return where fragments of erased words are."""
-        found = []
-        gone = [self.words[number] for number in self.erased]
-        for path in folder.iterdir():
-            data = _bytes(path)
-            for word in gone:
-                pieces = (word[start : start + 8].encode() for start in (0, 4, 8, 12))
-                found += [(path.name, word)] if any(piece in data for piece in pieces) else []
-        return found
-
-
-def _bytes(path: Path) -> bytes:
-    """Return a file's bytes, unpacked as far as that can be done where it is packed."""
-    raw = path.read_bytes()
-    found, rest = [raw], raw if ".gz" in path.name else b""
-    while rest:
-        member = zlib.decompressobj(31)
-        try:
-            found.append(member.decompress(rest))
-        except zlib.error:
-            break
-        rest = member.unused_data if member.eof else b""
-    return b"".join(found)
+        return [
+            (name, word)
+            for name, data in bytes_below(folder).items()
+            for word in map(self.words.__getitem__, self.erased)
+            if any(word[start : start + 8].encode() in data for start in (0, 4, 8, 12))
+        ]
 
 
 async def check(folder: Path, account: Account) -> None:

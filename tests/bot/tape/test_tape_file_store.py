@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import anyio
 import pytest
 from tape_files import opened, says
 
@@ -44,31 +42,6 @@ async def test_no_session_key_can_become_a_path(tmp_path, name):
     assert len(stems.pop()) == 34
 
 
-async def test_a_tapes_file_begins_with_a_header_that_names_its_session(tmp_path):
-    async with opened(tmp_path) as store:
-        await store.create_tape(TAPE, "Kitchen")
-        await store.archive(TAPE)
-    for path in tmp_path.glob("*.jsonl"):
-        head = json.loads(path.read_bytes().splitlines()[0])
-        assert head["payload"]["name"] == "tape.header"
-        assert head["payload"]["data"]["session"] == TAPE
-
-
-async def test_files_are_for_their_owner_only(tmp_path):
-    folder = tmp_path / "home" / "tapes"
-    async with opened(folder) as store:
-        await store.create_tape(TAPE)
-        await store.append(TAPE, says("secret"))
-        await store.archive(TAPE)
-        modes = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
-    assert {mode & 0o077 for mode in modes.values()} == {0}
-    assert folder.stat().st_mode & 0o777 == 0o700
-    assert folder.parent.stat().st_mode & 0o777 == 0o700
-
-
-# Bounds.
-
-
 def descriptors() -> int:
     return len(list(DESCRIPTORS.iterdir()))
 
@@ -91,28 +64,6 @@ async def test_open_tapes_are_bounded_and_no_tape_suffers(tmp_path):
             said = [e.payload["content"] for e in await store.read(name) if e.kind == "message"]
             assert said == [f"{name}/{step}" for step in range(4)]
     assert descriptors() <= before
-
-
-@pytest.mark.parametrize("limit", [1, 4])
-async def test_tapes_used_at_once_beyond_the_bound_are_whole(tmp_path, limit):
-    names = [f"telegram:{number}" for number in range(30)]
-
-    async def write(name: str) -> None:
-        for step in range(6):
-            await store.append(name, says(str(step)))
-            if step == 3:
-                await store.archive(name)
-
-    async with opened(tmp_path, open_tapes=limit) as store:
-        for name in names:
-            await store.create_tape(name)
-        async with anyio.create_task_group() as tasks:
-            for name in names:
-                tasks.start_soon(write, name)
-        for name in names:
-            found = await store.read(name)
-            assert [entry.id for entry in found] == list(range(1, 9))
-        assert store.statistics()["open_tapes"] <= limit
 
 
 # Flat cost.

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-import threading
 
 import anyio
 import pytest
-from tape_files import opened, says
-from waiting import until
+from tape_files import full_disk, opened, says
 
-import bot.core.append_file
-from bot.core.errors import TapeError, TapeLocked, TapeNotFound
+from bot.core.errors import TapeError, TapeWriteError
+from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
 
 TAPE = "telegram:42"
 
-
-async def run_python(code: str, *arguments: str) -> str:
-    """Run a program in a process of its own; return what it printed."""
-    with anyio.fail_after(60):
-        done = await anyio.run_process([sys.executable, "-c", code, *arguments], stderr=sys.stderr)
-    return done.stdout.decode()
-
-
-# Other processes.
-
 OPENER = """
-import sys
+import os, signal, sys
 from pathlib import Path
 from bot.core.errors import TapeLocked
 from bot.tape.stores.file import FileTapeStore
@@ -40,122 +27,50 @@ try:
 except TapeLocked as error:
     print(error)
 else:
-    print("taken")
+    print("taken", flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-async def test_a_second_process_is_refused_and_told_what_to_do(tmp_path):
-    async with opened(tmp_path) as store:
-        await store.create_tape(TAPE)
-        said = await run_python(OPENER, str(tmp_path))
-        assert "TAPEBOT_HOME" in said
-        assert str(os.getpid()) in said
-        assert str(tmp_path) in said
-        assert (await store.append(TAPE, says("still mine"))).id == 2
-    assert await run_python(OPENER, str(tmp_path)) == "taken\n"
-
-
-async def test_a_second_store_in_one_process_is_refused_too(tmp_path):
-    async with opened(tmp_path) as store:
-        with pytest.raises(TapeLocked, match="TAPEBOT_HOME"):
-            FileTapeStore(tmp_path)
-        await store.create_tape(TAPE)
-    async with opened(tmp_path) as again:
-        assert await again.list_tapes() == [TAPE]
-
-
-async def test_the_lock_of_a_killed_process_is_free(tmp_path):
-    code = "import os, signal\n" + OPENER + "\nos.kill(os.getpid(), signal.SIGKILL)"
-    with pytest.raises(subprocess.CalledProcessError):
-        await run_python(code, str(tmp_path))
-    async with opened(tmp_path) as store:
-        await store.create_tape(TAPE)
-
-
-WRITER = """
-import sys, anyio
-from pathlib import Path
-from bot.tape.entries import message
-from bot.tape.stores.file import FileTapeStore
-
-async def main(folder):
-    store = FileTapeStore(Path(folder), sync=False)
-    await store.create_tape("telegram:42")
-    print("ready", flush=True)
-    for number in range(3000):
-        await store.append_many("telegram:42", [message("user", str(number))] * 3)
-    await store.close()
-
-anyio.run(main, sys.argv[1])
-"""
-
-
-async def test_a_reader_sees_whole_batches_while_another_process_writes(tmp_path):
-    """It takes no lock, writes nothing, and sees what is new with each call."""
-    seen = {0}
-    command = [sys.executable, "-c", WRITER, str(tmp_path)]
+async def test_a_second_process_is_refused_and_the_lock_of_a_killed_one_is_free(tmp_path):
+    command = [sys.executable, "-c", OPENER, str(tmp_path)]
     with anyio.fail_after(60):
-        async with (
-            await anyio.open_process(command, stdin=None, stderr=None) as process,
-            opened(tmp_path, read_only=True) as reader,
-        ):
-            assert process.stdout is not None
-            assert (await process.stdout.receive()).startswith(b"ready")
-            while process.returncode is None:
-                found = await reader.read(TAPE)
-                assert [entry.id for entry in found] == list(range(1, len(found) + 1))
-                assert len(found) % 3 == 1
-                assert await reader.version(TAPE) >= len(found)
-                seen.add(len(found))
-    assert process.returncode == 0
-    assert len(seen) > 2
-    async with opened(tmp_path, read_only=True) as reader:
-        assert await reader.version(TAPE) == 9001
-        assert [entry.id async for entry in reader.read_back(TAPE, 4)] == [3, 2, 1]
+        async with opened(tmp_path) as store:
+            await store.create_tape(TAPE)
+            said = (await anyio.run_process(command)).stdout.decode()
+            for told in ("TAPEBOT_HOME", str(os.getpid()), str(tmp_path)):
+                assert told in said
+            assert (await store.append(TAPE, says("still mine"))).id == 2
+        for _ in range(2):
+            killed = await anyio.run_process(command, stderr=subprocess.DEVNULL, check=False)
+            assert killed.stdout == b"taken\n"
+        async with opened(tmp_path) as store:
+            assert await store.version(TAPE) == 2
 
 
-async def test_a_reading_store_refuses_to_write(tmp_path):
-    async with opened(tmp_path) as store:
-        await store.create_tape(TAPE)
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    async with opened(tmp_path, read_only=True) as reader:
-        for act in (
-            reader.append(TAPE, says("x")),
-            reader.append_many(TAPE, []),
-            reader.archive(TAPE),
-            reader.reset(TAPE),
-            reader.create_tape("another"),
-        ):
-            with pytest.raises(TapeError, match="reading only"):
-                await act
-        assert await reader.list_tapes() == [TAPE]
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-async def test_a_reading_store_on_a_folder_that_is_not_there_holds_no_tape(tmp_path):
-    async with opened(tmp_path / "nowhere", read_only=True) as reader:
-        assert await reader.list_tapes() == []
-        with pytest.raises(TapeNotFound):
-            await reader.read(TAPE)
-    assert not (tmp_path / "nowhere").exists()
-
-
-async def test_a_closed_store_writes_no_more(tmp_path):
-    """Another process may have the folder by now."""
+@pytest.mark.parametrize("told", ["closed", "reading only"])
+async def test_a_store_that_is_closed_or_reads_only_writes_nothing(tmp_path, told):
+    """Of a closed one another process may have the folder by now."""
     store = FileTapeStore(tmp_path, sync=False)
     await store.create_tape(TAPE)
     await store.close()
+    if told == "reading only":
+        store = FileTapeStore(tmp_path, read_only=True)
     async with opened(tmp_path) as other:
+        before = {path.name: path.read_bytes() for path in tmp_path.glob("*.jsonl")}
         for act in (
             store.append(TAPE, says("late")),
             store.archive(TAPE),
             store.reset(TAPE),
             store.create_tape("another"),
+            store.fork(TAPE, "child"),
+            store.create_anchor(TAPE, "plan"),
         ):
-            with pytest.raises(TapeError, match="closed"):
+            with pytest.raises(TapeError, match=told):
                 await act
-        assert await other.version(TAPE) == 1
         assert await other.list_tapes() == [TAPE]
+        assert {path.name: path.read_bytes() for path in tmp_path.glob("*.jsonl")} == before
+    await store.close()
 
 
 async def test_closing_waits_for_what_is_being_written(tmp_path):
@@ -179,91 +94,36 @@ async def test_closing_waits_for_what_is_being_written(tmp_path):
         assert [entry.id for entry in await again.read(TAPE)] == [1, *sorted(kept)]
 
 
-async def test_no_other_process_gets_the_folder_before_the_last_append_is_in_its_file(
-    tmp_path, monkeypatch
-):
-    """The disk is held up in the middle of an append while the store is being closed."""
-    held, go_on = threading.Event(), threading.Event()
-    sync = bot.core.append_file._datasync
-
-    def slow(descriptor: int) -> None:
-        held.set()
-        assert go_on.wait(60)
-        sync(descriptor)
-
-    store = FileTapeStore(tmp_path, sync=True)
-    await store.create_tape(TAPE)
-    monkeypatch.setattr(bot.core.append_file, "_datasync", slow)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(store.append, TAPE, says("the last"))
-        await until(held.is_set)
-        tasks.start_soon(store.close)
-        await until(lambda: store.statistics()["open_tapes"] == 0)
-        said = await run_python(OPENER, str(tmp_path))
-        go_on.set()
-    assert str(os.getpid()) in said
-    async with opened(tmp_path) as other:
-        assert (await other.read(TAPE))[-1].payload["content"] == "the last"
-
-
-# A full disk. The limit on a file's size gives a real refusal in the middle of a write.
-
-FULL_DISK = """
-import json, resource, signal, sys, anyio
-from pathlib import Path
-from bot.core.errors import TapeWriteError
-from bot.tape.entries import message
-from bot.tape.stores.file import FileTapeStore
-
-TAPE = "telegram:42"
-
-def limit(size):
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-
-async def main(folder):
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    store = FileTapeStore(Path(folder), sync=True)
-    await store.create_tape(TAPE)
-    await store.append(TAPE, message("user", "a" * 2000))
-    path = next(Path(folder).glob("*.jsonl"))
-    said = []
-
-    async def attempt(act):
-        try:
-            await act
-        except TapeWriteError as error:
-            said.append(str(error))
-
-    limit(3000)
-    await attempt(store.append_many(TAPE, [message("user", "b" * 400)] * 4))
-    size, version = path.stat().st_size, await store.version(TAPE)
-    limit(2500)
-    async with anyio.create_task_group() as tasks:
-        for _ in range(10):
-            tasks.start_soon(attempt, store.append(TAPE, message("user", "c" * 600)))
-    limit(100)
-    await attempt(store.archive(TAPE, [message("user", "d")]))
-    await attempt(store.reset(TAPE, [message("user", "d")]))
-    await attempt(store.create_tape("another"))
-    there = [entry.id for entry in await store.read(TAPE)]
-    limit(resource.RLIM_INFINITY)
-    await store.append(TAPE, message("user", "e"))
-    after = [entry.id for entry in await store.read(TAPE)]
-    await store.close()
-    print(json.dumps([said, size, version, there, after]))
-
-anyio.run(main, sys.argv[1])
-"""
-
-
 async def test_what_a_full_disk_refuses_is_not_there_and_leaves_no_gap(tmp_path):
-    said, size, version, there, after = json.loads(await run_python(FULL_DISK, str(tmp_path)))
-    assert len(said) == 1 + 10 + 3
-    assert all(TAPE in text for text in said[:-1])
-    assert "File too large" in said[0]
-    assert (version, there) == (2, [1, 2])
-    assert 2000 < size < 2500
-    assert after == [1, 2, 3]
+    """A refused append, one of many at once, an archive, a reset, a merge, a new tape."""
+    told: list[str] = []
+
+    async def refused(act) -> None:
+        with pytest.raises(TapeWriteError, match="could not be") as raised:
+            await act
+        told.append(str(raised.value))
+
+    async def merge() -> None:
+        async with TapeService(store, TAPE).fork() as fork:
+            await fork.append_many([says("b" * 400)] * 4)
+
+    async with opened(tmp_path, sync=True) as store:
+        await store.create_tape(TAPE)
+        await store.append(TAPE, says("a" * 2000))
+        with full_disk(3000):
+            await refused(store.append_many(TAPE, [says("b" * 400)] * 4))
+            await refused(merge())
+        with full_disk(2500):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(10):
+                    tasks.start_soon(refused, store.append(TAPE, says("c" * 600)))
+        with full_disk(100):
+            await refused(store.archive(TAPE, [says("d")]))
+            await refused(store.reset(TAPE, [says("d")]))
+            await refused(store.create_tape("another"))
+            assert [entry.id for entry in await store.read(TAPE)] == [1, 2]
+        assert all(TAPE in text for text in told[:-1])
+        assert (await store.append(TAPE, says("e"))).id == 3
     async with opened(tmp_path) as store:
         assert [entry.id for entry in await store.read(TAPE)] == [1, 2, 3]
         assert store.statistics()["torn_bytes"] == 0

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from forked_tape import names
+from tape_files import killed_before, opened, says
 
-from bot.core.errors import TapeNotFound, VersionConflict
-from bot.tape.entries import MEMORY_SEAL, SESSION_START, TapeEntry, event, message
+from bot.core.errors import TapeNotFound
+from bot.tape.entries import MEMORY_SEAL, SESSION_START, event
 from bot.tape.search import SearchQuery
 from bot.tape.service import TapeInfo, TapeService
 from bot.tape.store import HEADER_EVENT, REPAIR_EVENT
-from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.in_memory import InMemoryTapeStore
 
 TAPE = "telegram:42"
@@ -22,14 +23,6 @@ async def tape() -> TapeService:
     return service
 
 
-def says(text: str) -> TapeEntry:
-    return message("user", text)
-
-
-def names(entries: list[TapeEntry]) -> list[str]:
-    return [entry.name or entry.payload["content"] for entry in entries]
-
-
 async def test_a_tape_begins_with_one_session_start_however_often_it_is_bootstrapped(tape):
     await tape.ensure_bootstrap_anchor()
     await tape.append(says("hi"))
@@ -40,44 +33,16 @@ async def test_a_tape_begins_with_one_session_start_however_often_it_is_bootstra
 
 
 async def test_a_kill_during_the_first_anchor_leaves_a_tape_that_still_gets_one(tmp_path):
-    store = FileTapeStore(tmp_path, sync=False)
-    await TapeService(store, TAPE).ensure_bootstrap_anchor()
-    await store.close()
+    async with opened(tmp_path) as store:
+        await TapeService(store, TAPE).ensure_bootstrap_anchor()
     [path] = tmp_path.glob("*.jsonl")
-    path.write_bytes(path.read_bytes()[:-10])
-    for heads in tmp_path.glob("*.heads"):
-        heads.unlink()  # the kill came before it was acknowledged
+    killed_before(path, path.read_bytes()[:-10])
     for _ in range(2):
-        store = FileTapeStore(tmp_path, sync=False)
-        service = TapeService(store, TAPE)
-        await service.ensure_bootstrap_anchor()
-        assert names(await service.read_entries()) == [HEADER_EVENT, REPAIR_EVENT, SESSION_START]
-        await store.close()
-
-
-async def test_observers_see_every_entry_once_in_the_order_of_ids(tape):
-    seen: list[TapeEntry] = []
-    tape.observe(seen.append)
-    await tape.append_many([says("a"), says("b")])
-    await tape.append_event("turn.start", {})
-    await tape.archive([says("carried")])
-    await tape.reset(archive=True, carry=[says("again")])
-    await tape.reset()
-    assert [entry.id for entry in seen] == list(range(3, await tape.version() + 1))
-    assert names(seen) == [
-        *["a", "b", "turn.start"],
-        *[HEADER_EVENT, "carried"],
-        *[HEADER_EVENT, SESSION_START, "again"],
-        *[HEADER_EVENT, SESSION_START],
-    ]
-
-
-async def test_observers_do_not_see_what_was_refused(tape):
-    seen: list[TapeEntry] = []
-    tape.observe(seen.append)
-    with pytest.raises(VersionConflict):
-        await tape.append_many([says("late")], expect=1)
-    assert seen == []
+        async with opened(tmp_path) as store:
+            service = TapeService(store, TAPE)
+            await service.ensure_bootstrap_anchor()
+            told = names(await service.read_entries())
+            assert told == [HEADER_EVENT, REPAIR_EVENT, SESSION_START]
 
 
 async def test_only_boundary_anchors_cut_the_view(tape):
@@ -91,12 +56,6 @@ async def test_only_boundary_anchors_cut_the_view(tape):
     assert names(await tape.from_last_anchor({"anchor", "message"})) == [
         *["problem/7", "a", MEMORY_SEAL, "b"]
     ]
-
-
-async def test_the_boundarys_state_is_in_the_view(tape):
-    await tape.handoff("session/new", {"summary": "we spoke of tea"})
-    await tape.append(says("a"))
-    assert (await tape.from_last_anchor())[0].data == {"summary": "we spoke of tea"}
 
 
 async def test_what_follows_an_anchor_is_found_by_its_name_across_segments(tape):
@@ -124,22 +83,9 @@ async def test_what_lies_between_two_anchors_is_between_the_last_of_each(tape):
 async def test_an_anchor_that_is_not_there_is_named(tape):
     await tape.append_event("tea", {})
     await tape.handoff("end")
-    with pytest.raises(TapeNotFound, match="tea"):
-        await tape.after_anchor("tea")
-    with pytest.raises(TapeNotFound, match=HEADER_EVENT):
-        await tape.after_anchor(HEADER_EVENT)
-    with pytest.raises(TapeNotFound, match="start"):
-        await tape.between_anchors("start", "end")
-    with pytest.raises(TapeNotFound, match="nowhere"):
-        await tape.between_anchors("start", "nowhere")
-
-
-async def test_anchors_of_one_name_are_scoped_to_their_tape(tape):
-    other = TapeService(tape.store, "discord:7")
-    await other.ensure_bootstrap_anchor()
-    await other.handoff("tea")
-    with pytest.raises(TapeNotFound, match="tea"):
-        await tape.after_anchor("tea")
+    for asked in (tape.after_anchor("tea"), tape.between_anchors("tea", "end")):
+        with pytest.raises(TapeNotFound, match="tea"):
+            await asked
 
 
 async def test_reset_begins_again_at_session_start_and_archives_if_asked(tape):
@@ -154,21 +100,6 @@ async def test_reset_begins_again_at_session_start_and_archives_if_asked(tape):
     info = await tape.info()
     assert (info.entries, info.segments, info.anchors, info.since_boundary) == (8, 0, 1, 0)
     assert names(await tape.read_entries(1)) == [HEADER_EVENT, SESSION_START]
-
-
-async def test_system_prompts_and_events_are_entries_like_any_other(tape):
-    prompt = await tape.append_system("be kind")
-    note = await tape.append_event("loop.step", {"n": 1})
-    assert [entry async for entry in tape.read_back(note.id + 1)][:2] == [note, prompt]
-
-
-async def test_a_bookmark_neither_cuts_the_view_nor_begins_a_phase(tape):
-    await tape.append(says("a"))
-    for name in ("tea", "session/new"):
-        await tape.store.create_anchor(TAPE, name, 3, {"summary": "not inherited"})
-    await tape.append(says("b"))
-    found = await tape.from_last_anchor()
-    assert names(found) == [SESSION_START, "a", "tea", "session/new", "b"]
 
 
 async def test_information_counts_what_there_is(tape):
@@ -193,14 +124,6 @@ async def test_information_counts_what_there_is(tape):
     assert info.since_boundary == 4
 
 
-async def test_information_about_a_tape_without_a_boundary_counts_from_its_beginning():
-    service = TapeService(InMemoryTapeStore(), TAPE)
-    await service.store.create_tape(TAPE, "Kitchen")
-    await service.append(says("a"))
-    info = await service.info()
-    assert (info.title, info.boundary, info.since_boundary) == ("Kitchen", None, 2)
-
-
 async def test_a_search_of_a_tape_is_of_that_tape_whatever_it_asks_for(tape):
     other = TapeService(tape.store, "discord:7")
     for one in (tape, other):
@@ -209,23 +132,3 @@ async def test_a_search_of_a_tape_is_of_that_tape_whatever_it_asks_for(tape):
     for tapes in (None, (), ("discord:7",)):
         hits = await tape.search(SearchQuery("tea", tapes=tapes))
         assert [hit.tape for hit in hits] == [TAPE]
-
-
-async def test_anchors_are_found_by_what_their_state_is_about(tape):
-    await tape.handoff("problem/7", {"summary": "the sink leaks", "next_steps": ["ring a plumber"]})
-    await tape.handoff("problem/8", {"summary": "which samovar to buy"})
-    await tape.store.create_anchor(TAPE, "recipe", 1, {"summary": "a cake with lemon"})
-    await tape.append(says("the plumber drank from the samovar"))
-    for topic, name in (
-        *(("sink", "problem/7"), ("plumbers", "problem/7"), ("samovar", "problem/8")),
-        *(("lemon cake", "recipe"), ("recipe", "recipe")),
-    ):
-        assert [one.name for one in await tape.find_anchors(topic)] == [name]
-    assert (await tape.find_anchors("sink"))[0] == await tape.store.get_anchor(TAPE, "problem/7")
-    assert await tape.find_anchors("submarine") == []
-    assert len(await tape.find_anchors("problem", limit=1)) == 1
-
-
-async def test_anchors_of_the_memorys_own_are_about_nothing(tape):
-    await tape.handoff(MEMORY_SEAL, {"version": 1, "summary": "sink"})
-    assert await tape.find_anchors("sink memory seal") == []

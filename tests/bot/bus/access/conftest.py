@@ -6,7 +6,7 @@ import pytest
 from databases import drop, fresh_database
 
 
-@pytest.fixture(params=["file", "postgres"])
+@pytest.fixture(params=["file", pytest.param("postgres", marks=pytest.mark.slow)])
 def home(request, tmp_path):
     """A home folder, or a database's address."""
     if request.param == "file":

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,20 +20,6 @@ from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.tape.stores.remote import RemoteTapeStore
 
 TAPE = "telegram:42"
-ROOT = Path(__file__).parents[4]
-WITHIN = 20.0
-
-# As bot/cli/main.py does it: errors meant for people are one line.
-PROGRAM = """
-import sys
-from bot.cli.tape_server import run_tape_server
-from bot.core.errors import TapebotError
-from bot.runtime.settings import load_settings
-try:
-    sys.exit(run_tape_server(load_settings()))
-except TapebotError as error:
-    sys.exit(f"tapebot: {error}")
-"""
 
 
 class Rig:
@@ -108,68 +90,3 @@ async def put(client: httpx.AsyncClient, body: bytes, **headers: str) -> httpx.R
         content=body,
         headers={"Content-Type": NDJSON_MEDIA_TYPE, **headers},
     )
-
-
-class Program:
-    """The real program in a process, over a home folder that outlives it."""
-
-    def __init__(self, folder: Path, **settings: str) -> None:
-        self.home = folder / "home"
-        self.tokens = TokenStore(self.home / "tape-tokens.json")
-        self.url = ""
-        self.process: subprocess.Popen[str] | None = None
-        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-        self.environment = {
-            **kept,
-            "PYTHONPATH": str(ROOT),
-            "HOME": str(folder),
-            "TAPEBOT_HOME": str(self.home),
-            "TAPEBOT_TAPE_SERVER_LISTEN": "127.0.0.1:0",
-            **{f"TAPEBOT_{name.upper()}": value for name, value in settings.items()},
-        }
-        self._folder = folder
-
-    def start(self) -> str:
-        """Start it and return where it is, once it answers; the next start is at the same place."""
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM],
-            cwd=self._folder,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stdout is not None
-        told = self.process.stdout.readline()
-        if not told:
-            raise AssertionError(self.process.communicate()[1])
-        self.url = told.split()[3]
-        self.environment["TAPEBOT_TAPE_SERVER_LISTEN"] = self.url.removeprefix("http://")
-        return self.url
-
-    def end(self, by: int = signal.SIGTERM) -> tuple[int, str]:
-        """Send a signal; return the exit code and what was said on stderr."""
-        assert self.process is not None
-        self.process.send_signal(by)
-        errors = self.process.communicate(timeout=WITHIN)[1]
-        return self.process.returncode, errors
-
-    def refusal(self) -> str:
-        """Start it and return why it does not."""
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM],
-            cwd=self._folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=WITHIN,
-            check=False,
-        )
-        assert done.returncode == 1
-        assert done.stdout == ""
-        return done.stderr
-
-    def close(self) -> None:
-        """End it if it runs."""
-        if self.process is not None and self.process.poll() is None:
-            self.end(signal.SIGKILL)

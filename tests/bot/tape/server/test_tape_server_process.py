@@ -3,122 +3,65 @@
 from __future__ import annotations
 
 import resource
-import shutil
-import signal
-import socket
-import subprocess
-import sys
 from contextlib import AsyncExitStack, suppress
 
 import anyio
-import httpx
 import pytest
-from tape_server_rig import ROOT, TAPE, Program, serving
+from tape_server_rig import TAPE, serving
 
+from bot.cli.main import main
+from bot.core.errors import TapeRefused
 from bot.core.http.server import MOST_SILENT
 from bot.tape.entries import message
 from bot.tape.server import server as serve
-from bot.tape.server.health import MIN_FREE_BYTES
+from bot.tape.server.tokens import TokenStore
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.remote import RemoteTapeStore
 
 
 @pytest.fixture
-def program(tmp_path):
-    held = Program(tmp_path)
-    yield held
-    held.close()
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAPEBOT_HOME", str(tmp_path))
+    return tmp_path
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
-async def test_on_a_signal_the_server_ends_cleanly_and_what_it_took_is_kept(program, by):
-    token = program.tokens.add("bot", "append", ["*"])
-    store = RemoteTapeStore(program.start(), token)
-    await store.create_tape(TAPE, "Küche")
-    await store.append(TAPE, message("user", "kept"))
-    follower = store.follow(TAPE, 1)
-    assert (await anext(follower)).id == 2
-    code, errors = await anyio.to_thread.run_sync(program.end, by)
-    assert (code, errors) == (0, "")
-    await follower.aclose()
-    await store.close()
-    found = FileTapeStore(program.home / "tapes", read_only=True)
-    assert (await found.read(TAPE, 2))[0].payload["content"] == "kept"
-    await found.close()
+def test_tokens_are_made_listed_and_removed_at_the_command_line(home, capsys):
+    def run(*arguments: str) -> str:
+        assert main(["tape-server", "token", *arguments]) == 0
+        return capsys.readouterr().out
 
-
-@pytest.mark.slow
-async def test_no_token_no_session_and_no_word_is_in_the_log(tmp_path):
-    program = Program(tmp_path, log_level="debug")
-    token = program.tokens.add("bot", "append", ["*"])
-    store = RemoteTapeStore(program.start(), token)
-    await store.create_tape(TAPE)
-    await store.append(TAPE, message("user", "private words"))
-    await store.close()
-    async with httpx.AsyncClient(base_url=program.url, timeout=60, verify=False) as client:
-        await client.get(f"/v1/tapes/version?tape={TAPE}", headers={"Authorization": "Bearer no"})
-    code, _ = await anyio.to_thread.run_sync(program.end)
-    log = (program.home / "logs" / "tapebot.log").read_text()
-    assert code == 0
-    assert "request method=POST path=/v1/tapes/entries status=200 caller=bot" in log
-    assert "path=/v1/tapes/version status=401 caller=None" in log
-    assert not [secret for secret in (token, TAPE, "private words", "Bearer") if secret in log]
-
-
-def test_without_a_token_the_server_does_not_start_and_says_how_to_make_one(program):
-    assert "tapebot tape-server token add NAME" in program.refusal()
-
-
-@pytest.mark.slow
-def test_a_folder_in_use_is_told(program):
-    program.tokens.add("bot", "append", ["*"])
-    program.start()
-    program.environment["TAPEBOT_TAPE_SERVER_LISTEN"] = "127.0.0.1:0"
-    assert "in use by another tapebot" in program.refusal()
-
-
-@pytest.mark.slow
-def test_a_port_in_use_is_told(program):
-    program.tokens.add("bot", "append", ["*"])
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        program.environment["TAPEBOT_TAPE_SERVER_LISTEN"] = f"127.0.0.1:{port}"
-        refusal = program.refusal()
-    assert f"cannot listen on 127.0.0.1:{port}" in refusal
-    assert "TAPEBOT_TAPE_SERVER_LISTEN" in refusal
-
-
-@pytest.mark.slow
-def test_a_missing_package_is_told_with_how_to_install_it(program):
-    program.tokens.add("bot", "append", ["*"])
-    hidden = program.home / "hidden"
-    hidden.mkdir()
-    (hidden / "uvicorn.py").write_text("raise ModuleNotFoundError('no', name='uvicorn')")
-    program.environment["PYTHONPATH"] = f"{hidden}:{ROOT}"
-    assert "needs uvicorn: pip install 'tapebot[tape-server]'" in program.refusal()
-
-
-@pytest.mark.slow
-def test_tokens_are_made_listed_and_removed_at_the_command_line(program):
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "bot", "tape-server", "token", *arguments],
-            env=program.environment,
-            cwd=program.home.parent,
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
-
+    assert main(["tape-server"]) == 2
+    assert "tapebot tape-server token add NAME" in capsys.readouterr().err
+    tokens = TokenStore(home / "tape-tokens.json")
     made = run("add", "kitchen", "--scope", "append", "--tapes", "telegram:*", "--tapes", "x")
-    token = made.stdout.strip()
-    assert program.tokens.find(token).tapes == ("telegram:*", "x")
-    assert run("list").stdout == "kitchen\tappend\ttelegram:* x\n"
-    assert run("remove", "kitchen").returncode == 0
-    assert program.tokens.find(token) is None
-    assert "no token kitchen" in run("remove", "kitchen").stderr
+    assert tokens.find(made.strip()).tapes == ("telegram:*", "x")
+    assert run("list") == "kitchen\tappend\ttelegram:* x\n"
+    assert run("remove", "kitchen") == ""
+    assert tokens.find(made.strip()) is None
+    assert main(["tape-server", "token", "remove", "kitchen"]) == 2
+    assert "no token kitchen" in capsys.readouterr().err
+
+
+async def test_no_token_no_session_and_no_word_is_in_the_log_and_no_follower_keeps_it_from_stopping(
+    tmp_path, caplog
+):
+    caplog.set_level("DEBUG")
+    with anyio.fail_after(60):
+        async with serving(tmp_path) as rig:
+            token = rig.tokens.add("bot", "append", ["*"])
+            store, stranger = rig.remote(token), rig.remote("tape_wrong")
+            await store.create_tape(TAPE)
+            await store.append(TAPE, message("user", "private words"))
+            with pytest.raises(TapeRefused):
+                await stranger.version(TAPE)
+            follower = store.follow(TAPE, 1)
+            assert (await anext(follower)).id == 2
+        await follower.aclose()
+        await store.close()
+        await stranger.close()
+    assert "request method=POST path=/v1/tapes/entries status=200 caller=bot" in caplog.text
+    assert "path=/v1/tapes/version status=401 caller=None" in caplog.text
+    log = "\n".join(one.getMessage() for one in caplog.records if one.name.startswith("bot."))
+    assert not [secret for secret in (token, TAPE, "private words", "Bearer") if secret in log]
 
 
 async def test_connections_that_are_only_held_open_shut_out_nobody(tmp_path, monkeypatch):
@@ -138,110 +81,6 @@ async def test_connections_that_are_only_held_open_shut_out_nobody(tmp_path, mon
             assert (await late.get("/v1/tapes")).status_code == 200
         with anyio.fail_after(20), suppress(anyio.BrokenResourceError, anyio.EndOfStream):
             await streams[0].receive()
-
-
-async def test_beyond_the_connections_that_are_served_what_came_last_is_refused(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr(serve, "MAX_CONNECTIONS", 2)
-    async with serving(tmp_path) as rig, rig.client() as client, AsyncExitStack() as held:
-        await client.post("/v1/tapes", params={"tape": TAPE})
-        for _ in range(2):
-            asked = client.stream("GET", "/v1/tapes/follow", params={"tape": TAPE})
-            assert (await held.enter_async_context(asked)).status_code == 200
-        async with rig.client() as late:
-            answer = await late.get("/v1/tapes")
-        assert (answer.status_code, answer.json()["error"]) == (503, "busy")
-        assert (answer.headers["retry-after"], answer.headers["connection"]) == ("1", "close")
-
-
-@pytest.mark.parametrize(
-    "begun", [b"", b"GET /hea", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /hea"]
-)
-async def test_a_connection_on_which_no_request_comes_is_closed(tmp_path, monkeypatch, begun):
-    """Also where a part of it comes now and then."""
-    monkeypatch.setattr("bot.core.http.server.HEAD_SECONDS", 0.2)
-    async with serving(tmp_path) as rig:
-        host, port = rig.url.removeprefix("http://").split(":")
-        async with (
-            await anyio.connect_tcp(host, int(port)) as stream,
-            anyio.create_task_group() as tasks,
-        ):
-
-            async def trickle():
-                part = begun
-                with suppress(anyio.BrokenResourceError):
-                    while begun:
-                        await stream.send(part)
-                        await anyio.sleep(0.02)
-                        part = b"x"
-
-            tasks.start_soon(trickle)
-            with anyio.fail_after(20), suppress(anyio.BrokenResourceError, anyio.EndOfStream):
-                while True:
-                    await stream.receive()
-            tasks.cancel_scope.cancel()
-
-
-@pytest.mark.slow
-async def test_connections_alone_do_not_use_up_the_descriptors(program):
-    token = program.tokens.add("bot", "append", ["*"])
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
-    try:
-        url = program.start()
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    store = RemoteTapeStore(url, token)
-    async with AsyncExitStack() as held:
-        host, port = url.removeprefix("http://").split(":")
-        for _ in range(100):
-            await held.enter_async_context(await anyio.connect_tcp(host, int(port)))
-        with anyio.fail_after(30):
-            await store.create_tape(TAPE)
-    await store.close()
-
-
-async def test_health_needs_no_token_and_names_no_session(tmp_path):
-    folder = tmp_path / "tapes"
-    store = FileTapeStore(folder, sync=False)
-    async with serving(tmp_path, store, folder=folder) as rig, rig.client(None) as client:
-        await store.create_tape(TAPE)
-        answer = await client.get("/health")
-        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
-        assert not (folder / ".health").exists()
-
-
-async def test_health_says_that_the_folder_cannot_be_written(tmp_path):
-    folder = tmp_path / "gone"
-    async with serving(tmp_path, folder=folder) as rig, rig.client(None) as client:
-        answer = await client.get("/health")
-        assert answer.status_code == 503
-        body = answer.json()
-        assert body["error"] == "unhealthy"
-        assert body["reasons"] == ["the tapes' folder cannot be written: No such file or directory"]
-        assert str(tmp_path) not in answer.text
-
-
-async def test_health_says_that_the_disk_takes_no_more(tmp_path):
-    """A bound on the size of files stands for the full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    async with serving(tmp_path, folder=tmp_path) as rig, rig.client(None) as client:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-        try:
-            answer = await client.get("/health")
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert (answer.status_code, answer.json()["error"]) == (503, "unhealthy")
-
-
-async def test_health_says_that_the_disk_is_almost_full(tmp_path, monkeypatch):
-    usage = shutil.disk_usage(tmp_path)._replace(free=MIN_FREE_BYTES - 1)
-    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
-    async with serving(tmp_path, folder=tmp_path) as rig, rig.client(None) as client:
-        answer = await client.get("/health")
-    assert answer.status_code == 503
-    assert "63 MB are free" in answer.json()["detail"]
 
 
 async def test_a_refused_disk_refuses_the_append_and_takes_the_next(tmp_path, caplog):

@@ -1,4 +1,4 @@
-"""What is seen inside a fork and outside it before the merge, and what a fork refuses."""
+"""What is written in a fork is seen there alone, and is merged into its tape whole, or leaves nothing."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from forked_tape import CHILD, TAPE, ids, names, talk
 from tape_files import says
 
 from bot.core.errors import TapeError, TapeNotFound, VersionConflict
-from bot.tape.entries import SESSION_START, event
+from bot.tape.entries import SESSION_START
 from bot.tape.search import SearchQuery
 from bot.tape.service import TapeService
 from bot.tape.store import HEADER_EVENT
@@ -46,7 +47,9 @@ async def test_what_the_parent_writes_meanwhile_is_not_seen_inside(tape):
         assert await fork.version() == 4
         assert [one.name for one in await fork.store.list_anchors(TAPE)] == [SESSION_START]
         assert await found(fork, "meanwhile") == []
-        await fork.append(says("c"))
+        with pytest.raises(VersionConflict):
+            await fork.append_many([says("c")], expect=6)
+        assert ids(await fork.append_many([says("c")], expect=4)) == [5]
         assert await talk(fork) == ["a", "b", "c"]
         assert names(await fork.from_last_anchor()) == [SESSION_START, "a", "b", "c"]
 
@@ -86,13 +89,6 @@ async def test_anchors_inside_a_fork_are_those_of_both(tape):
                 await fork.store.create_anchor(TAPE, "no", target)
 
 
-async def test_an_anchor_of_a_fork_cannot_name_what_only_the_parent_has(tape):
-    async with tape.fork() as fork:
-        await tape.append(says("meanwhile"))
-        with pytest.raises(TapeNotFound):
-            await fork.store.create_anchor(TAPE, "no", 5)
-
-
 async def test_a_search_inside_a_fork_knows_both(tape):
     await tape.append(says("green tea"))
     async with tape.fork() as fork:
@@ -108,98 +104,11 @@ async def test_a_search_inside_a_fork_knows_both(tape):
         assert await found(tape, "tea") == ["green tea"]
 
 
-async def test_a_search_inside_a_fork_goes_by_the_anchors_of_both(tape):
-    await tape.store.create_anchor(TAPE, "here", 3)
-    async with tape.fork() as fork:
-        assert await found(fork, after_anchor="here") == ["b"]
-        await fork.append(says("c"))
-        await fork.store.create_anchor(TAPE, "here")
-        await fork.append(says("d"))
-        assert await found(fork, after_anchor="here") == ["d"]
-        assert await found(fork, before_anchor="here") == ["b", "a"]
-        with pytest.raises(TapeNotFound):
-            await found(fork, after_anchor="nowhere")
-
-
-async def test_a_search_inside_a_fork_is_of_its_tape_alone(tape):
-    await tape.store.create_tape("other")
-    await tape.store.append("other", says("tea"))
-    async with tape.fork() as fork:
-        await fork.append(says("tea"))
-        for tapes in (None, (TAPE,), ("other", TAPE)):
-            hits = await fork.store.search(SearchQuery("tea", tapes=tapes))
-            assert [(hit.tape, hit.entry.id) for hit in hits] == [(TAPE, 5)]
-        for tapes in ((), ("other",)):
-            assert await fork.store.search(SearchQuery("tea", tapes=tapes)) == []
-
-
-async def test_neighbours_inside_a_fork_are_those_that_the_fork_has(tape):
-    await tape.append(says("xylophone"))
-    async with tape.fork() as fork:
-        await tape.append(says("meanwhile"))
-        await fork.append(says("zither"))
-        for word, before, after in (
-            ("xylophone", ["b"], ["zither"]),
-            ("zither", ["xylophone"], []),
-        ):
-            hit = (await fork.search(SearchQuery(word, neighbours=1)))[0]
-            assert names([hit.entry]) == [word]
-            assert (names(list(hit.before)), names(list(hit.after))) == (before, after)
-
-
-async def test_neighbours_in_a_fork_are_found_beyond_any_number_of_other_entries(tape):
-    await tape.append(says("xylophone"))
-    await tape.append_many([event("tick", {"n": n}) for n in range(200)])
-    await tape.append(says("zither"))
-    async with tape.fork() as fork:
-        hit = (await fork.search(SearchQuery("xylophone", neighbours=1)))[0]
-        assert names(list(hit.after)) == ["zither"]
-        hit = (await fork.search(SearchQuery("zither", neighbours=1)))[0]
-        assert names(list(hit.before)) == ["xylophone"]
-
-
-async def test_whoever_follows_inside_a_fork_sees_what_is_written_there(tape):
-    async with tape.fork() as fork:
-        await fork.append(says("c"))
-        entries = fork.store.follow(TAPE, 3)
-        with anyio.fail_after(30):
-            assert names([await anext(entries), await anext(entries)]) == ["b", "c"]
-            await tape.append(says("meanwhile"))
-            await fork.append(says("d"))
-            assert names([await anext(entries)]) == ["d"]
-        await entries.aclose()
-
-
-async def test_a_batch_in_a_fork_expects_the_forks_version(tape):
-    async with tape.fork() as fork:
-        await tape.append(says("meanwhile"))
-        with pytest.raises(VersionConflict):
-            await fork.append_many([says("c")], expect=5)
-        assert ids(await fork.append_many([says("c")], expect=4)) == [5]
-
-
-async def test_a_fork_of_an_archived_tape_reaches_into_its_segments(tape):
-    await tape.archive()
-    async with tape.fork() as fork:
-        await fork.append(says("c"))
-        assert await talk(fork) == ["a", "b", "c"]
-        assert await fork.store.segments(TAPE) == await tape.store.segments(TAPE)
-
-
-async def test_a_parent_that_is_archived_meanwhile_is_still_read_whole(tape):
-    async with tape.fork() as fork:
-        await fork.append(says("c"))
-        await tape.archive()
-        assert await talk(fork) == ["a", "b", "c"]
-    assert await talk(tape) == ["a", "b", "c"]
-
-
 @pytest.mark.parametrize(
     "act",
     [
         lambda fork: fork.archive(),
         lambda fork: fork.reset(),
-        lambda fork: fork.reset(archive=True),
         lambda fork: fork.fork_session(CHILD),
         lambda fork: fork.store.create_tape(TAPE, replace_if_exists=True),
         lambda fork: fork.store.fork(TAPE, CHILD),
@@ -217,25 +126,109 @@ async def test_what_a_fork_cannot_take_back_is_refused_and_says_so(
     assert await tape.store.list_tapes() == [TAPE]
 
 
-@pytest.mark.parametrize(
-    "act",
-    [
-        lambda store: store.create_tape("other"),
-        lambda store: store.get_title("other"),
-        lambda store: store.version("other"),
-        lambda store: store.read("other"),
-        lambda store: anext(store.read_back("other")),
-        lambda store: store.append("other", says("x")),
-        lambda store: store.segments("other"),
-        lambda store: store.create_anchor("other", "tea"),
-        lambda store: store.get_anchor("other", "tea"),
-        lambda store: store.list_anchors("other"),
-        lambda store: store.resolve_anchor("other", "tea"),
-    ],
-)
-async def test_other_tapes_are_not_in_a_fork(tape, act):
-    await tape.store.create_tape("other")
+# Merging.
+
+
+async def test_a_merge_has_dense_ids_behind_what_the_parent_wrote_meanwhile(tape):
     async with tape.fork() as fork:
-        with pytest.raises(TapeNotFound, match="other"):
-            await act(fork.store)
-        assert await fork.store.list_tapes() == [TAPE]
+        await fork.append_many([says("c"), says("d")])
+        await tape.append(says("meanwhile"))
+        await fork.append(says("e"))
+    assert await talk(tape) == ["a", "b", "meanwhile", "c", "d", "e"]
+    assert ids(await tape.read_entries()) == list(range(1, 9))
+    # One append: a kill within it leaves nothing of it.
+    assert [link.more for link in await tape.store.chain_links(TAPE, 5)] == [0, 2, 1, 0]
+
+
+async def test_merges_of_many_forks_at_once_are_whole_each(tape):
+    async def work(number: int) -> None:
+        async with tape.fork() as fork:
+            for step in range(3):
+                await fork.append(says(f"{number}.{step}"))
+                await anyio.lowlevel.checkpoint()
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(10):
+            tasks.start_soon(work, number)
+    said = (await talk(tape))[2:]
+    assert len(said) == 30
+    for start in range(0, 30, 3):
+        number = said[start].split(".")[0]
+        assert said[start : start + 3] == [f"{number}.{step}" for step in range(3)]
+
+
+async def test_a_named_anchor_points_at_its_entry_after_the_merge(tape):
+    async with tape.fork() as fork:
+        await fork.append(says("c"))
+        await fork.store.create_anchor(TAPE, "new", state={"n": 1})
+        await fork.store.create_anchor(TAPE, "old", 3)
+        await tape.append_many([says("meanwhile"), says("meanwhile")])
+    new = await tape.store.get_anchor(TAPE, "new")
+    assert names(await tape.read_entries(new.entry_id, new.entry_id)) == ["c"]
+    assert (new.state, new.is_boundary) == ({"n": 1}, False)
+    assert await tape.store.resolve_anchor(TAPE, "old") == 3
+
+
+async def test_a_merge_moves_ids_of_the_fork_and_no_other_number(tape):
+    async with tape.fork() as inside:
+        said = await inside.append(says("c"))
+        await inside.append_event("note", {"at": 9, "through": 1_760_000_000, "entry": said.id})
+        await tape.append(says("meanwhile"))
+    [note] = [entry for entry in await tape.read_entries() if entry.name == "note"]
+    assert note.data == {"at": 9, "through": 1_760_000_000, "entry": said.id + 1}
+
+
+async def test_forks_within_forks_are_merged_one_into_the_other(tape):
+    async with tape.fork() as fork:
+        await fork.append(says("c"))
+        async with fork.fork() as inner:
+            await inner.append(says("d"))
+            assert await talk(inner) == ["a", "b", "c", "d"]
+            assert await talk(fork) == ["a", "b", "c"]
+        async with fork.fork(merge_back=False) as inner:
+            await inner.append(says("lost"))
+        assert await talk(fork) == ["a", "b", "c", "d"]
+        assert await talk(tape) == ["a", "b"]
+    assert await talk(tape) == ["a", "b", "c", "d"]
+
+
+# Discarding.
+
+
+async def test_an_exception_and_a_word_discard_the_fork(tape):
+    before = await tape.read_entries()
+
+    async def work() -> None:
+        async with tape.fork() as fork:
+            await fork.append(says("c"))
+            raise LookupError("the work failed")
+
+    with pytest.raises(LookupError, match="the work failed"):
+        await work()
+    async with tape.fork(merge_back=False) as fork:
+        await fork.append(says("not to be kept"))
+        await fork.handoff("problem/7")
+    assert await tape.read_entries() == before
+    async with tape.fork() as fork:
+        await fork.append(says("d"))
+    assert await talk(tape) == ["a", "b", "d"]
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 5, 8])
+async def test_a_fork_that_is_cancelled_leaves_nothing_or_all(tape, steps):
+    """Until its merge has begun, nothing; never a part."""
+
+    async def work() -> None:
+        async with tape.fork() as fork:
+            await fork.append(says("c"))
+            await anyio.lowlevel.checkpoint()
+            await fork.append(says("d"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(work)
+        for _ in range(steps):
+            await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
+    assert (await talk(tape))[2:] in ([], ["c", "d"])
+    await tape.append(says("after"))
+    assert ids(await tape.read_entries()) == list(range(1, await tape.version() + 1))
