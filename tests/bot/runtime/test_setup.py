@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import stat
 from pathlib import Path
 
@@ -95,14 +94,6 @@ async def test_a_discord_bot_that_may_not_read_messages_is_refused(monkeypatch):
     assert not outcome.works
     assert "Message Content Intent" in outcome.text
     assert f"/applications/{discord.world.bot.id}/bot" in outcome.remedy
-
-
-async def test_a_port_that_another_program_has_is_told():
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        listen = f"127.0.0.1:{other.getsockname()[1]}"
-        outcome = await made().check(STEP["web"], {"web_listen": listen})
-    assert not outcome.works
-    assert listen in outcome.text
 
 
 # Where answers go.

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from zoneinfo import ZoneInfo
 
-from test_reminders import ask_again, due, reminders
+from test_reminders import due, reminders
 
 from bot.core.clock import parse_time
-from bot.testing.host import HostLimits
+from bot.testing.host import Host, HostLimits
 from bot.testing.host import session_host as plain_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel
@@ -41,6 +41,12 @@ async def test_a_daily_reminder_comes_each_day_at_its_wall_time_through_restarts
         (26 + day, 8, 0) for day in range(6)
     ]
     assert {one.utcoffset() for one in fired} == {timedelta(hours=1), timedelta(hours=2)}
+
+
+async def ask_again(host: Host, text: str) -> str:
+    """Send a message after a restart, when the channel's numbers begin again."""
+    sent = await host.channel.send(text, message_id=f"again-{text}")
+    return await host.channel.wait_for_answer(sent)
 
 
 async def test_a_restart_in_another_zone_moves_no_reminder(tmp_path):

@@ -36,16 +36,6 @@ async def test_a_provider_error_is_told_in_plain_words_and_the_message_stays(tmp
     assert "my name is Ada" in str(model.requests_for()[-1].messages)
 
 
-async def test_an_answer_cut_at_the_models_limit_says_so(tmp_path):
-    model = ScriptedModel([text_reply("Once upon", finish_reason="length")])
-    async with session_host(tmp_path, model) as host:
-        told = await host.channel.ask("a story")
-        # Programs are told so, whatever the language of the answer.
-        assert (await host.events(TURN_END))[0].data["cut_off"] is True
-    assert told.startswith("Once upon")
-    assert "cut off" in told
-
-
 async def test_wrong_arguments_and_unknown_tools_come_back_as_errors_to_mend(tmp_path):
     model = ScriptedModel(
         [

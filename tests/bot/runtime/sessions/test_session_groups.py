@@ -39,16 +39,6 @@ async def test_the_next_turn_takes_in_the_newest_of_what_was_overheard_in_order(
     assert [text.rpartition("] ")[2] for text in later[len(first) :]] == ["ok", "four", "and now?"]
 
 
-async def test_what_was_overheard_survives_a_restart_and_is_taken_in_then(tmp_path):
-    async with session_host(tmp_path, ScriptedModel(), bounds=HostLimits(group_context=3)) as host:
-        await overhear(host, "the door code changed", "to the left one")
-    model = ScriptedModel([text_reply("ok")])
-    async with session_host(tmp_path, model, bounds=HostLimits(group_context=3)) as host:
-        inbound = await host.channel.send("hm?", private=False, message_id="later")
-        await host.channel.wait_for_answer(inbound)
-    assert ["door code" in text for text in shown(model)] == [True, False, False]
-
-
 @pytest.mark.parametrize("command", ["/new", "/memory clear yes", "/memory undo"])
 async def test_in_a_group_what_takes_from_everybody_is_the_owners(tmp_path, command):
     async with session_host(tmp_path, ScriptedModel()) as host:

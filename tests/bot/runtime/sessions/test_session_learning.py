@@ -46,14 +46,6 @@ async def test_what_an_import_put_on_a_direct_chat_becomes_the_persons_once(tmp_
         assert await believed(host, "person:fake:7") == []
 
 
-async def test_what_an_import_put_on_a_group_stays_the_groups(tmp_path):
-    async with session_host(tmp_path, ScriptedModel([text_reply("ok")])) as host:
-        await import_onto(host, "The boat is called Nora.")
-        await host.channel.wait_for_answer(await host.channel.send("hello", private=False))
-        assert await believed(host, "fake:1") == ["The boat is called Nora."]
-        assert await believed(host, "person:fake:7") == []
-
-
 async def test_what_was_forgotten_since_an_edit_is_not_learned_again_after_a_kill(tmp_path):
     steps = [PausedStep(text_reply("ok")) for _ in range(2)]
     async with session_host(tmp_path, ScriptedModel(steps)) as host:

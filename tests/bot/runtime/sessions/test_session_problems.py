@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from session_rig import last, settled, whole
 
 from bot.llm.base import ModelRequest
 from bot.memory.records.event_names import HISTORY_EVENT
-from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_NEW, TapeEntry
+from bot.tape.entries import SESSION_NEW, TapeEntry
 from bot.tape.search import GENERAL_PROBLEM, problem_of
 from bot.testing.host import HostLimits, session_host
 from bot.testing.scripted_model import ScriptedModel, consolidation_reply, text_reply
@@ -140,26 +138,3 @@ async def test_each_portion_of_a_consolidation_is_of_one_problem_and_none_is_lef
     }
     assert {one for one, _ in told} == set(wanted)
     assert all(wanted[text] == problem for text, problem in told)
-
-
-async def test_what_came_back_is_not_consolidated_twice(tmp_path):
-    asked: list[str] = []
-
-    def consolidation(request: ModelRequest) -> Any:
-        asked.append(whole(request))
-        return consolidation_reply("history")
-
-    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=consolidation)
-    async with session_host(tmp_path, model) as host:
-        ask = host.channel.ask
-        await ask("/problem new Music")
-        for number in range(5):
-            await ask(f"melody-{number}")
-        await ask("/problem switch general")
-        await ask("something else")
-        await host.wait_for_event(MEMORY_CONSOLIDATED)
-        await ask("/problem switch music")
-        await ask("melody-5")
-        await ask("/new")
-    for number in range(6):
-        assert sum(f"melody-{number}" in one for one in asked) == 1, number

@@ -70,21 +70,6 @@ async def test_what_is_no_command_is_said_to_nobody(tmp_path):
     assert not host.channel.answers
 
 
-async def test_an_answer_that_a_kill_cut_off_still_goes_to_who_gave_the_command(tmp_path):
-    async with session_host(tmp_path, ScriptedModel()) as host:
-        web = host.add_channel("web")
-        web.reports = False
-        asked = await host.channel.send("/memory clear", sender=OWNER, via=DESK, pressed="out-9")
-        await web.wait_for_answer(asked)
-    async with session_host(tmp_path, ScriptedModel()) as host:
-        web = host.add_channel("web")
-        await web.wait_for_answer(asked)
-        await host.wait_for_pending(0)
-        [again] = web.answers
-        assert (again.address, again.report_to, again.reply_to) == (DESK, "fake:1", asked.id)
-    assert not host.channel.answers
-
-
 async def test_a_command_from_elsewhere_is_erased_with_what_it_said(tmp_path):
     async with session_host(tmp_path, ScriptedModel([text_reply("ok")])) as host:
         web = host.add_channel("web")
