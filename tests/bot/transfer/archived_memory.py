@@ -8,22 +8,12 @@ from datetime import datetime
 from pathlib import Path
 
 from bot.core.clock import SystemClock
-from bot.memory.records.event_names import (
-    HISTORY_EVENT,
-)
+from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.fact import Evidence
 from bot.memory.records.proposals import Proposal, ProposalBatch
-from bot.memory.session.linking.scope_registry import (
-    WORKSPACE_SCOPE,
-    person_scope,
-    scope_entry,
-)
+from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE, person_scope, scope_entry
 from bot.memory.session.scope.scope_memory import ScopeMemory
-from bot.memory.session.state.zone_snapshot import (
-    DailyNote,
-    MemorySnapshot,
-    zone_entries,
-)
+from bot.memory.session.state.zone_snapshot import DailyNote, MemorySnapshot, zone_entries
 from bot.tape.entries import TapeEntry, event, message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore

@@ -8,12 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.bus import Address, Inbound, Sender
-from bot.bus.access.access_list import (
-    AccessList,
-    AllowedChat,
-    AllowedPerson,
-    PairingRequest,
-)
+from bot.bus.access.access_list import AccessList, AllowedChat, AllowedPerson, PairingRequest
 from bot.bus.access.file_store import FILE
 from bot.bus.access.store import encode
 from bot.bus.local import LocalBus

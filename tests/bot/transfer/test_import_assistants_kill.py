@@ -6,13 +6,10 @@ And one of a huge export needs no more memory than its longest conversation.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import resource
 import signal
 import subprocess
 import sys
-import zipfile
 
 import pytest
 from assistant_exports import archive, bring, chatgpt, node, root, said, talk
@@ -64,47 +61,3 @@ def test_a_kill_at_any_write_leaves_no_half_conversation(tmp_path, write, part, 
     assert "refused" not in capsys.readouterr().out
     assert {session: len(said(home, session)) for session in SESSIONS} == whole
     assert [one.text for one in pending(home, "person:console:local")] == ["Has a cat called Miso."]
-
-
-_MEGABYTES = 200
-_ROOM = 400 * 1024 * 1024
-
-BOUNDED = """
-import resource, sys
-from pathlib import Path
-from bot.cli.import_assistants import import_assistant
-from bot.runtime.settings import load_settings
-settings = load_settings(home=Path(sys.argv[1]), timezone="UTC")
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-code = import_assistant(settings, "chatgpt", Path(sys.argv[2]), dry_run=True)
-print("grown", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
-sys.exit(code)
-"""
-
-
-@pytest.mark.slow
-def test_the_memory_that_is_needed_does_not_grow_with_the_export(tmp_path):
-    words = 'The quick brown fox said "no" and went home.\n' * 400
-    one = json.dumps(talk("KEY", *[words] * 10))
-    path = tmp_path / "e.zip"
-    count = _MEGABYTES * 1024 * 1024 // len(one)
-    with (
-        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as made,
-        made.open("conversations.json", "w", force_zip64=True) as member,
-    ):
-        member.write(b"[")
-        for number in range(count):
-            member.write((", " * bool(number) + one.replace("KEY", f"k{number}")).encode())
-        member.write(b"]")
-    command = [sys.executable, "-c", BOUNDED, str(tmp_path / "home"), str(path)]
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_DATA, (_ROOM, _ROOM))
-
-    done = subprocess.run(
-        command, check=False, timeout=300, capture_output=True, text=True, preexec_fn=limit
-    )
-    assert done.returncode == 0, done.stderr
-    assert f"found\t{count:,} conversations" in done.stdout
-    grown = int(done.stdout.rsplit("grown ", 1)[1])
-    assert grown < 60 * 1024, f"{grown} KiB"

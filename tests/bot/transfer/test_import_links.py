@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import stat
 import zipfile
 from pathlib import Path
@@ -95,17 +94,6 @@ def test_an_import_follows_no_link(tmp_path, capsys, bot, name, content, manner)
     run(tmp_path / "home", bot, tmp_path / "given")
     assert (SECRET.encode() in read_all(tmp_path / "home")) == (manner == "none")
     assert (TOLD in capsys.readouterr().err) == (manner != "none")
-
-
-def test_a_database_elsewhere_is_not_read(tmp_path, capsys):
-    outside, source = tmp_path / "outside.db", tmp_path / "theirs"
-    sqlite3.connect(outside).close()
-    for own_name, text in own("nanobot").items():
-        (source / own_name).parent.mkdir(parents=True, exist_ok=True)
-        (source / own_name).write_text(text)
-    (source / "sessions" / "sessions.sqlite3").symlink_to(outside)
-    run(tmp_path / "home", "nanobot", source)
-    assert TOLD in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("bot", ["chatgpt", "claude"])
