@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import anyio
 import anyio.to_thread
+import pytest
 
 from bot.cli.main import main
 from bot.runtime.settings import PREFIX

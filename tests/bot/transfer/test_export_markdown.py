@@ -22,49 +22,12 @@ from bot.tape.entries import (
 from bot.transfer.markdown import MarkdownTranscript
 
 TAPE = "telegram:42"
-_MARKUP = st.lists(
-    st.sampled_from(
-        [
-            "# ",
-            "\n",
-            "\r",
-            "> ",
-            "```",
-            "~~~",
-            "`",
-            "<script>",
-            "<!--",
-            "]]>",
-            "[x]: http://e",
-            "***",
-            "---",
-            "===",
-            "- ",
-            "1. ",
-            "    ",
-            "\t",
-            "</blockquote>",
-            "\\",
-            "&lt;",
-            "<",
-            "\u2028",
-            "\x0b",
-            "\x1b[2J",
-            "\x9b",
-            "\u202e",
-            "word",
-            "![",
-            "](",
-            "|",
-            "|-|",
-            "\x00",
-            "[x]",
-            "\ud800",
-            "$$",
-        ]
-    ),
-    max_size=12,
-).map("".join)
+_SIGNS = [
+    "# ", "\n", "\r", "> ", "```", "~~~", "`", "<script>", "<!--", "]]>", "[x]: http://e", "***", "---",
+    "===", "- ", "1. ", "    ", "\t", "</blockquote>", "\\", "&lt;", "<", "\u2028", "\x0b", "\x1b[2J",
+    "\x9b", "\u202e", "word", "![", "](", "|", "|-|", "\x00", "[x]", "\ud800", "$$",
+]  # fmt: skip
+_MARKUP = st.lists(st.sampled_from(_SIGNS), max_size=12).map("".join)
 _TEXTS = _MARKUP | st.text(max_size=30)
 
 

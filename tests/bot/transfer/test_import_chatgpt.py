@@ -40,36 +40,25 @@ def test_the_branch_that_was_left_is_left_out(tmp_path, capsys):
 
 
 HIDDEN = [
-    node("x", "q", "system", "You are ChatGPT."),
-    node("x", "q", "assistant", "import os", kind="code", recipient="python"),
-    node("x", "q", "tool", {"text": "12.5"}, kind="execution_output"),
-    node("x", "q", "assistant", {"thoughts": [{"content": "hm"}]}, kind="thoughts"),
-    node("x", "q", "assistant", {"content": "Thought for 5 s"}, kind="reasoning_recap"),
-    node("x", "q", "assistant", "secret", metadata={"is_visually_hidden_from_conversation": True}),
-    node("x", "q", "assistant", "analysis", channel="analysis"),
-    node(
-        "x",
-        "q",
-        "user",
-        {"user_profile": "p", "user_instructions": "i"},
-        kind="user_editable_context",
-    ),
+    ("system", "You are ChatGPT.", {}),
+    ("assistant", "import os", {"kind": "code", "recipient": "python"}),
+    ("tool", {"text": "12.5"}, {"kind": "execution_output"}),
+    ("assistant", {"thoughts": [{"content": "hm"}]}, {"kind": "thoughts"}),
+    ("assistant", {"content": "Thought for 5 s"}, {"kind": "reasoning_recap"}),
+    ("assistant", "secret", {"metadata": {"is_visually_hidden_from_conversation": True}}),
+    ("assistant", "analysis", {"channel": "analysis"}),
+    ("user", {"user_profile": "p"}, {"kind": "user_editable_context"}),
 ]
 
 
-@pytest.mark.parametrize(
-    "hidden", HIDDEN, ids=lambda one: one["message"]["content"]["content_type"]
-)
-def test_what_chatgpt_hides_stays_hidden_and_is_counted(tmp_path, hidden, capsys):
-    nodes = [
-        root(),
-        node("q", "root", "user", "Hello."),
-        hidden,
-        node("z", "x", "assistant", "Hi!"),
-    ]
+def test_what_chatgpt_hides_stays_hidden_and_is_counted(tmp_path, capsys):
+    nodes = [root(), node("n0", "root", "user", "Hello.")]
+    for number, (role, text, more) in enumerate(HIDDEN, start=1):
+        nodes.append(node(f"n{number}", f"n{number - 1}", role, text, **more))
+    nodes.append(node("z", f"n{len(HIDDEN)}", "assistant", "Hi!"))
     bring(tmp_path, "chatgpt", one_file(tmp_path / "in", chatgpt("k1", nodes, "z")))
     assert said(tmp_path, "chatgpt:k1") == [("user", "Hello."), ("assistant", "Hi!")]
-    assert "left out\t1: " in capsys.readouterr().out
+    assert f"left out\t{len(HIDDEN)}: " in capsys.readouterr().out
 
 
 def test_a_second_import_adds_nothing_and_what_has_grown_is_told(tmp_path, capsys):

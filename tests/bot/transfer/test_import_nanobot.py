@@ -12,10 +12,8 @@ from exchange_files import NANOBOT, read, settings, tapes
 from bot.bus import Sender
 from bot.cli.imports import import_nanobot
 from bot.core.errors import TapeLocked
-from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.session.recall import recall_passages
 from bot.memory.session.state.fold_loader import load_fold
-from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 from bot.testing.host import session_host
@@ -24,12 +22,6 @@ from bot.testing.scripted_model import ScriptedModel, text_reply
 
 def said(entries: list[TapeEntry]) -> list[str]:
     return [str(one.payload.get("content")) for one in entries if one.kind == "message"]
-
-
-async def folded(home, session: str) -> SessionFold:
-    async with tapes(home) as store:
-        tape = TapeService(store, session)
-        return await load_fold(tape, max_messages=200, max_tokens=100_000)
 
 
 def test_every_session_comes_over_with_its_times_senders_and_tools(tmp_path, capsys):
@@ -121,31 +113,6 @@ def test_the_bot_begins_afresh_with_the_memory_and_finds_what_was_said(tmp_path)
         assert any("flight to Lisbon" in text for text in texts)
 
     anyio.run(talk)
-
-
-def test_memory_goes_to_one_chat_and_history_of_a_session_to_that(tmp_path):
-    import_nanobot(settings(tmp_path), NANOBOT)
-    console = anyio.run(folded, tmp_path, "console:local")
-    others = [anyio.run(folded, tmp_path, one) for one in ("telegram:4242", "discord:777")]
-    assert console.zone.snapshot.long_term == (
-        "# Long-term Memory\n\n## User Information\n\n- Name: Ada\n- Favourite drink: jasmine tea"
-    )
-    assert all(not one.zone.snapshot.long_term for one in others)
-    history = [
-        (one.meta["ts"][:16], one.data["entry"])
-        for one in anyio.run(read, tmp_path, "console:local")
-        if one.name == HISTORY_EVENT
-    ]
-    assert (
-        "2026-02-01T09:10",
-        "[2026-02-01 09:10] Ada told of her sister Nadia in Lisbon.\nShe visits in May.",
-    ) in history
-    assert any(text.endswith("[2026-02-02 06:59] ASSISTANT: yes") for _, text in history)
-    assert not any("closed" in text for _, text in history)
-    telegram = [
-        one for one in anyio.run(read, tmp_path, "telegram:4242") if one.name == HISTORY_EVENT
-    ]
-    assert [one.data["entry"] for one in telegram] == ["[2026-02-04 11:00] The café was closed."]
 
 
 def test_beside_a_running_tapebot_it_is_refused_with_what_to_do(tmp_path):
