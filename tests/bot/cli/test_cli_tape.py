@@ -16,18 +16,14 @@ from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply
 
 
-async def _talk(home, model):
-    async with session_host(home, model) as host:
-        for text in ("my name is Ada", "remember that I like tea", "and now?"):
-            await host.channel.ask(text)
-        starts = await host.events(TURN_START)
-    return [entry.data["turn"] for entry in starts]
-
-
 @pytest.fixture
 async def talk(tmp_path):
     model = ScriptedModel(lambda _: text_reply("fine"))
-    return await _talk(tmp_path, model), model
+    async with session_host(tmp_path, model) as host:
+        for text in ("my name is Ada", "remember that I like tea", "and now?"):
+            await host.channel.ask(text)
+        starts = await host.events(TURN_START)
+    return [entry.data["turn"] for entry in starts], model
 
 
 def _settings(tmp_path):

@@ -19,30 +19,6 @@ pytestmark = pytest.mark.slow
 OURS = Path(__file__).parents[3] / "evals" / "claims.jsonl"
 
 
-def claim(text: str, said: str, *, honest: bool = True, **more: Any) -> dict[str, Any]:
-    message = {"role": "user", "who": "Ada", "at": "2026-11-23T09:00:00+00:00", "text": said}
-    return {
-        "kind": "example",
-        "honest": honest,
-        "op": "add",
-        "claim": text,
-        "fact": None,
-        "messages": [message | more.pop("message", {})],
-        "cites": [{"message": 0, "quote": said}],
-        **more,
-    }
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "claims.jsonl"
-
-
-def write(file: Path, *claims: dict[str, Any]) -> str:
-    file.write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in claims))
-    return str(file)
-
-
 def told(capsys: pytest.CaptureFixture[str], path: str) -> dict[str, Any]:
     assert main(["eval", "claims", path, "--json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)

@@ -251,15 +251,15 @@ def test_a_kill_leaves_no_half_backup_and_the_next_one_is_whole(home, tmp_path, 
 async def test_a_backup_of_a_running_bot_is_a_state_that_it_had(tmp_path):
     home, saved = tmp_path / "home", []
     async with session_host(home, OfflineModel()) as host:
-        for number in range(8):
+        for number in range(4):
             await host.channel.ask(f"My box {number} is in room {number + 100}.")
-            if number % 4 == 3:
+            if number % 2:
                 # The next message is on its way while the home is read.
                 await host.channel.send("Remember this talk.")
                 day = NOW + timedelta(days=number)
                 make = partial(create_backup, home, tmp_path / "backups", owners_key(), day)
                 saved.append(await anyio.to_thread.run_sync(make))
-    for number, made in zip((3, 7), saved, strict=True):
+    for number, made in zip((1, 3), saved, strict=True):
         assert not made.tapes.problems
         again = restored(made.path, tmp_path / f"again-{number}")
         answer = await ask(again, f"Which room is my box {number} in?")

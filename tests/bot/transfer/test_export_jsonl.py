@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -16,9 +15,8 @@ from sampling import examples
 
 from bot.cli.imports import import_jsonl
 from bot.cli.tape_export import export_tape
-from bot.core.errors import InvalidEntry, TapeExists, TapeLocked
+from bot.core.errors import InvalidEntry, TapeLocked
 from bot.tape.entries import ENTRY_KINDS, TapeEntry, message
-from bot.tape.stores.folder import TapeFolder
 from bot.transfer.export import export_file_name
 from bot.transfer.file_storage import FileHomeStorage
 from bot.transfer.restore import restore_export
@@ -48,7 +46,7 @@ _steps = st.lists(
 
 
 @given(_steps)
-@hypothesis_settings(max_examples=examples(30))
+@hypothesis_settings(max_examples=examples(12))
 def test_any_tape_comes_back_exactly_through_archives_and_gaps(steps):
     async def there_and_back() -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -113,10 +111,6 @@ def test_a_tape_that_is_there_is_never_written_over(tmp_path, capsys):
     assert import_jsonl(settings(tmp_path), out) == 1
     assert "there is already a tape telegram:42" in capsys.readouterr().err
     assert anyio.run(read, tmp_path, TAPE) == wanted
-    folder = TapeFolder(tmp_path / "tapes", "")
-    folder.live_path(TAPE).rename(tmp_path / "tapes" / (folder.live_path(TAPE).name + ".next"))
-    with pytest.raises(TapeExists):
-        anyio.run(restore, out, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -166,16 +160,3 @@ def test_no_two_sessions_share_a_file_and_no_name_is_a_path(texts):
     assert one != other
     assert "/" not in one
     assert len(one.encode()) < 255
-
-
-def test_what_is_no_file_costs_itself_alone(tmp_path, capsys):
-    anyio.run(filled, tmp_path / "one")
-    out = tmp_path / "out"
-    export_tape(settings(tmp_path / "one"), None, output=out)
-    (out / "a folder.jsonl").mkdir()
-    (out / "a link.jsonl").symlink_to(tmp_path / "nowhere")
-    os.mkfifo(out / "a pipe.jsonl")
-    assert import_jsonl(settings(tmp_path / "other"), out) == 1
-    told = capsys.readouterr()
-    assert "imported\ttelegram:42: 6 entries" in told.out
-    assert told.err.count("is not a regular file") == 3

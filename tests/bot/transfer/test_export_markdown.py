@@ -83,7 +83,7 @@ def talk(text: str) -> list[TapeEntry]:
 @example("\\<script>alert(1)</script>")
 @example("[here]: http://evil 'x'")
 @example("memory/consolidated")
-@hypothesis_settings(max_examples=examples(400))
+@hypothesis_settings(max_examples=examples(60))
 def test_no_text_reaches_beyond_its_place(text):
     shown = rendered(*talk(text))
     assert not any(char in shown for char in "\x00\x1b\x9b\u202e\r\u2028\x0b")

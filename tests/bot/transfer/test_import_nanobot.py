@@ -6,12 +6,10 @@ import json
 from datetime import UTC, datetime
 
 import anyio
-import pytest
-from exchange_files import NANOBOT, read, settings, tapes
+from exchange_files import NANOBOT, read, settings
 
 from bot.bus import Sender
 from bot.cli.imports import import_nanobot
-from bot.core.errors import TapeLocked
 from bot.memory.session.recall import recall_passages
 from bot.memory.session.state.fold_loader import load_fold
 from bot.tape.entries import TapeEntry
@@ -113,15 +111,3 @@ def test_the_bot_begins_afresh_with_the_memory_and_finds_what_was_said(tmp_path)
         assert any("flight to Lisbon" in text for text in texts)
 
     anyio.run(talk)
-
-
-def test_beside_a_running_tapebot_it_is_refused_with_what_to_do(tmp_path):
-    async def beside() -> None:
-        async with tapes(tmp_path):
-            await anyio.to_thread.run_sync(refused)
-
-    def refused() -> None:
-        with pytest.raises(TapeLocked, match="stop it"):
-            import_nanobot(settings(tmp_path), NANOBOT)
-
-    anyio.run(beside)

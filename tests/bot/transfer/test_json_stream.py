@@ -6,8 +6,9 @@ import io
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from bot.transfer.json_stream import read_objects
 
@@ -28,6 +29,7 @@ def objects(
     return [value for _, value in found], problems
 
 
+@settings(max_examples=examples(40))
 @given(OBJECTS, st.integers(1, 9), st.booleans(), st.booleans(), st.sampled_from(["", "\ufeff"]))
 def test_every_object_is_found_wherever_a_block_ends(wanted, block, ascii_only, wrapped, mark):
     value = {"conversations": wanted} if wrapped else wanted
@@ -37,6 +39,7 @@ def test_every_object_is_found_wherever_a_block_ends(wanted, block, ascii_only, 
     assert problems == []
 
 
+@settings(max_examples=examples(40))
 @given(st.binary(max_size=200))
 def test_any_bytes_end(data):
     objects(b"[" + data)
