@@ -172,7 +172,7 @@ async def test_silence_and_trickling_bytes_end_in_time(server):
         await send(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n")
         while True:
             await send(b"a")
-            await anyio.sleep(0.01)
+            await anyio.lowlevel.checkpoint()
 
     server.answers |= {"/silent": silent, "/trickle": trickle}
     limits = FetchLimits(seconds=60, idle_seconds=0.2)

@@ -51,8 +51,7 @@ def without(entry):
 
 def vectors_of(app, tape):
     """The checksums of the texts that a program keeps a vector of, by their entries' ids."""
-    model = app.vectors._embedder.name
-    return VectorFiles(app.settings.home / "vectors", "", model).checksums(tape)
+    return VectorFiles(app.settings.home / "vectors", "", "local").checksums(tape)
 
 
 async def test_facts_and_vectors_go_from_the_memory_and_the_disk_of_another_process(tmp_path, url):
