@@ -110,6 +110,8 @@ def test_tapes_in_the_database_are_listed_shown_found_checked_and_exported(moved
     assert main(["tape", "export", "--output", str(tmp_path / "out")]) == 0
     assert len(list((tmp_path / "out").glob("*.jsonl"))) == 2
     assert main(["tape", "show", "telegram:44"]) == 1
+    assert main(["memory", "files", "telegram:42", "--to", str(tmp_path / "files")]) == 0
+    assert (tmp_path / "files" / "MEMORY.md").exists()
 
 
 def test_a_row_that_is_missing_or_damaged_is_found_by_verify(moved, capsys):
