@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +19,6 @@ from bot.bus.access.file_store import FILE
 from bot.bus.access.store import encode
 from bot.cli.main import main
 from bot.core.clock import SystemClock
-from bot.core.database.connections import Database
 from bot.core.files import replace_file
 from bot.runtime.settings import PREFIX
 from bot.tape.entries import message
@@ -84,27 +80,6 @@ def test_without_an_address_the_commands_say_which_setting_is_missing(home, caps
         assert "postgresql://" in said
 
 
-@pytest.mark.parametrize(
-    "command", [["db", "status"], ["migrate", "files", "postgres"], ["tape", "list"]]
-)
-def test_without_the_extra_the_commands_say_what_to_install(home, command):
-    code = "import sys; sys.modules['psycopg'] = None\nfrom bot.cli.main import main\nsys.exit(main(sys.argv[1:]))"
-    (home / "tapes").mkdir(parents=True)
-    anyio.run(_said, home)
-    environment = {**os.environ, "TAPEBOT_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
-    environment["PYTHONPATH"] = str(Path(__file__).parents[3])
-    done = subprocess.run(
-        [sys.executable, "-c", code, *command],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "TAPEBOT_DATABASE_URL: needs psycopg: pip install 'tapebot[postgres]'\n"
-
-
 def test_an_empty_database_is_set_up_and_says_so(home, monkeypatch, capsys):
     url = server().create()
     monkeypatch.setenv("TAPEBOT_DATABASE_URL", url)
@@ -135,6 +110,8 @@ def test_tapes_in_the_database_are_listed_shown_found_checked_and_exported(moved
     assert main(["tape", "export", "--output", str(tmp_path / "out")]) == 0
     assert len(list((tmp_path / "out").glob("*.jsonl"))) == 2
     assert main(["tape", "show", "telegram:44"]) == 1
+    assert main(["memory", "files", "telegram:42", "--to", str(tmp_path / "files")]) == 0
+    assert (tmp_path / "files" / "MEMORY.md").exists()
 
 
 def test_a_row_that_is_missing_or_damaged_is_found_by_verify(moved, capsys):
@@ -143,33 +120,6 @@ def test_a_row_that_is_missing_or_damaged_is_found_by_verify(moved, capsys):
     assert main(["tape", "verify", "telegram:42"]) == 1
     assert "telegram:42: " in capsys.readouterr().out
     assert main(["tape", "verify", "telegram:43"]) == 0
-
-
-def test_memory_in_the_database_is_audited_and_taken_along(moved, capsys, tmp_path):
-    assert main(["memory", "audit"]) == 0
-    assert main(["memory", "export", "telegram:42", "--to", str(tmp_path / "a.zip")]) == 0
-    assert (tmp_path / "a.zip").stat().st_size > 100
-    assert main(["memory", "files", "telegram:42", "--to", str(tmp_path / "files")]) == 0
-    assert (tmp_path / "files" / "MEMORY.md").exists()
-
-
-def test_an_export_becomes_a_tape_of_the_database_once(moved, capsys, tmp_path):
-    out = tmp_path / "one.jsonl"
-    assert main(["tape", "export", "telegram:42", "--output", str(out)]) == 0
-    assert main(["import", "jsonl", str(out)]) == 1
-    assert "there is already a tape telegram:42" in capsys.readouterr().err
-    # Whoever changes a line takes its digest away.
-    bare = re.sub(rb',"chain":"[^"]+"', b"", out.read_bytes())
-    out.write_bytes(bare.replace(b"telegram:42", b"telegram:50"))
-    assert main(["import", "jsonl", str(out), "--dry-run"]) == 0
-    assert "would import\ttelegram:50: 3 entries" in capsys.readouterr().out
-    assert main(["import", "jsonl", str(out)]) == 0
-    capsys.readouterr()
-    assert main(["tape", "list"]) == 0
-    assert "telegram:50\t3 entries\n" in capsys.readouterr().out
-    out.write_bytes(out.read_bytes().replace(b"telegram:50", b"telegram:51") + b"broken\n")
-    assert main(["import", "jsonl", str(out)]) == 1
-    assert main(["tape", "show", "telegram:51"]) == 1
 
 
 def test_a_code_is_approved_in_the_database_without_a_running_process(moved, capsys):
@@ -184,14 +134,6 @@ def test_a_code_is_approved_in_the_database_without_a_running_process(moved, cap
     assert told == [("telegram", "telegram:99")]
     assert main(["pair"]) == 0
     assert "Eve" in capsys.readouterr().out
-
-
-def test_the_doctor_finds_the_database_well(moved, capsys):
-    main(["doctor"])
-    found = [line for line in capsys.readouterr().out.splitlines() if "database " in line]
-    assert [line.split()[0] for line in found if "fsync" not in line] == ["ok", "ok"]
-    assert "PostgreSQL" in found[0]
-    assert "0 leases held" in found[-1]
 
 
 @pytest.mark.slow
@@ -222,54 +164,3 @@ def test_a_move_tells_what_it_did_and_how_to_go_back(home, url, capsys):
     assert f"The files in {home} are unchanged" in said
     assert main(["migrate", "files", "postgres"]) == 0
     assert "there\ttelegram:42: 3 entries" in capsys.readouterr().out
-
-
-def test_older_files_in_the_way_are_kept_and_named(home, url, capsys):
-    anyio.run(_said, home)
-    assert main(["migrate", "files", "postgres"]) == 0
-    more = home.with_name("more.jsonl")
-    assert main(["tape", "export", "telegram:42", "--output", str(more)]) == 0
-
-    async def go_on() -> None:
-        store = FileTapeStore(home / "tapes")
-        await store.append("telegram:42", message("user", "said to the files"))
-        await store.close()
-
-    anyio.run(go_on)
-    capsys.readouterr()
-    assert main(["migrate", "postgres", "files"]) == 1
-    said = capsys.readouterr()
-    assert "differs\ttelegram:42: it ends with entry 3 here and with 4 there" in said.out
-    assert "nothing was copied" in said.err
-    assert "mv " in said.err
-
-
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        (["migrate", "files", "files"], "from files to files: allowed"),
-        (["migrate", "files", "postgres"], "nothing to migrate"),
-    ],
-    ids=["same", "empty"],
-)
-def test_a_move_that_makes_no_sense_is_refused(home, url, capsys, command, said):
-    assert main(command) > 0
-    assert said in capsys.readouterr().err
-
-
-def test_a_tapebot_whose_address_names_its_connections_otherwise_is_seen_by_a_move(
-    home, url, capsys
-):
-    anyio.run(_said, home)
-
-    async def moved_meanwhile() -> None:
-        running = Database(f"{url}?application_name=my%20bot")
-        await running.open()
-        try:
-            told = await anyio.to_thread.run_sync(main, ["migrate", "files", "postgres"])
-        finally:
-            await running.close()
-        assert told != 0
-
-    anyio.run(moved_meanwhile)
-    assert "in use" in capsys.readouterr().err

@@ -78,20 +78,3 @@ async def test_tokens_are_made_listed_and_taken_back(logins, capsys):
     assert await logins.login_store.token(token) is None
     assert await shell("revoke", "backup") == 1
     assert "there is no token backup" in capsys.readouterr().err
-
-
-async def test_a_name_that_is_taken_or_none_is_refused_with_a_reason(logins, capsys):
-    assert await shell("token", "backup") == 0
-    assert await shell("token", "backup") == 1
-    assert "already" in capsys.readouterr().err
-    assert await shell("token", "\x1b[31m") == 1
-    assert "letters and digits" in capsys.readouterr().err
-    assert len(await logins.login_store.tokens()) == 1
-
-
-async def test_without_a_bot_or_a_site_it_says_so(home, capsys, monkeypatch):
-    assert await shell("link") == 1
-    assert "no bot runs in" in capsys.readouterr().err
-    monkeypatch.setenv(f"{PREFIX}WEB_LISTEN", "off")
-    assert await shell("link") == 1
-    assert "TAPEBOT_WEB_LISTEN is off" in capsys.readouterr().err

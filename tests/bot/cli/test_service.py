@@ -9,7 +9,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -95,21 +94,6 @@ def test_systemd_accepts_the_unit_of_a_folder_with_any_name(settings, calls, tmp
     assert (done.returncode, done.stderr) == (0, "")
 
 
-_LAUNCHD_KEYS = {
-    "Label": str,
-    "ProgramArguments": list,
-    "WorkingDirectory": str,
-    "EnvironmentVariables": dict,
-    "RunAtLoad": bool,
-    "KeepAlive": dict,
-    "ExitTimeOut": int,
-    "Umask": int,
-    "StandardOutPath": str,
-    "StandardErrorPath": str,
-}
-"""Keys of launchd.plist(5), and the types that it wants."""
-
-
 def test_an_agent_of_launchd_starts_this_python_in_this_folder(
     settings, calls, tmp_path, monkeypatch
 ):
@@ -122,10 +106,6 @@ def test_an_agent_of_launchd_starts_this_python_in_this_folder(
     assert told["WorkingDirectory"] == str(tmp_path)
     assert told["EnvironmentVariables"]["TAPEBOT_HOME"] == str(settings.home)
     assert told["EnvironmentVariables"]["PATH"] == os.environ["PATH"]
-    assert {key: type(value) for key, value in told.items()} == {
-        key: _LAUNCHD_KEYS[key] for key in told
-    }
-    assert all(isinstance(one, str) for one in told["EnvironmentVariables"].values())
     assert told["KeepAlive"] == {"SuccessfulExit": False}
     assert calls()[0] == f"launchctl bootstrap gui/{os.getuid()} {agent.path}"
     # A second installation replaces the first, which launchd does not do by itself.
@@ -157,33 +137,8 @@ def test_a_removed_service_is_stopped_and_its_data_stay(
             run_service(settings, command)
 
 
-def test_state_and_log_are_those_of_the_system(settings, calls, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run_service(settings, "install")
-    assert run_service(settings, "status") == 0
-    assert run_service(settings, "logs") == 0
-    assert calls()[-2:] == [
-        "systemctl --user --no-pager status tapebot.service",
-        "journalctl --user --unit tapebot.service --lines 100 --follow",
-    ]
-    monkeypatch.setenv("FAILS", "*status*")
-    assert run_service(settings, "status") == 1
-
-
 def test_what_the_system_refuses_is_told_in_its_words(settings, calls, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FAILS", "*enable*")
     with pytest.raises(TapebotError, match=r"systemctl --user enable .* Failed to connect to bus"):
-        run_service(settings, "install")
-
-
-def test_root_and_a_machine_without_systemd_are_told_what_to_do(
-    settings, calls, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    with pytest.raises(SettingsError, match="RUNBOOK"):
-        run_service(settings, "install")
-    monkeypatch.setattr(os, "geteuid", lambda: 1_000)
-    monkeypatch.setenv("PATH", str(Path(tmp_path, "empty")))
-    with pytest.raises(SettingsError, match="no systemd"):
         run_service(settings, "install")

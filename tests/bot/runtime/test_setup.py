@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import socket
 import stat
 from pathlib import Path
 
 import pytest
 
 from bot.core.errors import SettingsError
-from bot.runtime.settings import PREFIX, export_dotenv, load_settings
+from bot.runtime.settings import PREFIX, load_settings
 from bot.runtime.setup.setup import Setup
 from bot.runtime.setup.steps import STEPS
 from testkit.discord.server import DiscordServer
 from testkit.openai_server import Call, Failure, Reply, ScriptedOpenAI
-from testkit.ports import kept_port
 from testkit.telegram.server import TelegramServer
 
 STEP = {step.name: step for step in STEPS}
@@ -59,21 +57,6 @@ async def test_a_model_is_asked_for_an_answer_and_for_a_tool_call():
         assert {headers["authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
 
 
-async def test_a_model_without_tools_is_taken_and_the_person_is_told():
-    async with ScriptedOpenAI(lambda _body: Reply("ready")) as server:
-        given = {"model": "openai/x", "model_api_base": server.base_url, "model_api_key": KEY}
-        outcome = await made().check(STEP["model"], given)
-    assert outcome.works
-    assert "calls no tools" in outcome.text
-
-
-async def test_a_model_that_cannot_run_here_is_told_with_the_reason(tmp_path):
-    (tmp_path / "model.gguf").write_text("no model")
-    outcome = await made().check(STEP["model"], {"model": f"gguf:{tmp_path}/model.gguf"})
-    assert not outcome.works
-    assert "is not a GGUF file" in outcome.text
-
-
 async def test_a_refused_key_is_told_with_what_to_do_and_not_shown():
     refusal = Failure(401, f"Incorrect API key provided: {KEY}", "invalid_api_key")
     async with ScriptedOpenAI(lambda _body: refusal) as server:
@@ -104,15 +87,6 @@ async def test_telegram_says_which_bot_a_token_is_of(monkeypatch):
     assert (wrong.works, wrong.text) == (False, "Telegram does not accept the token.")
 
 
-async def test_discord_gives_the_link_that_invites_the_bot(monkeypatch):
-    async with DiscordServer() as discord:
-        monkeypatch.setenv("TAPEBOT_DISCORD_API_BASE", discord.api_url)
-        outcome = await made().check(STEP["discord"], {"discord_token": discord.token})
-        assert outcome.works
-        assert f"client_id={discord.world.bot.id}&scope=bot+applications.commands" in outcome.text
-        assert not (await made().check(STEP["discord"], {"discord_token": "wrong"})).works
-
-
 async def test_a_discord_bot_that_may_not_read_messages_is_refused(monkeypatch):
     async with DiscordServer(portal_intents=0) as discord:
         monkeypatch.setenv("TAPEBOT_DISCORD_API_BASE", discord.api_url)
@@ -120,34 +94,6 @@ async def test_a_discord_bot_that_may_not_read_messages_is_refused(monkeypatch):
     assert not outcome.works
     assert "Message Content Intent" in outcome.text
     assert f"/applications/{discord.world.bot.id}/bot" in outcome.remedy
-
-
-async def test_a_platform_that_is_away_is_told_apart_from_a_wrong_token(monkeypatch):
-    with kept_port() as port:
-        monkeypatch.setenv("TAPEBOT_TELEGRAM_API_BASE", f"http://127.0.0.1:{port}")
-        outcome = await made().check(STEP["telegram"], {"telegram_token": "123:not-a-token"})
-    assert (outcome.works, outcome.text) == (False, "Telegram cannot be reached.")
-
-
-async def test_a_port_that_another_program_has_is_told():
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        listen = f"127.0.0.1:{other.getsockname()[1]}"
-        outcome = await made().check(STEP["web"], {"web_listen": listen})
-    assert not outcome.works
-    assert listen in outcome.text
-
-
-async def test_backups_need_a_folder_elsewhere_and_a_passphrase(tmp_path, home):
-    async def told(folder: Path, passphrase: str) -> str:
-        given = {"backup_to": str(folder), "backup_passphrase": passphrase}
-        return (await made().check(STEP["backup"], given)).text
-
-    assert "too short" in await told(tmp_path / "copies", "tiny1")
-    assert "own folder" in await told(home / "copies", "long enough words")
-    (tmp_path / "file").touch()
-    assert "cannot be written" in await told(tmp_path / "file", "long enough words")
-    assert "each night" in await told(tmp_path / "copies", "long enough words")
-    assert list((tmp_path / "copies").iterdir()) == []
 
 
 # Where answers go.
@@ -167,14 +113,6 @@ def test_secrets_go_to_dotenv_and_the_rest_to_the_toml_file(home):
     assert [bot.channel for bot in settings.telegram_token] == ["telegram"]
 
 
-def test_the_key_of_a_known_provider_goes_to_its_own_variable(home):
-    setup = made()
-    setup.save(STEP["model"], {"model": "mistral/small", "model_api_key": KEY})
-    assert f"MISTRAL_API_KEY={KEY}" in (home / ".env").read_text()
-    assert os.environ.pop("MISTRAL_API_KEY") == KEY
-    assert (setup.settings.model, setup.settings.model_api_key) == ("mistral/small", None)
-
-
 def test_a_model_takes_address_and_key_of_the_one_before_along(home):
     setup = made()
     own = {"model": "openai/x", "model_api_base": "http://127.0.0.1:9/v1", "model_api_key": KEY}
@@ -189,63 +127,6 @@ def test_a_model_takes_address_and_key_of_the_one_before_along(home):
     assert KEY not in (home / ".env").read_text()
 
 
-def test_what_dotenv_has_is_changed_there(home, tmp_path):
-    near = tmp_path / ".env"
-    near.write_text("# mine\nTAPEBOT_MODEL=openai/old # cheap\nOTHER=1\n")
-    setup = made()
-    setup.save(STEP["model"], {"model": "offline"})
-    assert near.read_text() == "# mine\nTAPEBOT_MODEL=offline # cheap\nOTHER=1\n"
-    setup.save(STEP["discord"], {"discord_token": "abc"})
-    assert "TAPEBOT_DISCORD_TOKEN=abc" in near.read_text()
-    assert not (home / "tapebot.toml").exists()
-
-
-def test_a_dotenv_of_another_program_is_left_alone(home, tmp_path):
-    near = tmp_path / ".env"
-    near.write_text("DJANGO_SECRET=1\n")
-    made().save(STEP["discord"], {"discord_token": "abc"})
-    assert near.read_text() == "DJANGO_SECRET=1\n"
-    assert "TAPEBOT_DISCORD_TOKEN=abc" in (home / ".env").read_text()
-
-
-def test_a_variable_of_the_environment_that_wins_is_named(monkeypatch):
-    monkeypatch.setenv("TAPEBOT_TIMEZONE", "UTC")
-    written = made().save(STEP["timezone"], {"timezone": "Asia/Tokyo"})
-    assert written.overridden == ("TAPEBOT_TIMEZONE",)
-
-
-def test_a_key_that_only_dotenv_brought_into_the_environment_does_not_win(home, monkeypatch):
-    home.mkdir()
-    (home / ".env").write_text("GROQ_API_KEY=old\n")
-    monkeypatch.setenv("GROQ_API_KEY", "")
-    monkeypatch.delenv("GROQ_API_KEY")
-    export_dotenv()
-    written = made().save(STEP["model"], {"model": "groq/x", "model_api_key": KEY})
-    assert written.overridden == ()
-    assert os.environ.pop("GROQ_API_KEY") == KEY
-
-
-def test_a_step_counts_whole_where_the_second_file_cannot_be_written(home):
-    home.mkdir()
-    toml = home / "tapebot.toml"
-    toml.write_text('model = "openai/old"\nmodel_api_base = "http://127.0.0.1:9/v1"\n')
-    setup = made()
-    (home / "tapebot.toml.new").mkdir()  # where its new content would be written first
-    with pytest.raises(OSError, match="directory"):
-        setup.save(STEP["model"], {"model": "groq/x", "model_api_key": KEY})
-    settings = load_settings()
-    assert (settings.model, settings.model_api_base) == ("groq/x", None)
-    assert f"GROQ_API_KEY={KEY}" in (home / ".env").read_text()
-
-
-def test_removing_an_answer_brings_the_default_back(home):
-    setup = made()
-    setup.save(STEP["discord"], {"discord_token": "abc"})
-    setup.save(STEP["discord"], {"discord_token": setup.parse(STEP["discord"].questions[0], "-")})
-    assert load_settings().discord_token is None
-    assert "abc" not in (home / ".env").read_text()
-
-
 def test_an_answer_of_another_form_is_refused_and_a_secret_is_not_shown():
     setup, question = made(), STEP["telegram"].questions[0]
     with pytest.raises(SettingsError) as caught:
@@ -253,15 +134,6 @@ def test_an_answer_of_another_form_is_refused_and_a_secret_is_not_shown():
     assert "hello" not in str(caught.value)
     with pytest.raises(SettingsError):
         setup.parse(question, "123:abcdefgh\nTAPEBOT_OWNERS=telegram:6")
-
-
-def test_a_link_to_dotenv_stays_a_link(home, tmp_path):
-    home.mkdir()
-    (home / ".env").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "elsewhere").touch()
-    made().save(STEP["discord"], {"discord_token": "abc"})
-    assert (home / ".env").is_symlink()
-    assert "abc" in (tmp_path / "elsewhere").read_text()
 
 
 # The home's .env.
@@ -274,10 +146,3 @@ def test_dotenv_of_the_home_is_read_after_that_of_the_working_directory(home, tm
     (home / "tapebot.toml").write_text('model = "openai/x"\n')
     settings = load_settings()
     assert (settings.model, settings.max_steps) == ("offline", 3)
-
-
-def test_the_home_cannot_be_named_in_its_own_dotenv(home):
-    home.mkdir()
-    (home / ".env").write_text("TAPEBOT_HOME=/elsewhere\n")
-    with pytest.raises(SettingsError, match="TAPEBOT_HOME cannot be set in the home itself"):
-        load_settings()

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import json
 import logging
 import zipfile
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 
@@ -16,13 +14,11 @@ from waiting import until
 
 from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.registry import Command, CommandReply
-from bot.bus import Address, BusClosed, Inbound, Sender
 from bot.bus.local import LocalBus
 from bot.bus.media.blobs import FolderBlobs
-from bot.core.errors import ModelRejected, TapeWriteError
+from bot.core.errors import ModelRejected
 from bot.core.telemetry.logging import configure_logging
 from bot.runtime.app.residual_files import ResidualFiles
-from bot.runtime.app.text_search import WordMatcher, file_contains
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply
 from channels.console.prompt import open_history
@@ -96,14 +92,6 @@ def write(path: Path, data: bytes) -> Path:
     return path
 
 
-def zipped(members: dict[str, bytes]) -> bytes:
-    packed = BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return packed.getvalue()
-
-
 async def test_of_a_conversation_nothing_is_left_beside_the_tapes_once_its_request_is_done(
     home, log
 ):
@@ -165,101 +153,6 @@ async def test_a_conversation_leaves_no_words_in_the_log_at_any_level(home, log)
     assert not {name for name in holding(home) if name.startswith("logs")}
 
 
-async def test_messages_that_wait_stay_and_go_with_their_acknowledgement(home, bus, traces):
-    here = Address("fake", "1")
-    message = Inbound(here, "m1", Sender("7", "Ada"), SECRET, datetime.now(UTC))
-    await bus.channel("fake").publish(message)
-    assert await traces.erase([SECRET], []) == 0
-    assert holding(home) == {"bus/inbox.jsonl"}
-    delivery = await (await bus.claim()).receive()
-    assert delivery.inbound == message
-    await delivery.ack()
-    assert not holding(home)
-
-
-async def test_files_go_by_name_and_others_stay(home, traces, blobs):
-    names = [await blobs.put(data) for data in (b"one", b"two")]
-    assert await traces.erase([], [names[0], "no name", "f" * 64]) == 1
-    assert [await blobs.get(name) for name in names] == [None, b"two"]
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "it is Xyzzy Plugh.",
-        "XYZZY\n  PLUGH",
-        "ｘｙｚｚｙ plugh",
-        json.dumps("x\ny xyzzy\nplugh"),
-        json.dumps({"arguments": json.dumps({"said": "xyzzy\nplugh"})}),
-    ],
-)
-async def test_words_are_found_in_whatever_way_they_are_written(home, traces, said):
-    write(home / "exports" / "a.jsonl", said.encode())
-    assert await traces.erase(["xyzzy plugh"], []) == 1
-    assert not list((home / "exports").iterdir())
-
-
-@pytest.mark.parametrize("sought", ["Müller 🦊", "mu\u0308ller 🦊", "MÜLLER\t🦊"])
-async def test_letters_are_found_however_they_are_composed_or_escaped(home, traces, sought):
-    write(home / "exports" / "a.md", "bei Müller 🦊".encode())
-    write(home / "exports" / "b.jsonl", json.dumps({"text": "Mu\u0308ller 🦊"}).encode())
-    write(home / "exports" / "c.jsonl", json.dumps({"text": "Muller 🦊"}).encode())
-    assert await traces.erase([sought], []) == 2
-    assert [path.name for path in (home / "exports").iterdir()] == ["c.jsonl"]
-
-
-async def test_exports_that_are_packed_are_looked_into_and_others_stay(home, traces):
-    exports = home / "exports"
-    inner = zipped({"tape.jsonl.gz": gzip.compress(b'{"text": "xyzzy"}')})
-    secret = {
-        "a.zip": zipped({"deep/a.md": b"xyzzy"}),
-        "b.gz": gzip.compress(b"Xyzzy"),
-        "c.zip": zipped({"more.zip": inner}),
-        "d.zip": zipped({"xyzzy.md": b""}),
-        "e.md.new": b"xyzzy, half writ",
-        "f.zip": zipped({"a.md": b"innocent"})[:-30],
-        "g.gz": gzip.compress(b"innocent")[:-9],
-    }
-    innocent = {
-        "h.zip": zipped({"a.md": b"innocent"}),
-        "i.gz": gzip.compress(b"innocent"),
-        "j.md": b"PK and xyz zy",
-    }
-    for name, data in (secret | innocent).items():
-        write(exports / "below" / name, data)
-    assert await traces.erase(["XYZZY"], []) == len(secret)
-    assert {path.name: path.read_bytes() for path in (exports / "below").iterdir()} == innocent
-
-
-def test_words_across_the_portions_of_a_large_file_are_found(tmp_path):
-    for cut in range(7):
-        data = b"." * ((1 << 20) - cut) + b"xyzzy plugh" + b"." * 5_000_000
-        assert file_contains(write(tmp_path / "large", data), WordMatcher(["Xyzzy Plugh"]))
-    assert not file_contains(tmp_path / "large", WordMatcher(["plugh xyzzy"]))
-
-
-async def test_without_words_nothing_is_looked_at(home, traces):
-    damaged = write(home / "exports" / "a.gz", b"\x1f\x8b\x08 damaged")
-    aside = write(home / "channels" / "telegram" / "spool" / "1.damaged", b"{")
-    assert await traces.erase(["", " \n"], []) == 0
-    assert damaged.exists()
-    assert aside.exists()
-
-
-async def test_updates_that_cannot_be_read_go_and_those_that_wait_stay(home, traces):
-    spool = home / "channels" / "telegram" / "spool"
-    write(spool / "1.damaged", b'{"text": "xy')
-    waits = write(spool / "2.json", b'{"text": "xyzzy"}')
-    assert await traces.erase([SECRET], []) == 1
-    assert list(spool.iterdir()) == [waits]
-
-
-async def test_what_a_killed_check_of_a_backup_left_goes(home, traces):
-    torn = write(home / ".backup-check" / "tapes" / "a.jsonl.gz", gzip.compress(b"whatever"))
-    assert await traces.erase([SECRET], []) == 1
-    assert not torn.exists()
-
-
 async def test_records_of_the_log_are_masked_in_place_while_it_is_written(home, traces, log):
     logger = logging.getLogger("bot.test")
     logger.info("innocent")
@@ -283,45 +176,9 @@ async def test_records_of_the_log_are_masked_in_place_while_it_is_written(home, 
     assert rotated.read_bytes() == b"a\n*************\nc\n"
 
 
-async def test_asking_again_finds_nothing_more(home, traces, blobs):
-    name = await blobs.put(b"xyzzy")
-    write(home / "exports" / "a.md", b"xyzzy")
-    open_history(home / "console" / "history").append_string("xyzzy")
-    write(home / "logs" / "tapebot.log", b"xyzzy\n")
-    assert [await traces.erase([SECRET, "xyzzy"], [name]) for _ in range(2)] == [4, 0]
-
-
-async def test_in_a_home_that_nobody_has_used_there_is_nothing_to_do(home, traces):
-    assert await traces.erase([SECRET], ["a" * 64]) == 0
-
-
-async def test_what_one_place_refuses_keeps_no_other_from_being_cleaned(home, traces, blobs):
-    name = await blobs.put(b"xyzzy")
-    typed = open_history(home / "console" / "history")
-    typed.append_string(SECRET)
-    # A folder in the place of what would be written.
-    stands = home / "console" / "history.new"
-    stands.mkdir()
-    write(home / "exports" / "a.md", b"xyzzy")
-    with pytest.raises(TapeWriteError, match=r"history\.new.*erase again"):
-        await traces.erase(["xyzzy"], [name])
-    assert holding(home) == {"console/history"}
-    stands.rmdir()
-    assert await traces.erase(["xyzzy"], [name]) == 1
-    assert not holding(home)
-
-
 async def test_links_are_not_followed(home, traces, tmp_path):
     outside = write(tmp_path / "outside.md", b"xyzzy")
     (home / "exports").mkdir()
     (home / "exports" / "link.md").symlink_to(outside)
     assert await traces.erase(["xyzzy"], []) == 0
     assert outside.exists()
-
-
-async def test_a_program_that_stops_erases_nothing(home, bus, traces):
-    kept = write(home / "exports" / "a.md", b"xyzzy")
-    await bus.aclose()
-    with pytest.raises(BusClosed):
-        await traces.erase(["xyzzy"], [])
-    assert kept.exists()

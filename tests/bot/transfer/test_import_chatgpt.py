@@ -7,12 +7,11 @@ import json
 
 import anyio
 import pytest
-from assistant_exports import NOON, archive, bring, chatgpt, messages, node, root, said, talk
-from exchange_files import read, settings, tapes
+from assistant_exports import bring, chatgpt, messages, node, root, said, talk
+from exchange_files import read, tapes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.errors import SettingsError, TapeNotFound
 from bot.transfer.chatgpt import linear_nodes
 from bot.transfer.session_memory import read_session_memory
 
@@ -41,91 +40,25 @@ def test_the_branch_that_was_left_is_left_out(tmp_path, capsys):
 
 
 HIDDEN = [
-    node("x", "q", "system", "You are ChatGPT."),
-    node("x", "q", "assistant", "import os", kind="code", recipient="python"),
-    node("x", "q", "tool", {"text": "12.5"}, kind="execution_output"),
-    node("x", "q", "assistant", {"thoughts": [{"content": "hm"}]}, kind="thoughts"),
-    node("x", "q", "assistant", {"content": "Thought for 5 s"}, kind="reasoning_recap"),
-    node("x", "q", "assistant", "secret", metadata={"is_visually_hidden_from_conversation": True}),
-    node("x", "q", "assistant", "analysis", channel="analysis"),
-    node(
-        "x",
-        "q",
-        "user",
-        {"user_profile": "p", "user_instructions": "i"},
-        kind="user_editable_context",
-    ),
+    ("system", "You are ChatGPT.", {}),
+    ("assistant", "import os", {"kind": "code", "recipient": "python"}),
+    ("tool", {"text": "12.5"}, {"kind": "execution_output"}),
+    ("assistant", {"thoughts": [{"content": "hm"}]}, {"kind": "thoughts"}),
+    ("assistant", {"content": "Thought for 5 s"}, {"kind": "reasoning_recap"}),
+    ("assistant", "secret", {"metadata": {"is_visually_hidden_from_conversation": True}}),
+    ("assistant", "analysis", {"channel": "analysis"}),
+    ("user", {"user_profile": "p"}, {"kind": "user_editable_context"}),
 ]
 
 
-@pytest.mark.parametrize(
-    "hidden", HIDDEN, ids=lambda one: one["message"]["content"]["content_type"]
-)
-def test_what_chatgpt_hides_stays_hidden_and_is_counted(tmp_path, hidden, capsys):
-    nodes = [
-        root(),
-        node("q", "root", "user", "Hello."),
-        hidden,
-        node("z", "x", "assistant", "Hi!"),
-    ]
+def test_what_chatgpt_hides_stays_hidden_and_is_counted(tmp_path, capsys):
+    nodes = [root(), node("n0", "root", "user", "Hello.")]
+    for number, (role, text, more) in enumerate(HIDDEN, start=1):
+        nodes.append(node(f"n{number}", f"n{number - 1}", role, text, **more))
+    nodes.append(node("z", f"n{len(HIDDEN)}", "assistant", "Hi!"))
     bring(tmp_path, "chatgpt", one_file(tmp_path / "in", chatgpt("k1", nodes, "z")))
     assert said(tmp_path, "chatgpt:k1") == [("user", "Hello."), ("assistant", "Hi!")]
-    assert "left out\t1: " in capsys.readouterr().out
-
-
-def test_code_images_and_files_are_told(tmp_path):
-    picture = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_1"}
-    voice = {"content_type": "audio_transcription", "text": "spoken words"}
-    nodes = [
-        root(),
-        node(
-            "a",
-            "root",
-            "user",
-            {"parts": [picture, "Look!", voice]},
-            kind="multimodal_text",
-            metadata={"attachments": [{"name": "plan.pdf", "mimeType": "application/pdf"}]},
-        ),
-        node("b", "a", "assistant", {"text": "print(1)", "language": "python"}, kind="code"),
-        node("c", "b", "assistant", "See \ue200cite\ue202turn0\ue201."),
-    ]
-    bring(tmp_path, "chatgpt", one_file(tmp_path / "in", chatgpt("k1", nodes, "c")))
-    first, code, cited = messages(tmp_path, "chatgpt:k1")
-    assert first.payload["content"] == "Look!\nspoken words"
-    assert [one["name"] for one in first.meta["attachments"]] == ["image", "plan.pdf"]
-    assert code.payload["content"] == "```python\nprint(1)\n```"
-    assert cited.payload["content"] == "See ."
-
-
-def test_messages_without_a_time_have_that_of_the_one_before(tmp_path):
-    nodes = [
-        root(),
-        node("a", "root", text="One.", at=None),
-        node("b", "a", text="Two.", at=NOON + 9),
-        node("c", "b", text="Three.", at=None),
-    ]
-    bring(tmp_path, "chatgpt", one_file(tmp_path / "in", chatgpt("k1", nodes, "c")))
-    times = [one.meta["ts"][14:19] for one in messages(tmp_path, "chatgpt:k1")]
-    assert times == ["13:20", "13:29", "13:29"]
-
-
-def test_shards_in_an_archive_are_one_export_and_a_second_copy_is_told(tmp_path, capsys):
-    path = archive(
-        tmp_path / "e.zip",
-        {
-            "d/conversations-001.json": [talk("k2", "Two."), talk("k1", "A copy.")],
-            "d/conversations-000.json": [talk("k1", "One."), 7, {"no": "conversation"}],
-            "__MACOSX/d/conversations-000.json": b"junk",
-            "d/user.json": {},
-            "d/chat.html": b"<html>",
-        },
-    )
-    assert bring(tmp_path, "chatgpt", path) == 0
-    told = capsys.readouterr()
-    assert said(tmp_path, "chatgpt:k1") == [("user", "One.")]
-    assert said(tmp_path, "chatgpt:k2") == [("user", "Two.")]
-    assert "another copy of conversation k1" in told.err
-    assert "no conversation of ChatGPT" in told.err
+    assert f"left out\t{len(HIDDEN)}: " in capsys.readouterr().out
 
 
 def test_a_second_import_adds_nothing_and_what_has_grown_is_told(tmp_path, capsys):
@@ -140,19 +73,6 @@ def test_a_second_import_adds_nothing_and_what_has_grown_is_told(tmp_path, capsy
     assert "imported\t1 conversation" in told.out
     assert "known\t1 conversation" in told.out
     assert "chatgpt:k1: had 1 messages when it was imported and has 3 now" in told.err
-
-
-def test_a_dry_run_tells_all_and_writes_nothing(tmp_path, capsys):
-    saved = node("m", "a", "assistant", "Has a cat called Miso.", recipient="bio")
-    nodes = [root(), node("a", "root", text="My cat is called Miso."), saved]
-    path = one_file(tmp_path / "in", chatgpt("k1", nodes, "m"))
-    bring(tmp_path, "chatgpt", path, dry_run=True)
-    told = capsys.readouterr().out
-    assert "found\t1 conversation with ChatGPT, 2023-11-14 to 2023-11-14" in told
-    assert "would import\t1 conversation" in told
-    assert "1 line would be proposed to console:local" in told
-    assert "- Has a cat called Miso. (2023-11-14)" in told
-    assert not (tmp_path / "tapes").exists()
 
 
 def test_saved_memories_and_custom_instructions_wait_and_are_not_believed(tmp_path):
@@ -223,23 +143,13 @@ def test_an_odd_conversation_costs_only_itself(tmp_path, odd, capsys):
     assert "skipped\t1 conversation without a visible message" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("key", ["../../etc/passwd", "a:b c", "\ud800", "x" * 5_000, "\x1b[2J"])
-def test_a_hostile_id_becomes_a_harmless_session(tmp_path, key, capsys):
-    path = one_file(tmp_path / "in", talk(key, "Words."))
+def test_a_hostile_id_becomes_a_harmless_session(tmp_path, capsys):
+    keys = ("../../etc/passwd", "a:b c", "\ud800", "x" * 5_000, "\x1b[2J")
+    path = one_file(tmp_path / "in", *(talk(key, "Words.") for key in keys))
     assert bring(tmp_path, "chatgpt", path) == 0
     assert "\x1b" not in capsys.readouterr().err
     files = [one.relative_to(tmp_path) for one in tmp_path.rglob("*") if one.is_file()]
     assert all(one.parts[0] in ("tapes", "in") for one in files)
-
-
-def test_nothing_and_nobody_are_told(tmp_path):
-    with pytest.raises(TapeNotFound, match="found nothing to import from ChatGPT"):
-        bring(tmp_path, "chatgpt", one_file(tmp_path / "in"))
-    with pytest.raises(TapeNotFound, match="no such file"):
-        bring(tmp_path, "chatgpt", tmp_path / "missing.zip")
-    with pytest.raises(SettingsError, match="not a person"):
-        bring(tmp_path, "chatgpt", tmp_path / "in", person="somebody")
-    assert settings(tmp_path).home == tmp_path
 
 
 TREES = st.lists(st.tuples(st.integers(0, 30), st.booleans()), max_size=30)
@@ -267,8 +177,3 @@ def test_any_tree_gives_each_node_at_most_once_and_ends(tree, current):
         assert mapping[after]["parent"] == before or (
             named and after in (mapping[before]["children"] or [])
         )
-
-
-def test_a_long_conversation_is_walked_without_recursion():
-    mapping = {str(one): {"parent": str(one - 1), "message": None} for one in range(50_000)}
-    assert len(linear_nodes(mapping, "49999")) == 50_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import stat
 import zipfile
 from pathlib import Path
@@ -17,12 +16,9 @@ from bot.runtime.settings import load_settings
 
 SECRET = "hunter2-outside"
 LINES = [{"role": "user", "content": "One of their own."}]
+CLAUDE = json.dumps([claude("c1", SECRET)])
 TALK = json.dumps([talk("c1", SECRET)])
 TOLD = "is a link or no file; skipped"
-
-
-def their_claude() -> str:
-    return json.dumps([claude("c1", SECRET)])
 
 
 def own(bot: str) -> dict[str, str]:
@@ -44,13 +40,8 @@ NAMES = [
     ("nanobot", "sessions/telegram_2.jsonl", json.dumps({"role": "user", "content": SECRET})),
     ("openclaw", "workspace/MEMORY.md", f"- {SECRET} is a line of memory.\n"),
     ("openclaw", "workspace/memory/2026-01-01.md", SECRET),
-    (
-        "openclaw",
-        "agents/other/sessions/s2.jsonl",
-        json.dumps({"type": "message", "id": "a", "message": {"role": "user", "content": SECRET}}),
-    ),
     ("chatgpt", "more/conversations.json", TALK),
-    ("claude", "more/conversations.json", their_claude()),
+    ("claude", "more/conversations.json", CLAUDE),
 ]
 
 
@@ -66,7 +57,7 @@ def run(home: Path, bot: str, source: Path) -> None:
         bring(home, bot, source)
 
 
-@pytest.mark.parametrize("manner", ["none", "file", "folder", "chain", "hard"])
+@pytest.mark.parametrize("manner", ["none", "file", "folder", "hard"])
 @pytest.mark.parametrize(("bot", "name", "content"), NAMES)
 def test_an_import_follows_no_link(tmp_path, capsys, bot, name, content, manner):
     outside, source = tmp_path / "outside" / Path(name).name, tmp_path / "theirs"
@@ -85,9 +76,6 @@ def test_an_import_follows_no_link(tmp_path, capsys, bot, name, content, manner)
             place.write_text(content)
         elif manner == "hard":
             os.link(outside, place)
-        elif manner == "chain":
-            (tmp_path / "between").symlink_to(outside)
-            place.symlink_to(tmp_path / "between")
         else:
             place.symlink_to(outside)
     # The path that the person gives may be a link itself.
@@ -95,17 +83,6 @@ def test_an_import_follows_no_link(tmp_path, capsys, bot, name, content, manner)
     run(tmp_path / "home", bot, tmp_path / "given")
     assert (SECRET.encode() in read_all(tmp_path / "home")) == (manner == "none")
     assert (TOLD in capsys.readouterr().err) == (manner != "none")
-
-
-def test_a_database_elsewhere_is_not_read(tmp_path, capsys):
-    outside, source = tmp_path / "outside.db", tmp_path / "theirs"
-    sqlite3.connect(outside).close()
-    for own_name, text in own("nanobot").items():
-        (source / own_name).parent.mkdir(parents=True, exist_ok=True)
-        (source / own_name).write_text(text)
-    (source / "sessions" / "sessions.sqlite3").symlink_to(outside)
-    run(tmp_path / "home", "nanobot", source)
-    assert TOLD in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("bot", ["chatgpt", "claude"])
@@ -121,7 +98,7 @@ def test_a_member_of_an_archive_that_is_no_file_is_told_and_left_out(tmp_path, c
     [(own_name, text)] = own(bot).items()
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(own_name, text)
-        archive.writestr(member, TALK if bot == "chatgpt" else their_claude())
+        archive.writestr(member, TALK if bot == "chatgpt" else CLAUDE)
     run(tmp_path / "home", bot, path)
     assert SECRET.encode() not in read_all(tmp_path / "home")
     assert TOLD in capsys.readouterr().err

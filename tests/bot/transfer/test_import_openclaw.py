@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from assistant_exports import bring, said
 from exchange_files import write_lines
 from test_import_chatgpt import pending
-
-from bot.core.errors import TapeNotFound
 
 HEADER = {"type": "session", "version": 3, "id": "s1", "timestamp": "2026-02-01T10:00:00.000Z"}
 WRAPPED = (
@@ -64,19 +60,6 @@ def test_a_transcript_is_read_along_its_last_branch(tmp_path, capsys):
         assert part in told
 
 
-def test_a_lost_line_costs_only_itself(tmp_path, capsys):
-    path = home(
-        tmp_path / "in",
-        "s1",
-        entry("a", None, "user", "One."),
-        b'{"type":"message","id":"b","parentId":"a","mess',
-        entry("c", "b", "user", "Three."),
-    )
-    bring(tmp_path, "openclaw", path)
-    assert said(tmp_path, "openclaw:s1") == [("user", "One."), ("user", "Three.")]
-    assert "line 3: cannot be read" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -98,27 +81,6 @@ def test_what_openclaw_writes_in_the_persons_name_is_left_out(tmp_path, text):
     assert said(tmp_path, "openclaw:s1") == [("user", "Words of mine.")]
 
 
-def test_groups_schedules_and_sub_agents_are_left_out(tmp_path, capsys):
-    path = tmp_path / "in"
-    for name in ("direct", "group", "cron", "s9-topic-4"):
-        home(path, name, entry("a", None, "user", f"Words in {name}."))
-    marked = (
-        'Conversation info (untrusted metadata):\n```json\n{"is_group_chat": true}\n```\nHi all.'
-    )
-    home(path, "unlisted", entry("a", None, "user", marked))
-    keys = {
-        "agent:main:main": {"sessionId": "direct"},
-        "agent:main:telegram:group:-100": {"sessionId": "group"},
-        "agent:main:cron:backup": {"sessionId": "cron"},
-    }
-    (path / "agents/main/sessions/sessions.json").write_text(json.dumps(keys))
-    bring(tmp_path, "openclaw", path)
-    told = capsys.readouterr().out
-    assert "found\t1 conversation" in told
-    assert "4 conversations in groups, of schedules or of sub-agents" in told
-    assert said(tmp_path, "openclaw:direct") == [("user", "Words in direct.")]
-
-
 def test_memory_files_are_proposals_and_notes_by_day_are_kept(tmp_path):
     path = tmp_path / "in" / "workspace"
     (path / "memory").mkdir(parents=True)
@@ -133,9 +95,3 @@ def test_memory_files_are_proposals_and_notes_by_day_are_kept(tmp_path):
     told = {one.text for one in pending(tmp_path, "person:console:local")}
     assert told == {"Sister: Paula, a nurse", "Name: Ada", "The boat needs paint."}
     assert said(tmp_path, "openclaw:note-2026-02-01") == [("assistant", "We fixed the boiler.")]
-
-
-def test_an_empty_home_is_told(tmp_path):
-    (tmp_path / "in").mkdir()
-    with pytest.raises(TapeNotFound, match="found nothing to import from OpenClaw"):
-        bring(tmp_path, "openclaw", tmp_path / "in")

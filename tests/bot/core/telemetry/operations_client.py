@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import asynccontextmanager
 
 import anyio
@@ -43,23 +42,12 @@ class Client:
             for one in family.samples
         )
 
-    async def until_series(self, *wanted: str | tuple[str, ...]) -> Series:
-        """Every series, once these are there: by name, or by name and all labels' values."""
-
-        async def there() -> Series | None:
-            found = await self.series()
-            return found if {*wanted} <= {*found, *(name for name, *_ in found)} else None
-
-        return await until(there, every=0.02)
-
-    async def until(
-        self, path: str, status: int, said: Callable[[dict], bool] = lambda _: True
-    ) -> dict:
-        """Wait for an answer of this status, in which the checks say what they are to."""
+    async def until(self, path: str, status: int) -> dict:
+        """Wait for an answer of this status; return its checks."""
 
         async def answered() -> dict | None:
             found, checks = await self.get(path)
-            return checks if found == status and said(checks) else None
+            return checks if found == status else None
 
         return await until(answered, every=0.02)
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
-import re
 import stat
-from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from bot.core.telemetry.logging import configure_logging
 from bot.core.telemetry.redaction import MARK, Redactor, redact
@@ -75,30 +73,7 @@ def test_a_known_value_is_taken_out_however_it_was_written(form):
     assert written.strip("\"'") not in cleaned
 
 
-def test_of_two_values_that_overlap_nothing_is_left():
-    assert Redactor(["abcd", "abcd-efgh"])("<abcd-efgh> <abcd>") == f"<{MARK}> <{MARK}>"
-
-
-def test_empty_and_tiny_values_do_not_eat_the_text():
-    assert Redactor(["", " ", "a"])("banana") == "banana"
-
-
-PIECES = st.sampled_from(
-    [
-        *("api_key", "authorization", "password", "token", "?key=", "bearer ", "sk-", "b'"),
-        *("=", ":", " ", '"', "'", "\\", "\n", "://", "@", "/", "[", "]", "a", "é", "A1b2C3d4"),
-        *(MARK, TELEGRAM, JWT),
-    ]
-)
-
-
-@pytest.mark.parametrize("piece", ["a", "a-", "1", "://", "://a", "password\\", "api_key= ", "a."])
-def test_a_megabyte_of_anything_takes_no_more_than_its_share(piece):
-    """Time that grew with the square of the length would outlast the limit on a test's time."""
-    text = piece * (1_000_000 // len(piece))
-    assert redact(text) == text or MARK in redact(text)
-
-
+@settings(max_examples=examples(25))
 @given(st.text(max_size=50), st.text(max_size=50), st.text("abcXYZ0189-_", min_size=12))
 def test_a_known_value_is_gone_from_any_text(before, after, secret):
     assert secret not in Redactor([secret])(f"{before}{secret}{after}")
@@ -147,25 +122,6 @@ def test_no_log_line_holds_a_secret_whichever_way_it_came(tmp_path, capsys):
         assert kept in text
 
 
-def test_the_file_has_all_and_stderr_only_warnings_in_one_line_each(tmp_path, capsys):
-    with logging_to(tmp_path, "debug"):
-        logging.getLogger("bot.a").debug("first")
-        logging.getLogger("channels.b").warning("second\nline")
-        logging.getLogger("aiohttp").info("third")
-    text = log_text(tmp_path)
-    assert "DEBUG bot.a: first\n" in text
-    assert "third" not in text
-    assert capsys.readouterr().err == "WARNING: second (more in the log file)\n"
-
-
-def test_the_level_is_that_of_tapebots_own_records(tmp_path):
-    with logging_to(tmp_path, "warning"):
-        logging.getLogger("bot").info("quiet")
-        logging.getLogger("bot").warning("loud")
-    assert "loud" in log_text(tmp_path)
-    assert "quiet" not in log_text(tmp_path)
-
-
 def test_a_message_cannot_pass_for_another_record_or_move_the_cursor(tmp_path, capsys):
     with logging_to(tmp_path):
         logging.getLogger("bot").warning("one\n2026-11-21T00:00:00Z ERROR bot: forged\x1b[2J\r")
@@ -180,59 +136,3 @@ def test_only_the_owner_can_read_the_log(tmp_path):
         logging.getLogger("bot").info("x")
     modes = [home, home / "logs", home / "logs" / "tapebot.log"]
     assert [stat.S_IMODE(path.stat().st_mode) for path in modes] == [0o700, 0o700, 0o600]
-
-
-def test_the_log_is_rotated_at_5_mb_and_two_old_files_are_kept(tmp_path):
-    logs = tmp_path / "logs"
-    logs.mkdir()
-    (logs / "tapebot.log").write_text("full\n" * 999_999)
-    (logs / "tapebot.log.1").write_text("older\n")
-    (logs / "tapebot.log.2").write_text("oldest\n")
-    with logging_to(tmp_path):
-        logging.getLogger("bot").info("fresh")
-    kept = {path.name: path.read_text()[-6:] for path in logs.iterdir()}
-    expected = {"tapebot.log": "fresh\n", "tapebot.log.1": "\nfull\n", "tapebot.log.2": "older\n"}
-    assert kept == expected
-
-
-def test_a_log_that_cannot_be_written_is_told_once_and_breaks_nothing(tmp_path, capsys):
-    (tmp_path / "logs").write_text("in the way")
-    with logging_to(tmp_path):
-        for _ in range(3):
-            logging.getLogger("bot").info("x")
-        logging.getLogger("bot").warning("still heard")
-    err = capsys.readouterr().err
-    assert err.count("cannot be written") == 1
-    assert "still heard" in err
-
-
-def test_a_stuck_log_holds_nobody_up_and_says_how_much_it_lost(tmp_path):
-    """A pipe that nobody reads is a disk that never answers."""
-    (tmp_path / "logs").mkdir()
-    pipe = tmp_path / "logs" / "tapebot.log"
-    os.mkfifo(pipe)
-    log = logging.getLogger("bot")
-    with ThreadPoolExecutor() as threads:
-        with logging_to(tmp_path):
-            for number in range(10_100):
-                log.info("line %d", number)
-            reader = pipe.open(encoding="utf-8")
-            lines = [reader.readline(), reader.readline()]
-            log.info("after")
-            rest = threads.submit(reader.readlines)
-        lines += rest.result(60)
-    reader.close()
-    lost = int(re.search(r": after \((\d+) log lines before this one are lost\)", lines[-1])[1])
-    assert lost > 0
-    assert len(lines) - 1 + lost == 10_100
-
-
-def test_stopping_twice_is_harmless_and_puts_the_loggers_back(tmp_path):
-    root = logging.getLogger()
-    before = (root.level, list(root.handlers), logging.getLogger("bot").level)
-    stop = configure_logging(tmp_path, "info")
-    logging.getLogger("bot").info("written before the stop returns")
-    stop()
-    stop()
-    assert "written before" in log_text(tmp_path)
-    assert (root.level, list(root.handlers), logging.getLogger("bot").level) == before

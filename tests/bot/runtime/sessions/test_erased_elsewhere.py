@@ -12,11 +12,9 @@ import pytest
 from databases import drop, fresh_database
 from waiting import until
 
-from bot.core.errors import TapebotError
 from bot.memory.records.fact import Evidence
 from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.vector_files import VectorFiles
-from bot.memory.session.vector_index import embeddable_text, text_checksum
 from bot.runtime.app.build import open_app
 from bot.runtime.app.serve import make_remote_erasures
 from bot.runtime.settings import load_settings
@@ -53,8 +51,7 @@ def without(entry):
 
 def vectors_of(app, tape):
     """The checksums of the texts that a program keeps a vector of, by their entries' ids."""
-    model = app.vectors._embedder.name
-    return VectorFiles(app.settings.home / "vectors", "", model).checksums(tape)
+    return VectorFiles(app.settings.home / "vectors", "", "local").checksums(tape)
 
 
 async def test_facts_and_vectors_go_from_the_memory_and_the_disk_of_another_process(tmp_path, url):
@@ -97,46 +94,3 @@ async def test_what_was_erased_while_a_process_did_not_run_goes_when_it_starts(t
         assert set(vectors_of(other, "telegram:1")) == {gone.id}
         await make_remote_erasures(other).apply_new()
         assert vectors_of(other, "telegram:1") == {}
-
-
-async def test_what_is_being_embedded_while_another_process_erases_is_not_kept(tmp_path, url):
-    async with (
-        process(tmp_path / "one", url) as one,
-        process(tmp_path / "other", url) as other,
-    ):
-        await one.store.create_tape("telegram:1")
-        [gone] = await one.store.append_many("telegram:1", [message("user", WORD)])
-        embed, begun, go = other.vectors._embedder.embed, anyio.Event(), anyio.Event()
-
-        async def late(texts):
-            begun.set()
-            await go.wait()
-            return await embed(texts)
-
-        other.vectors._embedder.embed = late
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(other.vectors.catch_up, "telegram:1")
-            await begun.wait()
-            await one.store.erase("telegram:1", [without(gone)])
-            await make_remote_erasures(other).apply_new()
-            go.set()
-        # It was embedded anew, from what the tape holds by now.
-        [entry] = await one.store.read("telegram:1", gone.id, gone.id)
-        assert vectors_of(other, "telegram:1") == {entry.id: text_checksum(embeddable_text(entry))}
-
-
-async def test_one_process_alone_has_nobody_to_follow(tmp_path):
-    async with open_app(load_settings(home=tmp_path, model="offline")) as app:
-        assert make_remote_erasures(app) is None
-
-
-async def test_a_database_that_is_away_only_puts_it_off(tmp_path, url, caplog):
-    async with process(tmp_path / "one", url) as one:
-        follower = make_remote_erasures(one)
-        await one.database_services.database.close()
-        with pytest.raises(TapebotError):
-            await follower.apply_new()
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(follower.run)
-            await until(lambda: "may still be in files here" in caplog.text)
-            tasks.cancel_scope.cancel()

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +11,6 @@ import anyio.to_thread
 import pytest
 from waiting import until
 
-from bot.agent.consolidation import imported_tapes
 from bot.agent.consolidation.imported_tapes import read_imported_tape
 from bot.bus import Sender
 from bot.cli.import_assistants import import_assistant
@@ -26,12 +21,6 @@ from bot.offline.model import OfflineModel
 from bot.runtime.settings import load_settings
 from bot.tape.service import TapeService
 from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import (
-    ScriptedModel,
-    consolidation_reply,
-    fact_operation,
-    text_reply,
-)
 
 BOB = Sender("8", "Bob")
 START = 1_700_000_000.0
@@ -121,17 +110,6 @@ async def test_what_is_found_waits_with_its_words_and_answers_once_it_is_accepte
         assert "accepted by a person" in why
 
 
-async def test_all_can_be_accepted_and_that_undone(tmp_path):
-    await brought(tmp_path, talk("k", "My cat is called Miso.", "Hm.", "I live in Lisbon.", "Ah."))
-    async with session_host(tmp_path, OfflineModel()) as host:
-        await host.channel.ask("/memory import start")
-        await all_read(host)
-        assert (await host.channel.ask("/memory accept all")).count("Accepted: ") == 2
-        await host.channel.ask("/memory undo")
-        assert {fact.status for fact in await facts(host)} == {"pending"}
-        assert "Nothing is pending" not in await host.channel.ask("/memory pending")
-
-
 async def test_nothing_is_read_until_it_is_asked_for_and_a_pause_holds(tmp_path):
     await brought(tmp_path, talk("k", "My cat is called Miso.", "Hm."))
     async with session_host(tmp_path, OfflineModel()) as host:
@@ -148,89 +126,6 @@ async def test_nothing_is_read_until_it_is_asked_for_and_a_pause_holds(tmp_path)
         await host.channel.ask("/memory import start")
         await all_read(host)
         assert len(await facts(host)) == 1
-
-
-async def test_reading_goes_on_after_a_restart_with_the_next_message(tmp_path):
-    await brought(tmp_path, talk("k", "My cat is called Miso.", "Hm."))
-    async with session_host(tmp_path, OfflineModel()) as host:
-        await host.channel.ask("/memory pause")
-        await host.channel.ask("/memory import start")
-    async with session_host(tmp_path, OfflineModel()) as host:
-        sent = await host.channel.send("/memory resume", message_id="later")
-        await host.channel.wait_for_answer(sent)
-        await all_read(host)
-        assert len(await facts(host)) == 1
-
-
-async def test_it_pauses_while_much_waits_and_goes_on_once_that_is_decided(tmp_path, monkeypatch):
-    for module in (
-        imported_tapes,
-        __import__("bot.runtime.sessions.import_reader", fromlist=["x"]),
-    ):
-        monkeypatch.setattr(module, "MOST_PENDING", 1)
-    await brought(
-        tmp_path,
-        talk("a", "My cat is called Miso.", "Hm."),
-        talk("b", "I live in Lisbon.", "Hm.", start=START + 100),
-    )
-    async with session_host(tmp_path, OfflineModel()) as host:
-        await host.channel.ask("/memory import start")
-        await until(lambda: _some(host, 1))
-        told = await host.channel.ask("/memory import")
-        assert "Reading waits: 1 fact waits for you" in told
-        await host.channel.ask("/memory drop 1")
-        await all_read(host)
-        assert [fact.status for fact in await facts(host)] == ["dropped", "pending"]
-
-
-async def _some(host: Host, count: int) -> bool:
-    return len(await facts(host)) >= count
-
-
-async def test_old_words_end_and_reword_nothing_that_is_known(tmp_path):
-    await brought(tmp_path, talk("k", "I moved away from Oslo. I live in Rome.", "Hm."))
-    ops = [
-        fact_operation(None, "I moved away from Oslo.", op="retire", fact=1),
-        fact_operation("The user lives in Rome.", "I live in Rome.", op="supersede", fact=1),
-    ]
-    model = ScriptedModel(
-        [text_reply("ok")] * 3, consolidation=[consolidation_reply("Moved.", *ops)]
-    )
-    async with session_host(tmp_path, model) as host:
-        await host.channel.ask("/memory add I live in Oslo")
-        await host.channel.ask("/memory import start")
-        await all_read(host)
-        known = await facts(host)
-        assert (known[0].text, known[0].status) == ("I live in Oslo", "active")
-        assert all(fact.status == "pending" for fact in known[1:])
-
-
-async def test_a_conversation_that_was_not_to_be_remembered_is_not_shown_to_the_model(tmp_path):
-    await brought(tmp_path, talk("k", "My secret is Zanzibar.", "Hm.", is_do_not_remember=True))
-    async with session_host(tmp_path, model := ScriptedModel()) as host:
-        await host.channel.ask("/memory import start")
-        await all_read(host)
-        assert model.requests_for("consolidation") == []
-        assert await facts(host) == []
-
-
-async def test_a_model_that_fails_is_asked_again_later(tmp_path):
-    await brought(tmp_path, talk("k", "My cat is called Miso.", "Hm."))
-    good = consolidation_reply("Cat.", fact_operation("The cat is Miso.", "My cat is called Miso."))
-    model = ScriptedModel(consolidation=[text_reply("What?"), good])
-    async with session_host(tmp_path, model) as host:
-        await host.channel.ask("/memory import start")
-        await until(lambda: bool(model.requests_for("consolidation")))
-        told = await until(lambda: _told_failure(host))
-        assert "answered in prose" in told
-        host.clock.advance(60)
-        await all_read(host)
-        assert len(await facts(host)) == 1
-
-
-async def _told_failure(host: Host) -> str:
-    told = await host.channel.ask("/memory import")
-    return told if "it failed" in told else ""
 
 
 async def test_what_is_erased_goes_from_imported_tapes_too(tmp_path):
@@ -280,43 +175,3 @@ async def test_a_command_in_an_imported_conversation_learns_nothing_of_it(tmp_pa
     async with session_host(tmp_path, OfflineModel()) as host:
         assert await facts(host) == []
         assert await host.events("memory/consolidated", "chatgpt:k") == []
-
-
-KILLED = """
-import os, signal, sys
-from bot.core import append_file, files
-write = files.write_all
-
-def dying(descriptor, data):
-    if b'"memory/consolidated"' in bytes(data):
-        os.kill(os.getpid(), signal.SIGKILL)
-    write(descriptor, data)
-
-files.write_all = append_file.write_all = dying
-from bot.__main__ import main
-sys.argv = ["tapebot"]
-sys.exit(main())
-"""
-
-
-@pytest.mark.slow
-async def test_a_kill_before_a_part_is_marked_as_read_proposes_nothing_twice(tmp_path):
-    await brought(tmp_path, talk("k", "My cat is called Miso.", "Hm."), person="console:local")
-    environment = {**os.environ, "TAPEBOT_HOME": str(tmp_path), "TAPEBOT_TIMEZONE": "UTC"}
-    async with await anyio.open_process([sys.executable, "-c", KILLED], env=environment) as program:
-        assert program.stdin is not None
-        await program.stdin.send(b"/memory import start\n")
-        with anyio.fail_after(60):
-            assert await program.wait() == -signal.SIGKILL
-    again = subprocess.run(
-        [sys.executable, "-m", "bot"],
-        input=b"/memory import\n/memory import\n/memory pending\n",
-        env=environment,
-        check=True,
-        capture_output=True,
-        timeout=60,
-    )
-    assert b"1 pending" in again.stdout
-    async with session_host(tmp_path, OfflineModel()) as host:
-        found = await facts(host, "person:console:local")
-        assert [fact.status for fact in found] == ["pending"]

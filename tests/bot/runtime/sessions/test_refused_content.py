@@ -110,14 +110,6 @@ async def test_a_picture_that_is_refused_is_left_out_told_once_and_never_sent_ag
         assert refused(server) == 0
 
 
-async def test_of_several_pictures_only_the_broken_one_is_left_out(tmp_path):
-    async with chat(tmp_path, filtering()) as (host, server):
-        files = (png("fine"), png("broken"), png("fine"))
-        sent = await host.channel.send("which is it?", attachments=files)
-        assert PICTURE_NOTE in await host.channel.wait_for_answer(sent)
-        assert json.dumps(server.requests[-1]).count(base64.b64encode(FINE).decode()) == 2
-
-
 async def test_a_message_that_a_filter_refuses_is_answered_honestly_and_left_out_later(tmp_path):
     async with chat(tmp_path, filtering()) as (host, server):
         assert await host.channel.ask("hello") == "fine"
@@ -132,15 +124,6 @@ async def test_a_message_that_a_filter_refuses_is_answered_honestly_and_left_out
         assert await asked_later(host, "what did I ask you to tell me about?") == "fine"
         assert refused(server) == 0
         assert any("save_memory" in json.dumps(one.get("tool_choice")) for one in server.requests)
-
-
-async def test_new_now_hands_nothing_on_that_was_refused(tmp_path):
-    async with chat(tmp_path, filtering()) as (host, server):
-        await host.channel.ask(f"tell me about {BAD}")
-        first = refused(server)
-        assert await host.channel.ask("/new now") == "New session started."
-        assert await host.channel.ask("hello") == "fine"
-        assert refused(server) == first
 
 
 async def test_a_refused_message_of_one_member_does_not_silence_a_group(tmp_path):
@@ -191,7 +174,7 @@ async def test_the_refused_part_is_found_wherever_it_stands(tmp_path, where):
             assert "one" in json.dumps(server.requests[-1])
 
 
-@pytest.mark.parametrize("times", range(1, 6))
+@pytest.mark.parametrize("times", [1, 2, 5])
 async def test_errors_that_pass_censor_neither_a_message_nor_a_picture(tmp_path, times):
     left = 0
 
@@ -211,23 +194,4 @@ async def test_errors_that_pass_censor_neither_a_message_nor_a_picture(tmp_path,
         told = json.dumps(server.requests[-1])
         assert "my flight is at 9" in told
         assert base64.b64encode(FINE).decode() in told
-        assert not await host.events("model.refused")
-
-
-@pytest.mark.parametrize(
-    ("failure", "most"),
-    [
-        (Failure(401, "wrong key"), 1),
-        (Failure(404, "no such model"), 1),
-        (Failure(402, "pay first"), 1),
-        # Once again, without tools, and without the newest part, and all parts, and a spare one.
-        (Failure(400, "unknown parameter"), 5),
-    ],
-    ids=lambda one: str(getattr(one, "status", "")),
-)
-async def test_what_no_part_is_to_blame_for_is_said_after_few_calls(tmp_path, failure, most):
-    async with chat(tmp_path, lambda _: failure) as (host, server):
-        told = await host.channel.ask("hello")
-        assert "I could not get an answer from the model" in told
-        assert len(server.requests) <= most
         assert not await host.events("model.refused")

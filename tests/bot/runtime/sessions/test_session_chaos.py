@@ -12,13 +12,9 @@ from bot.bus import SessionFull
 from bot.core.errors import TransientModelError
 from bot.llm.base import ModelRequest
 from bot.memory.records.turn_marks import turn_end, turn_start
-from bot.memory.session.state.context_window import WindowFold
-from bot.memory.session.state.fold_loader import load_fold
-from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
-from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
-from bot.testing.host import POLL, Host, HostLimits, session_host
+from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import (
     PausedStep,
     ScriptedModel,
@@ -97,13 +93,13 @@ class Chaos:
         with anyio.fail_after(30):
             while (await host.bus.statistics())["pending"]:
                 self.let_go()
-                await anyio.sleep(POLL)  # the journal has no event for this
+                await anyio.lowlevel.checkpoint()
 
 
 @pytest.mark.parametrize(
     "seed",
-    # A part of them at each run, all of them among the long proofs.
-    [pytest.param(seed, marks=[pytest.mark.slow] if seed % 3 else []) for seed in range(12)],
+    # One of them at each run, all of them among the long proofs.
+    [pytest.param(seed, marks=[pytest.mark.slow] if seed else []) for seed in range(6)],
 )
 async def test_each_message_is_settled_once_whatever_is_sent_when(tmp_path, seed):
     chaos = Chaos(seed)
@@ -121,7 +117,6 @@ async def test_each_message_is_settled_once_whatever_is_sent_when(tmp_path, seed
     ends = Counter(inbound for end in ended for inbound in end.data["inbound"])
     assert ends == dict.fromkeys(chaos.sent, 1)
     _check_tape(tape)
-    await _check_fold(store, tape)
     await store.close()
 
 
@@ -141,17 +136,3 @@ def _check_tape(tape: list[TapeEntry]) -> None:
     seals = [e.data["version"] for e in tape if e.name == "memory/seal"]
     assert seals == sorted(seals)
     assert seals == [e.data["version"] for e in tape if e.name == "memory/open"]
-
-
-async def _check_fold(store: FileTapeStore, tape: list[TapeEntry]) -> None:
-    """What the next start would see is what the whole tape says."""
-    service = TapeService(store, "fake:1")
-    bounds = {"max_messages": BOUNDS.view_messages, "max_tokens": BOUNDS.view_tokens}
-    loaded = await load_fold(service, **bounds)
-    whole = SessionFold(WindowFold(**bounds))
-    for entry in tape:
-        whole.apply(entry)
-    assert loaded.pointers() == whole.pointers()
-    assert loaded.window == whole.window
-    assert not whole.turns.unanswered
-    assert whole.window.waiting_messages() == []

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import anyio
 import pytest
 
 from bot.core.errors import TransientModelError
 from bot.llm.base import ModelReply, ModelRequest
-from bot.memory.records.event_names import (
-    HISTORY_EVENT,
-)
+from bot.memory.records.event_names import HISTORY_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_NEW
-from bot.testing.host import Host, HostLimits, session_host
+from bot.testing.host import HostLimits, session_host
 from bot.testing.scripted_model import (
     PausedStep,
     ScriptedModel,
@@ -96,18 +92,6 @@ async def test_a_new_that_cannot_archive_says_so_first_and_changes_nothing(tmp_p
         assert await host.channel.ask("/new") == "New session started."
 
 
-async def test_a_new_that_takes_too_long_says_so_and_changes_nothing(tmp_path):
-    model = model_of(PausedStep(TOLD))
-    async with session_host(tmp_path, model, bounds=HostLimits(archive_timeout=0.05)) as host:
-        await host.channel.ask("I live in Oslo")
-        told = await host.channel.ask("/new")
-        assert told.startswith(FAILED)
-        assert "took over 0.05 s" in told
-        assert await host.events(SESSION_NEW) == []
-        await host.channel.ask("where do I live?")
-    assert "I live in Oslo" in str(model.requests_for()[-1].messages)
-
-
 async def test_new_now_begins_at_once_and_the_rest_is_consolidated_later(tmp_path):
     held = PausedStep(TOLD)
     model = model_of(held)
@@ -147,74 +131,6 @@ async def test_new_during_a_running_consolidation_covers_each_message_once(tmp_p
         assert cursor.data["through"] < boundary.id
         await host.channel.ask("again")
     assert "after" in str(model.requests_for()[-1].messages)
-
-
-async def test_new_waits_for_the_turn_before_it(tmp_path):
-    held = PausedStep(text_reply("late answer"))
-    steps = iter([held])
-    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), consolidation=[TOLD])
-    async with session_host(tmp_path, model) as host:
-        said = await host.channel.send("I live in Oslo")
-        await held.entered.wait()
-        new = await host.channel.send("/new")
-        held.release.set()
-        assert await host.channel.wait_for_answer(new) == "New session started."
-        assert [a.reply_to for a in host.channel.answers] == [said.id, new.id]
-
-
-async def test_new_on_an_empty_session_asks_the_model_nothing(tmp_path):
-    model = model_of()
-    async with session_host(tmp_path, model) as host:
-        assert await host.channel.ask("/new") == "New session started."
-        assert await host.channel.ask("/new") == "New session started."
-    assert model.requests == []
-
-
-async def test_ids_never_restart_over_many_sessions(tmp_path):
-    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=lambda _: TOLD)
-    async with session_host(tmp_path, model) as host:
-        for number in range(4):
-            await host.channel.ask(f"number {number}")
-            await host.channel.ask("/new")
-        ids = [entry.id for entry in await host.tape()]
-        assert ids == list(range(1, len(ids) + 1))
-        assert len(await host.store.segments("fake:1")) == 4
-        await _evidence_holds(host)
-
-
-async def _evidence_holds(host: Host) -> None:
-    """Each history entry's range still holds what it tells of."""
-    for number, history in enumerate(await host.events(HISTORY_EVENT)):
-        first, last = history.data["range"]
-        said = [e.payload.get("content") for e in await host.store.read("fake:1", first, last)]
-        assert f"number {number}" in said
-
-
-async def test_new_asks_for_a_long_conversation_in_portions_that_fit(tmp_path):
-    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=lambda _: TOLD)
-    bounds = HostLimits(context_tokens=1_500)
-    async with session_host(tmp_path, model, bounds=bounds) as host:
-        for number in range(6):
-            await host.channel.ask(f"number {number} " + "word " * 100)
-        assert await host.channel.ask("/new") == "New session started."
-        ranges = [e.data["range"] for e in await host.events(HISTORY_EVENT)]
-    assert len(ranges) > 1
-    assert all(b[0] == a[1] + 1 for a, b in pairwise(ranges))
-    said = "".join(str(r.messages[1]["content"]) for r in model.requests_for("consolidation"))
-    assert [said.count(f"number {n} ") for n in range(6)] == [1] * 6
-
-
-@pytest.mark.parametrize(
-    "said", [f"Signature: {'_' * 100}Name", f"Remember that my signature line is {'_' * 100}aa"]
-)
-async def test_a_line_of_underscores_is_kept_like_any_other_word(tmp_path, said):
-    """It is read for hidden orders, of which an underscore could be a letter or what is between them."""
-    learned = fact_operation(f"The user's signature is {'_' * 100}Name.", said)
-    model = model_of(consolidation_reply(f"[2026-02-10 10:00] Ada said: {said}", learned))
-    async with session_host(tmp_path, model) as host:
-        await host.channel.ask(said)
-        assert await host.channel.ask("/new") == "New session started."
-        assert await host.channel.ask("hello again") == "ok"
 
 
 async def test_each_message_that_waited_for_new_gets_an_answer_of_its_own(tmp_path):

@@ -55,7 +55,7 @@ async def test_a_thought_is_neither_shown_nor_kept_nor_sent_back(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("status", "words"), [(400, "请求过长"), (400, "Range of input length should be [1, 9000]"), (422, "no"), (413, "<html>413</html>")]
+    ("status", "words"), [(400, "Range of input length should be [1, 9000]"), (422, "no")]
 )  # fmt: skip
 async def test_a_chat_that_its_server_finds_too_long_goes_on(tmp_path, status, words):
     """Whatever the server says, and whatever its window is."""
@@ -73,35 +73,15 @@ async def test_a_chat_that_its_server_finds_too_long_goes_on(tmp_path, status, w
         await model.aclose()
 
 
-async def test_what_has_nothing_to_do_with_length_is_told_in_the_servers_words(tmp_path):
-    broken = False
-
-    async with ScriptedOpenAI(
-        lambda _: Failure(400, "no credit") if broken else Reply("ok")
-    ) as server:
-        model = model_on(server)
-        async with session_host(tmp_path, model) as host:
-            for number in range(4):
-                await host.channel.ask(f"{number} " + "word " * 900)
-            broken = True
-            assert "no credit" in await host.channel.ask("and now?")
-            before = sum(body.get("stream", False) for body in server.requests)
-            assert "no credit" in await host.channel.ask("and now?")
-            assert sum(body.get("stream", False) for body in server.requests) == before + 1
-        await model.aclose()
-
-
 @pytest.mark.parametrize(
     ("refusal", "calls"),
     [
         (Failure(400, "API key not valid. Please pass a valid API key."), 1),
-        (Failure(400, "Your credit balance is too low to access the API."), 1),
         (Failure(400, "Arrearage", "billing_not_active"), 1),
-        (Failure(404, "The model `gpt-9` does not exist"), 1),
         (Failure(400, "Provider returned error"), 7),
     ],
 )
-@pytest.mark.parametrize("times", [1, 2, 3, 99])
+@pytest.mark.parametrize("times", [1, 99])
 async def test_an_error_that_is_not_for_the_length_cuts_no_conversation(
     tmp_path, refusal, calls, times
 ):
@@ -125,18 +105,6 @@ async def test_an_error_that_is_not_for_the_length_cuts_no_conversation(
             assert "0 word" in str(server.requests[-1]["messages"])
             assert not await host.events(CONTEXT_OVERFLOW)
             assert not await host.events("model.refused")
-        await model.aclose()
-
-
-async def test_what_a_server_refuses_is_shown_with_the_model(tmp_path):
-    def step(body):
-        return Failure(400, "this model does not support tools") if "tools" in body else Reply("ok")
-
-    async with ScriptedOpenAI(step) as server:
-        model = model_on(server)
-        async with session_host(tmp_path, model) as host:
-            assert await host.channel.ask("hi") == "ok"
-            assert "its server refuses: tools" in await host.channel.ask("/status")
         await model.aclose()
 
 

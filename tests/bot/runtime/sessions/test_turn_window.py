@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 from pydantic import BaseModel
@@ -80,25 +79,6 @@ async def test_a_turn_of_many_results_ends_with_an_answer(tmp_path, steps, windo
     assert characters(model.requests_for()[-1]) <= window * 4
     if known:
         assert all(characters(request) <= window * 4 for request in model.requests_for())
-
-
-async def test_results_shrink_in_blocks_so_that_the_prefix_stays(tmp_path):
-    model = reading(ONE_BY_ONE)
-    async with session_host(tmp_path, model, tools=[PAGES], bounds=SMALL) as host:
-        await host.channel.ask("read all of it")
-    prompts = [request.messages for request in model.requests_for()]
-    changed = sum(new[: len(old) - 1] != old[:-1] for old, new in pairwise(prompts))
-    assert 1 <= changed <= 4
-
-
-async def test_the_next_turn_and_a_restart_still_fit(tmp_path):
-    for number, text in enumerate(("read all of it", "and again", "once more")):
-        model = reading(ONE_BY_ONE, real=WINDOW)
-        async with session_host(tmp_path, model, tools=[PAGES], bounds=SMALL) as host:
-            sent = await host.channel.send(text, message_id=f"{number}")
-            assert await host.channel.wait_for_answer(sent) == "all read"
-            sent = await host.channel.send("thanks", message_id=f"{number} thanks")
-            assert await host.channel.wait_for_answer(sent) == "all read"
 
 
 async def test_only_a_message_that_is_too_long_is_blamed_for_its_length(tmp_path):

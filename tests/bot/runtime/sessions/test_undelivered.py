@@ -11,19 +11,14 @@ from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel
 
 
-async def remind(host: Host) -> None:
-    """Have a reminder fall due, whose delivery nobody reports."""
+async def refuse(host: Host) -> None:
+    """Have a reminder fall due and its delivery be refused."""
     assert isinstance(host.clock, ManualClock)
     await host.channel.ask("/remind in 20 minutes call mom")
     host.channel.reports = False
     host.clock.advance(1_201)
     await host.wait_for_event("schedule.fired")
     await host.channel.wait_until(lambda: len(host.channel.answers) == 2)
-
-
-async def refuse(host: Host) -> None:
-    """Have a reminder fall due and its delivery be refused."""
-    await remind(host)
     await host.channel.report(host.channel.answers[1], error="50007: the DM is closed")
     await host.wait_for_pending(0)
     host.channel.reports = True
@@ -48,15 +43,7 @@ async def hear(host: Host, number: int, chat: str = "2", *, private: bool = True
 
 async def test_a_refused_reminder_is_told_once_where_the_person_can_be_reached(tmp_path):
     async with session_host(tmp_path, ScriptedModel([]), schedules=True) as host:
-        assert isinstance(host.clock, ManualClock)
-        await host.channel.ask("/remind in 20 minutes call mom")
-        host.channel.reports = False
-        host.clock.advance(1_201)
-        await host.wait_for_event("schedule.fired")
-        await host.channel.wait_until(lambda: len(host.channel.answers) == 2)
-        await host.channel.report(host.channel.answers[1], error="50007: the DM is closed")
-        await host.wait_for_pending(0)
-        host.channel.reports = True
+        await refuse(host)
     async with session_host(tmp_path, ScriptedModel([]), schedules=True) as host:
         sent = await host.channel.send("/schedules history", chat="2", message_id="x1")
         await host.channel.wait_for_answer(sent)
@@ -68,25 +55,6 @@ async def test_a_refused_reminder_is_told_once_where_the_person_can_be_reached(t
         assert "could not be delivered: 50007: the DM is closed" in history
         await host.wait_for_pending(0)
         assert len(told()) == 2  # the history, and the word about it once
-
-
-async def test_the_word_about_it_is_said_again_until_it_has_arrived(tmp_path):
-    async with session_host(tmp_path, ScriptedModel([]), schedules=True) as host:
-        await refuse(host)
-        host.channel.reports = False
-        await host.channel.send("/schedules", chat="2", message_id="x1")
-        await host.channel.wait_until(lambda: len(host.channel.answers) == 3)
-        await host.channel.report(host.channel.answers[-1])
-        await host.channel.wait_until(lambda: len(told(host.channel)) == 1)
-        await host.channel.report(host.channel.answers[-1], error="there is no right to write")
-        await host.channel.send("/schedules", chat="2", message_id="x2")
-        await host.channel.wait_until(lambda: len(host.channel.answers) == 5)
-        await host.channel.report(host.channel.answers[-1])
-        await host.channel.wait_until(lambda: len(told(host.channel)) == 2)
-    async with session_host(tmp_path, ScriptedModel([]), schedules=True) as host:
-        await hear(host, 3)
-        await hear(host, 4)
-        assert told(host.channel) == ["fake:2"]
 
 
 @pytest.mark.parametrize("place", ["a group", "elsewhere"])
