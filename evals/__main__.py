@@ -216,9 +216,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run an evaluation; return the exit status."""
-    chosen = _parser().parse_args()
+    chosen = _parser().parse_args(arguments)
     try:
         if chosen.kind == "recall":
             return eval_recall(chosen.files, chosen.json, chosen.embeddings)

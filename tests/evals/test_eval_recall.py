@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bot.cli.evaluate import eval_recall
+
 from bot.core.errors import TapebotError
-from bot.evals.dataset import read_dataset
-from bot.evals.metrics import SearchAnswer, by_category, compute_metrics, ndcg, recall_at
+from evals.__main__ import eval_recall
+from evals.dataset import read_dataset
+from evals.metrics import SearchAnswer, by_category, compute_metrics, ndcg, recall_at
 
 pytestmark = pytest.mark.slow
 
-HELD_OUT = sorted((Path(__file__).parents[3] / "evals" / "chats" / "held-out").glob("*.jsonl"))
-OURS = Path(__file__).parents[3] / "evals" / "recall.jsonl"
+HELD_OUT = sorted((Path(__file__).parents[2] / "evals" / "chats" / "held-out").glob("*.jsonl"))
+OURS = Path(__file__).parents[2] / "evals" / "recall.jsonl"
 
 MESSAGES: list[dict[str, Any]] = [
     {"type": "message", "id": "a", "session": "1", "speaker": "Ada", "text": "The boat is green."},

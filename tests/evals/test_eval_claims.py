@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bot.evals.claim_eval import LabelledClaim, claim_statistics, judge_all
-from bot.evals.labels import read_labels
 
 from bot.agent.consolidation.evidence_checker import RETRACTION_PREFIX
-from bot.cli.main import main
 from bot.testing.scripted_model import ScriptedModel, judgement_reply, text_reply
+from evals.__main__ import main
+from evals.claim_eval import LabelledClaim, claim_statistics, judge_all
+from evals.labels import read_labels
 
 pytestmark = pytest.mark.slow
 
-OURS = Path(__file__).parents[3] / "evals" / "claims.jsonl"
+OURS = Path(__file__).parents[2] / "evals" / "claims.jsonl"
 
 
 def told(capsys: pytest.CaptureFixture[str], path: str) -> dict[str, Any]:
-    assert main(["eval", "claims", path, "--json"]) == 0
+    assert main(["claims", path, "--json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 

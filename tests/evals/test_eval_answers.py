@@ -1,4 +1,4 @@
-"""``tapebot eval answers``: how the bot answers questions about what was said, and what changed since."""
+"""``python -m evals answers``: how the bot answers questions about what was said, and what changed since."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from bot.cli.evaluate import eval_answers
-from bot.evals.answer_eval import LabelledQuestion, grade_answer
 
 from bot.runtime.settings import Settings
+from evals.__main__ import eval_answers
+from evals.answer_eval import LabelledQuestion, grade_answer
 
-OURS = Path(__file__).parents[3] / "evals" / "updates"
+OURS = Path(__file__).parents[2] / "evals" / "updates"
 LABEL = LabelledQuestion(
     said=["I drive a Fiat.", "I sold the Fiat, it's a Kia now."],
     ask="What do I drive?",
