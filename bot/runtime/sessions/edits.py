@@ -79,11 +79,6 @@ async def find_edit_target(
 
     That is so if the tape does not hold the message, because it was not for the bot, and if an
     overheard message now asks for an answer. A silent edit is then to be dropped.
-
-    Args:
-        tape: The session's tape.
-        fold: The session's state.
-        inbound: The edit.
     """
     window, turns = fold.window, fold.turns
     near = [*window.entries, *window.queued.values()]

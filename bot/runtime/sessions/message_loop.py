@@ -42,12 +42,7 @@ from bot.runtime.sessions.background_run import (
     WorkingOn,
 )
 from bot.runtime.sessions.command_runner import find_call_to_approve, refusal, run_command
-from bot.runtime.sessions.edits import (
-    find_edit_target,
-    is_silent_edit,
-    purge_dropped,
-    whole_edit,
-)
+from bot.runtime.sessions.edits import find_edit_target, is_silent_edit, purge_dropped, whole_edit
 from bot.runtime.sessions.entries import parsed_command
 from bot.runtime.sessions.fact_scope import update_fact_scope
 from bot.runtime.sessions.loop_queue import Callback, LoopItem, LoopQueue
@@ -289,17 +284,13 @@ class MessageLoop:
             self._poison.clear(key, [inbound.id])
             return
         if not is_silent_edit(inbound):
-            await self._take_note_of(inbound)
+            self._wake_background_work(inbound)
+            with shared_state_reads():
+                await update_fact_scope(inbound, self._session.memory, self._session.fold)
         if parsed is None and inbound.answer_to is not None:
             await self._writer.reply_commands_only(delivery)
         else:
             await self._carry_out(delivery, self._state.receive(delivery, self._kind(delivery)))
-
-    async def _take_note_of(self, inbound: Inbound) -> None:
-        """Wake background work, and record whose facts the session may hold from a message on."""
-        self._wake_background_work(inbound)
-        with shared_state_reads():
-            await update_fact_scope(inbound, self._session.memory, self._session.fold)
 
     def _parsed(self, delivery: ReceivedMessage) -> ParsedCommand | None:
         """Return the command in a message; an unknown command in a caption is plain text."""
@@ -419,12 +410,10 @@ class MessageLoop:
         session = self._session
         inbound = await whole_edit(session.tape, delivery.inbound)
         target = await find_edit_target(session.tape, session.fold, inbound)
-        if is_silent_edit(inbound):
-            if target is None:
-                await self._writer.acknowledge(delivery)
-                await purge_dropped(session.services.bus)
-                return
-            await self._take_note_of(inbound)
+        if target is None and is_silent_edit(inbound):
+            await self._writer.acknowledge(delivery)
+            await purge_dropped(session.services.bus)
+            return
         given = parse_command(inbound.text)
         if target is not None and target.command is not None:
             data = target.command.data
@@ -451,13 +440,7 @@ class MessageLoop:
         self._start_job(Job.TURN, turn.inbound, partial(self._turns.run, turn))
 
     def _start_job(self, kind: Job, messages: Sequence[str], job: Callback) -> None:
-        """Start a job.
-
-        Args:
-            kind: What it is.
-            messages: Platform ids of its messages; a running turn adds to them.
-            job: Does it.
-        """
+        """Start a job with the platform ids of its messages, to which a running turn adds."""
         self._state.start(kind)
         self._session.is_busy = True
         self._job_scope = anyio.CancelScope()
