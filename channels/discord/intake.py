@@ -397,8 +397,10 @@ class DiscordIntake:
 
     def _is_context(self, received: _LocatedMessage) -> bool:
         """Return whether a message that expects no answer is published."""
-        old = received.location.private and not received.answerable
-        return self._context.group_policy.keep_context or old
+        # Of an edit the tape knows whether it changes a message that was for the bot.
+        edited, old = not received.is_new, received.location.private
+        taken = edited if received.answerable else old
+        return self._context.group_policy.keep_context or taken
 
     def _expects_answer(self, received: _LocatedMessage) -> bool:
         message, location, bot_id = received.message, received.location, received.bot_id

@@ -221,16 +221,14 @@ ValueT = TypeVar("ValueT")
 
 _MOST_CHATS = 1_000
 _MOST_MESSAGES = 5_000
-_MOST_PARTS = 1_000
 
 
 class RecentMessages:
-    """Bounded in-memory record of recent messages, for edits, quotes and forums."""
+    """Bounded in-memory record of recent messages, for repeated edits, quotes and forums."""
 
     def __init__(self) -> None:
         self._answers: OrderedDict[str, tuple[str, frozenset[str]]] = OrderedDict()
         self._said: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._asked: OrderedDict[tuple[str, str], bool] = OrderedDict()
         self._forums: OrderedDict[str, bool] = OrderedDict()
 
     def record_answer(self, session: str, answer: str, message_id: str) -> None:
@@ -255,15 +253,6 @@ class RecentMessages:
     def is_forum(self, chat_id: str) -> bool:
         """Return whether a group is known to be a forum."""
         return self._forums.get(chat_id, False)
-
-    def record_group(self, events: list[UserEvent]) -> None:
-        """Record that messages which are published as one expect an answer."""
-        for event in events:
-            _keep(self._asked, _key(event), True, _MOST_PARTS)
-
-    def expected_answer(self, event: UserEvent) -> bool:
-        """Return whether an edit changes a part of a message that expected an answer."""
-        return _key(event) in self._asked
 
     def has_text(self, event: UserEvent) -> bool:
         """Return whether a message is known to have exactly this text."""

@@ -246,9 +246,11 @@ class TelegramIntake:
         """Return whether an event may be published if its sender is authorized."""
         group = self._open_groups.get(event.address.session)
         # Only a complete album shows whether one of its parts mentions the bot.
+        # Of an edit the tape knows whether it changes a message that was for the bot.
         return (
             self._expects_answer(event)
             or event.private
+            or (event.kind == "edit" and not event.is_forwarded)
             or self._context.group_policy.keep_context
             or event.media_group_id is not None
             or (group is not None and group.accepts(event))
@@ -258,9 +260,8 @@ class TelegramIntake:
         if event.kind == "reaction":
             return False
         platform, ids = self._channel.partition("-")[0], self._moved.ids(event.address)
-        corrects = event.kind == "edit" and self._recent.expected_answer(event)
         always = self._context.group_policy.always_answer
-        return event.addressed or corrects or any(f"{platform}:{one}" in always for one in ids)
+        return event.addressed or any(f"{platform}:{one}" in always for one in ids)
 
     async def _authorize(self, event: UserEvent) -> Role | None:
         """Return the sender's role; if they have none, send them the reply of the access control.
@@ -365,13 +366,11 @@ class TelegramIntake:
         # The sender may have lost access while this waited. Replies to strangers were sent before.
         decision = await self._publisher.retry(first, partial(self._request_access, first, None))
         asks = any(self._expects_answer(event) for event in events)
-        keeps = asks or first.private or self._context.group_policy.keep_context
-        if decision.role is None or not keeps:
+        keeps = asks or first.private or first.kind == "edit"
+        if decision.role is None or not (keeps or self._context.group_policy.keep_context):
             return
         compose = partial(self._composer.compose, events, decision.role, asks=asks)
         inbound = await self._publisher.retry(first, compose)
-        if len(events) > 1 and asks:
-            self._recent.record_group(events)
         await self._publisher.retry(first, partial(self._publisher.publish, first, inbound))
 
     def _mark_handled(self, number: int) -> None:

@@ -85,23 +85,6 @@ async def test_an_album_is_one_message(rig):
     assert (edit.text, edit.edited_message_id) == ("three cats", second)
 
 
-async def test_an_edit_of_a_part_expects_the_answer_that_the_message_did(rig):
-    pictures = [
-        TelegramMedia("photo", caption="@tape_bot a cat"),
-        TelegramMedia("photo", caption="a dog"),
-    ]
-    async with rig.running():
-        _, other = rig.telegram.album(rig.group, 7, pictures)
-        await rig.arrived(1)
-        rig.telegram.edit(other, "two dogs", caption=True)
-        edit = (await rig.arrived(2))[1]
-    assert (edit.text, edit.edited_message_id, edit.expects_answer) == (
-        "two dogs",
-        str(other),
-        True,
-    )
-
-
 async def test_an_album_whose_next_part_is_slow_to_take_stays_one(rig):
     rig.access_control.holds[2] = anyio.Event()
     async with rig.running():

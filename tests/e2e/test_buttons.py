@@ -236,6 +236,64 @@ async def test_a_question_that_is_decided_says_so_and_has_no_button_left(server,
         assert lines_of(tmp_path / "acts.txt") == (["tea"] if yes else [])
 
 
+ASKS = {
+    "/memory clear": ("Clear it", "To continue, say yes"),
+    "/memory forget 1": ("Erase", "say yes"),
+}
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("word", ["yes", "no"])
+@pytest.mark.parametrize("asks", ASKS)
+async def test_a_question_that_is_answered_in_words_has_no_button_left(
+    server, tmp_path, asks, word, restart
+):
+    chat = server.private(server.user(ADA, "Ada"))
+    label, words = ASKS[asks]
+    async with telegram_program(server, tmp_path) as host:
+        server.say(chat, ADA, "/memory add I like zebras")
+        await shown(server, ADA, "Added")
+        server.say(chat, ADA, asks)
+        asked = await shown(server, ADA, words)
+        assert key(asked, label)
+        await host.bus.drain()
+        if not restart:
+            await answered_in_words(server, chat, word, asked)
+    if restart:
+        async with telegram_program(server, tmp_path):
+            await answered_in_words(server, chat, word, asked)
+
+
+async def answered_in_words(server: TelegramServer, chat, word: str, asked) -> None:
+    number = server.say(chat, ADA, word)
+    await server.until_messages(chat, 3)
+    await server.until(lambda books: not books.messages(ADA)[1].buttons)
+    question, answer = server.records.messages(ADA)[1:]
+    assert (question.id, len(question.versions)) == (asked.id, 2)
+    assert (answer.id > number, answer.text == question.text) == (True, False)
+
+
+async def test_the_message_of_a_question_that_was_pressed_stays_as_its_answer(server, tmp_path):
+    chat = server.private(server.user(ADA, "Ada"))
+    async with telegram_program(server, tmp_path) as host:
+        server.say(chat, ADA, "/memory add I like zebras")
+        await shown(server, ADA, "Added")
+        for count in (2, 3):
+            server.say(chat, ADA, "/memory clear")
+            await server.until_messages(chat, count)
+        _, first, asked = server.records.messages(ADA)
+        server.press(asked, key(asked, "Keep it"), user=ADA)
+        await shown(server, ADA, "zebras")
+        # The same question was asked twice: the press has answered both.
+        await server.until(lambda books: not books.messages(ADA)[1].buttons)
+        server.say(chat, ADA, "/status")
+        await shown(server, ADA, "Model")
+        await host.bus.drain()
+    _, before, now, _ = server.records.messages(ADA)
+    assert (before.id, now.id, len(now.versions)) == (first.id, asked.id, 2)
+    assert "zebras" in now.text
+
+
 def key_of_first(message) -> str:
     return message.versions[0].buttons[0][0]["callback_data"]
 
@@ -274,4 +332,36 @@ async def test_on_discord_a_refusal_is_shown_to_the_presser_alone(tmp_path):
                 assert "only who set it" in alone()[0].content
                 assert (told.answer, made.edits, [*made.components]) == (6, [], [row])
                 assert await live(host, f"discord:{place}") == [1]
+                tasks.cancel_scope.cancel()
+
+
+async def test_on_discord_a_question_that_is_answered_in_words_has_no_button_left(tmp_path):
+    from channels.discord import DiscordChannel
+
+    async with DiscordServer() as server:
+        with server.used_by_discord_py():
+            ada = server.user("Ada")
+            place, clock = server.direct(ada), ManualClock(datetime.now(UTC))
+            channel = DiscordChannel(
+                "discord",
+                server.token,
+                context(Doors(str(ada)), tmp_path / "channel"),
+                api_base=server.api_url,
+                gateway_url=server.gateway_url,
+            )
+            async with (
+                session_host(tmp_path, ScriptedModel([]), clock=clock) as host,
+                anyio.create_task_group() as tasks,
+            ):
+                tasks.start_soon(channel.run, host.bus.channel("discord"))
+                await server.until_connected()
+                for count, text in enumerate(("/memory add I like zebras", "/memory clear"), 1):
+                    server.say(place, ada, text)
+                    await server.until_messages(place, count)
+                await host.bus.drain()
+                question = server.answers(place)[1]
+                assert question.components
+                server.say(place, ada, "yes")
+                await server.until(lambda _: not question.components)
+                assert "To continue, say yes" in question.content
                 tasks.cancel_scope.cancel()

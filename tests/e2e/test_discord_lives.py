@@ -142,3 +142,22 @@ async def test_an_edited_command_is_told_that_it_changes_nothing(server, ada, tm
         await answered(server, place, 3)
     assert shown[1].startswith(line)
     assert len(texts(server, place)) == 3
+
+
+async def test_an_edit_on_a_server_changes_what_was_for_the_bot_alone(server, ada, tmp_path):
+    told, home = Told(), server.channel(server.guild("home", [ada]), "hall")
+    async with life(tmp_path, server, told.model(), Members(ada)) as host:
+        aside = server.say(home, ada, "an aside")
+        named = server.say(home, ada, f"<@{server.bot_id}> a cat", mentions=[server.bot_id])
+        await answered(server, home, 1)
+        await host.wait_for_pending(0)
+    async with life(tmp_path, server, told.model(), Members(ada)) as host:
+        server.edit(aside, "a secret word")
+        server.edit(named, "a dog")
+        with anyio.fail_after(30):
+            while not [one for one in await host.tape(f"discord:{home}") if "edits" in one.meta]:
+                await anyio.lowlevel.checkpoint()
+        said = [one.payload.get("content") for one in await host.tape(f"discord:{home}")]
+    assert "a dog" in said
+    assert "a secret word" not in said
+    assert len(server.answers(home)) == len(told.requests) == 1

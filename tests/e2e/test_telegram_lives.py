@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from chat_lives import PICTURE, Members, Told, life
+from forget_steps import until_clean
 
 from testkit.telegram.media_files import TelegramMedia
 from testkit.telegram.server import TelegramServer
@@ -57,6 +58,52 @@ async def test_an_edit_of_a_part_changes_the_message_that_the_parts_made(
     assert changed == ["a" * 4096 + "c", "a" * 4096 + "d", "b" * 4096 + "d"]
     assert [edited for text, edited in said if text == "a cat\ntwo dogs"] == [str(other - 1)]
     assert len(telegram.records.texts(7)) == 3
+
+
+PIECES = {
+    "the second part of a long paste": ("@tape_bot " + "a" * 4086, "b", "c"),
+    "a caption of an album": ("@tape_bot a cat", "a dog", "two dogs"),
+    "a message whose name for the bot goes": ("", "@tape_bot a cat", "a dog"),
+}
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("piece", PIECES)
+async def test_an_edit_in_a_group_that_keeps_no_context_changes_what_was_for_the_bot_alone(
+    telegram, tmp_path, piece, restart
+):
+    told, group = Told(), telegram.group(GROUP, "Garden")
+    other, (first, before, after) = telegram.group(-1002, "Yard"), PIECES[piece]
+    captions = "album" in piece
+
+    async def edits(host) -> list:
+        telegram.edit(named, after, chat=group, caption=captions)
+        for chat, number in ((group, aside), (other, apart)):
+            telegram.edit(number, "a secret word", chat=chat)
+        await telegram.until_confirmed()
+        await until_clean(host, tmp_path, ["a secret word"])
+        assert "telegram:-1002" not in await host.store.list_tapes()
+        return await host.tape(f"telegram:{GROUP}")
+
+    async with life(tmp_path, telegram, told.model(), Members(7)) as host:
+        aside, apart = (telegram.say(chat, 7, "an aside") for chat in (group, other))
+        if captions:
+            media = [TelegramMedia("photo", PICTURE, caption=text) for text in (first, before)]
+            _, named = telegram.album(group, 7, media)
+        else:
+            _, named = (telegram.say(group, 7, text) for text in (first or "well", before))
+        await telegram.until_messages(group, 1)
+        await host.wait_for_pending(0)
+        if not restart:
+            tape = await edits(host)
+    if restart:
+        async with life(tmp_path, telegram, told.model(), Members(7)) as host:
+            tape = await edits(host)
+    said = [one for one in tape if one.kind == "message" and one.payload["role"] == "user"]
+    [edit] = [one for one in said if "edits" in one.meta]
+    kept = said[0].payload["content"].removesuffix(before.removeprefix("@tape_bot "))
+    assert (edit.payload["content"], len(said)) == (kept + after, 2)
+    assert (len(telegram.records.texts(GROUP)), len(told.requests)) == (1, 1)
 
 
 REPLIED = {

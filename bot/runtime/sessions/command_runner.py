@@ -53,6 +53,8 @@ async def run_command(
     commands = session.services.commands
     command = commands.get(parsed.name)
     entry = await writer.record_command(delivery, parsed)
+    # Before it runs, since an erasure takes its own question.
+    answered = await writer.answered_questions(delivery, parsed)
     try:
         if command is None or command.run is None:
             reply = CommandReply(commands.unknown(parsed), replaces_message=False)
@@ -63,7 +65,7 @@ async def run_command(
     except TapebotError as error:
         text = _("That did not work: {error}.", error=reason_of(error))
         reply = CommandReply(text, replaces_message=False)
-    await writer.reply(delivery, parsed, reply)
+    await writer.reply(delivery, parsed, reply, answered)
 
 
 async def find_call_to_approve(
@@ -91,13 +93,7 @@ def refusal(session: Session, delivery: ReceivedMessage, parsed: ParsedCommand) 
 
 
 class SessionContext:
-    """Gives a command access to its session.
-
-    Args:
-        session: The session.
-        author: The command's author.
-        entry: The command's entry on the tape.
-    """
+    """Gives a command, which is on the tape, access to its session."""
 
     def __init__(self, session: Session, author: CommandAuthor, entry: TapeEntry) -> None:
         self._session = session

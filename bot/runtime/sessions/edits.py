@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from bot.bus import Inbound
+from bot.bus import Bus, Inbound
+from bot.core.errors import BusError
 from bot.memory.records.conversation_entries import is_overheard, replaced_entry_id
-from bot.memory.records.event_names import (
-    COMMAND,
-)
+from bot.memory.records.event_names import COMMAND
 from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
@@ -78,18 +78,13 @@ async def find_edit_target(
     """Return the message that an edit names; None if the edit is to be handled as a new message.
 
     That is so if the tape does not hold the message, because it was not for the bot, and if an
-    overheard message now asks for an answer.
-
-    Args:
-        tape: The session's tape.
-        fold: The session's state.
-        inbound: The edit.
+    overheard message now asks for an answer. A silent edit is then to be dropped.
     """
     window, turns = fold.window, fold.turns
     near = [*window.entries, *window.queued.values()]
     original = next((entry for entry in near if _is(entry, inbound.edited_message_id)), None)
     if original is None:
-        return await _long_ago(tape, fold, inbound.edited_message_id)
+        return await _long_ago(tape, fold, inbound)
     if is_overheard(original):
         return None if inbound.expects_answer else EditTarget(None)
     if not is_unanswered(fold, original):
@@ -107,19 +102,28 @@ def is_unanswered(fold: SessionFold, message: TapeEntry) -> bool:
     return running or inbound in turns.unanswered
 
 
-async def _long_ago(
-    tape: TapeService, fold: SessionFold, platform_id: str | None
-) -> EditTarget | None:
+def is_silent_edit(inbound: Inbound) -> bool:
+    """Say whether a message is an edit that matters only if the tape holds what it changes."""
+    return inbound.edited_message_id is not None and not inbound.expects_answer
+
+
+async def purge_dropped(bus: Bus) -> None:
+    """Remove from the disk the words of an edit that changes nothing, once it is acknowledged."""
+    with suppress(BusError):  # the next message tries again
+        await bus.purge()
+
+
+async def _long_ago(tape: TapeService, fold: SessionFold, edit: Inbound) -> EditTarget | None:
     scanned = 0
     async for entry in tape.read_back():
         scanned += 1
-        if _is(entry, platform_id):
+        if _is(entry, edit.edited_message_id):
             other = problem_of(entry) != fold.problem
             command = entry if entry.name == COMMAND else None
             return EditTarget(None, elsewhere=entry if other else None, command=command)
         if scanned >= _SCANNED and not fold.compartments.has_private_problem:
             # Too old to be answered; but the edit of a private problem's message belongs there.
-            return EditTarget(None)
+            return EditTarget(None) if edit.expects_answer else None
     return None
 
 

@@ -42,7 +42,7 @@ from bot.runtime.sessions.background_run import (
     WorkingOn,
 )
 from bot.runtime.sessions.command_runner import find_call_to_approve, refusal, run_command
-from bot.runtime.sessions.edits import find_edit_target, whole_edit
+from bot.runtime.sessions.edits import find_edit_target, is_silent_edit, purge_dropped, whole_edit
 from bot.runtime.sessions.entries import parsed_command
 from bot.runtime.sessions.fact_scope import update_fact_scope
 from bot.runtime.sessions.loop_queue import Callback, LoopItem, LoopQueue
@@ -283,9 +283,10 @@ class MessageLoop:
                 await self._writer.give_up(delivery, parsed)
             self._poison.clear(key, [inbound.id])
             return
-        self._wake_background_work(inbound)
-        with shared_state_reads():
-            await update_fact_scope(inbound, self._session.memory, self._session.fold)
+        if not is_silent_edit(inbound):
+            self._wake_background_work(inbound)
+            with shared_state_reads():
+                await update_fact_scope(inbound, self._session.memory, self._session.fold)
         if parsed is None and inbound.answer_to is not None:
             await self._writer.reply_commands_only(delivery)
         else:
@@ -409,6 +410,10 @@ class MessageLoop:
         session = self._session
         inbound = await whole_edit(session.tape, delivery.inbound)
         target = await find_edit_target(session.tape, session.fold, inbound)
+        if target is None and is_silent_edit(inbound):
+            await self._writer.acknowledge(delivery)
+            await purge_dropped(session.services.bus)
+            return
         given = parse_command(inbound.text)
         if target is not None and target.command is not None:
             data = target.command.data
@@ -421,9 +426,7 @@ class MessageLoop:
             await self._writer.reply_edited_command(delivery)
             return
         if target is None:
-            silent = not delivery.inbound.expects_answer
-            kind = MessageKind.SILENT if silent else MessageKind.MESSAGE
-            await self._carry_out(delivery, self._state.action(kind))
+            await self._carry_out(delivery, self._state.action(MessageKind.MESSAGE))
             return
         turn = self._turns.current if target.running else None
         if target.original is None or (turn is not None and not turn.may_restart_model_call):
@@ -437,13 +440,7 @@ class MessageLoop:
         self._start_job(Job.TURN, turn.inbound, partial(self._turns.run, turn))
 
     def _start_job(self, kind: Job, messages: Sequence[str], job: Callback) -> None:
-        """Start a job.
-
-        Args:
-            kind: What it is.
-            messages: Platform ids of its messages; a running turn adds to them.
-            job: Does it.
-        """
+        """Start a job with the platform ids of its messages, to which a running turn adds."""
         self._state.start(kind)
         self._session.is_busy = True
         self._job_scope = anyio.CancelScope()

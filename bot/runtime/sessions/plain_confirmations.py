@@ -121,6 +121,12 @@ def deciding_commands(commands: Sequence[str], button: int) -> list[str]:
     return [commands[start], commands[-1]]
 
 
+def answered_buttons(commands: Sequence[str], given: ParsedCommand) -> Sequence[str]:
+    """Return the buttons' commands of a question that a command answers; empty if it answers none."""
+    decide = map(parse_command, deciding_commands(commands, len(commands) - 1))
+    return commands[_question_start(commands) :] if given in decide else ()
+
+
 def _question_start(commands: Sequence[str]) -> int | None:
     return max((at for at, one in enumerate(commands) if _YES.match(one)), default=None)
 

@@ -13,6 +13,7 @@ from bot.core.errors import TapeNotFound
 from bot.core.i18n import use_language
 from bot.core.telemetry.active_work import track_work
 from bot.runtime.sessions.background_run import Post
+from bot.runtime.sessions.edits import is_silent_edit, purge_dropped
 from bot.runtime.sessions.loop_queue import LoopQueue
 from bot.runtime.sessions.message_loop import MessageLoop
 from bot.runtime.sessions.services import SessionServices
@@ -87,7 +88,7 @@ class SessionWorker:
                 self._break_cycles(session)
 
     async def _is_wanted(self, queue: LoopQueue) -> bool:
-        """Say whether there is more to do than to refuse presses in a conversation that has no tape."""
+        """Say whether there is more to do than to refuse presses and silent edits where there is no tape."""
         try:
             return await self._services.store.version(self._inbox.session) > 0
         except TapeNotFound:
@@ -95,6 +96,10 @@ class SessionWorker:
         while (item := queue.next_nowait()) is not None:
             if isinstance(item, DeliveryReport | ReleaseRequest) or callable(item):
                 continue  # they are of a refused press
+            if is_silent_edit(item.inbound):
+                await item.ack()
+                await purge_dropped(self._services.bus)
+                continue
             if pressed_button(item.inbound) is None:
                 queue.post(item)
                 return True

@@ -9,7 +9,7 @@ Rule 4: a command's reply, the memory change that it reports and the end of its 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
@@ -58,6 +58,7 @@ from bot.runtime.sessions.entries import (
     message_entry,
 )
 from bot.runtime.sessions.explicit_memories import ExplicitMemories
+from bot.runtime.sessions.plain_confirmations import answered_buttons
 from bot.runtime.sessions.private_quotes import WITHHELD, quotes_private_words
 from bot.runtime.sessions.session import Session
 from bot.runtime.sessions.undelivered import told_id
@@ -112,11 +113,7 @@ async def tell_dead_button(bus: Bus, inbound: Inbound) -> None:
 
 
 class SessionWriter:
-    """Writes one session's tape, acknowledges messages and sends answers.
-
-    Args:
-        session: The session.
-    """
+    """Writes one session's tape, acknowledges messages and sends answers."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -185,13 +182,13 @@ class SessionWriter:
         Returns:
             The decided calls whose question is still on its way.
         """
-        address, left, looked = self._session.address, set(numbers), 0
-        shown: dict[str, tuple[str, ...]] = {}
+        left, looked = set(numbers), 0
         decided: dict[int, str] = {}
         dead: dict[str, int] = {}
         waiting: set[int] = set()
-        async with aclosing(self._tape.read_back()) as entries:
-            async for entry in entries:
+        async with aclosing(self._sent_before()) as entries:
+            async for entry, asked, shown in entries:
+                turn = asked.turn
                 looked += 1
                 if (looked > _LOOKED_AT and not left) or entry.name == SESSION_FORK:
                     break
@@ -201,11 +198,6 @@ class SessionWriter:
                 elif type(number) is int and entry.name == TOOL_DECIDED:
                     decided[number] = f"{describe_call_state(entry)}."
                     dead |= {command: number for _label, command in decision_buttons(number)}
-                turn = str(entry.data.get("turn") or entry.meta.get("turn"))
-                if entry.name == DELIVERY:
-                    shown.setdefault(turn, tuple(string_items(entry.data.get("platform_ids"))))
-                    continue
-                asked = UndeliveredAnswer.from_entry(turn, entry, None, ())
                 own = {dead[command]: None for _label, command in asked.buttons if command in dead}
                 if not own or asked.via:
                     continue
@@ -216,19 +208,56 @@ class SessionWriter:
                 if not shown.get(turn) or told in shown or told in self._told:
                     continue
                 self._told.add(told)
-                answer = Answer(
-                    address,
-                    told,
-                    "\n\n".join([asked.text, *map(decided.__getitem__, own)]),
-                    stream=turn,
-                    buttons=tuple(
-                        one for one in self._buttons(asked, address) if one.command not in dead
-                    ),
-                    # Files that were sent below the text stay as they are.
-                    sent_message_ids=shown[turn][: max(1, len(shown[turn]) - len(asked.files))],
-                )
-                await self._session.services.bus.send(answer)
+                answer = self._without(asked, dead, shown[turn])
+                text = "\n\n".join([asked.text, *map(decided.__getitem__, own)])
+                await self._session.services.bus.send(replace(answer, id=told, text=text))
         return waiting
+
+    async def answered_questions(
+        self, delivery: ReceivedMessage, parsed: ParsedCommand
+    ) -> list[Answer]:
+        """Return the messages with a question that a command answers, but the pressed one, without its buttons."""
+        inbound, found, looked = delivery.inbound, list[Answer](), 0
+        replaced = {None if inbound.answer_to else inbound.pressed_message_id}
+        async with aclosing(self._sent_before()) as entries:
+            async for _entry, asked, shown in entries:
+                looked += 1
+                if looked > _LOOKED_AT:
+                    break
+                dead = answered_buttons([command for _label, command in asked.buttons], parsed)
+                ids = () if asked.via else shown.get(asked.turn, ())
+                if dead and ids and replaced.isdisjoint(ids):
+                    found.append(self._without(asked, dead, ids))
+                replaced.add(None if asked.via else asked.replaces)
+        return found
+
+    async def _sent_before(
+        self,
+    ) -> AsyncGenerator[tuple[TapeEntry, UndeliveredAnswer, dict[str, tuple[str, ...]]]]:
+        """Yield entries, newest first, as what was sent, and which messages show that by its turn."""
+        shown: dict[str, tuple[str, ...]] = {}
+        async with aclosing(self._tape.read_back()) as entries:
+            async for entry in entries:
+                turn = str(entry.data.get("turn") or entry.meta.get("turn"))
+                if entry.name == DELIVERY:
+                    shown.setdefault(turn, tuple(string_items(entry.data.get("platform_ids"))))
+                yield entry, UndeliveredAnswer.from_entry(turn, entry, None, ()), shown
+
+    def _without(
+        self, asked: UndeliveredAnswer, dead: Collection[str], ids: tuple[str, ...]
+    ) -> Answer:
+        """Return what a message shows once some of its buttons are gone."""
+        address = self._session.address
+        kept = [one for one in self._buttons(asked, address) if one.command not in dead]
+        return Answer(
+            address,
+            f"{asked.turn}.answered",
+            asked.text,
+            stream=asked.turn,
+            buttons=tuple(kept),
+            # Files that were sent below the text stay as they are.
+            sent_message_ids=ids[: max(1, len(ids) - len(asked.files))],
+        )
 
     async def _send(self, answer: Answer) -> None:
         services = self._session.services
@@ -345,14 +374,7 @@ class SessionWriter:
     async def record_overheard(
         self, delivery: ReceivedMessage, inbound: Inbound, elsewhere: TapeEntry | None = None
     ) -> None:
-        """Record a message that gets no answer.
-
-        Args:
-            delivery: The message.
-            inbound: The message as it is recorded.
-            elsewhere: The message that it edits, if that belongs to another problem than the
-                current one; the edit is assigned to that problem.
-        """
+        """Record a message that gets no answer, in the problem of the message that it edits."""
         entry = self.message(inbound, overheard=True, replaces=elsewhere)
         if elsewhere is not None:
             entry = entry.with_meta(problem=problem_of(elsewhere))
@@ -372,11 +394,7 @@ class SessionWriter:
     async def record_edit(
         self, delivery: ReceivedMessage, inbound: Inbound, original: TapeEntry
     ) -> bool:
-        """Record an edit, as ``inbound`` says; it replaces its message in view if that is still unanswered.
-
-        Returns:
-            Whether it was: the answer may have come while the edit waited for the tape.
-        """
+        """Record an edit; say whether its message was still unanswered, so that it replaces that in view."""
         in_time = False
 
         def compose(_: int) -> list[TapeEntry]:
@@ -420,9 +438,13 @@ class SessionWriter:
         return [] if known else [entry]
 
     async def reply(
-        self, delivery: ReceivedMessage, parsed: ParsedCommand, reply: CommandReply
+        self,
+        delivery: ReceivedMessage,
+        parsed: ParsedCommand,
+        reply: CommandReply,
+        answered: Sequence[Answer] = (),
     ) -> None:
-        """Append command, memory change and reply in one step, and send the reply."""
+        """Append command, memory change and reply in one step, and send answered questions and the reply."""
         inbound = delivery.inbound
         before = self.unrecorded(delivery, self.command(delivery, parsed))
         await self._session.zone.edit(
@@ -443,6 +465,8 @@ class SessionWriter:
                 ),
             ],
         )
+        for question in answered if reply.replaces_message else ():
+            await self._session.services.bus.send(question)
         await self.send_answers()
 
     def _unused_files(self, inbound: Inbound, parsed: ParsedCommand) -> str:

@@ -78,6 +78,27 @@ async def test_a_message_during_a_turn_joins_at_the_next_step(tmp_path):
     assert model.requests[1].messages[-2]["content"] == "(not answered yet)"
 
 
+async def test_no_request_says_of_a_message_that_others_joined_that_nothing_was_answered(tmp_path):
+    """Twice behind a tool, with two messages at once; the next turn sees the same history."""
+    held = [PausedStep(tool_call_reply(("echo", {"word": word}))) for word in "xy"]
+    model = ScriptedModel([*held, text_reply("all three"), text_reply("and that")])
+    async with session_host(tmp_path, model, tools=[ECHO]) as host:
+        await host.channel.send("first")
+        for step, joined in zip(held, (("second", "third"), ("fourth",)), strict=True):
+            await step.entered.wait()
+            for words in joined:
+                last = await host.channel.send(words)
+                await _on_tape(host, words)
+            step.release.set()
+        assert await host.channel.wait_for_answer(last) == "all three"
+        assert await host.channel.ask("fifth") == "and that"
+    for request in model.requests_for():
+        told = [one for one in request.messages if one["role"] == "assistant"]
+        said = {one["content"] for one in told if not one.get("tool_calls")}
+        assert said <= {"(not answered yet)", "all three"}
+    assert len(users(model.requests[-1])) == 5
+
+
 async def test_parallel_messages_of_one_session_never_mis_pair_tool_results(tmp_path):
     """Ten messages at once, each with two tool calls: every result stands behind its own call."""
 
