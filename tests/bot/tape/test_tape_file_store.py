@@ -103,6 +103,7 @@ async def cost_of_a_turn(folder: Path, count: int) -> int:
     return bytes_read() - start
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not COUNTERS.exists(), reason="counts bytes in /proc")
 async def test_opening_appending_and_reading_cost_the_same_in_a_tape_a_thousand_times_longer(
     tmp_path,

@@ -14,7 +14,6 @@ from bot.bus.media.blobs import FolderBlobs
 from bot.core.errors import TransientModelError
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
-JPEG = b"\xff\xd8\xff\xe0" + bytes(40)
 OGG = b"OggS" + bytes(40)
 
 
