@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+import anyio.lowlevel
 import pytest
+from pydantic import BaseModel
 
+from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.llm.http.model import HTTPModel
 from bot.llm.http.providers import find_server
 from bot.llm.profiles import profile_for
@@ -122,3 +125,39 @@ async def test_a_request_that_a_limit_of_tokens_a_minute_never_lets_pass_is_made
             assert answers == ["ok"] * 6
             assert await host.events(CONTEXT_OVERFLOW) == []
         await model.aclose()
+
+
+class Word(BaseModel):
+    word: str = "nothing"
+
+
+async def _echo(arguments: Word, _: ToolContext) -> ToolOutcome:
+    await anyio.lowlevel.checkpoint()
+    return ToolOutcome(f"echo of {arguments.word}")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "result"),
+    [
+        ([("a", "echo", ""), ("b", None, '{"word": '), ("c", None, '"walnut"}')], "echo of walnut"),
+        ([("a", "echo", "null")], "echo of nothing"),
+        ([("a", "echo", json.dumps('{"word": "walnut"}'))], "echo of walnut"),
+    ],
+    ids=["an id of each piece", "null", "JSON in JSON"],
+)
+async def test_a_call_in_odd_pieces_is_carried_out_once(tmp_path, pieces, result):
+    deltas = [
+        {"tool_calls": [{"index": 0, "id": one, "function": {"name": name, "arguments": given}}]}
+        for one, name, given in pieces
+    ]
+    events = [{"choices": [{"delta": delta}]} for delta in deltas]
+    events.append({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]})
+    streamed = "".join(f"data: {json.dumps(one)}\n\n" for one in events) + "data: [DONE]\n\n"
+    async with ScriptedOpenAI([Raw(streamed.encode()), Reply("Done.")]) as server:
+        model = model_on(server)
+        echo = Tool("echo", "Repeats a word.", Word, _echo, effect="reads_own")
+        async with session_host(tmp_path, model, tools=[echo]) as host:
+            assert await host.channel.ask("Echo it") == "Done."
+        await model.aclose()
+    [told] = [one for one in server.requests[-1]["messages"] if one["role"] == "tool"]
+    assert told["content"] == result
