@@ -250,15 +250,15 @@ def _result(text: str | None, note: _Note | None) -> dict[str, Any]:
 
 def _bounded(seconds: float, parent: int) -> None:
     """Limit this process's memory and time, and end it with its parent process."""
-    deadline = time.monotonic() + seconds
+    deadline = time.process_time() + seconds
 
     def look(_signal: int, _frame: FrameType | None) -> None:
         nonlocal deadline
         if os.getppid() != parent:
             os._exit(1)  # nobody is left to read the output
-        if time.monotonic() > deadline:
+        if time.process_time() > deadline:
             # Raise again in case pypdf swallowed it, but leave time to write the result.
-            deadline = time.monotonic() + _AGAIN
+            deadline = time.process_time() + _AGAIN
             raise _TooLong
 
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))

@@ -31,7 +31,9 @@ MAX_CHARACTERS = 50_000
 """The most characters of text from a document."""
 
 PDF_SECONDS = 10.0
-"""The most seconds to read a PDF or a web page, while its chat waits."""
+"""The most seconds of processor time to read a PDF or a web page, while its chat waits."""
+_PATIENCE = 10
+"""How many times as long it may take on a busy machine."""
 
 UNREADABLE = Reason("file_unknown_kind")
 _NO_READER = Reason("file_no_reader", command="pip install 'tapebot[documents]'")
@@ -91,7 +93,7 @@ async def read_document(
         data: The document's bytes.
         mime: The document's media type.
         limit: The most characters.
-        seconds: The most seconds for what is not plain text.
+        seconds: The most seconds of processor time for what is not plain text.
     """
     if mime == PDF:
         if find_spec("pypdf") is None:
@@ -176,7 +178,7 @@ async def read_page(
         page: The page's HTML.
         address: Its address, by which relative links are completed.
         limit: The most characters.
-        seconds: The most seconds.
+        seconds: The most seconds of processor time.
     """
     data = page.encode("utf-8", "replace")
     return await _read_apart(program.HTML_KIND, data, limit, seconds, address)
@@ -190,7 +192,8 @@ async def _read_apart(
     arguments = [kind, str(limit), str(seconds * 2 / 3), str(os.getpid()), *more]
     command = [sys.executable, "-I", program.__file__, *arguments]
     done: subprocess.CompletedProcess[bytes] | None = None
-    with anyio.move_on_after(seconds) as bound:
+    # Work is bounded by processor time, so that a busy machine reads the same; waiting is bounded, too.
+    with anyio.move_on_after(seconds * _PATIENCE) as bound:
         done = await _run(command, data)
     if bound.cancelled_caught or (done is not None and done.returncode == -signal.SIGXCPU):
         return DocumentText(None, Reason(slow))
