@@ -93,26 +93,6 @@ def test_each_kind_of_refused_call_costs_no_conversation(tmp_path: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(4))
-def test_a_call_refused_at_any_place_of_a_conversation_costs_nothing(tmp_path: Path, part: int):
-    """Every call that changes a file, one after the other; every third one for longer."""
-    # Two starts and three conversations make so many; where in them a number falls is left to chance.
-    found = lives(
-        tmp_path,
-        (
-            {
-                "first": first,
-                "many": (1, 1, 4, 1, 1, 12)[first % 6],
-                "error": ("EIO", "ENOSPC")[first // 4 % 2],
-            }
-            for first in some(range(1 + part, 207, 4))
-        ),
-    )
-    assert len([life for life in found if life["refused"]]) > len(found) * 3 / 4, summary(found)
-    summary(found)
-
-
-@pytest.mark.slow
 def test_a_full_disk_costs_no_conversation_once_there_is_room_again(tmp_path: Path):
     """A file system of its own, filled to the last byte: SQLite meets that as well."""
     small = tmp_path / "small"

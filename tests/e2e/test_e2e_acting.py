@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pexpect
 import pytest
-from platform_program import ROOT, running
-from terminals import end
+from platform_program import running
 from waiting import until
 
 from testkit.discord.server import DiscordServer
@@ -98,39 +94,3 @@ async def test_who_lost_access_gets_no_reminder_and_the_log_says_why(tmp_path):
         log = tmp_path / "home" / "logs" / "tapebot.log"
         await until(lambda: "telegram:8: no access" in log.read_text())
         assert not [text for text in telegram.records.texts(8) if "(for " in text]
-
-
-@pytest.mark.slow
-async def test_a_reminder_appears_at_the_prompt_and_is_snoozed_by_the_command_below_it(tmp_path):
-    console = pexpect.spawn(
-        sys.executable,
-        ["-m", "bot"],
-        cwd=str(tmp_path),
-        env={
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(ROOT),
-            "LANG": "C.UTF-8",
-            "TERM": "xterm-256color",
-            "HOME": str(tmp_path),
-            "TAPEBOT_MODEL": "offline",
-            "TAPEBOT_TIMEZONE": "UTC",
-            "TAPEBOT_WEB_LISTEN": "off",
-        },
-        timeout=60,
-        dimensions=(40, 120),
-        encoding="utf-8",
-    )
-    try:
-        console.expect_exact("you>")
-        console.send("/remind in 1 second drink water\r")
-        console.expect_exact("Reminder 1")
-        console.expect_exact("/schedules delete 1")
-        console.expect(r"\(for \d\d:\d\d")
-        console.expect_exact("/schedules snooze 1 10")
-        console.send("/schedules snooze 1 10\r")
-        console.expect_exact("Again at")
-        console.send("/budget\r")
-        console.expect_exact("No limit holds for you here")
-    finally:
-        end(console)
-    await until(lambda: not console.isalive())

@@ -48,12 +48,6 @@ TOOLS = {
         (*PIPX, "upgrade", "tapebot"),
         "pipx install --force 'tapebot[telegram]'",
     ),
-    "pipx with uv": Tool(
-        (*PIPX, "install", "--backend", "uv", "tapebot"),
-        ("tapebot",),
-        (*PIPX, "upgrade", "tapebot"),
-        "pipx install --force 'tapebot[telegram]'",
-    ),
     "uv tool": Tool(
         (UV, "tool", "install", "tapebot"),
         ("tapebot",),
@@ -176,16 +170,3 @@ def test_it_is_installed_talks_and_is_upgraded(person, newer, tmp_path, name):
     person.run(*tool.upgrade)
     assert person.run(*tool.run, "--version").splitlines()[-1] == NEWER
     assert "Mia" in person.run(*tool.run, given="What is my cat called?\n").splitlines()[-1]
-
-
-def test_pipx_builds_it_from_the_sdist_of_an_index_without_json(tmp_path):
-    index, home = tmp_path / "index", tmp_path / "home"
-    home.mkdir()
-    sdist = build(tmp_path / "dist", target="sdist")
-    write_index(index, [sdist], extra=["pip", "hatchling"])
-    with serving(index, only_html=True) as url:
-        person = Person(home, sys.executable, url)
-        person.run(*PIPX, "install", "tapebot")
-        assert person.run("tapebot", "--version") == f"{THIS}\n"
-        said = person.run("tapebot", given="My cat is called Mia.\nWhat is my cat called?\n")
-    assert "Mia" in said.splitlines()[-1]

@@ -16,7 +16,6 @@ from time import monotonic
 from typing import IO
 
 import pytest
-from sampling import many
 
 from bot.tape.entries import TapeEntry
 from bot.tape.search import SearchQuery
@@ -164,11 +163,3 @@ async def kill_often(folder: Path, seed: int, kills: int, longest: float) -> Non
 
 async def test_killed_while_it_indexes_a_store_finds_all_that_was_acknowledged(tmp_path):
     await kill_often(tmp_path / "tapes", 1, 4, 0.15)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "seed", [100, *(pytest.param(seed, marks=pytest.mark.night) for seed in range(101, 105))]
-)
-async def test_a_hundred_kills_hide_no_entry_and_show_none_twice(tmp_path, seed):
-    await kill_often(tmp_path / "tapes", seed, many(20), 0.6)

@@ -28,11 +28,6 @@ def in_a_write(chance: random.Random) -> Kill:
     return Kill(calls=chance.randrange(1, 40), part=chance.random())
 
 
-def at_the_start(chance: random.Random) -> Kill:
-    """In the repair of what the kill before left behind, or soon after."""
-    return Kill(calls=chance.randrange(1, 16), part=chance.random(), at_start=True)
-
-
 def in_a_turn(chance: random.Random) -> Kill:
     event = chance.choice(["model", "turn", "activity", "answer", "ack"])
     return Kill(event=event, times=chance.randrange(1, 5), after=0.6)
@@ -60,18 +55,6 @@ async def test_a_kill_within_a_write_tears_nothing_that_was_acknowledged(tmp_pat
     platform = Platform(tmp_path, seed)
     found = await kill_often(platform, KILLS, in_a_write, lines(state, keep, ask, keep, undo, look))
     assert is_sample() or found["repairs"]
-
-
-async def test_a_kill_while_the_last_one_is_repaired_costs_nothing_more(tmp_path: Path):
-    """Two of three starts die in their own recovery, and none has the time to finish it."""
-    platform = Platform(tmp_path, seed=21, stall=0.2)
-    plans = [in_a_write, at_the_start, at_the_start]
-
-    def plan(chance: random.Random) -> Kill:
-        plans.append(plans.pop(0))
-        return plans[-1](chance)
-
-    await kill_often(platform, 3 * KILLS, plan, lines(state, keep, ask), settled=0.0)
 
 
 @pytest.mark.parametrize("seed", [31, 32])

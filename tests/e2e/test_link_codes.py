@@ -88,27 +88,6 @@ async def test_in_a_group_nothing_is_joined_or_parted(tmp_path, command):
         assert await here.host.tape(IDENTITIES_TAPE) == []
 
 
-async def test_two_of_one_channel_and_those_who_are_joined_already_are_not_joined(tmp_path):
-    async with home(tmp_path) as here:
-        assert "same channel" in await here.ask("fake:8", f"/link {await here.code(ADA)} yes")
-        await here.join(ADA, ELSE)
-        assert "Linked with `N9` on other" in await here.ask(ADA, "/link")
-        assert "already linked" in await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
-        assert "not a code" in await here.ask(ELSE, "/link what?")
-        assert "not linked to another" in await here.ask("third:5", "/unlink")
-
-
-async def test_a_code_that_somebody_was_talked_into_joins_nothing_before_it_was_told_what_it_does(
-    tmp_path,
-):
-    async with home(tmp_path) as here:
-        code = await here.code(ADA)
-        told = await here.ask(ELSE, f"/link {code}")
-        assert "Linking shares your memory here" in told
-        assert "Nothing to confirm" in await here.ask(ADA, "/link confirm")
-        assert "Confirm it there" in await here.ask(ELSE, f"/link {code} yes")
-
-
 async def test_a_plain_yes_or_no_answers_each_question_of_a_link(tmp_path):
     async with home(tmp_path) as here:
         code = await here.code(ADA)
@@ -126,17 +105,3 @@ async def test_a_plain_yes_or_no_answers_each_question_of_a_link(tmp_path):
         await here.ask(ELSE, "/unlink")
         assert "Unlinked" in await here.ask(ELSE, "так")
         assert len((await here.people()).moves) == 2
-
-
-async def test_a_plain_no_refuses_a_link_and_a_later_yes_says_nothing(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
-        await here.until_told(ADA, "sent the code")
-        assert "Refused" in await here.ask(ADA, "nein")
-        assert "Linked" not in await here.ask(ADA, "yes")
-        await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
-        await here.until_told(ADA, "sent the code")
-        here.clock.advance(1)
-        await here.ask(ADA, "What is new?")
-        assert "Linked" not in await here.ask(ADA, "yes")
-        assert (await here.people()).moves == {}

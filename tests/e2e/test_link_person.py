@@ -8,7 +8,6 @@ from link_home import consolidation, home, turn
 from link_people import ADA, ELSE
 
 from bot.bus import Sender
-from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.testing.host import HostLimits
 from bot.testing.scripted_model import (
     PausedStep,
@@ -43,29 +42,6 @@ async def test_what_is_told_on_one_channel_is_known_on_the_other_and_never_in_a_
         assert "xerus" in _animals(await here.prompt(ADA))
 
 
-async def test_each_chat_is_told_in_its_own_language(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ADA, "hello", sender=Sender("7", "Ada", language="de"))
-        await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
-        asked = await here.until_told(ADA, "`/link confirm ")
-        assert "hat den Code gesendet" in asked.text
-        assert asked.buttons[0].label == "Bestätigen"
-        assert (await here.ask(ADA, "/link refuse")).startswith("Abgelehnt")
-        await here.until_told(ELSE, "`N7` on fake refused. Nothing was linked.")
-
-
-async def test_facts_keep_their_evidence_and_are_explained_on_the_other_channel(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ELSE, "Remember that I like yaks")
-        await here.join(ADA, ELSE)
-        [fact] = (await here.scope("fake:7")).active()
-        assert [(one.tape, one.sender) for one in fact.evidence] == [("other:9", "9")]
-        told = await here.ask(ADA, f"/memory why {fact.id}")
-        assert f"#{fact.evidence[0].entry} of `other:9`" in told
-        # What was there before is there as it was.
-        assert await here.facts("other:9") == {"I like yaks"}
-
-
 async def test_where_both_speak_of_the_same_the_newer_counts_and_the_older_stays_on_record(
     tmp_path,
 ):
@@ -80,16 +56,6 @@ async def test_where_both_speak_of_the_same_the_newer_counts_and_the_older_stays
         assert await here.facts("fake:7") == {"I live in Bergen", "My name is Ada"}
 
 
-async def test_a_chat_that_was_not_used_since_knows_it_once_it_is(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ADA, "Remember that I like zebras")
-        await here.ask(ELSE, "hello", topic="t")
-        await here.join(ADA, ELSE)
-    async with home(tmp_path) as here:
-        assert "zebras" in await here.prompt(ELSE, topic="t")
-        assert "zebras" in await here.prompt(ELSE, topic="n")
-
-
 async def test_a_third_channel_joins_two(tmp_path):
     async with home(tmp_path) as here:
         for where, animal in ((ADA, "zebras"), (ELSE, "yaks"), ("third:5", "xerus")):
@@ -102,31 +68,6 @@ async def test_a_third_channel_joins_two(tmp_path):
         assert _animals(await here.prompt(ADA)) == {"zebras"}
         for where in (ELSE, "third:5"):
             assert _animals(await here.prompt(where, "LOOK")) == {"yaks", "xerus"}
-
-
-async def test_learning_stays_paused_where_one_of_them_had_paused_it(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ELSE, "/memory pause")
-        await here.join(ADA, ELSE)
-        await here.ask(ADA, "Remember that I like zebras")
-        assert await here.facts("fake:7") == set()
-
-
-async def test_what_another_process_left_half_done_is_finished_by_whoever_speaks_next(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ADA, "Remember that I like zebras")
-        await here.ask(ELSE, "Remember that I like yaks")
-        other = ScopeRegistry(here.host.store, here.clock).identity_linker
-        await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
-        await other.confirm(ADA, None, "elsewhere")
-        for where in (ADA, ELSE):
-            assert _animals(await here.prompt(where)) == {"zebras", "yaks"}
-        await other.unlink(ADA, "elsewhere, too")
-        await here.ask(ELSE, "Remember that I own a numbat")
-        assert await here.facts("fake:7") == {"I like zebras"}
-        assert _animals(await here.prompt(ELSE, "LOOK")) == {"yaks", "numbat"}
-        assert _animals(await here.prompt(ADA, "LOOK")) == {"zebras"}
-        assert (await here.people()).unfinished == set()
 
 
 # Parting.
@@ -168,18 +109,6 @@ async def test_parted_each_knows_what_was_its_own_and_nothing_of_the_other(tmp_p
         }  # fmt: skip
 
 
-async def test_what_the_others_words_had_ended_is_believed_again(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ADA, "/memory add I live in Oslo")
-        await here.join(ADA, ELSE)
-        here.clock.advance(60)
-        await here.ask(ELSE, "/memory add I live in Bergen")
-        assert await here.facts("fake:7") == {"I live in Bergen"}
-        await here.part(ELSE)
-        assert await here.facts("fake:7") == {"I live in Oslo"}
-        assert await here.facts("other:9") == {"I live in Bergen"}
-
-
 async def test_what_a_person_took_away_in_a_chat_of_their_own_does_not_come_back_by_parting(
     tmp_path,
 ):
@@ -205,16 +134,6 @@ async def test_joined_parted_and_joined_again_nothing_is_lost(tmp_path):
             assert await here.facts("fake:7") == {"I like zebras"}
             assert await here.facts("other:9") == {"I like yaks"}
             here.clock.advance(60)
-
-
-async def test_a_consolidation_that_ends_after_parting_learns_for_its_own_side(tmp_path):
-    async with home(tmp_path) as here:
-        await here.join(ADA, ELSE)
-        await here.ask(ELSE, "I like yaks a lot.")
-        await here.part(ADA)
-        await here.ask(ELSE, "/new")
-        assert await here.facts("other:9") == {"The user likes yaks."}
-        assert await here.facts("fake:7") == set()
 
 
 async def test_a_consolidation_that_runs_while_they_are_parted_learns_nothing_for_the_other(

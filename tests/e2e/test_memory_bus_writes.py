@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import json
-import re
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -183,76 +181,6 @@ def _says_nothing_new(entry: TapeEntry, known: list[TapeEntry]) -> bool:
         one["value"] is None or (one["key"], one["value"]) in told
         for one in entry.data.get("references", ())
     ) and all((one["id"], one["content"]) in believed for one in entry.data.get("patterns", ()))
-
-
-WRITERS = {
-    # The facts' only way in is a batch, which is decided on.
-    "bot/memory/session/scope/scope_memory.py: ScopeMemory.apply.compose: batch_entry",
-    "bot/memory/session/scope/scope_memory.py: ScopeMemory.pause.compose: pause_entry",
-    # What was decided to go elsewhere, and why.
-    "bot/memory/session/bus/memory_bus.py: MemoryBus._redirect.compose: bus_entry",
-    # Behind the gate: ``MemoryBus`` alone adds to them.
-    "bot/memory/session/bus/shared_reference.py: SharedReferenceStore._entry: bus_entry",
-    "bot/memory/session/bus/semantic_synthesis.py: SemanticSynthesisStore._change.entries: bus_entry",
-    "bot/memory/session/bus/memory_bus.py: MemoryBus.write_to_shared: store.set",
-    "bot/memory/session/bus/memory_bus.py: MemoryBus.add_synthesis: self.semantic.add_pattern",
-    # A person's wish that all of it ends: takes away, and adds nothing.
-    "bot/memory/session/bus/memory_clear.py: _change.compose: bus_entry",
-    # One person's own, from the scope where the gate let it in to the one that they have now.
-    "bot/memory/session/linking/identity_linker.py: IdentityLinker._hold.compose: bus_entry",
-    # Local: problems and their working sets.
-    "bot/memory/session/bus/problem_registry.py: ProblemRegistry._entry: bus_entry",
-    "bot/memory/session/bus/problem_registry.py: ProblemRegistry.request_switch.compose: bus_entry",
-    "bot/memory/session/bus/working_set.py: WorkingSetStore._edit.compose: bus_entry",
-    "bot/memory/session/bus/working_set.py: WorkingSetStore.expire_stale.compose: bus_entry",
-    # How these entries are made.
-    "bot/memory/records/fact_fold.py: batch_entry: event FACTS_EVENT",
-    "bot/memory/records/fact_fold.py: bus_entry: event BUS_EVENT",
-    "bot/memory/records/fact_fold.py: pause_entry: event PAUSED_EVENT",
-}
-"""All that writes facts or compartments: whoever adds to it says how the gate stands before it."""
-
-
-def test_nothing_writes_facts_or_compartments_but_what_is_listed():
-    found = {
-        f"{path.relative_to(ROOT)}: {where}"
-        for folder in ("bot", "channels")
-        for path in (ROOT / folder).rglob("*.py")
-        if _MAY_WRITE.search(text := path.read_text(encoding="utf-8"))
-        for where in _writers(ast.parse(text))
-    }
-    assert found == WRITERS
-
-
-_MAY_WRITE = re.compile(r"_entry\(|add_pattern|\.set\([^)]|event\((BUS_|FACTS_|PAUSED_|.memory)")
-
-
-def _writers(tree: ast.AST, inside: tuple[str, ...] = ()) -> Iterator[str]:
-    for node in ast.iter_child_nodes(tree):
-        named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        if isinstance(node, ast.Call) and (what := _writes(node)):
-            yield f"{'.'.join(inside)}: {what}"
-        yield from _writers(node, (*inside, node.name) if named else inside)
-
-
-def _writes(call: ast.Call) -> str:
-    """Return what a call writes; empty where it writes neither facts nor compartments."""
-    called = ast.unparse(call.func)
-    name = called.rpartition(".")[2]
-    if name in ("bus_entry", "batch_entry", "pause_entry"):
-        return name
-    if name == "add_pattern" or (name == "set" and len(call.args) > 1):
-        return called
-    first = ast.unparse(call.args[0]) if call.args else ""
-    chain = {
-        "BUS_EVENT",
-        "FACTS_EVENT",
-        "PAUSED_EVENT",
-        "'memory.bus'",
-        "'memory.facts'",
-        "'memory.paused'",
-    }
-    return f"event {first}" if name == "event" and first in chain else ""
 
 
 # 7. Token efficiency is maintained.

@@ -100,19 +100,6 @@ def test_its_model_calls_its_tool_and_its_command_is_listed_and_answers(python, 
     assert "plug-in:" not in told
 
 
-def test_doctor_lists_its_parts_and_off_switches_them_off(python, env, tmp_path):
-    parts = ("tool dice.roll", "command roll", "model parrot", "channel tcp")
-    told = run(python, "-m", "bot", "doctor", env=env, cwd=tmp_path)
-    off = run(*(python, "-m", "bot", "doctor"), env=env | {"TAPEBOT_PLUGINS": "off"}, cwd=tmp_path)
-    for part in parts:
-        assert f"ok   plug-ins   {part} of tapebot-plugin-example 0.1.0\n" in told
-        assert f"{part} of tapebot-plugin-example 0.1.0: switched off by TAPEBOT_PLUGINS" in off
-    told = run(
-        *(python, "-m", "bot"), said="/roll\n", env=env | {"TAPEBOT_PLUGINS": "off"}, cwd=tmp_path
-    )
-    assert "There is no command /roll" in told.replace("`", "")
-
-
 @contextmanager
 def started(python: Path, env: dict[str, str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run the program, with its standard streams in a file."""

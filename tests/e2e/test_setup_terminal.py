@@ -241,13 +241,6 @@ async def test_what_is_typed_or_pasted_while_a_service_is_asked_is_not_shown(ter
     assert "too-early" not in screen(child)
 
 
-def test_a_variable_that_wins_over_the_file_is_said(terminal):
-    child = terminal("setup", "timezone", timezone="UTC")
-    answer(child, "Berlin .*:", "Asia/Tokyo")
-    child.expect("But TAPEBOT_TIMEZONE is set in the environment, which wins")
-    assert finished(child) == 0
-
-
 def test_a_dumb_terminal_shows_no_secret_either(terminal):
     child = terminal("setup", "discord", term="dumb", discord_api_base="http://127.0.0.1:9")
     child.expect("Token of the bot: ")
@@ -272,31 +265,6 @@ def test_the_first_start_offers_the_setup_once_and_talks_offline_after_a_no(term
     assert "Set up" not in second.before
 
 
-async def test_a_yes_at_the_first_start_goes_through_the_setup_and_then_talks(terminal, model):
-    def talk() -> None:
-        child = terminal(web_listen="off")
-        child.expect("Set up a model")
-        child.sendline("y")
-        for question in ("Language", "Berlin"):
-            answer(child, question + r" \[.*:", "")
-        answer(child, "Model, as", "openai/test")
-        answer(child, "Address of its API", model.base_url)
-        answer(child, "Key for its API", KEY)
-        for question in ("Token", "Token", "listens", "public address", "Folder"):
-            answer(child, question, "")
-        child.expect("tapebot, openai/test")
-
-    await at_terminal(talk)
-
-
-def test_the_end_of_input_at_the_first_question_is_a_no(terminal):
-    child = terminal(web_listen="off")
-    child.expect("Set up a model")
-    child.send("\x04")
-    child.expect("The offline responder answers")
-    child.expect("you>")
-
-
 # Without a terminal.
 
 
@@ -318,24 +286,3 @@ async def test_a_script_gives_its_answers_line_by_line(tmp_path, model):
     assert "answers and calls tools" in done.stdout
     assert KEY not in done.stdout
     assert KEY in (tmp_path / ".tapebot" / ".env").read_text()
-
-
-def test_a_script_whose_answer_does_not_work_ends_at_once_with_nothing_written(tmp_path):
-    done = piped(tmp_path, "timezone", "backup", given=f"Europe/Berlin\n{tmp_path}/x\ntiny1\n")
-    assert done.returncode == 1
-    assert "Nothing of this step was saved." in done.stdout
-    assert "tiny1" not in done.stdout
-    assert "backup" not in (tmp_path / ".tapebot" / "tapebot.toml").read_text()
-    assert not (tmp_path / ".tapebot" / ".env").exists()
-
-
-def test_the_end_of_input_keeps_all_that_is_left(tmp_path):
-    done = piped(tmp_path, given="fr\n")
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / ".tapebot" / "tapebot.toml").read_text().endswith('language = "fr"\n')
-
-
-def test_a_step_without_such_a_name_is_told_with_those_that_are_there(tmp_path):
-    done = piped(tmp_path, "modle", given="")
-    assert done.returncode == 2
-    assert "language, timezone, model" in done.stderr

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import anyio.to_thread
 import pexpect
-import psycopg
 import pytest
 from databases import drop, fresh_database
 
@@ -22,15 +21,6 @@ ROOT = Path(__file__).parents[2]
 SECONDS = 60
 TOKEN = "999:a-token-that-nobody-knows-of-at-all"
 NOBODY = "http://127.0.0.1:1"
-
-STOPPED_AT_ONCE = """
-import importlib, os, signal
-from bot.runtime.settings import load_settings
-serve = importlib.import_module("bot.runtime.app.serve")
-serve._print = lambda _: os.kill(os.getpid(), signal.SIGTERM)
-serve.run(load_settings(), "worker")
-"""
-"""A worker that is asked to stop in the moment in which it says that it is ready."""
 
 
 @pytest.fixture
@@ -61,19 +51,6 @@ def started(role: str, home: Path, url: str, **settings: str) -> tuple[int, list
         check=False,
     )
     return done.returncode, done.stderr.splitlines()
-
-
-def test_a_worker_that_is_asked_to_stop_as_soon_as_it_is_ready_stops_in_good_order(tmp_path, url):
-    done = subprocess.run(
-        [sys.executable, "-c", STOPPED_AT_ONCE],
-        env=environment(tmp_path / "a", url),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def at_a_terminal(role: list[str], home: Path, url: str, **settings: str) -> pexpect.spawn:
@@ -116,40 +93,6 @@ async def test_a_gateway_with_a_token_that_telegram_does_not_know_says_so_in_one
     assert len(said) == 1
     assert "does not accept the token" in said[0]
     assert TOKEN not in said[0]
-
-
-async def test_whoever_starts_a_gateway_at_a_terminal_reads_there_how_to_own_the_bot(tmp_path, url):
-    """Nobody shows what would be sent to a console: a gateway has none."""
-
-    def read(home: str, base: str, *said: str) -> str:
-        more = {"telegram_token": TOKEN, "telegram_api_base": base}
-        gateway = at_a_terminal(["gateway"], tmp_path / home, url, **more)
-        shown = ""
-        for text in said:
-            gateway.expect_exact(text)
-            shown += gateway.before
-        gateway.sendintr()
-        gateway.expect(pexpect.EOF)
-        gateway.wait()
-        assert gateway.exitstatus == 0
-        return shown
-
-    # Whether the token is right is not known before the platform has said so.
-    assert "/claim" not in await anyio.to_thread.run_sync(read, "a", NOBODY, "no connection")
-    async with TelegramServer(token=TOKEN) as telegram:
-        await anyio.to_thread.run_sync(read, "b", telegram.url, "connected as", "/claim ")
-
-
-def test_a_gateway_that_waits_for_its_turn_has_loaded_what_it_needs_by_then(tmp_path, url):
-    """Else people would wait for that, too, whenever a gateway dies."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("select tapebot.lease_take('channel/telegram', 'another', 600)")
-    more = {"telegram_token": TOKEN, "telegram_api_base": NOBODY}
-    gateway = at_a_terminal(["gateway"], tmp_path / "a", url, **more)
-    gateway.expect_exact("channel/telegram: another process holds it; waiting")
-    assert "aiohttp" in Path(f"/proc/{gateway.pid}/maps").read_text()
-    gateway.sendintr()
-    gateway.expect(pexpect.EOF)
 
 
 def test_a_second_terminal_reads_that_another_has_the_console_and_has_it_next(tmp_path, url):

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import anyio
@@ -25,18 +24,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.family("starts")]
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 60
-WITHOUT_THE_EXTRA = """
-import sys
-
-class Missing:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("fastapi", "jinja2", "nh3", "starlette", "uvicorn"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name.partition(".")[0])
-
-sys.meta_path.insert(0, Missing())
-from bot.cli.main import main
-sys.exit(main())
-"""
 
 
 @pytest.fixture
@@ -51,22 +38,6 @@ def environment(home: Path, **settings: str) -> dict[str, str]:
     kept = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(ROOT)}
     own = {"TAPEBOT_HOME": str(home / "home"), "TAPEBOT_MODEL": "offline"}
     return {**kept, **own, **named}
-
-
-def piped(home: Path, said: str, *, code: str = "", **settings: str) -> tuple[str, str]:
-    """Say something to the program through a pipe; return what it wrote to its two streams."""
-    arguments = ["-c", code] if code else ["-m", "bot"]
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        input=said,
-        env=environment(home, **settings),
-        cwd=home,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=True,
-    )
-    return done.stdout, done.stderr
 
 
 @pytest.fixture
@@ -133,23 +104,6 @@ def test_at_a_terminal_a_link_is_printed_that_logs_in_once_and_the_terminal_goes
     assert secret not in logs
 
 
-def test_where_any_port_will_do_all_links_name_the_real_one(tmp_path, terminal):
-    child = terminal(web_listen="127.0.0.1:0")
-    child.expect(r"Web: (http://127\.0\.0\.1:[1-9]\d*) .*/enter#([\w-]{43})\b")
-    url, secret = child.match.groups()
-    child.expect("you>")
-    assert httpx.post(f"{url}/enter", data={"token": secret}, timeout=SECONDS).status_code == 303
-    link = subprocess.run(
-        [sys.executable, "-m", "bot", "web", "link"],
-        env=environment(tmp_path, web_listen="127.0.0.1:0"),
-        capture_output=True, text=True, timeout=SECONDS, check=True,
-    )  # fmt: skip
-    assert f"{url}/enter#" in link.stdout
-    child.sendline("/login")
-    child.expect_exact(f"{url}/login")
-    leave(child)
-
-
 def test_a_port_that_another_program_has_is_told_and_nobody_is_led_there(tmp_path, terminal):
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = f"127.0.0.1:{other.getsockname()[1]}"
@@ -170,41 +124,6 @@ def test_a_port_that_another_program_has_is_told_and_nobody_is_led_there(tmp_pat
         )
         assert (asked.returncode, "program does not serve the site" in asked.stderr) == (1, True)
         leave(child)
-
-
-def test_without_the_extra_the_terminal_goes_on_and_one_line_says_how_to_get_it(terminal, port):
-    child = terminal("-c", WITHOUT_THE_EXTRA, web_listen=f"127.0.0.1:{port}")
-    child.expect_exact("is not installed; install it with: pip install 'tapebot[web]'")
-    child.expect("you>")
-    answers(child)
-    child.send("/login\r")
-    child.expect("That did not work")
-    leave(child)
-
-
-def test_off_is_off_and_a_login_says_how_to_switch_it_on(tmp_path, terminal):
-    child = terminal(web_listen="off")
-    child.expect("you>")
-    answers(child)
-    child.send("/login\r")
-    child.expect("the site is switched off")
-    child.expect("TAPEBOT_WEB_LISTEN=127")
-    leave(child)
-
-
-def test_a_pipe_is_answered_as_ever_and_nothing_of_the_site_is_loaded(tmp_path):
-    probe = (
-        "import sys\nfrom bot.cli.main import main\ncode = main()\n"
-        "found = {'fastapi', 'starlette', 'uvicorn', 'jinja2'} & set(sys.modules)\n"
-        "print('loaded', sorted(found))\nsys.exit(code)"
-    )
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    said, told = piped(tmp_path / "a", "hello\n/status\n", code=probe)
-    assert said.endswith("loaded []\n")
-    assert "Web:" not in said + told
-    off, _ = piped(tmp_path / "b", "hello\n/status\n", code=probe, web_listen="off")
-    assert re.sub(r"\d+", "N", off) == re.sub(r"\d+", "N", said)
 
 
 @pytest.mark.parametrize(
@@ -267,20 +186,3 @@ async def test_beside_a_platform_it_is_served_and_the_log_has_no_way_in(tmp_path
             if process.returncode is None:
                 process.kill()
             await process.aclose()
-
-
-def test_alone_where_its_port_is_taken_the_program_ends_with_one_line(tmp_path):
-    with closing(socket.create_server(("127.0.0.1", 0))) as other:
-        taken = f"127.0.0.1:{other.getsockname()[1]}"
-        done = subprocess.run(
-            [sys.executable, "-m", "bot"],
-            env=environment(tmp_path, web_listen=taken),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-    assert done.returncode == 1
-    assert [one for one in done.stderr.splitlines() if "Traceback" in one] == []
-    assert done.stderr.splitlines()[-1].startswith(f"tapebot: Web: cannot listen on {taken}")
