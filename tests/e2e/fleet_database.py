@@ -87,15 +87,9 @@ async def elected(fleet: Fleet) -> Member | None:
     return next((one for one in fleet.gateways if one.pid in pids), None)
 
 
-async def until_elected(fleet: Fleet, but: Member | None = None, within: float = 60.0) -> Member:
-    """Wait until a gateway holds Telegram's lease; return it.
-
-    Args:
-        fleet: Whose.
-        but: Another one than this.
-        within: Seconds.
-    """
-    with anyio.fail_after(within):
+async def until_elected(fleet: Fleet, but: Member | None = None) -> Member:
+    """Wait until a gateway, another than this, holds Telegram's lease; return it."""
+    with anyio.fail_after(60.0):
         while True:
             found = await elected(fleet)
             if found is not None and found is not but:
@@ -127,16 +121,7 @@ async def state(fleet: Fleet) -> str:
 
 
 async def check_database(fleet: Fleet, *, silent: frozenset[str], buried: int = 0) -> None:
-    """See that the tables say the same as the ledger, and that nothing is left to do.
-
-    Args:
-        fleet: Whose.
-        silent: Messages that never reached a tape, as planned.
-        buried: Messages that nobody could work, as planned.
-
-    Raises:
-        AssertionError: They do not, or something is.
-    """
+    """See that the tables say the same as the ledger but for planned messages, and that nothing is left to do."""
     ledger = fleet.world.ledger
     wanted = {(f"telegram:{one.chat}", one.id) for one in ledger.said}
     heard = Counter({(tape, one): times for tape, one, times in await rows(fleet, _HEARD)})
@@ -147,15 +132,7 @@ async def check_database(fleet: Fleet, *, silent: frozenset[str], buried: int = 
 
 
 async def check_nothing_left(fleet: Fleet, *, buried: int = 0) -> None:
-    """See that tapes are whole, and that nothing is left to do.
-
-    Args:
-        fleet: Whose.
-        buried: Messages that nobody could work, as planned.
-
-    Raises:
-        AssertionError: They are not, or something is.
-    """
+    """See that tapes are whole, and that nothing is left to do but what nobody could, as planned."""
     assert not await rows(fleet, _GAPS), "tapes with gaps"
     for what, sql in _LEFT.items():
         [[count]] = await rows(fleet, sql)

@@ -42,7 +42,6 @@ class Kill:
         times: See there.
         after: Seconds after all was sent, if it still lives.
         at_start: Count from the start of the process, and say nothing to it.
-        arm: Called when it is to happen from now on, for whoever else will kill.
     """
 
     calls: int = 0
@@ -52,7 +51,6 @@ class Kill:
     times: int = 1
     after: float = 1.0
     at_start: bool = False
-    arm: Callable[[], None] | None = None
 
 
 @dataclass
@@ -123,8 +121,6 @@ class Host:
             await self.send(op="arm", calls=kill.calls, part=kill.part, only=kill.only)
         if kill.event:
             self.kill_at = (kill.event, self.events[kill.event] + kill.times)
-        if kill.arm is not None:
-            kill.arm()
 
     async def die(self, kill: Kill) -> None:
         """Wait for the death that was planned, and bring it about if it does not come."""
@@ -141,7 +137,6 @@ class Platform:
         seed: Of all that is left to chance.
         settings: Further environment.
         stall: Seconds that a model call takes.
-        host: The program.
 
     Attributes:
         heard: How often the program said each kind of event, over all its lives.
@@ -154,7 +149,6 @@ class Platform:
         settings: Mapping[str, str] | None = None,
         *,
         stall: float = 0.0,
-        host: Path = HOST,
     ) -> None:
         self.home = folder / "home"
         self.random = random.Random(seed)
@@ -164,7 +158,6 @@ class Platform:
         self.delivered: dict[str, list[str]] = {}
         self.host: Host | None = None
         self.heard: Counter[str] = Counter()
-        self._program = host
         self._acknowledged: set[str] = set()
         self._numbers = 0
         self._errors = folder / "errors.txt"
@@ -200,7 +193,7 @@ class Platform:
     @asynccontextmanager
     async def running(self, kill: Kill | None = None) -> AsyncIterator[Host]:
         """Start tapebot; it is dead at the end."""
-        command = [str(self._program), "--stall", str(self._stall)]
+        command = [str(HOST), "--stall", str(self._stall)]
         if kill is not None and kill.at_start:
             command += ["--calls", str(kill.calls), "--part", str(kill.part)]
         with self._errors.open("ab") as errors:

@@ -13,59 +13,13 @@ import argparse
 import json
 import logging
 import os
-import signal
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import anyio
-
-_FIRST_FILE = 3
-_CHANGES = ("write", "fsync", "fdatasync", "rename", "replace", "unlink")
-
-_write = os.write
-
-
-class Fault:
-    """A kill at one of the system calls that change files."""
-
-    def __init__(self) -> None:
-        self._left = 0
-        self._part = 0.0
-        self._only = ""
-
-    def arm(self, calls: int, part: float, only: str = "") -> None:
-        """Die at this many calls from now, after this part of it where it is a write."""
-        self._left, self._part, self._only = calls, part, only
-
-    def install(self) -> None:
-        """Stand before the operating system; nobody in tapebot keeps these calls under a name of theirs."""
-        for name in _CHANGES:
-            setattr(os, name, self._guarded(name, getattr(os, name)))
-
-    def _guarded(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def guarded(*args: Any, **kwargs: Any) -> Any:
-            file = not (type(args[0]) is int and args[0] < _FIRST_FILE)
-            if self._left and file and self._only in ("", name):
-                self._left -= 1
-                if not self._left:
-                    if call is _write:
-                        call(args[0], bytes(args[1])[: int(len(args[1]) * self._part)])
-                    os.kill(os.getpid(), signal.SIGKILL)
-            return call(*args, **kwargs)
-
-        return guarded
-
-
-FAULT = Fault()
-
-
-def emit(**event: Any) -> None:
-    """Hand a line to the platform."""
-    rest = json.dumps(event).encode() + b"\n"
-    while rest:
-        rest = rest[_write(1, rest) :]
+from kill_fault import FAULT, emit
 
 
 async def lines() -> AsyncIterator[dict[str, Any]]:
@@ -122,7 +76,7 @@ class Pipe:
                 if line["op"] == "say":
                     await self._say(port, line)
                 elif line["op"] == "arm":
-                    FAULT.arm(line["calls"], line["part"], line["only"])
+                    FAULT.arm(line["calls"], line["part"], only=line["only"])
                 else:
                     tasks.start_soon(self._drained)
             tasks.cancel_scope.cancel()

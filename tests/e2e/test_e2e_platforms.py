@@ -97,22 +97,6 @@ async def test_a_wrong_token_is_one_clear_line_and_ends_the_program(tmp_path):
 
 
 @pytest.mark.slow
-async def test_a_wrong_token_of_one_platform_leaves_the_other_serving(tmp_path):
-    async with TelegramProcess() as telegram, DiscordProcess() as discord:
-        settings = {
-            "TAPEBOT_TELEGRAM_TOKEN": telegram.token,
-            "TAPEBOT_TELEGRAM_API_BASE": telegram.url,
-            "TAPEBOT_DISCORD_TOKEN": "MTA.wrong.wrong",
-            "TAPEBOT_DISCORD_API_BASE": discord.urls["api_url"],
-            "TAPEBOT_DISCORD_GATEWAY_URL": discord.urls["gateway_url"],
-        }
-        async with running(tmp_path, **settings) as program:
-            await program.until_said("TAPEBOT_DISCORD_TOKEN")
-            await program.until_said("Telegram: this bot has no owner yet")
-            assert "Discord: this bot has no owner" not in program.said
-
-
-@pytest.mark.slow
 async def test_the_bot_answers_on_a_telegram_that_is_not_ours(tmp_path):
     async with telegram_peer() as telegram:
         settings = {

@@ -1,7 +1,7 @@
 """Two workers of a fleet are killed at each step of calls that wait for a yes: none acts twice, none is lost.
 
 Each call is answered from two or three surfaces at once: in the chat that asks, by its button, in an
-owner's chat, and on the site. One of the answers decides.
+owner's chat. One of the answers decides.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx
 import pytest
 from acting_checks import acted_once
 from fleet_database import asleep, check_nothing_left, rows, state
@@ -25,7 +24,6 @@ from fleet_trial import Trial, open_trial
 from kill_checks import check_tape
 from mcp_talk import calls_of, http_process, port_of, tool, write_tools
 from sampling import many
-from test_web_fleet import code_by_telegram, token_of, up
 from waiting import SECONDS, until
 
 from bot.memory.records.pending_calls import (
@@ -37,7 +35,6 @@ from bot.memory.records.pending_calls import (
 from bot.memory.records.turn_marks import turn_end
 from bot.tape.entries import TapeEntry
 from testkit.openai_server import Call, Reply
-from testkit.ports import kept_port
 
 pytestmark = pytest.mark.slow
 
@@ -117,25 +114,18 @@ def reply_for(request: dict[str, Any]) -> Reply | None:
 class Play:
     """People who order, and answer from several surfaces; and workers that are killed.
 
-    Args:
-        trial: The fleet, and its world.
-        site: Logged in on the site as an owner.
-        folder: Holds the books of the tool that acts.
-
     Attributes:
         chats: Where each word was ordered.
         said: The ids of what was said on Telegram, by chat.
         over: Whether nothing more is ordered.
     """
 
-    def __init__(self, trial: Trial, site: httpx.AsyncClient, folder: Path) -> None:
+    def __init__(self, trial: Trial, folder: Path) -> None:
         self.trial = trial
         self.chats: dict[str, int] = {}
         self.said: dict[int, list[str]] = {chat: [] for chat in trial.world.chats}
         self.over = False
-        self._site = site
         self._folder = folder
-        self._site_told: list[str] = []
         self._struck: set[int] = set()
         self._chance = trial.chance
 
@@ -147,8 +137,7 @@ class Play:
     def told(self) -> str:
         """Return all that the bot says."""
         books = self.trial.world.telegram.records
-        texts = [text for chat in self.said for text in books.texts(chat)]
-        return "\n".join(texts + self._site_told)
+        return "\n".join(text for chat in self.said for text in books.texts(chat))
 
     def acts(self) -> str:
         """Return all that reached the tool."""
@@ -166,7 +155,7 @@ class Play:
             if number == _CANNOT:
                 continue
             surfaces = self._chance.sample(
-                [self._in_the_chat, self._by_the_button, self._by_an_owner, self._on_the_site],
+                [self._in_the_chat, self._by_the_button, self._by_an_owner],
                 self._chance.choice([2, 2, 3]),
             )
             async with anyio.create_task_group() as tasks:
@@ -193,13 +182,6 @@ class Play:
 
     async def _by_an_owner(self, _: int, command: str) -> None:
         self._say(self.trial.world.chats[0], command)
-
-    async def _on_the_site(self, chat: int, command: str) -> None:
-        given = {"session": f"telegram:{chat}", "text": command}
-        answer = await self._site.post("/api/v1/commands", json=given)
-        # A worker may be started again for longer than the site waits.
-        assert answer.status_code in (200, 504), answer.text
-        self._site_told.append(answer.json().get("text", ""))
 
     def _say(self, chat: int, text: str) -> None:
         self.said[chat].append(str(self.trial.world.telegram.say(chat, chat, text)))
@@ -278,10 +260,9 @@ class Play:
 
 @asynccontextmanager
 async def acting_fleet(folder: Path) -> AsyncIterator[Play]:
-    """Have a fleet with a site, and a server of tools that no kill reaches."""
+    """Have a fleet, and a server of tools that no kill reaches."""
     write_tools(folder, tool("slow"))
-    with http_process(folder), kept_port() as port:
-        address = f"http://127.0.0.1:{port}"
+    with http_process(folder):
         servers = {"files": {"url": f"http://127.0.0.1:{await port_of(folder)}/mcp"}}
         async with open_trial(
             folder / "fleet",
@@ -290,22 +271,15 @@ async def acting_fleet(folder: Path) -> AsyncIterator[Play]:
             gateways=1,
             workers=2,
             lease=2.0,
-            web_listen=f"127.0.0.1:{port}",
-            web_url=address,
             mcp=json.dumps(servers),
         ) as trial:
             trial.world.model.reply_for = reply_for
             await rows(trial.fleet, _TRAP)
-            async with httpx.AsyncClient(base_url=address, timeout=60) as browser:
-                await up(browser)
-                code = await code_by_telegram(trial.world, trial.fleet)
-                token = await token_of(browser, code)
-            bearer = {"Authorization": f"Bearer {token}"}
-            async with httpx.AsyncClient(base_url=address, timeout=60, headers=bearer) as site:
-                play = Play(trial, site, folder)
-                # Each worker may still be on its way to the server of tools.
-                await insist(play, "/mcp allow files slow ask everybody", "Allowed:")
-                yield play
+            await trial.traffic.begin()
+            play = Play(trial, folder)
+            # Each worker may still be on its way to the server of tools.
+            await insist(play, "/mcp allow files slow ask everybody", "Allowed:")
+            yield play
 
 
 async def insist(play: Play, command: str, answer: str) -> None:

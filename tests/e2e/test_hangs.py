@@ -172,16 +172,3 @@ async def test_a_turn_that_was_stopped_six_times_in_a_model_call_is_answered(
     async with world.program():
         await world.shows(ADA, "Heard: take your time")
     assert world.telegram.records.texts(ADA) == ["Heard: take your time"]
-
-
-async def test_a_process_that_stood_still_did_not_hang(world: World):
-    async with world.program() as program:
-        world.say(ADA, "hello")
-        await world.shows(ADA, "Heard: hello")
-        os.kill(program.process.pid, signal.SIGSTOP)
-        await anyio.sleep(8)  # longer than what would be a hang
-        os.kill(program.process.pid, signal.SIGCONT)
-        world.say(ADA, "and now?")
-        await world.shows(ADA, "Heard: and now?")
-    assert "event loop" not in world.log
-    assert not (world.folder / "home" / "hang.json").exists()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from link_home import home
-from link_people import ADA, ELSE
+from link_home import ADA, ELSE, home
 
 from bot.bus import Sender
 from bot.memory.session.scope.identities import IDENTITIES_TAPE, MAX_FAILED_CLAIMS

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import anyio
 import pytest
-from link_home import consolidation, home, turn
-from link_people import ADA, ELSE
+from link_home import ADA, ELSE, consolidation, home, turn
 
 from bot.bus import Sender
 from bot.testing.host import HostLimits
