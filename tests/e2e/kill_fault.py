@@ -1,7 +1,8 @@
-"""A kill at one of the system calls that change files; nobody in tapebot keeps these under a name of theirs."""
+"""A kill, or an error, at one of the system calls that change files; nobody in tapebot keeps these under a name of theirs."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -33,6 +34,7 @@ class Fault:
     def __init__(self) -> None:
         self.done = self._at = 0
         self._part, self._only, self._moment, self._after = 0.0, "", "", False
+        self._error, self._many = "", 1
         self._counting = threading.Lock()
 
     def arm(
@@ -43,6 +45,8 @@ class Fault:
         only: str = "",
         moment: str = "",
         after: bool = False,
+        error: str = "",
+        many: int = 1,
     ) -> None:
         """Die at this many calls from now.
 
@@ -52,9 +56,12 @@ class Fault:
             only: The name of the calls that count; all of them if it is empty.
             moment: Likewise with the kind of file, as in ``after rename live``.
             after: Right after the call.
+            error: Do not die, but refuse it with an error of this name.
+            many: How many in a row are refused.
         """
         self.done, self._at, self._part = 0, times, part
         self._only, self._moment = only, moment
+        self._error, self._many = error, many
         self._after = moment.startswith("after") if moment else after
 
     def install(self) -> None:
@@ -68,6 +75,8 @@ class Fault:
                 # Appending and packing are threads of their own: two that came at once would count past it.
                 with self._counting:
                     self.done += not self._moment or self._moment == self._told(name, args[0])
+                    if self._at <= self.done < self._at + self._many and self._error:
+                        raise OSError(getattr(errno, self._error), self._error)
                     if self.done == self._at:
                         self._die(name, call, *args)
             return call(*args, **kwargs)

@@ -37,7 +37,7 @@ class Kill:
     Attributes:
         calls: At this system call that changes a file, made by the process itself.
         part: How much of it is done, if it is a write.
-        only: The name of the calls that count; all of them if it is empty.
+        more: See ``kill_fault.Fault.arm``.
         event: When the process says this for the ``times``-th time.
         times: See there.
         after: Seconds after all was sent, if it still lives.
@@ -46,7 +46,7 @@ class Kill:
 
     calls: int = 0
     part: float = 0.0
-    only: str = ""
+    more: dict[str, Any] = field(default_factory=dict)
     event: str = ""
     times: int = 1
     after: float = 1.0
@@ -118,7 +118,7 @@ class Host:
         with anyio.fail_after(SECONDS):
             await self.ready.wait()
         if kill.calls:
-            await self.send(op="arm", calls=kill.calls, part=kill.part, only=kill.only)
+            await self.send(op="arm", calls=kill.calls, part=kill.part, more=kill.more)
         if kill.event:
             self.kill_at = (kill.event, self.events[kill.event] + kill.times)
 

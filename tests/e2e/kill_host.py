@@ -1,10 +1,9 @@
 """Runs tapebot with a pipe as its chat platform, and dies where it is told to.
 
-One JSON object a line. In: ``{"op": "say", "chat", "id", "text"}`` is a person's message,
-``{"op": "drain"}`` asks for word when nothing is owed any more, ``{"op": "arm", "calls", "part", "only"}``
-makes the process kill itself at that many system calls from now (``only`` of one name, if it is
-given), in the middle of the write if the call is one. Out: ``ack``, ``answer``, ``activity``, ``model`` (a call begins), ``drained``,
-``ready``. A line that is in the pipe has reached the platform, whatever is killed then.
+One JSON object a line. In: ``{"op": "say", "chat", "id", "text"}`` is a person's message, ``{"op": "drain"}`` asks
+for word when nothing is owed any more, ``{"op": "arm", "calls", "part", "more"}`` is a fault that counts from now
+(``kill_fault.Fault.arm``). Out: ``ack``, ``answer``, ``activity``, ``model`` (a call begins), ``drained``, ``ready``.
+A line that is in the pipe has reached the platform, whatever is killed then.
 """
 
 from __future__ import annotations
@@ -76,13 +75,13 @@ class Pipe:
                 if line["op"] == "say":
                     await self._say(port, line)
                 elif line["op"] == "arm":
-                    FAULT.arm(line["calls"], line["part"], only=line["only"])
+                    FAULT.arm(line["calls"], line["part"], **line["more"])
                 else:
                     tasks.start_soon(self._drained)
             tasks.cancel_scope.cancel()
 
     async def _say(self, port: Any, line: dict[str, Any]) -> None:
-        from bot.bus import Address, Inbound, Sender
+        from bot.bus import Address, BusError, Inbound, Sender
 
         inbound = Inbound(
             Address("pipe", line["chat"]),
@@ -93,7 +92,12 @@ class Pipe:
             datetime.now(UTC),
             role=self.role,
         )
-        accepted = await port.publish(inbound)
+        while True:
+            try:
+                accepted = await port.publish(inbound)
+                break
+            except BusError:
+                await anyio.sleep(0.01)  # as a platform does before it sends again
         emit(event="ack", id=line["id"], duplicate=accepted.duplicate)
 
     async def _show(self, port: Any) -> None:

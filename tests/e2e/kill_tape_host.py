@@ -24,6 +24,7 @@ FAULT.install()
 import anyio  # noqa: E402 (after the fault)
 
 from bot.tape.entries import message  # noqa: E402
+from bot.tape.search import SearchQuery  # noqa: E402
 from bot.tape.service import TapeService  # noqa: E402
 from bot.tape.stores.file import FileTapeStore  # noqa: E402
 
@@ -89,7 +90,36 @@ async def merge(store: FileTapeStore, chance: random.Random, folder: Path) -> No
             emit(merged=mark)
 
 
-WORKS: dict[str, Work] = {"archive": archive, "fork": fork, "merge": merge}
+async def index(store: FileTapeStore, chance: random.Random, folder: Path) -> None:
+    """Append, archive now and then, and search for what was appended, all at once."""
+    said: dict[int, str] = {}
+
+    async def search() -> None:
+        while True:
+            await anyio.lowlevel.checkpoint()
+            if said:
+                number, word = chance.choice([*said.items()])
+                hits = await store.search(SearchQuery(text=word, limit=20))
+                if [hit.entry.id for hit in hits if word in hit.entry.payload["content"]] != [
+                    number
+                ]:
+                    emit(wrong=f"{word} of {number}: {hits}")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(search)
+        while True:
+            words = [
+                "".join(chance.choices("bcdfghjklm", k=20)) for _ in range(chance.randint(1, 12))
+            ]
+            batch = [message("user", f"{word} beside the harbour") for word in words]
+            for entry, word in zip(await store.append_many(TAPE, batch), words, strict=True):
+                said[entry.id] = word
+                emit(said={entry.id: word})
+            if chance.random() < 0.05:
+                await store.archive(TAPE)
+
+
+WORKS: dict[str, Work] = {"archive": archive, "fork": fork, "merge": merge, "index": index}
 
 
 async def live(folder: Path, work: str, seed: int) -> None:

@@ -46,16 +46,7 @@ class Life:
 
 
 class Lives:
-    """Starts and ends tapebot, one life after the other, within ``running``.
-
-    Args:
-        stage: What it lives between.
-        folder: Holds its home and what it writes to its standard streams.
-
-    Attributes:
-        births: When each life began, in order.
-        tasks: Owns what runs beside it.
-    """
+    """Starts and ends tapebot, one life after the other, within ``running``."""
 
     def __init__(self, stage: Stage, folder: Path) -> None:
         self.births: list[float] = []

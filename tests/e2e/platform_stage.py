@@ -125,15 +125,7 @@ class _ToldBooks(DiscordRecords):
 
 @dataclass
 class Stage:
-    """Everything but tapebot.
-
-    Attributes:
-        telegram: The platform.
-        discord: The platform.
-        model: Answers.
-        places: Where people talk.
-        listeners: Told of every fact, before the server answers for it.
-    """
+    """Everything but tapebot; ``listeners`` are told of every fact, before the server answers for it."""
 
     telegram: TelegramServer
     discord: DiscordServer

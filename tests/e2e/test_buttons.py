@@ -21,12 +21,6 @@ from testkit.telegram.server import TelegramServer
 ADA, BOB, FORUM = 7, 8, -1005
 
 
-@pytest.fixture(scope="module", autouse=True)
-def client_libraries() -> None:
-    import channels.discord
-    import channels.telegram  # noqa: F401
-
-
 @dataclass
 class Doors:
     """Everybody may; Ada is the owner."""

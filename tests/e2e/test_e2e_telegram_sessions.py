@@ -6,18 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from zoneinfo import ZoneInfo
 
-import anyio
 import pytest
+from chat_lives import Members, life
 
-from bot.bus import AccessDecision, AccessRequest
-from bot.bus.media.attachments import AttachmentService
 from bot.bus.media.blobs import FolderBlobs
 from bot.cli.tape import timeline_line
 from bot.llm.base import CapabilityProfile, ModelRequest
 from bot.memory.records.conversation_entries import TURN_END
-from bot.testing.host import Host, HostLimits, session_host
+from bot.testing.host import Host
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
-from channels.base import ChannelContext, GroupPolicy
 from testkit.telegram.server import TelegramServer
 
 pytestmark = pytest.mark.slow
@@ -25,47 +22,15 @@ pytestmark = pytest.mark.slow
 LONG = "a story that is long enough to be shown while it grows, and then some more"
 
 
-class Everybody:
-    """Lets everybody in."""
-
-    async def authorize(self, access_request: AccessRequest) -> AccessDecision:
-        return AccessDecision("owner" if access_request.sender.id == "7" else "member")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def client_library() -> None:
-    import channels.telegram  # noqa: F401
-
-
 @asynccontextmanager
 async def talking(
     folder, model: ScriptedModel, **groups
 ) -> AsyncIterator[tuple[TelegramServer, Host]]:
-    from channels.telegram import TelegramChannel
-
-    blobs = FolderBlobs(folder / "blobs")
-    bounds = HostLimits(group_context=10)
-    async with (
-        TelegramServer() as telegram,
-        session_host(folder, model, bounds=bounds, images=blobs.get, files_mb=1) as host,
-    ):
+    async with TelegramServer() as telegram:
         telegram.user(7, "Ada")
         telegram.user(8, "Bob")
-        place = ChannelContext(
-            Everybody(),
-            AttachmentService(blobs, max_bytes=20_000_000),
-            (),
-            GroupPolicy(**groups),
-            folder / "channel",
-            lambda _: None,
-        )
-        channel = TelegramChannel(
-            "telegram", telegram.token, place, api_base=telegram.url, webhook=None
-        )
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(channel.run, host.bus.channel("telegram"))
+        async with life(folder, telegram, model, Members(7, 8), **groups) as host:
             yield telegram, host
-            tasks.cancel_scope.cancel()
 
 
 def asked(request: ModelRequest) -> str:

@@ -15,13 +15,6 @@ from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
 
 
-async def test_a_request_that_finds_nothing_leaves_no_words_either(tmp_path: Path) -> None:
-    async with home(tmp_path) as host:
-        await host.channel.ask("Hello")
-        assert "I found nothing" in await host.channel.ask(f"/memory forget {CAT}")
-        await until_clean(host, tmp_path, [CAT])
-
-
 async def test_the_tool_asks_and_the_person_confirms(tmp_path: Path) -> None:
     async with home(tmp_path) as host:
         await host.channel.ask(f"remember that my cat is called {CAT}")

@@ -101,18 +101,6 @@ async def test_what_the_memory_bus_holds_of_it_is_in_no_file_and_the_rest_is_as_
     assert not verify_folder(tmp_path / "tapes", "").problems
 
 
-async def test_the_persons_other_session_forgets_too(tmp_path: Path) -> None:
-    async with home(tmp_path) as host:
-        await host.channel.ask(f"remember that my cat is called {CAT}")
-        await host.channel.ask("Good morning", topic="2")
-        await host.channel.ask("look up cats", topic="2")
-        assert CAT in str(await host.tape("fake:1:2"))
-        assert "Forgotten" in await erase(host, "1")
-        assert CAT not in str(await host.tape("fake:1:2"))
-        await host.channel.ask("Good night", topic="2")
-        await until_clean(host, tmp_path, [CAT])
-
-
 async def test_a_fork_of_the_session_forgets_too(tmp_path: Path) -> None:
     async with home(tmp_path) as host:
         await host.channel.ask(f"remember that my cat is called {CAT}")

@@ -79,22 +79,6 @@ async def test_what_the_same_message_taught_beside_it_stays_with_its_words(tmp_p
         assert list(await facts(host)) == ["The user's sister Ola is a nurse."]
 
 
-async def test_all_of_it_goes_where_every_piece_is_picked(tmp_path: Path) -> None:
-    async with told(tmp_path, BOTH) as host:
-        await host.channel.ask(f"/memory forget {TOWN}")
-        yes = commands(host)[0]
-        exactly = await host.channel.ask(yes.replace("yes", "only") + " 1 2 3")
-        assert exactly.splitlines()[2:5] == [
-            f"1. The user lives in {TOWN}. (fact 1)",
-            "2. The user's sister Ola is a nurse. (fact 2)",
-            f"3. Message of 2026-02-10 10:00, Ada: {BOTH}",
-        ]
-        done = await host.channel.ask(commands(host)[0])
-        assert done.startswith("Forgotten: 2 facts, 1 message and ")
-        assert await facts(host) == {}
-        await until_clean(host, tmp_path)
-
-
 async def test_it_is_said_what_would_lose_its_evidence_and_a_number_alone_need_not_take_it(
     tmp_path: Path,
 ) -> None:
@@ -112,21 +96,6 @@ async def test_it_is_said_what_would_lose_its_evidence_and_a_number_alone_need_n
         await until_clean(host, tmp_path)
         (kept,) = (await facts(host)).values()
         assert [one.quote for one in kept.evidence] == ["my sister Ola is a nurse."]
-
-
-async def test_what_the_memory_bus_holds_is_a_piece_and_stays_where_it_is_not_picked(
-    tmp_path: Path,
-) -> None:
-    async with told(tmp_path, BOTH, f"/reference set city {TOWN}") as host:
-        await host.channel.ask(f"/memory forget {TOWN}")
-        assert "\n2. a shared value\n" in host.channel.answers[-1].text
-        yes = commands(host)[0]
-        exactly = await host.channel.ask(f"/memory forget only {yes.split()[-1]} 1,3 4")
-        assert "shared value" not in exactly
-        assert "Forgotten: 2 facts, 1 message" in await host.channel.ask(commands(host)[0])
-        assert TOWN in await host.channel.ask("/reference city")
-        assert await facts(host) == {}
-        assert BOTH not in [one.payload.get("content") for one in await host.tape()]
 
 
 async def test_numbers_that_were_not_shown_erase_nothing(tmp_path: Path) -> None:

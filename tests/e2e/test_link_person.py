@@ -41,34 +41,6 @@ async def test_what_is_told_on_one_channel_is_known_on_the_other_and_never_in_a_
         assert "xerus" in _animals(await here.prompt(ADA))
 
 
-async def test_where_both_speak_of_the_same_the_newer_counts_and_the_older_stays_on_record(
-    tmp_path,
-):
-    async with home(tmp_path) as here:
-        await here.ask(ELSE, "/memory add I live in Oslo")
-        await here.ask(ELSE, "/memory add My name is Ada")
-        here.clock.advance(60)
-        await here.ask(ADA, "/memory add I live in Bergen")
-        told = await here.join(ADA, ELSE)
-        assert "“I live in Oslo” (fact 1 is newer)" in told
-        assert "I live in Oslo" not in await here.facts("fake:7")
-        assert await here.facts("fake:7") == {"I live in Bergen", "My name is Ada"}
-
-
-async def test_a_third_channel_joins_two(tmp_path):
-    async with home(tmp_path) as here:
-        for where, animal in ((ADA, "zebras"), (ELSE, "yaks"), ("third:5", "xerus")):
-            await here.ask(where, f"Remember that I like {animal}")
-        await here.join(ADA, ELSE)
-        await here.join("third:5", ELSE)
-        for where in (ADA, ELSE, "third:5"):
-            assert _animals(await here.prompt(where)) == {"zebras", "yaks", "xerus"}
-        await here.part(ADA)
-        assert _animals(await here.prompt(ADA)) == {"zebras"}
-        for where in (ELSE, "third:5"):
-            assert _animals(await here.prompt(where, "LOOK")) == {"yaks", "xerus"}
-
-
 # Parting.
 
 
@@ -120,19 +92,6 @@ async def test_what_a_person_took_away_in_a_chat_of_their_own_does_not_come_back
         await here.ask(ELSE, "/memory add I like xerus")
         await here.part(ELSE)
         assert await here.facts("other:9") == {"I like xerus"}
-
-
-async def test_joined_parted_and_joined_again_nothing_is_lost(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ADA, "Remember that I like zebras")
-        await here.ask(ELSE, "Remember that I like yaks")
-        for _ in range(3):
-            await here.join(ADA, ELSE)
-            assert await here.facts("fake:7") == {"I like zebras", "I like yaks"}
-            await here.part(ELSE)
-            assert await here.facts("fake:7") == {"I like zebras"}
-            assert await here.facts("other:9") == {"I like yaks"}
-            here.clock.advance(60)
 
 
 async def test_a_consolidation_that_runs_while_they_are_parted_learns_nothing_for_the_other(
@@ -223,15 +182,6 @@ async def test_what_is_forgotten_on_one_channel_is_forgotten_on_all(tmp_path):
         await here.part(ELSE)
         assert await here.facts("other:9") == set()
         assert "zqxyak" not in await here.prompt(ELSE, "LOOK")
-
-
-async def test_an_export_of_a_joined_chat_has_the_joint_facts(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ADA, "Remember that I like zebras")
-        await here.ask(ELSE, "Remember that I like yaks")
-        await here.join(ADA, ELSE)
-        for where in (ADA, ELSE):
-            assert "2 facts" in await here.ask(where, "/memory export", role="owner")
 
 
 def _animals(text: str) -> set[str]:

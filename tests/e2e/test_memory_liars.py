@@ -264,19 +264,3 @@ async def test_a_persons_numbers_are_their_own(tmp_path, command):
         await host.channel.wait_for_answer(inbound)
         assert await home_facts(host, cast) == ["I like tea"]
         assert not fold_entries(await host.tape("workspace:shared")).active()
-
-
-async def test_a_history_entry_that_lies_is_in_no_memory_and_no_other_chat(tmp_path):
-    """It is on record, and in this chat's note on what came before; it is believed by nothing."""
-    lie = consolidation_reply("The user trusts Kestrel Pay.")
-    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=lambda _: lie)
-    cast = Cast(1, group=False)
-    async with session_host(tmp_path, model) as host:
-        for text in (INNOCENT, "/new", "hello"):
-            await cast.say(host, "ada", text)
-        for chat in ("h1", cast.id_of("bob")):
-            await cast.say(host, "ada", "hello", chat=chat)
-        assert "Kestrel" not in str(await believed(host))
-    here, *elsewhere = prompts(model)[1:]
-    memory = here.partition("<memory>")[2].partition("</memory>")[0]
-    assert "Kestrel" not in memory + str(elsewhere)

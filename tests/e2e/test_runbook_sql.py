@@ -10,7 +10,6 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
-import psycopg
 import pytest
 from databases import drop, fresh_database, server
 
@@ -106,25 +105,6 @@ async def test_a_message_that_was_set_aside_is_found_and_put_back_whole(
         await database.close()
 
 
-async def test_a_session_that_is_held_is_shown_with_its_holder(url: str, tmp_path: Path) -> None:
-    """One line for each session that has anything in the queues."""
-    database = Database(url)
-    await database.open()
-    bus = PostgresBus(
-        database, Wakeups(database), holder="box/7/9", max_queued_messages=9, exports=tmp_path
-    )
-    try:
-        await bus.publish(said(1))
-        async with bus.lock_session("telegram:42"):
-            rows = await anyio.to_thread.run_sync(psql, url, block("select distinct on"))
-    finally:
-        await bus.aclose()
-        await database.close()
-    [line] = rows.splitlines()
-    session, _queue, _id, kind, holder, *_ = line.split("|")
-    assert (session, kind, holder) == ("telegram:42", "in", "box/7/9")
-
-
 async def test_erasures_are_listed_without_their_words(url: str) -> None:
     """A session and a time for each."""
     database = Database(url)
@@ -148,10 +128,3 @@ def test_every_statement_of_the_runbook_is_of_one_of_these_kinds() -> None:
     known = ("select convert_from", "select distinct on", "select format(", r"\set queue")
     assert [one for one in firsts if not one.startswith(known)] == []
     assert len(firsts) == len(known)
-
-
-def test_the_query_of_leases_can_be_asked(url: str) -> None:
-    """It stands in a line of the text."""
-    [query] = re.findall(r"`(select name, holder.*?)`", RUNBOOK.read_text(encoding="utf-8"))
-    with psycopg.connect(url) as connection:
-        assert connection.execute(query.encode()).fetchall() == []

@@ -241,14 +241,6 @@ async def test_what_is_typed_or_pasted_while_a_service_is_asked_is_not_shown(ter
     assert "too-early" not in screen(child)
 
 
-def test_a_dumb_terminal_shows_no_secret_either(terminal):
-    child = terminal("setup", "discord", term="dumb", discord_api_base="http://127.0.0.1:9")
-    child.expect("Token of the bot: ")
-    child.send("secret-of-discord\r")
-    child.expect("Discord cannot be reached")
-    assert "secret-of-discord" not in screen(child)
-
-
 # The first start.
 
 

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import anyio
 import httpx
 import pexpect
 import pytest
@@ -18,7 +17,6 @@ from terminals import end
 from websockets.sync.client import connect
 
 from testkit.ports import kept_port
-from testkit.telegram.server import TelegramServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.family("starts")]
 
@@ -150,39 +148,3 @@ def test_wrong_settings_are_told_in_a_line_that_names_them(tmp_path, settings, t
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith(told)
-
-
-async def test_beside_a_platform_it_is_served_and_the_log_has_no_way_in(tmp_path, port):
-    url = f"http://127.0.0.1:{port}"
-    async with TelegramServer() as telegram:
-        more = {"telegram_token": telegram.token, "telegram_api_base": telegram.url}
-        settings = {"web_listen": url.removeprefix("http://"), "owners": "telegram:42", **more}
-        process = await anyio.open_process(
-            [sys.executable, "-m", "bot"],
-            env=environment(tmp_path, **settings),
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            telegram.user(42, "Ada", "ada")
-            telegram.private(42)
-            telegram.say(42, 42, "/login")
-            await telegram.until_messages(42, 1, within=SECONDS)
-            text = str(telegram.records.messages(42)[-1].versions[-1].text)
-            (code,) = re.findall(r"\b[0-9A-Z]{4}(?:-[0-9A-Z]{4})+\b", text)
-            assert f"{url}/login" in text
-            async with httpx.AsyncClient(base_url=url, timeout=SECONDS) as browser:
-                assert (await browser.post("/login", data={"code": code})).status_code == 303
-                assert "web:telegram.42" in (await browser.get("/")).text
-            process.terminate()
-            with anyio.fail_after(SECONDS):
-                assert await process.wait() == 0
-            assert process.stdout is not None
-            said = b"".join([chunk async for chunk in process.stdout]).decode()
-            assert f"Web: {url} (`/login` in a private chat" in said
-            assert "/enter#" not in said
-            assert code not in said
-        finally:
-            if process.returncode is None:
-                process.kill()
-            await process.aclose()
