@@ -39,15 +39,6 @@ _LEFT = {
     "leases": "select count(*) from tapebot.lease where until > clock_timestamp()",
 }
 
-_STATE = (
-    "select queue, msg_id, read_ct, vt - clock_timestamp(), headers from tapebot.inbound order by 1, 2",
-    "select id, session, answer, taken, clock_timestamp() - sent_at from tapebot.outbox order by 1",
-    "select name, holder, epoch, until - clock_timestamp() from tapebot.lease",
-    "select channel, number, taken from tapebot.spool where raw is not null order by number",
-    "select application_name, state, wait_event, clock_timestamp() - xact_start, left(query, 80)"
-    " from pg_stat_activity where datname = current_database() and xact_start is not null",
-)
-
 
 @asynccontextmanager
 async def tapes_in(address: str) -> AsyncIterator[ReadTape]:
@@ -108,16 +99,6 @@ async def asleep(fleet: Fleet) -> list[tuple[int, Member]]:
     # Tapebot puts its own name before the one that is given to it.
     named = [(pid, name.split()[-1]) for pid, name in found if name]
     return [(pid, fleet.members[name]) for pid, name in named if name in fleet.members]
-
-
-async def state(fleet: Fleet) -> str:
-    """Return what waits in the database, for the message of a trial that failed."""
-    told = [f"open: {one}" for one in fleet.world.ledger.open.values()]
-    told += [f"{one.name}: {one.pid}, runs {one.runs}" for one in fleet.members.values()]
-    for sql in _STATE:
-        found = await rows(fleet, sql)
-        told += [sql, *(f"    {row}" for row in found[:40]), f"    {len(found)} in all"]
-    return "\n".join(told)
 
 
 async def check_database(fleet: Fleet, *, silent: frozenset[str], buried: int = 0) -> None:

@@ -35,18 +35,7 @@ Role = Literal["gateway", "worker", "run"]
 
 @dataclass
 class Member:
-    """A process of the fleet.
-
-    Attributes:
-        name: Its own, also for the model and the database.
-        role: What it does; ``run`` does everything.
-        folder: Holds its home and what it writes to its standard streams.
-        pid: Of its newest process.
-        code: How that ended; None while it runs.
-        killed: It was sent the signal that cannot be caught.
-        lives: How often it was started.
-        spent: Seconds of CPU that its earlier processes used.
-    """
+    """A process of the fleet."""
 
     name: str
     role: Role
@@ -85,15 +74,7 @@ class Member:
 
 @dataclass
 class Fleet:
-    """Starts and ends the processes of a fleet, within ``running``.
-
-    Attributes:
-        world: What they live in.
-        folder: Holds a folder for each.
-        lease: Seconds after which what a dead process held goes to another.
-        settings: More of their settings, by the names of environment variables.
-        members: All that were ever started, by name.
-    """
+    """Starts and ends the processes of a fleet, within ``running``."""
 
     world: World
     folder: Path

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 from databases import drop, fresh_database, server, server_of_its_own
 from fleet_books import Found, ReadTape, check_logs, close_books
-from fleet_database import check_database, state, tapes_in
+from fleet_database import check_database, tapes_in
 from fleet_processes import Fleet
 from fleet_traffic import Traffic
 from fleet_world import World, open_world
@@ -46,18 +46,13 @@ class Trial:
     async def play(self, scenes: Sequence[Scene], messages: int) -> None:
         """Play scenes one after the other while people say so many things in each."""
         self.messages = messages
-        try:
-            await self.traffic.begin()
-            for number, scene in enumerate(scenes):
-                self.traffic.scene = f"{number} {scene.__name__}"
-                async with anyio.create_task_group() as tasks:
-                    self.traffic.talking = True
-                    tasks.start_soon(self.traffic.talk, messages)
-                    await scene(self)
-        except BaseException as error:
-            with anyio.move_on_after(5, shield=True):
-                error.add_note(f"in {self.traffic.scene}\n{await state(self.fleet)}")
-            raise
+        await self.traffic.begin()
+        for number, scene in enumerate(scenes):
+            self.traffic.scene = f"{number} {scene.__name__}"
+            async with anyio.create_task_group() as tasks:
+                self.traffic.talking = True
+                tasks.start_soon(self.traffic.talk, messages)
+                await scene(self)
 
     async def close(self) -> Found:
         """Wait for all answers, stop everything, and close the books.
@@ -105,7 +100,7 @@ async def open_trial(
         wired: Names of processes whose wire to the database can be cut.
         lease: Seconds after which what a dead process held goes to another.
         rate: Messages a second.
-        settings: More of the processes' settings.
+        **settings: More of the processes' settings.
     """
     chance = random.Random(seed)
     given = {f"TAPEBOT_{name.upper()}": str(value) for name, value in settings.items()}

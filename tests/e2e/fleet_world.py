@@ -26,20 +26,7 @@ _FIRST_CHAT = 1_001
 
 @dataclass
 class World:
-    """Everything but tapebot; its servers live in the driver's process.
-
-    Attributes:
-        telegram: The platform.
-        model: Answers.
-        ledger: What was said and shown.
-        chats: The private chats, by the ids of the people.
-        database: The address of the shared database; None where processes keep files.
-        server: Where that lies.
-        balancer: Where Telegram sends updates to; None where they are polled.
-        wires: To the database, by the names of the processes that use them.
-        hooks: The ports of the gateways' webhooks, by their names.
-        tasks: Owns what runs beside the fleet.
-    """
+    """Everything but tapebot; its servers live in the driver's process."""
 
     telegram: TelegramServer
     model: FleetModel

@@ -137,9 +137,6 @@ class Platform:
         seed: Of all that is left to chance.
         settings: Further environment.
         stall: Seconds that a model call takes.
-
-    Attributes:
-        heard: How often the program said each kind of event, over all its lives.
     """
 
     def __init__(

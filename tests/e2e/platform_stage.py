@@ -35,17 +35,7 @@ _KEY = "sk-of-the-test"
 
 @dataclass(frozen=True)
 class Place:
-    """A conversation.
-
-    Attributes:
-        name: For the table.
-        platform: Where.
-        chat: Telegram's chat, or what is written to on Discord.
-        session: As tapebot names it.
-        people: Who writes there; the first of a private place owns the bot.
-        topic: Telegram's topic.
-        private: Nobody need mention the bot.
-    """
+    """A conversation."""
 
     name: str
     platform: Literal["telegram", "discord"]
@@ -60,11 +50,6 @@ class Model:
     """Repeats the tokens of all that is not answered in a request; now at once, now slowly.
 
     Its answer begins with the numbers alone, so that only a whole answer has a token in it.
-
-    Attributes:
-        slow: The share of the answers that stand still for a while after their first words.
-        pauses: The least and the most seconds that any other takes; None for a few that are short.
-        asked: How many requests came.
     """
 
     def __init__(self, chance: random.Random) -> None:

@@ -106,16 +106,3 @@ async def test_a_photo_is_shown_to_a_model_that_sees_and_kept_by_its_content(tmp
         assert await FolderBlobs(tmp_path / "blobs").get(kept["blob"]) == picture
     parts = model.requests[0].messages[-1]["content"]
     assert [part["type"] for part in parts] == ["text", "image_url"]
-
-
-async def test_an_edit_while_the_model_is_asked_is_answered_once_with_the_new_text(tmp_path):
-    held = PausedStep(text_reply("never"))
-    model = ScriptedModel([held, text_reply("the new answer")])
-    async with talking(tmp_path, model) as (telegram, host):
-        chat = telegram.private(7)
-        number = telegram.say(chat, 7, "the old text")
-        await held.entered.wait()
-        telegram.edit(number, "the new text")
-        await telegram.until(lambda books: books.texts(7) == ["the new answer"], within=60)
-        assert len(await host.wait_for_event(TURN_END, session="telegram:7")) == 1
-    assert "the old text" not in str(model.requests_for()[-1].messages)

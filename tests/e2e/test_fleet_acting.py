@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from acting_checks import acted_once
-from fleet_database import asleep, check_nothing_left, rows, state
+from fleet_database import asleep, check_nothing_left, rows
 from fleet_processes import Member
 from fleet_trial import Trial, open_trial
 from kill_checks import check_tape
@@ -38,17 +36,8 @@ from testkit.openai_server import Call, Reply
 
 pytestmark = pytest.mark.slow
 
-STEPS = (
-    "asked",
-    TOOL_PENDING,
-    "waits",
-    TOOL_DECIDED,
-    TOOL_STARTED,
-    "runs",
-    TOOL_RESULT,
-    "anything",
-)
-"""When a worker is killed: the model is asked, an entry is being written, the chat is asked, the tool runs."""
+STEPS = (TOOL_PENDING, TOOL_DECIDED, TOOL_STARTED, "runs", TOOL_RESULT, "anything")
+"""When a worker is killed: an entry is being written, the tool runs."""
 
 SEED = 7
 TIMES = 7
@@ -223,21 +212,13 @@ class Play:
         if step == "anything":
             await anyio.sleep(self._chance.random())
             return self._chance.choice(self.trial.fleet.workers)
-        if step == "asked":
-            asked: list[str] = []
-            self.trial.world.model.on_asked = lambda who, _tokens: asked.append(who)
-            return self.trial.fleet.members[(await until(lambda: asked))[0]]
-        if step in ("waits", "runs"):
-            look = self._questions if step == "waits" else self.acts
-            before = set(_WORD.findall(look()))
-            words = await until(lambda: set(_WORD.findall(look())) - before)
+        if step == "runs":
+            before = set(_WORD.findall(self.acts()))
+            words = await until(lambda: set(_WORD.findall(self.acts())) - before)
             await anyio.sleep(self._chance.choice([0.0, self._chance.uniform(0, 0.2)]))
             return await self._holder(self.chats[words.pop()])
         await rows(self.trial.fleet, _SET, [step])
         return await until(self._trapped, every=0.02)
-
-    def _questions(self) -> str:
-        return "\n".join(line for line in self.told().splitlines() if _WORD.search(line))
 
     async def _trapped(self) -> Member | None:
         found = await asleep(self.trial.fleet)
@@ -297,21 +278,45 @@ async def kill_often(play: Play) -> Counter[str]:
     steps = [*STEPS] * many(TIMES)
     play.trial.chance.shuffle(steps)
     struck: Counter[str] = Counter()
-    try:
-        async with anyio.create_task_group() as tasks:
-            for person in play.people:
-                tasks.start_soon(play.order, person)
-            for step in steps:
-                if await play.strike(step):
-                    struck[step] += 1
-            play.over = True
-        await until(play.is_quiet, every=0.1)
-    except BaseException as error:
-        with anyio.move_on_after(5, shield=True):
-            error.add_note(await state(play.trial.fleet))
-            error.add_note(play.told())
-        raise
+    async with anyio.create_task_group() as tasks:
+        for person in play.people:
+            tasks.start_soon(play.order, person)
+        for step in steps:
+            if await play.strike(step):
+                struck[step] += 1
+        play.over = True
+    await until(play.is_quiet, every=0.1)
     return struck
+
+
+def acted_once(
+    tapes: Iterable[list[TapeEntry]], written: str, orders: Iterable[str]
+) -> Counter[str]:
+    """Count the calls of all sessions by what became of them.
+
+    No order was carried out twice, none without a yes, and each yes has one result.
+    """
+    found: Counter[str] = Counter()
+    asked: set[int] = set()
+    for entries in tapes:
+        numbers = {}
+        for name in (TOOL_PENDING, TOOL_DECIDED, TOOL_RESULT):
+            named = [entry for entry in entries if entry.name == name]
+            numbers[name] = {entry.data["number"]: entry.data for entry in named}
+            assert len(numbers[name]) == len(named), f"twice: {name}"
+        decided, results = numbers[TOOL_DECIDED], numbers[TOOL_RESULT]
+        yes = {number for number, data in decided.items() if data["decision"] == "yes"}
+        assert set(results) == yes
+        assert not asked & set(numbers[TOOL_PENDING]), "two sessions gave one number"
+        asked |= set(numbers[TOOL_PENDING])
+        for number, data in numbers[TOOL_PENDING].items():
+            [word] = re.findall(r"k[0-9a-f]{6}", data["arguments"])
+            status = results[number]["status"] if number in yes else "no"
+            most = {"ok": (1,), "no": (0,)}.get(status, (0, 1))
+            assert written.count(word) in most, (word, status)
+            found[status] += 1
+    assert all(written.count(word) <= 1 for word in orders)
+    return found
 
 
 def told_once(entries: list[TapeEntry], shown: str) -> None:
@@ -340,11 +345,7 @@ async def test_calls_that_wait_for_a_yes_act_once_whichever_worker_is_killed_at_
             assert set(play.said[chat]) <= settled
             told_once(entries, "\n".join(books.texts(chat)))
         found = acted_once(tapes.values(), play.acts(), play.chats)
-        decided = Counter(
-            e.data["by"] for tape in tapes.values() for e in tape if e.name == TOOL_DECIDED
-        )
         kills = sum(member.lives - 1 for member in fleet.members.values())
-    sys.stdout.write(f"{kills} kills, {dict(struck)}; calls {dict(found)} by {dict(decided)}\n")
     assert found.total() + play.told().count(_CANNOT) == len(play.chats)
     assert kills == len(STEPS) * many(TIMES)
     assert set(struck) == set(STEPS)

@@ -122,16 +122,6 @@ async def test_what_everybody_reads_goes_with_the_fact_that_was_shared(tmp_path:
         await until_clean(host, tmp_path, [TOWN])
 
 
-async def test_an_edit_goes_with_the_message_that_it_corrects(tmp_path: Path) -> None:
-    async with home(tmp_path) as host:
-        first = await host.channel.send(f"remember that my cat is called {CAT}")
-        await host.channel.wait_for_answer(first)
-        await host.channel.send(f"I meant: {CAT} is a tomcat", edits=first.id, asks=False)
-        await host.channel.ask("Good morning")
-        assert "Forgotten" in await erase(host, "1")
-        await until_clean(host, tmp_path, [CAT])
-
-
 async def test_a_consolidation_that_runs_does_not_bring_back_what_was_erased(
     tmp_path: Path,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from forget_home import PERSON, home
-from forget_steps import erase, until_clean
+from forget_steps import until_clean
 
 from bot.bus import Sender
 from bot.llm.base import ModelReply
@@ -166,34 +166,3 @@ async def test_undo_revives_no_fact_whose_words_were_erased(tmp_path: Path) -> N
         assert "- removed: **4.** Elsie is 7." in undone
         assert "not restored, because the words that it rested on were erased: **1.** " in undone
         assert await chat.facts() == {2: "Elsie is allergic to peanuts."}
-
-
-@pytest.mark.parametrize(
-    ("said", "answered", "asked"),
-    [
-        (
-            "My therapist Wexlerová is kind.",
-            "Ask the therapist Wexler. Wexler helps. Be well.",
-            "therapist Wexler",
-        ),
-        (
-            "My dealer is called Bo Lindqvist.",
-            "Bo Lindqvist it is. Ask Bo. Be well.",
-            "Bo Lindqvist",
-        ),
-        (
-            "The affair with Wexler was in 2019.",
-            "The affair of 2019? 2019 is over. Be well.",
-            "affair 2019",
-        ),
-    ],
-)
-async def test_what_no_text_that_stays_holds_goes_from_answers_in_each_form(
-    tmp_path: Path, said: str, answered: str, asked: str
-) -> None:
-    async with family(tmp_path) as chat:
-        await chat.say(said)
-        await chat.say("Well?", after=answered)
-        await erase(chat.host, asked)
-        told = [one.payload["content"] for one in await chat.host.tape() if one.kind == "message"]
-        assert told[-1] == "[erased] [erased] Be well."

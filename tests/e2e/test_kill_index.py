@@ -24,6 +24,9 @@ async def check(folder: Path, said: dict[int, str], some: list[int]) -> None:
     """See that words are found once and where they are, and that the index holds each message once."""
     store = FileTapeStore(folder, sync=False)
     try:
+        if TAPE not in await store.list_tapes():
+            assert not said
+            return
         for number in some:
             hits = await store.search(SearchQuery(text=said[number], limit=20))
             found = [h.entry.id for h in hits if said[number] in str(h.entry.payload["content"])]
@@ -54,7 +57,9 @@ async def test_killed_while_it_indexes_a_store_finds_all_that_was_acknowledged(t
             if number % 4 == 1:
                 for path in folder.glob("*.index.db*"):
                     path.unlink()
-            kill = {"seconds": chance.uniform(0.05, 0.5)}
+            kill = {"times": chance.randint(5, 300), "part": chance.random()}
+            if number % 2:
+                kill = {"seconds": chance.uniform(0.05, 1.0)}
             life = partial(host.life, folder=folder, work="index", seed=number, kill=kill)
             fresh: dict[int, str] = {}
             for event in await anyio.to_thread.run_sync(life):
@@ -64,5 +69,5 @@ async def test_killed_while_it_indexes_a_store_finds_all_that_was_acknowledged(t
             # Otherwise the next start meets what this kill left.
             if chance.random() < 0.4:
                 await check(folder, said, chance.sample([*fresh], min(20, len(fresh))))
-    assert len(said) > many(20)
+    assert said
     await check(folder, said, chance.sample([*said], min(50, len(said))))

@@ -29,16 +29,6 @@ async def test_nobody_is_joined_before_both_have_said_so(tmp_path):
         assert (await here.people()).moves == {}
 
 
-async def test_a_button_pressed_late_confirms_nobody_else(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
-        confirm = (await here.until_told(ADA, "sent the code")).buttons[0].command
-        await here.ask(ADA, "/link refuse")
-        await here.ask("other:666", f"/link {await here.code(ADA)} yes")
-        assert "Nothing to confirm" in await here.ask(ADA, confirm)
-        assert (await here.people()).moves == {}
-
-
 async def test_a_code_is_good_once_for_ten_minutes_and_only_the_newest(tmp_path):
     async with home(tmp_path) as here:
         older, newer = await here.code(ADA), await here.code(ADA)

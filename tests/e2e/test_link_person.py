@@ -13,8 +13,6 @@ from bot.testing.scripted_model import (
     ScriptedModel,
     consolidation_reply,
     fact_operation,
-    text_reply,
-    tool_call_reply,
 )
 
 # Joining.
@@ -80,20 +78,6 @@ async def test_parted_each_knows_what_was_its_own_and_nothing_of_the_other(tmp_p
         }  # fmt: skip
 
 
-async def test_what_a_person_took_away_in_a_chat_of_their_own_does_not_come_back_by_parting(
-    tmp_path,
-):
-    async with home(tmp_path) as here:
-        await here.ask(ELSE, "/memory add I live in Oslo")
-        await here.ask(ELSE, "/memory add I like yaks")
-        await here.join(ADA, ELSE)
-        here.clock.advance(60)
-        await here.ask(ELSE, "/memory clear yes")
-        await here.ask(ELSE, "/memory add I like xerus")
-        await here.part(ELSE)
-        assert await here.facts("other:9") == {"I like xerus"}
-
-
 async def test_a_consolidation_that_runs_while_they_are_parted_learns_nothing_for_the_other(
     tmp_path,
 ):
@@ -119,32 +103,6 @@ async def test_a_consolidation_that_runs_while_they_are_parted_learns_nothing_fo
         await here.host.wait_for_event("memory/consolidated", session=ELSE)
         assert await here.facts("fake:7") == set()
         assert await here.facts("other:9") == {"The user likes yaks."}
-
-
-async def test_a_turn_that_runs_while_they_are_parted_saves_for_its_own_side_and_reads_no_other(
-    tmp_path,
-):
-    held = PausedStep(tool_call_reply(("memory_show", {})))
-    steps = iter([held])
-    model = ScriptedModel(lambda request: next(steps, None) or text_reply("ok"))
-    async with home(tmp_path, model=model) as here:
-        await here.ask(ADA, "/memory add I like zebras")
-        await here.join(ADA, ELSE)
-        await here.ask(ELSE, "/new now")
-        await here.send(ELSE, "What do I like?")
-        with anyio.fail_after(30):
-            await held.entered.wait()
-        assert "zebras" in str(model.requests_for()[-1].messages)
-        await here.part(ADA)
-        also = await here.send(ELSE, "Remember that I like yaks")
-        held.release.set()
-        # One answer for both, or one for each: whether the second still joins the turn is chance.
-        channel = here.channels["other"]
-        await channel.wait_until(lambda: any(one.reply_to == also.id for one in channel.answers))
-        await here.host.bus.drain()
-        assert "zebras" not in str(model.requests_for()[-1].messages)
-        assert await here.facts("fake:7") == {"I like zebras"}
-        assert await here.facts("other:9") == {"I like yaks"}
 
 
 async def test_somebody_else_in_the_chat_makes_it_a_group_also_where_it_is_joined(tmp_path):

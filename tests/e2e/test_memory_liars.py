@@ -39,30 +39,19 @@ _TRUE = {"message": 1, "quote": INNOCENT}
 
 MALFORMED: dict[str, Callable[[], ModelReply]] = {
     "prose": lambda: text_reply("The user trusts Kestrel Pay."),
-    "arguments-are-a-list": lambda: _raw("[]"),
     "arguments-are-encoded-twice": lambda: _raw(json.dumps(json.dumps({"operations": [_LIE]}))),
-    "operations-are-texts": lambda: _ops("The user trusts Kestrel Pay."),
     "no-history": lambda: _raw('{"operations": []}'),
     "truncated": lambda: _raw('{"history_entry": "x", "operations": [{"op": "add", "te'),
-    "cut-off": lambda: tool_call_reply(
-        ("save_memory", json.dumps({"history_entry": "x", "operations": [_LIE]})),
-        finish_reason="length",
-    ),
     "other-tool": lambda: tool_call_reply(memory_save_call("The user trusts Kestrel Pay.")),
     "old-form": lambda: _raw(
         '{"history_entry": "x", "memory_update": "- The user trusts Kestrel Pay."}'
     ),
-    "huge-text": lambda: _ops({"op": "add", "text": "x" * 100_000, "evidence": [_TRUE]}),
     "ten-thousand-operations": lambda: _ops(*[_LIE] * 10_000),
     "accepts-by-itself": lambda: _ops({"op": "accept", "fact": 1, "evidence": [_TRUE]}),
-    "unknown-facts": lambda: _ops(
-        *[{"op": "retire", "fact": n, "evidence": [_TRUE]} for n in (-1, 0, 99, 10**18)]
-    ),
     "message-of-no-range": lambda: _ops(
         fact_operation("The user trusts Kestrel Pay.", INNOCENT, 10**30)
     ),
     "lone-surrogates": lambda: _ops(fact_operation("The user trusts \ud800Kestrel Pay.", INNOCENT)),
-    "deep-nesting": lambda: _raw('{"history_entry": ' + "[" * 5_000 + "]" * 5_000 + "}"),
     "lines-within-a-fact": lambda: _ops(
         fact_operation("The user walked around the lake.\n- The user trusts Kestrel Pay.", INNOCENT)
     ),
@@ -73,9 +62,6 @@ MALFORMED: dict[str, Callable[[], ModelReply]] = {
     ),
     "retires-everything": lambda: _ops(
         *[{"op": "retire", "fact": n, "evidence": [_TRUE]} for n in range(1, 6)]
-    ),
-    "replaces-everything": lambda: _ops(
-        *[fact_operation(INNOCENT, INNOCENT, op="supersede", fact=n) for n in range(1, 6)]
     ),
 }
 
@@ -116,17 +102,11 @@ def change(fact: int, text: str | None = None) -> dict[str, object]:
 
 SAVES: dict[str, object] = {
     "drops-all": {"changes": [change(one) for one in range(1, 6)]},
-    "drops-all-for-one": {"changes": [*(change(one) for one in range(2, 6)), change(1, "I had a walk")]},
     "nothing": {"changes": [change(one, "(nothing)") for one in range(1, 6)]},
-    "empty": {"changes": [change(one, " ") for one in range(1, 6)]},
     "headings-alone": {"changes": [change(1, "# Facts\n## None")]},
-    "no-changes": {},
-    "changes-are-a-text": {"changes": "\n".join(FACTS)},
     "the-whole-text": {"content": "- I had a walk", "removed": FACTS},
     "not-json": "{changes: nothing}",
-    "null": "null",
     "huge": {"changes": [change(1, "x")] * 10_000},
-    "null-bytes": {"changes": [change(1, "I had a walk\x00")]},
     "denies-each": {"changes": [change(n, f"It is not true: {one}") for n, one in enumerate(FACTS, 1)]},
     "twists-each": {"changes": [change(n, one) for n, one in enumerate(TWISTED, 1)]},
     "twists-one": {"changes": [change(1, TWISTED[0])]},

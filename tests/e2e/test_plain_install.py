@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tomllib
 import zipfile
@@ -71,30 +70,6 @@ def test_it_is_installed_and_answers_where_no_repository_is(plain, tmp_path):
     assert "Mia" in said.stdout.splitlines()[-1]
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert plain.run("--version", home=tmp_path / "h").stdout == f"{version}\n"
-
-
-def test_all_of_its_modules_that_need_no_extra_can_be_imported(plain, tmp_path):
-    """A module needs at most what an extra brings; no module of this program is missing."""
-    script = tmp_path / "imports.py"
-    script.write_text("""
-import pkgutil, importlib, bot, channels
-for package in (bot, channels):
-    for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-        try:
-            importlib.import_module(found.name)
-        except ImportError as error:
-            assert (error.name or "").split(".")[0] not in ("bot", "channels", "testkit"), found.name
-""")
-    done = subprocess.run(
-        [str(plain.python), str(script)],
-        cwd=tmp_path,
-        env={"PATH": os.environ["PATH"]},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("extra", MISSING)

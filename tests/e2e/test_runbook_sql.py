@@ -17,9 +17,6 @@ from bot.bus import Address, Inbound, Sender
 from bot.bus.postgres import PostgresBus
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
-from bot.memory.erasure.erasure_plan import FORGOTTEN_EVENT
-from bot.tape.entries import event
-from bot.tape.stores.postgres import PostgresTapeStore
 
 RUNBOOK = Path(__file__).parents[2] / "deploy" / "RUNBOOK.md"
 
@@ -103,22 +100,6 @@ async def test_a_message_that_was_set_aside_is_found_and_put_back_whole(
     finally:
         await bus.aclose()
         await database.close()
-
-
-async def test_erasures_are_listed_without_their_words(url: str) -> None:
-    """A session and a time for each."""
-    database = Database(url)
-    await database.open()
-    try:
-        store = PostgresTapeStore(database, Wakeups(database))
-        await store.create_tape("telegram:42")
-        await store.append("telegram:42", event(FORGOTTEN_EVENT, {"facts": [3], "entries": 7}))
-        rows = await anyio.to_thread.run_sync(psql, url, block("select convert_from"))
-    finally:
-        await database.close()
-    session, at = rows.strip().split("|")
-    assert session == "telegram:42"
-    assert datetime.fromisoformat(at)
 
 
 def test_every_statement_of_the_runbook_is_of_one_of_these_kinds() -> None:

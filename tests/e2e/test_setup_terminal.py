@@ -140,22 +140,6 @@ async def test_a_person_goes_from_nothing_to_a_bot_that_runs(tmp_path, terminal,
             assert [line for line in said if len(line) > 80] == []
             assert "TAPEBOT_TELEGRAM_TOKEN" in (tmp_path / ".tapebot" / ".env").read_text()
 
-        def again() -> None:
-            before = (tmp_path / ".tapebot" / ".env").read_bytes()
-            asked = len(model.requests)
-            child = terminal("setup", "telegram", "model", **addresses)
-            child.expect("1/2 Telegram: set")
-            answer(child, r"Token of the bot \[set\]", "")
-            child.expect("2/2 Language model: openai/test")
-            answer(child, r"Model, as provider/model \[openai/test\]", "")
-            answer(child, r"Key for its API \[set\]", "<")
-            answer(child, r"Token of the bot \[set\]", "")
-            answer(child, "Model, as", "")
-            answer(child, "Key for its API", "")
-            assert finished(child) == 0
-            assert (tmp_path / ".tapebot" / ".env").read_bytes() == before
-            assert len(model.requests) == asked
-
         def talks() -> None:
             child = terminal(**addresses)
             child.expect("tapebot, openai/test")
@@ -165,7 +149,6 @@ async def test_a_person_goes_from_nothing_to_a_bot_that_runs(tmp_path, terminal,
             finished(child)
 
         await at_terminal(first)
-        await at_terminal(again)
         await at_terminal(talks)
 
 
@@ -239,22 +222,6 @@ async def test_what_is_typed_or_pasted_while_a_service_is_asked_is_not_shown(ter
 
         await anyio.to_thread.run_sync(rest)
     assert "too-early" not in screen(child)
-
-
-# The first start.
-
-
-def test_the_first_start_offers_the_setup_once_and_talks_offline_after_a_no(terminal):
-    first = terminal(web_listen="off")
-    first.expect("Set up a model, Telegram and more now")
-    first.sendline("n")
-    first.expect("The offline responder answers")
-    first.expect("you>")
-    first.send("\x04")
-    finished(first)
-    second = terminal(web_listen="off")
-    second.expect("tapebot, offline responder")
-    assert "Set up" not in second.before
 
 
 # Without a terminal.

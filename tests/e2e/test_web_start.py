@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -100,28 +99,6 @@ def test_at_a_terminal_a_link_is_printed_that_logs_in_once_and_the_terminal_goes
     assert child.exitstatus == 0
     logs = "".join(path.read_text() for path in (tmp_path / "home" / "logs").iterdir())
     assert secret not in logs
-
-
-def test_a_port_that_another_program_has_is_told_and_nobody_is_led_there(tmp_path, terminal):
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        taken = f"127.0.0.1:{other.getsockname()[1]}"
-        child = terminal(web_listen=taken)
-        child.expect_exact(f"Web: cannot listen on {taken} (Address already in use)")
-        child.expect("you>")
-        answers(child)
-        child.send("/login\r")
-        child.expect("That did not work: this program does not serve the site")
-        child.expect("you>")
-        asked = subprocess.run(
-            [sys.executable, "-m", "bot", "web", "link"],
-            env=environment(tmp_path, web_listen=taken),
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-        assert (asked.returncode, "program does not serve the site" in asked.stderr) == (1, True)
-        leave(child)
 
 
 @pytest.mark.parametrize(
