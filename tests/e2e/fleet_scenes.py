@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
-from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -14,23 +12,13 @@ from fleet_processes import SECONDS, Fleet, Member
 from fleet_trial import Trial
 from platform_stage import now
 
-from bot.bus import Address, Inbound, Sender
-from bot.bus.postgres import PostgresBus
 from bot.bus.postgres.row_handler import DEAD_LETTER_NOTICE
-from bot.core.database.connections import Database
-from bot.core.database.wakeups import Wakeups
-from testkit.telegram.world import TelegramUser
-
-FLOOD = 5_000
-"""Messages that wait in one session."""
 
 _DEATHS = 7
 """Workers that a message may kill before they have begun its turn."""
 
 _SOME = 3
 """Sessions that are in work when a worker is struck."""
-
-_NOBODY = TelegramUser(1, "Nobody", is_bot=True)
 
 _TRAP = """
 create or replace function public.trap() returns trigger language plpgsql as $$
@@ -42,8 +30,6 @@ end $$;
 create trigger trap before insert on tapebot.entry for each row
     when (position(convert_to('{token}', 'UTF8') in new.body) > 0) execute function public.trap();
 """
-
-_PENDING = "select count(*) from tapebot.inbound where headers ->> 'x-pgmq-group' = %s and headers ->> 'kind' = 'in'"
 
 
 async def calm(_trial: Trial) -> None:
@@ -180,42 +166,6 @@ async def poison_message(trial: Trial) -> None:
     trial.expected.append("is set aside$")
     more = trial.traffic.say(chat)
     await trial.fleet.until(lambda: more.shown_at is not None, "the session does not go on")
-
-
-async def flood(trial: Trial) -> None:
-    """A session has thousands of messages waiting; people in others do not notice."""
-    world, chat, traffic = trial.world, trial.traffic.reserve(), trial.traffic
-    session = f"telegram:{chat}"
-    assert world.database is not None
-    database = Database(world.database)
-    await database.open()
-    wakeups = Wakeups(database)
-    bus = PostgresBus(
-        database,
-        wakeups,
-        holder="trial",
-        max_queued_messages=2 * FLOOD,
-        exports=Path(trial.fleet.folder / "exports"),
-    )
-    async with anyio.create_task_group() as tasks, bus.lock_session(session):
-        tasks.start_soon(wakeups.run)
-        tasks.start_soon(bus.run)
-        port = bus.channel("telegram")
-        for number in range(FLOOD):
-            text = f"Line {number} of many."
-            one = world.telegram.say(chat, chat, text, bot=_NOBODY)
-            address, sender = Address("telegram", str(chat)), Sender(str(chat), f"Person {chat}")
-            await port.publish(Inbound(address, str(one), sender, text, datetime.now(UTC)))
-            world.ledger.note(Said(chat, str(one), "", now(), traffic.scene))
-        await bus.aclose()
-        tasks.cancel_scope.cancel()
-    await database.close()
-    await trial.fleet.until(lambda: not traffic.talking, "people did not come to an end")
-    traffic.scene = "pending"
-    await traffic.talk(2 * trial.messages)
-    with anyio.fail_after(300):
-        while (await rows(trial.fleet, _PENDING, [session]))[0][0]:
-            await anyio.sleep(0.25)
 
 
 # Parts of scenes.

@@ -11,7 +11,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -154,7 +153,6 @@ class Platform:
         self.sent: dict[str, list[Said]] = {}
         self.delivered: dict[str, list[str]] = {}
         self.host: Host | None = None
-        self.heard: Counter[str] = Counter()
         self._acknowledged: set[str] = set()
         self._numbers = 0
         self._errors = folder / "errors.txt"
@@ -174,14 +172,8 @@ class Platform:
         """True where the program took every message."""
         return all(one.id in self._acknowledged for said in self.sent.values() for one in said)
 
-    @property
-    def duplicates(self) -> int:
-        """Answers that were delivered again."""
-        return sum(len(texts) - 1 for texts in self.delivered.values())
-
     def note(self, event: dict[str, Any]) -> None:
         """Take down what the program says."""
-        self.heard[event["event"]] += 1
         if event["event"] == "ack":
             self._acknowledged.add(event["id"])
         elif event["event"] == "answer":
@@ -275,7 +267,7 @@ class Platform:
         for texts in self.delivered.values():
             assert len(set(texts)) == 1, f"{where}: an answer changed between deliveries"
         found["messages"] = sum(map(len, self.sent.values()))
-        found["kills"], found["delivered again"] = self.kills, self.duplicates
+        found["kills"] = self.kills
         return found
 
 
@@ -287,20 +279,15 @@ async def kill_often(
     *,
     settled: float = 0.6,
 ) -> Counter[str]:
-    """Kill that many times, then recover; print and return what was met.
+    """Kill that many times, then recover; return what was met.
 
-    Args:
-        platform: Who talks.
-        kills: How often.
-        plan: Draws when to kill.
-        script: Draws what is said before it.
-        settled: The share of starts that may recover in peace before it goes on.
+    ``plan`` draws when to kill, ``script`` what is said before, and ``settled`` is the share of starts that may
+    recover in peace before it goes on.
     """
     for _ in range(kills):
         kill = plan(platform.random)
         peace = platform.random.random() < settled
         await platform.round(kill, script(platform.random), settle=peace)
     found = await platform.finish()
-    sys.stdout.write(f"seed {platform.seed}: {dict(sorted(found.items()))}\n")
     assert found["kills"] == kills
     return found

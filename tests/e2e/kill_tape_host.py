@@ -55,22 +55,6 @@ async def archive(store: FileTapeStore, chance: random.Random, folder: Path) -> 
                 await anyio.sleep(0.001)
 
 
-async def fork(store: FileTapeStore, chance: random.Random, folder: Path) -> None:
-    """Fork the tape while it is written to."""
-    number = 0
-    while True:
-        await say(store, chance)
-        if chance.random() < 0.2:
-            await store.archive(TAPE)
-        number += 1
-        child = f"child:{os.getpid()}:{number}"
-        first = chance.randint(1, await store.version(TAPE))
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(say, store, chance)
-            await store.fork(TAPE, child, from_entry=first)
-            emit(forked=child, first=first)
-
-
 async def merge(store: FileTapeStore, chance: random.Random, folder: Path) -> None:
     """Write in an overlay, and merge it; discard every third."""
     tape = TapeService(store, TAPE)
@@ -119,7 +103,7 @@ async def index(store: FileTapeStore, chance: random.Random, folder: Path) -> No
                 await store.archive(TAPE)
 
 
-WORKS: dict[str, Work] = {"archive": archive, "fork": fork, "merge": merge, "index": index}
+WORKS: dict[str, Work] = {"archive": archive, "merge": merge, "index": index}
 
 
 async def live(folder: Path, work: str, seed: int) -> None:

@@ -108,8 +108,35 @@ class _ToldBooks(DiscordRecords):
         self.told()
 
 
+class Watched:
+    """Something whose books are looked at when anything happens."""
+
+    def __init__(self) -> None:
+        self.listeners: list[Callable[[], None]] = []
+        self._changed = anyio.Event()
+
+    def note(self) -> None:
+        """Tell that something happened."""
+        for listener in self.listeners:
+            listener()
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def until(self, claim: Callable[[], Any], within: float, what: str) -> None:
+        """Wait until something holds of the books.
+
+        Raises:
+            TimeoutError: It did not come true in so many seconds.
+        """
+        with anyio.move_on_after(within):
+            while not claim():
+                await self._changed.wait()
+            return
+        raise TimeoutError(f"not within {within:g} s: {what}")
+
+
 @dataclass
-class Stage:
+class Stage(Watched):
     """Everything but tapebot; ``listeners`` are told of every fact, before the server answers for it."""
 
     telegram: TelegramServer
@@ -117,10 +144,11 @@ class Stage:
     model: Model
     address: str
     places: list[Place] = field(default_factory=list)
-    listeners: list[Callable[[], None]] = field(default_factory=list)
     owners: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
-    _changed: anyio.Event = field(default_factory=anyio.Event)
+
+    def __post_init__(self) -> None:
+        super().__init__()
 
     def settings(self, home: Path) -> dict[str, str]:
         """Return the environment of a tapebot that lives here."""
@@ -141,25 +169,6 @@ class Stage:
             "memory_window": 100_000,
         }
         return {f"TAPEBOT_{name.upper()}": str(value) for name, value in settings.items()}
-
-    def note(self) -> None:
-        """Tell that something happened."""
-        for listener in self.listeners:
-            listener()
-        self._changed.set()
-        self._changed = anyio.Event()
-
-    async def until(self, claim: Callable[[], Any], within: float, what: str) -> None:
-        """Wait until something holds of the books.
-
-        Raises:
-            TimeoutError: It did not come true in so many seconds.
-        """
-        with anyio.move_on_after(within):
-            while not claim():
-                await self._changed.wait()
-            return
-        raise TimeoutError(f"not within {within:g} s: {what}")
 
     def polls(self) -> int:
         """Return how often Telegram was asked for updates."""

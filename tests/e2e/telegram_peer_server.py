@@ -65,7 +65,11 @@ class TelegramPeer:
     async def messages(self) -> list[dict[str, Any]]:
         """The bot's messages to a person as the package keeps them, oldest first."""
         # Presses stand in it, too.
-        said = [one for one in await self._history() if "message" in one]
+        said = [
+            one
+            for one in await self._post("/getUpdatesHistory", {"token": self.token})
+            if "message" in one
+        ]
         return [one for one in said if str(one["message"].get("chat_id")) == "7"]
 
     async def until_text(self, text: str, within: float) -> None:
@@ -79,12 +83,6 @@ class TelegramPeer:
                 # The package tells other processes nothing by itself.
                 await anyio.sleep(0.05)
         raise TimeoutError(f"not within {within} s: {text!r}; shown: {texts}")
-
-    async def _history(self) -> list[dict[str, Any]]:
-        history: list[dict[str, Any]] = await self._post(
-            "/getUpdatesHistory", {"token": self.token}
-        )
-        return history
 
     async def _post(self, path: str, body: dict[str, Any]) -> Any:
         async with (

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -14,14 +12,13 @@ import anyio.abc
 import anyio.to_thread
 import pytest
 from kill_checks import check_tape, read_tape
+from platform_program import PROGRAM, environment
 from preloaded import open_program, run_program
 
 from bot.memory.records.turn_marks import unfold
 from bot.tape.entries import TapeEntry
 from testkit.openai_server import Failure, ScriptedOpenAI
 
-ROOT = Path(__file__).parents[2]
-PROGRAM = [sys.executable, "-m", "bot"]
 SECONDS = 60
 SESSION = "console:local"
 KEY = "sk-proj-4fQ8vYh2LzN7rT1cXw5Kd9"
@@ -32,14 +29,6 @@ My name is Ada and I prefer dark mode.
 /new
 What is my name?
 """
-
-
-def environment(folder: Path, **settings: str) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    own = {"HOME": str(folder), "TAPEBOT_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
-    # Many run at once, and have one machine.
-    own["TAPEBOT_WEB_LISTEN"] = "off"
-    return {**kept, **own, **settings}
 
 
 async def run(folder: Path, given: str, *arguments: str, **settings: str) -> tuple[int, str, str]:

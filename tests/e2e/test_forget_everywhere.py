@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import anyio
-from forget_home import AUNT, BOB, CAT, CHAT, FILE, PERSON, SHIP, TOWN, converse, home, work
+from forget_home import AUNT, CAT, CHAT, FILE, PERSON, SHIP, TOWN, converse, home, work
 from forget_steps import erase, until_clean
 from forget_traces import traces
 
@@ -110,18 +110,6 @@ async def test_a_fork_of_the_session_forgets_too(tmp_path: Path) -> None:
         await until_clean(host, tmp_path, [CAT])
 
 
-async def test_what_everybody_reads_goes_with_the_fact_that_was_shared(tmp_path: Path) -> None:
-    async with home(tmp_path) as host:
-        await host.channel.ask(f"remember that the office is in {TOWN}")
-        await host.channel.ask("/memory share 1")
-        assert TOWN in str(await host.tape("workspace:shared"))
-        other = await host.channel.send("Hello", chat="2", sender=BOB, role="member")
-        await host.channel.wait_for_answer(other)
-        assert TOWN in str(await host.tape("fake:2"))
-        assert "Forgotten" in await erase(host, "1")
-        await until_clean(host, tmp_path, [TOWN])
-
-
 async def test_a_consolidation_that_runs_does_not_bring_back_what_was_erased(
     tmp_path: Path,
 ) -> None:
@@ -157,14 +145,3 @@ async def test_a_line_goes_from_other_files_though_each_of_its_words_is_said_els
         assert "1 fact" in await erase(host, "1")
         await until_clean(host, tmp_path, ["the green key opens the shed"])
     assert "+hello" in typed.read_text()
-
-
-async def test_an_undo_passes_over_what_was_forgotten(tmp_path: Path) -> None:
-    async with home(tmp_path) as host:
-        await host.channel.ask("remember that I like tea")
-        await host.channel.ask(f"remember that my cat is called {CAT}")
-        assert "Forgotten" in await erase(host, "2")
-        assert "I like tea" in await host.channel.ask("/memory undo")
-        assert "0 facts" in await host.channel.ask("/memory")
-        assert "no fact 9" in await host.channel.ask("/memory forget 9")
-        assert "no fact 2" in await host.channel.ask("/memory forget 2")

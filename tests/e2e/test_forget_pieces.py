@@ -79,25 +79,6 @@ async def test_what_the_same_message_taught_beside_it_stays_with_its_words(tmp_p
         assert list(await facts(host)) == ["The user's sister Ola is a nurse."]
 
 
-async def test_it_is_said_what_would_lose_its_evidence_and_a_number_alone_need_not_take_it(
-    tmp_path: Path,
-) -> None:
-    async with told(tmp_path, BOTH) as host:
-        question = await host.channel.ask("/memory forget 1")
-        assert "lose all their evidence" not in question
-        assert LEFT in question
-        yes = commands(host)[0]
-        exactly = await host.channel.ask(yes.replace("yes", "only") + " 1 3")
-        assert (
-            "These facts stay believed, but lose all their evidence:\n"
-            "- The user's sister Ola is a nurse. (fact 2)\n"
-        ) in exactly
-        assert "words of 1 message" in await host.channel.ask(yes)
-        await until_clean(host, tmp_path)
-        (kept,) = (await facts(host)).values()
-        assert [one.quote for one in kept.evidence] == ["my sister Ola is a nurse."]
-
-
 async def test_numbers_that_were_not_shown_erase_nothing(tmp_path: Path) -> None:
     async with told(tmp_path, BOTH) as host:
         await host.channel.ask(f"/memory forget {TOWN}")

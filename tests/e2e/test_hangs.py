@@ -25,14 +25,7 @@ SOON = 120.0
 
 
 class World:
-    """Two people, a model, and a folder for the program.
-
-    Attributes:
-        telegram: Where they write.
-        model: Answers.
-        patience: Waited for before what was said is answered.
-        folder: Its home is ``home`` in it.
-    """
+    """Two people, a model, and a folder for the program; ``patience`` is waited for before what was said is answered."""
 
     def __init__(self, telegram: TelegramServer, model: ScriptedOpenAI, folder: Path) -> None:
         self.telegram, self.model, self.folder = telegram, model, folder

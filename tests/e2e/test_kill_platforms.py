@@ -85,11 +85,6 @@ def in_an_interaction(chance: random.Random) -> Plan:
     return Plan("interaction", "acknowledged", delay=delay, platform="discord")
 
 
-def soon_after_start(chance: random.Random) -> Plan:
-    """While it takes up again what was interrupted."""
-    return Plan("start", after=chance.uniform(0.05, 0.5))
-
-
 def in_a_long_call(chance: random.Random) -> Plan:
     """Asked to stop while the model thinks."""
     return Plan("stop", "asked", delay=chance.uniform(0.1, 0.6), slow=True, after=4.0, stop=True)
@@ -120,7 +115,7 @@ SHARES = {
 
 
 CRUEL = {
-    soon_after_start: 30,
+    at_start: 30,
     with_what_joins: 10,
     in_a_stream: 5,
     in_a_write: 5,

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from memory_accomplices import INNOCENT, Accomplice, Cast, believed, home_facts, prompts
 
-from bot.bus import Sender
 from bot.llm.base import ModelReply
 from bot.memory.records.fact_fold import fold_entries
 from bot.testing.host import Host, session_host
@@ -226,21 +225,3 @@ async def test_the_models_tools_find_nothing_of_another_chat(tmp_path, tool):
         ]
     assert results
     assert "behind the" not in str(results)
-
-
-OTHERS = ["edit 1 I like poison", "share 1", "drop 1", "undo", "forget 1", "clear yes", "accept 1"]
-
-
-@pytest.mark.parametrize("command", OTHERS)
-async def test_a_persons_numbers_are_their_own(tmp_path, command):
-    """Alone with the bot, number 1 of somebody else is not reached, not by an owner either."""
-    cast = Cast(1, group=False)
-    async with session_host(tmp_path, Accomplice().model()) as host:
-        await cast.say(host, "ada", "/memory add I like tea")
-        await cast.say(host, "bob", f"/memory {command}", chat=cast.id_of("bob"))
-        inbound = await host.channel.send(
-            f"/memory {command}", chat="99", sender=Sender("99", "Ann"), role="owner"
-        )
-        await host.channel.wait_for_answer(inbound)
-        assert await home_facts(host, cast) == ["I like tea"]
-        assert not fold_entries(await host.tape("workspace:shared")).active()

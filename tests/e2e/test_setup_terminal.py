@@ -181,19 +181,6 @@ async def test_a_kill_while_a_model_is_tried_leaves_the_step_unwritten(tmp_path,
     assert "model" not in toml
 
 
-def test_ctrl_c_leaves_what_was_saved_and_says_how_to_go_on(tmp_path, terminal):
-    child = terminal("setup", "timezone", "telegram")
-    answer(child, "Berlin .*:", "Asia/Tokyo")
-    child.expect("Token of the bot")
-    child.expect(r"\x1b\[\?25h")
-    child.send("123:half\x03")
-    child.expect("Stopped. What was saved stays")
-    assert finished(child) == 130
-    assert "Asia/Tokyo" in (tmp_path / ".tapebot" / "tapebot.toml").read_text()
-    assert not (tmp_path / ".tapebot" / ".env").exists()
-    assert "123:half" not in screen(child)
-
-
 async def test_what_is_typed_or_pasted_while_a_service_is_asked_is_not_shown(terminal):
     gate, asked = anyio.Event(), anyio.Event()
 

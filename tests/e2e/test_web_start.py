@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,29 +98,3 @@ def test_at_a_terminal_a_link_is_printed_that_logs_in_once_and_the_terminal_goes
     assert child.exitstatus == 0
     logs = "".join(path.read_text() for path in (tmp_path / "home" / "logs").iterdir())
     assert secret not in logs
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"web_listen": "8020"}, "TAPEBOT_WEB_LISTEN"),
-        ({"web_listen": "127.0.0.1:port"}, "TAPEBOT_WEB_LISTEN"),
-        ({"web_listen": "0.0.0.0:8020"}, "TAPEBOT_WEB_URL"),
-        ({"web_url": "http://bot.example.org"}, "TAPEBOT_WEB_URL"),
-        ({"web_url": "https://bot.example.org/path"}, "TAPEBOT_WEB_URL"),
-    ],
-    ids=["no-host", "no-port", "open", "clear", "path"],
-)
-def test_wrong_settings_are_told_in_a_line_that_names_them(tmp_path, settings, told):
-    done = subprocess.run(
-        [sys.executable, "-m", "bot"],
-        env=environment(tmp_path, **settings),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert line.startswith(told)
