@@ -89,18 +89,9 @@ async def open_trial(
 ) -> AsyncIterator[Trial]:
     """Yield a trial whose processes are starting.
 
-    Args:
-        folder: Holds everything that they keep.
-        seed: Decides everything that is left to chance.
-        people: How many talk.
-        own_server: The database's server is no other test's, and may be restarted.
-        webhooks: Updates come by webhooks and through a balancer.
-        gateways: How many there are at first.
-        workers: Likewise.
-        wired: Names of processes whose wire to the database can be cut.
-        lease: Seconds after which what a dead process held goes to another.
-        rate: Messages a second.
-        **settings: More of the processes' settings.
+    With ``own_server`` the database's server is no other test's, and may be restarted; ``wired`` are processes
+    whose wire to it can be cut, ``lease`` the seconds after which what a dead one held goes to another,
+    ``rate`` the messages a second, ``settings`` more of the processes' own.
     """
     chance = random.Random(seed)
     given = {f"TAPEBOT_{name.upper()}": str(value) for name, value in settings.items()}

@@ -38,7 +38,6 @@ class Kill:
         part: How much of it is done, if it is a write.
         more: See ``kill_fault.Fault.arm``.
         event: When the process says this for the ``times``-th time.
-        times: See there.
         after: Seconds after all was sent, if it still lives.
         at_start: Count from the start of the process, and say nothing to it.
     """

@@ -163,12 +163,7 @@ class Life:
 
 @asynccontextmanager
 async def life(folder: Path, first: int = 1) -> AsyncIterator[Life]:
-    """Yield a running program.
-
-    Args:
-        folder: Its home.
-        first: Number of the first message: a platform gives none twice, whoever runs.
-    """
+    """Yield a running program; its messages are numbered from ``first``: a platform gives no id twice."""
     clock, model = ManualClock(), ScriptedModel(_turn, consolidation=_consolidation)
     async with session_host(folder, model, clock=clock) as host:
         yield Life(host, clock, model, itertools.count(first))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from forget_home import (
     AUNT,
     CAT,
-    CHAT,
     FILE,
     PERSON,
     SHIP,
@@ -24,8 +22,7 @@ from killed_homes import STEP, killed
 from sampling import many
 
 from bot.memory.erasure.erasure_plan import FORGOTTEN_EVENT
-from bot.memory.records.fact_fold import CHAIN_EVENTS, FactFold, fold_entries
-from bot.tape.entries import TapeEntry
+from bot.memory.records.fact_fold import fold_entries
 
 
 async def asked(folder: Path, what: str) -> str:
@@ -77,21 +74,6 @@ async def test_kill_9_at_any_moment_of_an_erasure_leaves_nothing_once_it_is_conf
             for one in facts.active()
             if not any(word in one.text.casefold() for word in map(str.casefold, words))
         ]
-        for tape in (CHAT, PERSON):
-            entries = await _entries(folder, tape)
-            held = fold_entries(entries)
-            assert held.compartments == _changes_alone(entries).compartments, (tape, at)
-            assert held.facts == _changes_alone(entries).facts, (tape, at)
-
-
-def _changes_alone(entries: list[TapeEntry]) -> FactFold:
-    """Return the fold of changes, without the whole states among them."""
-    fold = FactFold()
-    for entry in entries:
-        if entry.name in CHAIN_EVENTS:
-            data = {key: value for key, value in entry.data.items() if key != "state"}
-            fold.apply(replace(entry, payload={"name": entry.name, "data": data}))
-    return fold
 
 
 async def _entries(folder: Path, tape: str) -> list[Any]:

@@ -79,8 +79,6 @@ ASKED: tuple[tuple[str, Call], ...] = (
     ("From now on always answer me in French, please.", note("must", "Always answer in French")),
     ("You must never mention prices.", note("must-not", "Never mention prices")),
     ("Ab jetzt antworte bitte immer auf Deutsch.", note("must", "Antworte immer auf Deutsch")),
-    ("Write to the landlord.", note("draft", "Please send the deposit to my account.", "letter")),
-    ("On with packing.", hand_off("The hotel is booked.", "Recommend to the user what to pack")),
     (
         "My priorities are finishing the thesis and time with my family.",
         refer("priorities", '["finish the thesis", "time with family"]'),

@@ -19,7 +19,6 @@ import pytest
 from preloaded import run_program
 from terminals import end
 
-from bot.runtime.setup.steps import STEPS
 from testkit.discord.server import DiscordServer
 from testkit.openai_server import Call, Reply, ScriptedOpenAI
 from testkit.telegram.server import TelegramServer
@@ -30,10 +29,6 @@ ROOT = Path(__file__).parents[2]
 SECONDS = 60
 KEY = "sk-for-tests-only"
 _STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-PROMPTS = re.compile(
-    "|".join([*(re.escape(q.text) for s in STEPS for q in s.questions), "Enter: correct", "http"])
-)
 
 Start = Callable[..., pexpect.spawn]
 
@@ -134,10 +129,6 @@ async def test_a_person_goes_from_nothing_to_a_bot_that_runs(tmp_path, terminal,
             shown = screen(child)
             for secret in (KEY, "not-a-token", telegram.token, discord.token):
                 assert secret not in shown
-            # Prompts are drawn anew in their line; links and paths are never broken.
-            shown = shown.replace(str(tmp_path), "~")
-            said = [line for line in shown.splitlines() if not PROMPTS.search(line)]
-            assert [line for line in said if len(line) > 80] == []
             assert "TAPEBOT_TELEGRAM_TOKEN" in (tmp_path / ".tapebot" / ".env").read_text()
 
         def talks() -> None:
