@@ -91,8 +91,10 @@ async def lives(folder: Path):
                         pass
 
 
-async def kill_between_append_and_answer(folder: Path, kills: int, seed: int) -> None:
-    chance = random.Random(seed)
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # a hundred starts, which take minutes on a busy machine
+async def test_a_hundred_kills_of_the_server_lose_nothing_and_repeat_nothing(tmp_path):
+    folder, kills, chance = tmp_path, many(100), random.Random(2)
     token = TokenStore(folder / "home" / "tape-tokens.json").add("bot", "append", ["*"])
     acknowledged: dict[str, dict[int, str]] = {tape: {} for tape in TAPES}
     finished = anyio.Event()
@@ -138,12 +140,6 @@ async def check(folder: Path, acknowledged: dict[str, dict[int, str]]) -> None:
         assert [first[:-1] for first in texts[::2]] == [second[:-1] for second in texts[1::2]]
         assert len(known) == len(said), "the last appends were answered, too"
     await store.close()
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)  # a hundred starts, which take minutes on a busy machine
-async def test_a_hundred_kills_of_the_server_lose_nothing_and_repeat_nothing(tmp_path):
-    await kill_between_append_and_answer(tmp_path, many(100), seed=2)
 
 
 @pytest.mark.slow

@@ -75,22 +75,3 @@ async def test_in_a_group_nothing_is_joined_or_parted(tmp_path, command):
         group = {"sender": Sender("7", "Ada"), "private": False, "role": "owner"}
         assert "private chat" in await here.ask("fake:g", command, **group)
         assert await here.host.tape(IDENTITIES_TAPE) == []
-
-
-async def test_a_plain_yes_or_no_answers_each_question_of_a_link(tmp_path):
-    async with home(tmp_path) as here:
-        code = await here.code(ADA)
-        assert "say yes or press the button" in await here.ask(ELSE, f"/link {code}")
-        assert "Nothing to confirm" in await here.ask(ELSE, "no")
-        assert "say yes" in await here.ask(ELSE, f"/link {code}")
-        assert "Confirm it there" in await here.ask(ELSE, "yes")
-        await here.until_told(ADA, "sent the code")
-        # Nobody else in that chat's channel, and not before it was asked.
-        assert "Linked" not in await here.ask("fake:8", "yes")
-        assert "Linked with" in await here.ask(ADA, "Ja, bitte!")
-        asked = await here.ask(ELSE, "/unlink")
-        assert f"`{here.channels['other'].answers[-1].buttons[0].command}`" in asked
-        assert "Unlinked" not in await here.ask(ELSE, "no")
-        await here.ask(ELSE, "/unlink")
-        assert "Unlinked" in await here.ask(ELSE, "так")
-        assert len((await here.people()).moves) == 2

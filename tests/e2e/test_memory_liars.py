@@ -208,11 +208,9 @@ async def test_nobody_reads_what_the_owner_said_in_private(tmp_path, group):
         assert "behind the mirror" not in str(request.messages)
 
 
-@pytest.mark.parametrize("tool", ["memory_recall", "messages", "memory_show"])
-async def test_the_models_tools_find_nothing_of_another_chat(tmp_path, tool):
-    arguments: dict[str, Any] = {} if tool == "memory_show" else {"query": "mirror"}
-    if tool == "messages":
-        tool, arguments = "memory_recall", {**arguments, "kind": "messages"}
+@pytest.mark.parametrize("more", [{}, {"kind": "messages"}])
+async def test_the_models_tools_find_nothing_of_another_chat(tmp_path, more):
+    tool, arguments = "memory_recall", {"query": "mirror", **more}
     steps = [text_reply("ok"), tool_call_reply((tool, arguments)), text_reply("ok")]
     cast = Cast(1, group=True)
     async with session_host(tmp_path, ScriptedModel(steps)) as host:
