@@ -42,9 +42,6 @@ ROOT = Path(__file__).parents[2]
 T = TypeVar("T")
 
 
-# 4. All semantic patterns link to evidence.
-
-
 async def test_every_belief_leads_to_entries_that_are_there(tmp_path):
     async with life(tmp_path) as one:
         await one.live()
@@ -78,9 +75,6 @@ async def _refused(write: Any) -> None:
     """See that a write is refused, by the gate or by the store behind it."""
     with suppress(MemoryRefused):
         assert not await write
-
-
-# 5. The write gate evaluates every global write.
 
 
 async def test_every_global_write_has_a_decision_with_its_reason(tmp_path):
@@ -134,9 +128,6 @@ def _says_nothing_new(entry: TapeEntry, known: list[TapeEntry]) -> bool:
     ) and all((one["id"], one["content"]) in believed for one in entry.data.get("patterns", ()))
 
 
-# 7. Token efficiency is maintained.
-
-
 async def test_what_is_recorded_is_read_for_less_than_35_percent_of_its_json(tmp_path):
     """Of a small life; ``test_compression`` holds the same for a large sample of each compartment."""
     async with life(tmp_path) as one:
@@ -157,9 +148,6 @@ async def test_what_is_recorded_is_read_for_less_than_35_percent_of_its_json(tmp
         plain += len(json.dumps([asdict(found) for found in records], default=format_time))
         short += len(text)
     assert short < 0.35 * plain, (short, plain)
-
-
-# 8. Locking prevents race conditions.
 
 
 async def test_writers_of_one_persons_memory_lose_nothing_and_leave_no_gap(tmp_path):
