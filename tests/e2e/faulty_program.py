@@ -1,6 +1,6 @@
 """``tapebot run``, which kills itself at a system call that changes a file: ``CALLS PART [wait]``.
 
-It dies at that many such calls (``kill_host.Fault``), 0 for none, counted from its start, or with ``wait``
+It dies at that many such calls (``kill_fault.Fault``), 0 for none, counted from its start, or with ``wait``
 from SIGUSR1 on; of a write, that part is done.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import sys
 
-from kill_host import FAULT
+from kill_fault import FAULT
 
 from bot.cli.main import main
 

@@ -30,10 +30,8 @@ class Balancer:
         gateways: The ports of the gateways that live now.
 
     Attributes:
-        port: Where it listens.
         weights: How often an update is passed on to ``one``, to another ``again`` though it was taken,
-            has its answer ``lost``, or goes to ``both`` at once.
-        passed: How often each was done.
+            has its answer ``lost``, or goes to ``both`` at once; ``passed`` is how often each was done.
     """
 
     def __init__(self, chance: random.Random, gateways: Callable[[], Sequence[int]]) -> None:

@@ -39,15 +39,6 @@ _LEFT = {
     "leases": "select count(*) from tapebot.lease where until > clock_timestamp()",
 }
 
-_STATE = (
-    "select queue, msg_id, read_ct, vt - clock_timestamp(), headers from tapebot.inbound order by 1, 2",
-    "select id, session, answer, taken, clock_timestamp() - sent_at from tapebot.outbox order by 1",
-    "select name, holder, epoch, until - clock_timestamp() from tapebot.lease",
-    "select channel, number, taken from tapebot.spool where raw is not null order by number",
-    "select application_name, state, wait_event, clock_timestamp() - xact_start, left(query, 80)"
-    " from pg_stat_activity where datname = current_database() and xact_start is not null",
-)
-
 
 @asynccontextmanager
 async def tapes_in(address: str) -> AsyncIterator[ReadTape]:
@@ -87,15 +78,9 @@ async def elected(fleet: Fleet) -> Member | None:
     return next((one for one in fleet.gateways if one.pid in pids), None)
 
 
-async def until_elected(fleet: Fleet, but: Member | None = None, within: float = 60.0) -> Member:
-    """Wait until a gateway holds Telegram's lease; return it.
-
-    Args:
-        fleet: Whose.
-        but: Another one than this.
-        within: Seconds.
-    """
-    with anyio.fail_after(within):
+async def until_elected(fleet: Fleet, but: Member | None = None) -> Member:
+    """Wait until a gateway, another than this, holds Telegram's lease; return it."""
+    with anyio.fail_after(60.0):
         while True:
             found = await elected(fleet)
             if found is not None and found is not but:
@@ -116,27 +101,8 @@ async def asleep(fleet: Fleet) -> list[tuple[int, Member]]:
     return [(pid, fleet.members[name]) for pid, name in named if name in fleet.members]
 
 
-async def state(fleet: Fleet) -> str:
-    """Return what waits in the database, for the message of a trial that failed."""
-    told = [f"open: {one}" for one in fleet.world.ledger.open.values()]
-    told += [f"{one.name}: {one.pid}, runs {one.runs}" for one in fleet.members.values()]
-    for sql in _STATE:
-        found = await rows(fleet, sql)
-        told += [sql, *(f"    {row}" for row in found[:40]), f"    {len(found)} in all"]
-    return "\n".join(told)
-
-
 async def check_database(fleet: Fleet, *, silent: frozenset[str], buried: int = 0) -> None:
-    """See that the tables say the same as the ledger, and that nothing is left to do.
-
-    Args:
-        fleet: Whose.
-        silent: Messages that never reached a tape, as planned.
-        buried: Messages that nobody could work, as planned.
-
-    Raises:
-        AssertionError: They do not, or something is.
-    """
+    """See that the tables say the same as the ledger but for planned messages, and that nothing is left to do."""
     ledger = fleet.world.ledger
     wanted = {(f"telegram:{one.chat}", one.id) for one in ledger.said}
     heard = Counter({(tape, one): times for tape, one, times in await rows(fleet, _HEARD)})
@@ -147,15 +113,7 @@ async def check_database(fleet: Fleet, *, silent: frozenset[str], buried: int = 
 
 
 async def check_nothing_left(fleet: Fleet, *, buried: int = 0) -> None:
-    """See that tapes are whole, and that nothing is left to do.
-
-    Args:
-        fleet: Whose.
-        buried: Messages that nobody could work, as planned.
-
-    Raises:
-        AssertionError: They are not, or something is.
-    """
+    """See that tapes are whole, and that nothing is left to do but what nobody could, as planned."""
     assert not await rows(fleet, _GAPS), "tapes with gaps"
     for what, sql in _LEFT.items():
         [[count]] = await rows(fleet, sql)

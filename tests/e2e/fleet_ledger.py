@@ -57,15 +57,7 @@ class Blow:
 
 @dataclass
 class Ledger:
-    """Everything that was said and shown.
-
-    Attributes:
-        said: Every message, in order.
-        open: Those that are not answered, by their tokens.
-        blows: What was done to processes.
-        strange: What was shown where nobody had asked for it.
-        notices: Other texts of the bot's by chat: greetings, failures, apologies.
-    """
+    """Everything that was said and shown."""
 
     said: list[Said] = field(default_factory=list)
     open: dict[str, Said] = field(default_factory=dict)

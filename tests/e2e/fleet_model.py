@@ -26,14 +26,6 @@ class FleetModel:
     Args:
         chance: Decides how long an answer takes.
         latency: Seconds, the least and the most.
-
-    Attributes:
-        server: Where it listens.
-        asked: How many requests came.
-        asker: Who asked last for an answer to each token, by the names of processes.
-        asked_at: When, by the clock of the servers' books.
-        on_asked: Told of each request: who asks, and for which tokens.
-        reply_for: Returns what answers a request in place of its tokens; None if nothing does.
     """
 
     def __init__(self, chance: random.Random, latency: tuple[float, float] = (0.05, 0.3)) -> None:

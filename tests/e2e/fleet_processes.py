@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -37,18 +35,7 @@ Role = Literal["gateway", "worker", "run"]
 
 @dataclass
 class Member:
-    """A process of the fleet.
-
-    Attributes:
-        name: Its own, also for the model and the database.
-        role: What it does; ``run`` does everything.
-        folder: Holds its home and what it writes to its standard streams.
-        pid: Of its newest process.
-        code: How that ended; None while it runs.
-        killed: It was sent the signal that cannot be caught.
-        lives: How often it was started.
-        spent: Seconds of CPU that its earlier processes used.
-    """
+    """A process of the fleet."""
 
     name: str
     role: Role
@@ -87,22 +74,12 @@ class Member:
 
 @dataclass
 class Fleet:
-    """Starts and ends the processes of a fleet, within ``running``.
-
-    Attributes:
-        world: What they live in.
-        folder: Holds a folder for each.
-        lease: Seconds after which what a dead process held goes to another.
-        settings: More of their settings, by the names of environment variables.
-        tree: The source of another version that is started from now on; None for this one.
-        members: All that were ever started, by name.
-    """
+    """Starts and ends the processes of a fleet, within ``running``."""
 
     world: World
     folder: Path
     lease: float = 3.0
     settings: dict[str, str] = field(default_factory=dict)
-    tree: Path | None = None
     members: dict[str, Member] = field(default_factory=dict)
     _processes: list[anyio.abc.Process] = field(default_factory=list)
     _ports: ExitStack = field(default_factory=ExitStack)
@@ -123,12 +100,7 @@ class Fleet:
 
     @asynccontextmanager
     async def running(self, *, gateways: int = 2, workers: int = 3) -> AsyncIterator[None]:
-        """Have a fleet within the block; one process that does everything where the world has no database.
-
-        Args:
-            gateways: How many there are at first.
-            workers: Likewise.
-        """
+        """Have a fleet within the block; one process that does everything where the world has no database."""
         async with anyio.create_task_group() as self._tasks:
             self._tasks.start_soon(self._see_standstills)
             try:
@@ -167,30 +139,18 @@ class Fleet:
             (member.folder / "out.txt").open("ab") as out,
             (member.folder / "errors.txt").open("ab") as errors,
         ):
-            process = await self._open(
-                member, kept | own | settings | self.settings, stdout=out, stderr=errors
+            process = await open_program(
+                ["-m", "bot", member.role],
+                environment=kept | own | settings | self.settings,
+                cwd=member.folder,
+                stdout=out,
+                stderr=errors,
             )
         member.pid, member.code, member.killed = process.pid, None, False
         member.lives += 1
         self._processes.append(process)
         self._tasks.start_soon(self._bury, member, process)
         self.world.note()
-
-    async def _open(
-        self, member: Member, environment: dict[str, str], **streams: Any
-    ) -> anyio.abc.Process:
-        arguments = ["-m", "bot", member.role]
-        if self.tree is None:
-            return await open_program(
-                arguments, environment=environment, cwd=member.folder, **streams
-            )
-        return await anyio.open_process(
-            [sys.executable, *arguments],
-            env=environment | {"PYTHONPATH": str(self.tree)},
-            cwd=member.folder,
-            stdin=subprocess.DEVNULL,
-            **streams,
-        )
 
     def kill(self, member: Member) -> float:
         """Send the signal that cannot be caught; return when."""
@@ -212,19 +172,13 @@ class Fleet:
             os.kill(member.pid, signal.SIGCONT)
         self.blow("paused", member, at)
 
-    async def stop(self, member: Member) -> float:
-        """Stop one as a service manager does; return the seconds that it took.
-
-        Raises:
-            AssertionError: It ended with an error.
-        """
+    async def stop(self, member: Member) -> None:
+        """Stop one as a service manager does; it must end well."""
         await _until_it_may_be_asked_to_stop(member)
-        at = now()
         member.spent += member.used()
         os.kill(member.pid, signal.SIGTERM)
         await self.ended(member)
         assert member.code == 0, f"{member.name} ended with {member.code}: {member.said()[-4000:]}"
-        return now() - at
 
     async def stop_all(self) -> None:
         """Stop those that still run, gateways first, so that receipts still reach the tapes."""
@@ -261,10 +215,6 @@ class Fleet:
 
         await self.world.until(may_go_on, within, what)
 
-    def cpu(self) -> float:
-        """Return the seconds of CPU that all processes have used until now, the dead ones included."""
-        return sum(one.spent + one.used() for one in self.members.values())
-
     async def _start_all(self, gateways: int, workers: int) -> None:
         if self.world.database is None:
             await self.add("run", "alone")
@@ -291,16 +241,10 @@ class Fleet:
 async def _until_it_may_be_asked_to_stop(member: Member) -> None:
     """Wait until a process that was just started listens to the signal, which else only ends it."""
     bit = 1 << (signal.SIGTERM - 1)
-    with anyio.fail_after(SECONDS):
+    with anyio.fail_after(SECONDS), suppress(OSError):
         while member.runs:
-            caught = re.search(r"^SigCgt:\s*(\w+)", _status(member.pid), re.MULTILINE)
+            status = Path(f"/proc/{member.pid}/status").read_text()
+            caught = re.search(r"^SigCgt:\s*(\w+)", status, re.MULTILINE)
             if caught is None or int(caught[1], 16) & bit:
                 return
             await anyio.sleep(0.02)
-
-
-def _status(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return ""

@@ -1,9 +1,4 @@
-"""What is done to a fleet while people talk to it; each scene can be played alone, by its seed.
-
-A scene returns what it measured: ``recovery`` is the seconds from a blow to the first answer that shows that
-it was overcome, of a session that the struck worker held, or of anybody who spoke after the gateway was
-struck; ``whole`` those to the last answer that the struck worker owed.
-"""
+"""What is done to a fleet while people talk to it."""
 
 from __future__ import annotations
 
@@ -11,17 +6,30 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 import anyio.to_thread
-from fleet_database import until_elected
+from fleet_database import asleep, rows, until_elected
 from fleet_ledger import Said
 from fleet_processes import SECONDS, Fleet, Member
-from fleet_trial import Row, Trial
+from fleet_trial import Trial
 from platform_stage import now
+
+from bot.bus.postgres.row_handler import DEAD_LETTER_NOTICE
+
+_DEATHS = 7
+"""Workers that a message may kill before they have begun its turn."""
 
 _SOME = 3
 """Sessions that are in work when a worker is struck."""
 
-_LONG = 1.5
-"""Leases for which a process that is stopped or cut off stays so, and a second more."""
+_TRAP = """
+create or replace function public.trap() returns trigger language plpgsql as $$
+begin
+    -- Whoever writes this is killed meanwhile, and then this is ended; if not, it is refused.
+    perform pg_sleep(30);
+    raise exception 'this cannot be written';
+end $$;
+create trigger trap before insert on tapebot.entry for each row
+    when (position(convert_to('{token}', 'UTF8') in new.body) > 0) execute function public.trap();
+"""
 
 
 async def calm(_trial: Trial) -> None:
@@ -31,97 +39,67 @@ async def calm(_trial: Trial) -> None:
 # Workers.
 
 
-async def kill_worker(trial: Trial) -> Row:
+async def kill_worker(trial: Trial) -> None:
     """A worker dies in the middle of its turns; others take its sessions."""
 
     async def strike(victim: Member) -> None:
         trial.fleet.kill(victim)
-        if not trial.fleet.workers:
-            await trial.fleet.again(victim)
 
-    row = await _struck(trial, strike)
+    await _struck(trial, strike)
     await _all_back(trial.fleet)
-    return row
 
 
-async def pause_worker(trial: Trial) -> Row:
+async def pause_worker(trial: Trial) -> None:
     """A worker stands still for longer than its lease, and goes on as if nothing had happened."""
 
     async def strike(victim: Member) -> None:
         trial.world.tasks.start_soon(trial.fleet.pause, victim, _long(trial))
 
-    return await _struck(trial, strike)
+    await _struck(trial, strike)
 
 
-async def cut_worker(trial: Trial) -> Row:
+async def cut_worker(trial: Trial) -> None:
     """A worker's connections to the database break, and none is let in for longer than its lease."""
-    return await _struck(trial, lambda victim: _cut(trial, victim), wired=True)
+
+    async def strike(victim: Member) -> None:
+        await trial.world.wires[victim.name].cut()
+        _heal_later(trial, victim)
+
+    await _struck(trial, strike, wired=True)
 
 
-async def freeze_worker(trial: Trial) -> Row:
-    """A worker hears nothing of the database; what it had sent arrives when others have its sessions."""
-    return await _struck(trial, lambda victim: _freeze(trial, victim), wired=True)
-
-
-async def leave_and_join(trial: Trial) -> Row:
+async def leave_and_join(trial: Trial) -> None:
     """A worker is asked to leave in the middle of its turns, and another joins."""
-    left: list[float] = []
 
     async def strike(victim: Member) -> None:
         at = now()
-        left.append(await trial.fleet.stop(victim))
+        await trial.fleet.stop(victim)
         # What it had in hand may have been shown with its receipt unread.
         trial.fleet.blow("stopped", victim, at)
         await trial.fleet.add("worker")
 
-    row = await _struck(trial, strike)
-    return row | Row(left=left[0])
+    await _struck(trial, strike)
 
 
 # Gateways.
 
 
-async def kill_gateway(trial: Trial) -> Row:
+async def kill_gateway(trial: Trial) -> None:
     """The gateway that talks to Telegram dies; the other one goes on."""
     victim = await until_elected(trial.fleet)
-    at = trial.fleet.kill(victim)
-    row = await _spoken_to(trial, victim, at)
+    await _spoken_to(trial, victim, trial.fleet.kill(victim))
     await _all_back(trial.fleet)
-    return row
 
 
-async def kill_standby(trial: Trial) -> Row:
-    """The gateway that only waits dies."""
-    chosen = await until_elected(trial.fleet)
-    victim = next(one for one in trial.fleet.gateways if one is not chosen)
-    at = trial.fleet.kill(victim)
-    recovery = await _new_answer(trial, at)
-    await _all_back(trial.fleet)
-    return Row(recovery=recovery)
-
-
-async def pause_gateway(trial: Trial) -> Row:
-    """The gateway that talks to Telegram stands still for longer than its lease, and goes on."""
-    victim, at = await until_elected(trial.fleet), now()
-    trial.world.tasks.start_soon(trial.fleet.pause, victim, _long(trial))
-    return await _spoken_to(trial, victim, at)
-
-
-async def freeze_gateway(trial: Trial) -> Row:
+async def freeze_gateway(trial: Trial) -> None:
     """The gateway that talks to Telegram hears nothing of the database for longer than its lease."""
     victim, at = await until_elected(trial.fleet), now()
-    await _freeze(trial, victim)
-    return await _spoken_to(trial, victim, at)
+    trial.world.wires[victim.name].freeze()
+    _heal_later(trial, victim)
+    await _spoken_to(trial, victim, at)
 
 
-async def cut_gateway(trial: Trial) -> Row:
-    """The gateway that talks to Telegram is cut off from the database for longer than its lease."""
-    victim, at = await until_elected(trial.fleet), now()
-    await _cut(trial, victim)
-    return await _spoken_to(trial, victim, at)
-
-
-async def race(trial: Trial) -> Row:
+async def race(trial: Trial) -> None:
     """Each update is handed to both gateways at once."""
     balancer = trial.world.balancer
     assert balancer is not None
@@ -134,46 +112,73 @@ async def race(trial: Trial) -> Row:
         balancer.weights = before
     # The answer may be there before the second gateway has taken what it answers.
     with anyio.fail_after(SECONDS):
-        while (raced := balancer.passed["both"] - passed) < trial.messages:
+        while balancer.passed["both"] - passed < trial.messages:
             await anyio.sleep(0.05)
-    return Row(raced=raced)
 
 
 # The database.
 
 
-async def restart_database(trial: Trial) -> Row:
+async def restart_database(trial: Trial) -> None:
     """The database crashes and recovers."""
-    server = trial.world.server
+    server, at = trial.world.server, now()
     assert server is not None
-    at = now()
     await anyio.to_thread.run_sync(server.restart, "immediate")
-    down = now() - at
     trial.fleet.blow("restarted", None, at)
-    return Row(recovery=await _new_answer(trial, at + down) + down, down=down)
+    await _new_answer(trial, now())
+
+
+# Messages.
+
+
+async def poison_message(trial: Trial) -> None:
+    """Whoever puts a message on its tape dies; after seven deaths it is buried, and its chat is told."""
+    chat, deaths = trial.traffic.reserve(), list[str]()
+    token = trial.traffic.draw()
+    await rows(trial.fleet, _TRAP.format(token=token))
+    said = trial.traffic.say(chat, "This is deadly at once: {}", token)
+    async with anyio.create_task_group() as tasks:
+
+        async def strike() -> None:
+            struck = set[int]()
+            while True:
+                for backend, victim in await asleep(trial.fleet):
+                    if backend not in struck:
+                        struck.add(backend)
+                        deaths.append(victim.name)
+                        if victim.runs:
+                            trial.fleet.kill(victim)
+                            trial.world.tasks.start_soon(trial.fleet.again, victim)
+                        # Else it goes on, and keeps the tape from whoever comes next.
+                        await rows(trial.fleet, "select pg_terminate_backend(%s)", [backend])
+                await anyio.sleep(0.05)
+
+        tasks.start_soon(strike)
+        notices = trial.world.ledger.notices[chat]
+        await trial.fleet.until(
+            lambda: any(DEAD_LETTER_NOTICE in one for one in notices), "its chat was not told"
+        )
+        tasks.cancel_scope.cancel()
+    await rows(trial.fleet, "drop trigger trap on tapebot.entry")
+    assert len(deaths) == _DEATHS, f"buried after the deaths of {deaths}"
+    trial.world.ledger.give_up(said)
+    trial.silent.add(said.id)
+    trial.expected.append("is set aside$")
+    more = trial.traffic.say(chat)
+    await trial.fleet.until(lambda: more.shown_at is not None, "the session does not go on")
 
 
 # Parts of scenes.
 
-Strike = Callable[[Member], Awaitable[None]]
 
-
-async def _struck(trial: Trial, strike: Strike, *, wired: bool = False) -> Row:
+async def _struck(
+    trial: Trial, strike: Callable[[Member], Awaitable[None]], *, wired: bool = False
+) -> None:
     """Strike a worker that is in the middle of turns, and see what it was to answer answered."""
     victim, held = await _busy_worker(trial, wired=wired)
-    at = now()
     await strike(victim)
-    ledger, asked_at = trial.world.ledger, trial.world.model.asked_at
-
-    def taken_up() -> bool:
-        # What the victim had finished may be shown without being asked for again.
-        answered = held - ledger.open.keys()
-        return len(answered) == len(held) or any(asked_at[one] > at for one in answered)
-
-    await trial.fleet.until(taken_up, "nobody took its sessions")
-    recovery = now() - at
-    await trial.fleet.until(lambda: not held & ledger.open.keys(), "not all were taken up")
-    return Row(recovery=recovery, whole=now() - at, held=len(held))
+    open_ones = trial.world.ledger.open
+    await trial.fleet.until(lambda: not held & open_ones.keys(), "not all were taken up")
 
 
 async def _busy_worker(trial: Trial, *, wired: bool) -> tuple[Member, set[str]]:
@@ -193,15 +198,14 @@ async def _busy_worker(trial: Trial, *, wired: bool) -> tuple[Member, set[str]]:
     return fleet.members[name], found[name]
 
 
-async def _spoken_to(trial: Trial, victim: Member, at: float) -> Row:
+async def _spoken_to(trial: Trial, victim: Member, at: float) -> None:
     """Wait until somebody who spoke after a blow was answered, and another gateway was elected."""
-    recovery = await _new_answer(trial, at)
-    successor = await until_elected(trial.fleet, but=victim)
-    return Row(recovery=recovery, successor=successor.name)
+    await _new_answer(trial, at)
+    await until_elected(trial.fleet, but=victim)
 
 
-async def _new_answer(trial: Trial, since: float) -> float:
-    """Wait until something that was said since then is answered; return the seconds since then."""
+async def _new_answer(trial: Trial, since: float) -> None:
+    """Wait until something that was said since then is answered."""
     ledger, traffic = trial.world.ledger, trial.traffic
 
     def late() -> list[Said]:
@@ -214,31 +218,16 @@ async def _new_answer(trial: Trial, since: float) -> float:
     await trial.fleet.until(
         lambda: any(one.shown_at is not None for one in late()), "nobody who spoke was answered"
     )
-    return now() - since
 
 
-async def _cut(trial: Trial, victim: Member) -> None:
-    """Cut a process off from the database, and heal that after a while."""
-    wire, at = trial.world.wires[victim.name], now()
-    await wire.cut()
+def _heal_later(trial: Trial, victim: Member) -> None:
+    """Let a process reach the database again after a while."""
+    at = now()
 
     async def heal() -> None:
         await anyio.sleep(_long(trial))
-        await wire.heal()
+        await trial.world.wires[victim.name].heal()
         trial.fleet.blow("cut off", victim, at)
-
-    trial.world.tasks.start_soon(heal)
-
-
-async def _freeze(trial: Trial, victim: Member) -> None:
-    """Let a process hear nothing of the database, and heal that after a while."""
-    wire, at = trial.world.wires[victim.name], now()
-    wire.freeze()
-
-    async def heal() -> None:
-        await anyio.sleep(_long(trial))
-        await wire.heal()
-        trial.fleet.blow("frozen", victim, at)
 
     trial.world.tasks.start_soon(heal)
 
@@ -251,4 +240,4 @@ async def _all_back(fleet: Fleet) -> None:
 
 
 def _long(trial: Trial) -> float:
-    return _LONG * trial.fleet.lease + 1.0
+    return 1.5 * trial.fleet.lease + 1.0

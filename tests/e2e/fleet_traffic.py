@@ -19,11 +19,6 @@ class Traffic:
         rate: Messages a second, while no more than ``at_once`` wait for their answers.
         at_once: How many may.
         resent: The share of updates that Telegram sends once more after they were confirmed.
-
-    Attributes:
-        scene: What is going on, taken down with each message.
-        sent_again: How many updates were sent once more.
-        talking: Whether there is more to say in this scene.
     """
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ import anyio.abc
 from fleet_balancer import Balancer
 from fleet_ledger import Ledger
 from fleet_model import KEY, FleetModel
-from platform_stage import _OfTheDead
+from platform_stage import Watched, _OfTheDead
 
 from testkit.postgres import RunningPostgres
 from testkit.telegram.server import TelegramServer
@@ -25,21 +25,8 @@ _FIRST_CHAT = 1_001
 
 
 @dataclass
-class World:
-    """Everything but tapebot; its servers live in the driver's process.
-
-    Attributes:
-        telegram: The platform.
-        model: Answers.
-        ledger: What was said and shown.
-        chats: The private chats, by the ids of the people.
-        database: The address of the shared database; None where processes keep files.
-        server: Where that lies.
-        balancer: Where Telegram sends updates to; None where they are polled.
-        wires: To the database, by the names of the processes that use them.
-        hooks: The ports of the gateways' webhooks, by their names.
-        tasks: Owns what runs beside the fleet.
-    """
+class World(Watched):
+    """Everything but tapebot; its servers live in the driver's process."""
 
     telegram: TelegramServer
     model: FleetModel
@@ -51,7 +38,10 @@ class World:
     balancer: Balancer | None = None
     wires: dict[str, WireCutter] = field(default_factory=dict)
     hooks: dict[str, int] = field(default_factory=dict)
-    _changed: anyio.Event = field(default_factory=anyio.Event)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        self.listeners.append(lambda: self.ledger.look(self.telegram.records))
 
     def settings(self, name: str, home: Path) -> dict[str, str]:
         """Return the environment of a process."""
@@ -75,24 +65,6 @@ class World:
             settings["telegram_webhook_url"] = self.balancer.url
             settings["telegram_webhook_listen"] = f"127.0.0.1:{self.hooks[name]}"
         return {f"TAPEBOT_{key.upper()}": str(value) for key, value in settings.items()}
-
-    def note(self) -> None:
-        """Take down what is new, and wake who waits for it."""
-        self.ledger.look(self.telegram.records)
-        self._changed.set()
-        self._changed = anyio.Event()
-
-    async def until(self, claim: Callable[[], Any], within: float, what: str) -> None:
-        """Wait until something holds of the books.
-
-        Raises:
-            TimeoutError: It did not come true in so many seconds.
-        """
-        with anyio.move_on_after(within):
-            while not claim():
-                await self._changed.wait()
-            return
-        raise TimeoutError(f"not within {within:g} s: {what}")
 
     def _address(self, name: str) -> str:
         assert self.database is not None

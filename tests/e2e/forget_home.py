@@ -24,8 +24,6 @@ CAT, AUNT, FILE, TOWN = "zqxmiau", "wvuanna", "kryptofeld", "Øksnesby"
 SHIP = "qvørbital"
 CHAT, PERSON = "fake:1", "person:fake:7"
 BOB = Sender("8", "Bob")
-CONFIRMATION = "confirmation"
-"""Id of the message that confirms."""
 
 
 def turn(request: ModelRequest) -> ModelReply:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import re
 from pathlib import Path
 
 from bot.agent.context import ContextBuilder, default_context
@@ -11,8 +10,6 @@ from bot.runtime.sessions import poison_messages as suspects
 
 # Programs that are forked are heard at once.
 suspects._FIRST_PAUSE = 4.0
-
-_EXPONENTIAL = re.compile(r"(a+)+$")
 
 
 def render(window, rendered=None, anchors=()):
@@ -24,8 +21,6 @@ def render(window, rendered=None, anchors=()):
         pass
     if "Crash at once" in said:
         ctypes.string_at(0)
-    if "Match for ever" in said:
-        _EXPONENTIAL.match("a" * 200 + "!")
     return messages
 
 

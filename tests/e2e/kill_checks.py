@@ -107,10 +107,8 @@ def check_settled(entries: list[TapeEntry], said: Iterable[Said], delivered: set
 def count(entries: list[TapeEntry]) -> Counter[str]:
     """Count what kills and recovery left on a tape."""
     wanted = {REPAIR_EVENT: "repairs", "turn.resume": "resumed turns", SESSION_NEW: "new sessions"}
-    wanted |= {MEMORY_CONSOLIDATED: "consolidations", "memory.undone": "undone"}
-    found = Counter(wanted[e.name] for e in entries if e.name in wanted)
-    found["calls of tools"] = sum(e.kind == "tool_result" for e in entries)
-    return +found
+    wanted |= {MEMORY_CONSOLIDATED: "consolidations"}
+    return Counter(wanted[e.name] for e in entries if e.name in wanted)
 
 
 def _repeated(counted: Counter[Any]) -> list[Any]:

@@ -1,10 +1,9 @@
 """Runs tapebot with a pipe as its chat platform, and dies where it is told to.
 
-One JSON object a line. In: ``{"op": "say", "chat", "id", "text"}`` is a person's message,
-``{"op": "drain"}`` asks for word when nothing is owed any more, ``{"op": "arm", "calls", "part", "only"}``
-makes the process kill itself at that many system calls from now (``only`` of one name, if it is
-given), in the middle of the write if the call is one. Out: ``ack``, ``answer``, ``activity``, ``model`` (a call begins), ``drained``,
-``ready``. A line that is in the pipe has reached the platform, whatever is killed then.
+One JSON object a line. In: ``{"op": "say", "chat", "id", "text"}`` is a person's message, ``{"op": "drain"}`` asks
+for word when nothing is owed any more, ``{"op": "arm", "calls", "part", "more"}`` is a fault that counts from now
+(``kill_fault.Fault.arm``). Out: ``ack``, ``answer``, ``activity``, ``model`` (a call begins), ``drained``, ``ready``.
+A line that is in the pipe has reached the platform, whatever is killed then.
 """
 
 from __future__ import annotations
@@ -13,59 +12,13 @@ import argparse
 import json
 import logging
 import os
-import signal
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import anyio
-
-_FIRST_FILE = 3
-_CHANGES = ("write", "fsync", "fdatasync", "rename", "replace", "unlink")
-
-_write = os.write
-
-
-class Fault:
-    """A kill at one of the system calls that change files."""
-
-    def __init__(self) -> None:
-        self._left = 0
-        self._part = 0.0
-        self._only = ""
-
-    def arm(self, calls: int, part: float, only: str = "") -> None:
-        """Die at this many calls from now, after this part of it where it is a write."""
-        self._left, self._part, self._only = calls, part, only
-
-    def install(self) -> None:
-        """Stand before the operating system; nobody in tapebot keeps these calls under a name of theirs."""
-        for name in _CHANGES:
-            setattr(os, name, self._guarded(name, getattr(os, name)))
-
-    def _guarded(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def guarded(*args: Any, **kwargs: Any) -> Any:
-            file = not (type(args[0]) is int and args[0] < _FIRST_FILE)
-            if self._left and file and self._only in ("", name):
-                self._left -= 1
-                if not self._left:
-                    if call is _write:
-                        call(args[0], bytes(args[1])[: int(len(args[1]) * self._part)])
-                    os.kill(os.getpid(), signal.SIGKILL)
-            return call(*args, **kwargs)
-
-        return guarded
-
-
-FAULT = Fault()
-
-
-def emit(**event: Any) -> None:
-    """Hand a line to the platform."""
-    rest = json.dumps(event).encode() + b"\n"
-    while rest:
-        rest = rest[_write(1, rest) :]
+from kill_fault import FAULT, emit
 
 
 async def lines() -> AsyncIterator[dict[str, Any]]:
@@ -79,6 +32,9 @@ async def lines() -> AsyncIterator[dict[str, Any]]:
         *whole, rest = (rest + chunk).split(b"\n")
         for line in whole:
             yield json.loads(line)
+
+
+IMPATIENT = "KILL_HOST_IS_IMPATIENT"
 
 
 @dataclass
@@ -122,13 +78,13 @@ class Pipe:
                 if line["op"] == "say":
                     await self._say(port, line)
                 elif line["op"] == "arm":
-                    FAULT.arm(line["calls"], line["part"], line["only"])
+                    FAULT.arm(line["calls"], line["part"], **line["more"])
                 else:
                     tasks.start_soon(self._drained)
             tasks.cancel_scope.cancel()
 
     async def _say(self, port: Any, line: dict[str, Any]) -> None:
-        from bot.bus import Address, Inbound, Sender
+        from bot.bus import Address, BusError, Inbound, Sender
 
         inbound = Inbound(
             Address("pipe", line["chat"]),
@@ -139,7 +95,12 @@ class Pipe:
             datetime.now(UTC),
             role=self.role,
         )
-        accepted = await port.publish(inbound)
+        while True:
+            try:
+                accepted = await port.publish(inbound)
+                break
+            except BusError:
+                await anyio.sleep(0.01)  # as a platform does before it sends again
         emit(event="ack", id=line["id"], duplicate=accepted.duplicate)
 
     async def _show(self, port: Any) -> None:
@@ -160,14 +121,23 @@ class Pipe:
 
 async def serve(stall: float) -> None:
     """Run tapebot as ``bot.runtime.app.serve`` does, on the pipe."""
+    from bot.core.clock import SystemClock
     from bot.llm.retry import Warmable
     from bot.runtime.app import open_app
     from bot.runtime.app.scheduler import Scheduler
     from bot.runtime.sessions.supervisor import Supervisor
     from bot.runtime.settings import load_settings
 
+    class FastClock(SystemClock):
+        """Waits shorter where nobody waits for the world: between two tries."""
+
+        async def sleep(self, seconds: float) -> None:
+            await anyio.sleep(seconds / 200)
+
     async with open_app(load_settings()) as app, anyio.create_task_group() as tasks:
         agent = replace(app.services.agent, model=SlowModel(app.model, stall))
+        if IMPATIENT in os.environ:
+            agent = replace(agent, clock=FastClock())
         tasks.start_soon(Supervisor(replace(app.services, agent=agent)).run)
         tasks.start_soon(Scheduler(app.store, app.bus, agent.clock).run)
         if isinstance(app.model, Warmable):

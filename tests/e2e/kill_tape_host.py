@@ -14,90 +14,23 @@ import random
 import select
 import signal
 import sys
-import threading
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-_CHANGES = ("write", "fsync", "fdatasync", "rename", "replace", "unlink")
-_FIRST_FILE = 3
-_LONGEST = 60
-"""Seconds that a life may take; beyond that a planned death did not come."""
-_write = os.write
+from kill_fault import FAULT, emit
 
-TAPE = "telegram:42"
-
-
-def emit(**event: Any) -> None:
-    """Say something; a line that is in the pipe has been heard."""
-    _write(1, json.dumps(event).encode() + b"\n")
-
-
-class Fault:
-    """A kill at one of the system calls that change files."""
-
-    def __init__(self) -> None:
-        self._left = 0
-        self._part = 0.0
-        self._after = False
-        self._moment = ""
-        self._counting = threading.Lock()
-
-    def arm(
-        self, times: int = 0, part: float = 0.0, moment: str = "", *, after: bool = False
-    ) -> None:
-        """Die at this many calls from now; see the module's text."""
-        self._left, self._part, self._moment = times, part, moment
-        self._after = moment.startswith("after") if moment else after
-
-    def install(self) -> None:
-        """Stand before the operating system; must come before tapebot is imported."""
-        for name in _CHANGES:
-            setattr(os, name, self._guarded(name, getattr(os, name)))
-
-    def _guarded(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def guarded(*args: Any, **kwargs: Any) -> Any:
-            file = not (type(args[0]) is int and args[0] < _FIRST_FILE)
-            if self._left and file:
-                moment = f"{'after' if self._after else 'before'} {name} {kind_of(args[0])}"
-                # Appending and packing are threads of their own: two that came at once would count past it.
-                with self._counting:
-                    self._left -= self._moment in ("", moment)
-                    if not self._left:
-                        self._die(moment, call, *args)
-            return call(*args, **kwargs)
-
-        return guarded
-
-    def _die(self, moment: str, call: Callable[..., Any], *args: Any) -> None:
-        if self._after:
-            with suppress(OSError):
-                call(*args)
-        elif call is _write:
-            call(args[0], bytes(args[1])[: int(len(args[1]) * self._part)])
-        emit(died=moment)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-def kind_of(file: Any) -> str:
-    """Return what a descriptor or path is of: a live file, a successor, a segment, or another."""
-    path = Path(f"/proc/self/fd/{file}").readlink() if type(file) is int else Path(file)
-    name = path.name
-    kinds = {".next": "successor", ".gz.new": "packed", ".new": "fork", ".jsonl": "segment"}
-    if name.endswith(".jsonl") and name.count(".") == 1:
-        return "live"
-    return next((kind for end, kind in kinds.items() if name.endswith(end)), "other")
-
-
-FAULT = Fault()
 FAULT.install()
 
 import anyio  # noqa: E402 (after the fault)
 
 from bot.tape.entries import message  # noqa: E402
+from bot.tape.search import SearchQuery  # noqa: E402
 from bot.tape.service import TapeService  # noqa: E402
 from bot.tape.stores.file import FileTapeStore  # noqa: E402
+
+TAPE = "telegram:42"
+_LONGEST = 60
+"""Seconds that a life may take; beyond that a planned death did not come."""
 
 Work = Callable[[FileTapeStore, random.Random, Path], Awaitable[None]]
 
@@ -122,22 +55,6 @@ async def archive(store: FileTapeStore, chance: random.Random, folder: Path) -> 
                 await anyio.sleep(0.001)
 
 
-async def fork(store: FileTapeStore, chance: random.Random, folder: Path) -> None:
-    """Fork the tape while it is written to."""
-    number = 0
-    while True:
-        await say(store, chance)
-        if chance.random() < 0.2:
-            await store.archive(TAPE)
-        number += 1
-        child = f"child:{os.getpid()}:{number}"
-        first = chance.randint(1, await store.version(TAPE))
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(say, store, chance)
-            await store.fork(TAPE, child, from_entry=first)
-            emit(forked=child, first=first)
-
-
 async def merge(store: FileTapeStore, chance: random.Random, folder: Path) -> None:
     """Write in an overlay, and merge it; discard every third."""
     tape = TapeService(store, TAPE)
@@ -157,7 +74,36 @@ async def merge(store: FileTapeStore, chance: random.Random, folder: Path) -> No
             emit(merged=mark)
 
 
-WORKS: dict[str, Work] = {"archive": archive, "fork": fork, "merge": merge}
+async def index(store: FileTapeStore, chance: random.Random, folder: Path) -> None:
+    """Append, archive now and then, and search for what was appended, all at once."""
+    said: dict[int, str] = {}
+
+    async def search() -> None:
+        while True:
+            await anyio.lowlevel.checkpoint()
+            if said:
+                number, word = chance.choice([*said.items()])
+                hits = await store.search(SearchQuery(text=word, limit=20))
+                if [hit.entry.id for hit in hits if word in hit.entry.payload["content"]] != [
+                    number
+                ]:
+                    emit(wrong=f"{word} of {number}: {hits}")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(search)
+        while True:
+            words = [
+                "".join(chance.choices("bcdfghjklm", k=20)) for _ in range(chance.randint(1, 12))
+            ]
+            batch = [message("user", f"{word} beside the harbour") for word in words]
+            for entry, word in zip(await store.append_many(TAPE, batch), words, strict=True):
+                said[entry.id] = word
+                emit(said={entry.id: word})
+            if chance.random() < 0.05:
+                await store.archive(TAPE)
+
+
+WORKS: dict[str, Work] = {"archive": archive, "merge": merge, "index": index}
 
 
 async def live(folder: Path, work: str, seed: int) -> None:

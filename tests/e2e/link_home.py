@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.link import link_commands
@@ -26,6 +27,9 @@ from bot.testing.scripted_model import (
     tool_call_reply,
 )
 
+ADA, ELSE = "fake:7", "other:9"
+"""Ada's private chat on one channel, and on another."""
+
 _IDS = itertools.count()
 _CODE = re.compile(r"`/link ([A-Z0-9-]+)`")
 _LEARNS = re.compile(r"^#(\d+) .*?(I (?:like|own) (\w+) a lot\.)", re.MULTILINE)
@@ -39,6 +43,10 @@ class Home:
     model: ScriptedModel
     clock: ManualClock
     channels: dict[str, FakeChannel]
+
+    @property
+    def bus(self) -> Any:
+        return self.host.bus
 
     async def send(self, where: str, text: str, *, name: str = "", **more: object) -> Inbound:
         """Say something at ``channel:chat``; a private chat is of the person whose id it has."""

@@ -57,14 +57,7 @@ class Web:
 
 @dataclass(slots=True)
 class Accomplice:
-    """Obeys what a scene wants, in turns and in consolidations.
-
-    Attributes:
-        scene: Of which it reads ``want``, ``quote``, ``page``, ``recall`` and ``ends``.
-        mode: One of ``MODES``; empty for a model that does nothing.
-        rendering: Long-term memory as it is now.
-        reply: What it says at the end of a turn.
-    """
+    """Obeys what a scene wants, in turns and in consolidations."""
 
     scene: Mapping[str, Any] = field(default_factory=dict)
     mode: str = ""
@@ -143,12 +136,7 @@ def _operation(
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """The people of one scene, and their chats: no other scene of the host has them.
-
-    Attributes:
-        number: Of the scene on its host.
-        group: Ada, Bob and Eve are in the chat; else Ada is alone with the bot.
-    """
+    """The people of one scene, and their chats: no other scene of the host has them."""
 
     number: int
     group: bool

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -164,32 +163,7 @@ class Life:
 
 @asynccontextmanager
 async def life(folder: Path, first: int = 1) -> AsyncIterator[Life]:
-    """Yield a running program.
-
-    Args:
-        folder: Its home.
-        first: Number of the first message: a platform gives none twice, whoever runs.
-    """
+    """Yield a running program; its messages are numbered from ``first``: a platform gives no id twice."""
     clock, model = ManualClock(), ScriptedModel(_turn, consolidation=_consolidation)
     async with session_host(folder, model, clock=clock) as host:
         yield Life(host, clock, model, itertools.count(first))
-
-
-def record(folder: Path) -> dict[str, bytes]:
-    """Return what the tapes' files hold, sealed parts unpacked, by their names."""
-    while True:
-        try:
-            return _record(folder)
-        except FileNotFoundError:
-            # A part was packed, or a change put in its place, between two looks.
-            continue
-
-
-def _record(folder: Path) -> dict[str, bytes]:
-    found = {}
-    for path in sorted((folder / "tapes").iterdir()):
-        if path.name.endswith(".jsonl"):
-            found[path.name] = path.read_bytes()
-        elif path.name.endswith(".jsonl.gz"):
-            found[path.stem] = gzip.decompress(path.read_bytes())
-    return found

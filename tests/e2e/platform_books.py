@@ -10,7 +10,6 @@ Rule 3: Discord tells of a command or a button once. One that is on no tape died
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
@@ -19,14 +18,12 @@ from pathlib import Path
 
 from kill_checks import check_lines, check_tape, read_tape
 from platform_kills import Death, Kills
-from platform_stage import TOKEN, Place, Stage, is_half
+from platform_stage import TOKEN, Place, Stage
 from platform_talk import Said
 
-from bot.memory.records.transcript import recorded_at
 from bot.memory.records.turn_marks import turn_end
 from bot.memory.session.state.turn_fold import DELIVERY, TURN_RESUME
 from bot.tape.entries import TapeEntry
-from bot.tape.store import REPAIR_EVENT
 from bot.tape.stores.folder_verification import verify_folder
 
 WINDOW = 30.0
@@ -40,25 +37,15 @@ class Turned:
     inbound: tuple[str, ...]
     status: str
     shown: tuple[str, ...]
-    receipt_at: float
 
 
 @dataclass
 class Session:
-    """What a tape says.
-
-    Attributes:
-        place: Whose.
-        ends: Its turns.
-        heard: Platform ids of what is on it, in order.
-        counts: What kills and recovery left on it.
-        resumed: How often each turn was taken up again.
-    """
+    """What a tape says: its turns, the ids of what is on it, and how often each turn was taken up again."""
 
     place: Place
     ends: list[Turned] = field(default_factory=list)
     heard: list[str] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
     resumed: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -81,25 +68,10 @@ class Stray:
     text: str
     sent_at: float
 
-    @property
-    def half(self) -> bool:
-        """Whether it is the beginning of an answer."""
-        return is_half(self.text)
-
 
 @dataclass
 class Books:
-    """What everybody has to say, closed.
-
-    Attributes:
-        stage: What the platforms show.
-        births: When each life began, in order.
-        deaths: The kills.
-        said: What people did.
-        sessions: What the tapes say.
-        strays: What is on the screens without a receipt.
-        lost: Interactions that died with their process.
-    """
+    """What everybody has to say, closed: also when each life began, and interactions that died with theirs."""
 
     stage: Stage
     births: list[float]
@@ -122,10 +94,6 @@ class Books:
         death = self.death_at(stray.sent_at)
         assert death is not None, f"nobody was killed who sent this, and it is a stray: {stray}"
         return death
-
-    def strays_on(self, platform: str, *, half: bool) -> list[Stray]:
-        """Return what a platform shows once more than it should, or the beginning of alone."""
-        return [s for s in self.strays if s.place.platform == platform and s.half == half]
 
 
 async def close_books(kills: Kills) -> Books:
@@ -160,7 +128,7 @@ async def close_books(kills: Kills) -> Books:
 
 def _read(place: Place, entries: Iterable[TapeEntry]) -> Session:
     session = Session(place)
-    receipts: dict[str, tuple[tuple[str, ...], float]] = {}
+    receipts: dict[str, tuple[str, ...]] = {}
     ends = []
     for entry in entries:
         if "inbound" in entry.meta:
@@ -170,22 +138,13 @@ def _read(place: Place, entries: Iterable[TapeEntry]) -> Session:
         elif entry.name == DELIVERY and entry.data.get("final", True):
             assert entry.data["delivered"], f"refused: {entry.data}"
             assert entry.data["turn"] not in receipts, f"two receipts: {entry.data}"
-            receipts[entry.data["turn"]] = (tuple(entry.data["platform_ids"]), _moment(entry))
-        elif entry.name in (TURN_RESUME, REPAIR_EVENT):
-            session.counts[entry.name] += 1
-        if entry.name == TURN_RESUME:
+            receipts[entry.data["turn"]] = tuple(entry.data["platform_ids"])
+        elif entry.name == TURN_RESUME:
             session.resumed[entry.data["turn"]] += 1
     for end in ends:
-        shown, at = receipts.get(end["turn"], ((), 0.0))
-        session.ends.append(Turned(tuple(end["inbound"]), end["status"], shown, at))
+        shown = receipts.get(end["turn"], ())
+        session.ends.append(Turned(tuple(end["inbound"]), end["status"], shown))
     return session
-
-
-def _moment(entry: TapeEntry) -> float:
-    """Return when an entry was recorded, by the clock of the servers' books."""
-    at = recorded_at(entry)
-    assert at is not None, entry
-    return at.timestamp() - (time.time() - time.monotonic())
 
 
 def _check_settled(session: Session, said: list[Said], books: Books) -> None:

@@ -59,15 +59,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Death:
-    """A kill that was done.
-
-    Attributes:
-        moment: At which.
-        born: When the life began that it ended, by the clock of the books.
-        at: When.
-        met: The moment came; otherwise it was killed since nothing more was to come.
-        stop: It was asked to stop, and was not killed.
-    """
+    """A kill that was done: of which life, when, and whether the moment that was meant had come."""
 
     moment: str
     born: float
@@ -123,11 +115,6 @@ class Kills:
         folder: Holds everything that it keeps.
         chance: Decides what is said and whether it may recover in peace.
         recovers: The share of lives that settle everything that is owed before they are killed.
-
-    Attributes:
-        lives: Its processes.
-        talk: What people said.
-        deaths: The kills.
     """
 
     def __init__(

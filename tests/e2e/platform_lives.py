@@ -24,17 +24,7 @@ KILLED = -9
 
 @dataclass
 class Life:
-    """A running tapebot.
-
-    Attributes:
-        pid: Of its process, which leads a session of its own.
-        born: When that was heard, by the clock of the servers' books; it had said nothing to them yet.
-        polls: How often Telegram had been asked for updates before.
-        ready: How often Discord's gateway had been made ready before.
-        met: It was killed by what the servers' books told.
-        killed_at: When it was sent the signal; None where it was not.
-        code: How it ended; None while that is not known.
-    """
+    """A running tapebot."""
 
     pid: int
     born: float
@@ -46,16 +36,7 @@ class Life:
 
 
 class Lives:
-    """Starts and ends tapebot, one life after the other, within ``running``.
-
-    Args:
-        stage: What it lives between.
-        folder: Holds its home and what it writes to its standard streams.
-
-    Attributes:
-        births: When each life began, in order.
-        tasks: Owns what runs beside it.
-    """
+    """Starts and ends tapebot, one life after the other, within ``running``."""
 
     def __init__(self, stage: Stage, folder: Path) -> None:
         self.births: list[float] = []

@@ -35,17 +35,7 @@ _KEY = "sk-of-the-test"
 
 @dataclass(frozen=True)
 class Place:
-    """A conversation.
-
-    Attributes:
-        name: For the table.
-        platform: Where.
-        chat: Telegram's chat, or what is written to on Discord.
-        session: As tapebot names it.
-        people: Who writes there; the first of a private place owns the bot.
-        topic: Telegram's topic.
-        private: Nobody need mention the bot.
-    """
+    """A conversation."""
 
     name: str
     platform: Literal["telegram", "discord"]
@@ -60,11 +50,6 @@ class Model:
     """Repeats the tokens of all that is not answered in a request; now at once, now slowly.
 
     Its answer begins with the numbers alone, so that only a whole answer has a token in it.
-
-    Attributes:
-        slow: The share of the answers that stand still for a while after their first words.
-        pauses: The least and the most seconds that any other takes; None for a few that are short.
-        asked: How many requests came.
     """
 
     def __init__(self, chance: random.Random) -> None:
@@ -123,27 +108,47 @@ class _ToldBooks(DiscordRecords):
         self.told()
 
 
-@dataclass
-class Stage:
-    """Everything but tapebot.
+class Watched:
+    """Something whose books are looked at when anything happens."""
 
-    Attributes:
-        telegram: The platform.
-        discord: The platform.
-        model: Answers.
-        places: Where people talk.
-        listeners: Told of every fact, before the server answers for it.
-    """
+    def __init__(self) -> None:
+        self.listeners: list[Callable[[], None]] = []
+        self._changed = anyio.Event()
+
+    def note(self) -> None:
+        """Tell that something happened."""
+        for listener in self.listeners:
+            listener()
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def until(self, claim: Callable[[], Any], within: float, what: str) -> None:
+        """Wait until something holds of the books.
+
+        Raises:
+            TimeoutError: It did not come true in so many seconds.
+        """
+        with anyio.move_on_after(within):
+            while not claim():
+                await self._changed.wait()
+            return
+        raise TimeoutError(f"not within {within:g} s: {what}")
+
+
+@dataclass
+class Stage(Watched):
+    """Everything but tapebot; ``listeners`` are told of every fact, before the server answers for it."""
 
     telegram: TelegramServer
     discord: DiscordServer
     model: Model
     address: str
     places: list[Place] = field(default_factory=list)
-    listeners: list[Callable[[], None]] = field(default_factory=list)
     owners: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
-    _changed: anyio.Event = field(default_factory=anyio.Event)
+
+    def __post_init__(self) -> None:
+        super().__init__()
 
     def settings(self, home: Path) -> dict[str, str]:
         """Return the environment of a tapebot that lives here."""
@@ -164,25 +169,6 @@ class Stage:
             "memory_window": 100_000,
         }
         return {f"TAPEBOT_{name.upper()}": str(value) for name, value in settings.items()}
-
-    def note(self) -> None:
-        """Tell that something happened."""
-        for listener in self.listeners:
-            listener()
-        self._changed.set()
-        self._changed = anyio.Event()
-
-    async def until(self, claim: Callable[[], Any], within: float, what: str) -> None:
-        """Wait until something holds of the books.
-
-        Raises:
-            TimeoutError: It did not come true in so many seconds.
-        """
-        with anyio.move_on_after(within):
-            while not claim():
-                await self._changed.wait()
-            return
-        raise TimeoutError(f"not within {within:g} s: {what}")
 
     def polls(self) -> int:
         """Return how often Telegram was asked for updates."""

@@ -50,16 +50,7 @@ class Said:
 
 
 class Talk:
-    """People who talk.
-
-    Args:
-        stage: Where.
-        chance: Decides everything.
-        connected: Whether tapebot has a connection to the platform of a place.
-
-    Attributes:
-        said: All that was done, in order.
-    """
+    """People who talk; chance decides everything, and ``said`` holds all that was done, in order."""
 
     def __init__(
         self, stage: Stage, chance: random.Random, connected: Callable[[Place], bool]
@@ -80,11 +71,7 @@ class Talk:
             self._text(place)
 
     def burst(self, platform: str | None = None) -> None:
-        """Let people do a few things at once, in one place or two.
-
-        Args:
-            platform: Only there.
-        """
+        """Let people do a few things at once, in a place or more."""
         places = [one for one in self._stage.places if platform in {None, one.platform}]
         for place in self._chance.sample(places, self._chance.choice([1, 2, 2, 3])):
             for _ in range(self._chance.choice([1, 1, 2, 3])):

@@ -43,56 +43,46 @@ class TelegramPeer:
     url: str
     token: str = "4300001:TEST-TOKEN-of-the-peer"
 
-    async def say(self, text: str, *, user: int = 7, name: str = "Ada") -> None:
+    async def say(self, text: str) -> None:
         """Let a person write to the bot in private."""
         message = {
             "botToken": self.token,
-            "from": {"id": user, "first_name": name, "is_bot": False},
-            "chat": {"id": user, "first_name": name, "type": "private"},
+            "from": {"id": 7, "first_name": "Ada", "is_bot": False},
+            "chat": {"id": 7, "first_name": "Ada", "type": "private"},
             "date": int(time.time()),
             "text": text,
         }
         await self._post("/sendMessage", message)
 
-    async def press(self, data: str, message: dict[str, Any], *, user: int = 7) -> None:
+    async def press(self, data: str, message: dict[str, Any]) -> None:
         """Let a person press a button of a message that ``messages`` gave."""
-        person = {"id": user, "first_name": "Ada", "is_bot": False}
-        chat = {"id": user, "first_name": "Ada", "type": "private"}
+        person = {"id": 7, "first_name": "Ada", "is_bot": False}
+        chat = {"id": 7, "first_name": "Ada", "type": "private"}
         shown = {"message_id": message["messageId"], "chat": chat, "date": int(time.time())}
         query = {"botToken": self.token, "from": person, "message": shown, "data": data}
         await self._post("/sendCallback", query)
 
-    async def messages(self, *, user: int = 7) -> list[dict[str, Any]]:
+    async def messages(self) -> list[dict[str, Any]]:
         """The bot's messages to a person as the package keeps them, oldest first."""
         # Presses stand in it, too.
-        said = [one for one in await self._history() if "message" in one]
-        return [one for one in said if str(one["message"].get("chat_id")) == str(user)]
+        said = [
+            one
+            for one in await self._post("/getUpdatesHistory", {"token": self.token})
+            if "message" in one
+        ]
+        return [one for one in said if str(one["message"].get("chat_id")) == "7"]
 
-    async def texts(self, *, user: int = 7) -> list[str]:
-        """What the bot's messages to a person say now."""
-        return [one["message"]["text"] for one in await self.messages(user=user)]
-
-    async def until_text(self, text: str, *, user: int = 7, within: float = 10.0) -> None:
-        """Wait until a message of the bot to a person contains a text.
-
-        Raises:
-            TimeoutError: None did; the message says what there was.
-        """
+    async def until_text(self, text: str, within: float) -> None:
+        """Wait until a message of the bot contains a text."""
         texts: list[str] = []
         with anyio.move_on_after(within):
             while True:
-                texts = await self.texts(user=user)
+                texts = [one["message"]["text"] for one in await self.messages()]
                 if any(text in one for one in texts):
                     return
                 # The package tells other processes nothing by itself.
                 await anyio.sleep(0.05)
         raise TimeoutError(f"not within {within} s: {text!r}; shown: {texts}")
-
-    async def _history(self) -> list[dict[str, Any]]:
-        history: list[dict[str, Any]] = await self._post(
-            "/getUpdatesHistory", {"token": self.token}
-        )
-        return history
 
     async def _post(self, path: str, body: dict[str, Any]) -> Any:
         async with (

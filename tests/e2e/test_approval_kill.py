@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-import random
-import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from acting import lines_of
-from approval_host import home
-from nursery import nursery
-from sampling import is_sample, some
+from acting import lines_of, obeying, writing_tool
+from killed_homes import STEP, killed
+from sampling import is_sample
 
-HOST = Path(__file__).with_name("approval_host.py")
+from bot.agent.tools.registry import Permission, ToolContext
+from bot.testing.host import Host, session_host
+from bot.testing.scripted_model import ScriptedModel
+
+
+@asynccontextmanager
+async def home(folder: Path, *, repeats: bool, allowed: bool = False) -> AsyncIterator[Host]:
+    """Run the program with a tool that acts, and that may be allowed beforehand."""
+
+    async def always(_: ToolContext) -> Permission:
+        return Permission("always", "fake:7")
+
+    beforehand = always if allowed else None
+    tool = writing_tool(folder / "acts.txt", idempotent=repeats, permission=beforehand)
+    async with session_host(folder, ScriptedModel(obeying()), tools=[tool]) as host:
+        yield host
 
 
 async def prepared(folder: Path, step: str, *, repeats: bool) -> str:
@@ -28,7 +42,7 @@ async def prepared(folder: Path, step: str, *, repeats: bool) -> str:
 async def finished(folder: Path, step: str, command: str, *, repeats: bool) -> str:
     """Open the home again, finish the step, and return what became of the call."""
     async with home(folder, repeats=repeats, allowed=step == "allowed") as host:
-        await host.channel.send(command, message_id="step")
+        await host.channel.send(command, message_id=STEP)
         await host.bus.drain()
         if step == "ask":
             assert lines_of(folder / "acts.txt") == []
@@ -62,22 +76,12 @@ async def finished(folder: Path, step: str, command: str, *, repeats: bool) -> s
 async def test_kill_9_at_any_moment_of_an_act_never_repeats_it(
     tmp_path: Path, step: str, repeats: bool
 ) -> None:
-    chance = random.Random(step)
     ready = tmp_path / "prepared"
     command = await prepared(ready, step, repeats=repeats)
+    # The act is a write: half a line is not one that can be counted.
+    more = {"repeats": repeats, "allowed": step == "allowed", "parts": (0.0, 1.0)}
     statuses = []
-    with nursery(HOST) as children:
-        whole = tmp_path / "whole"
-        shutil.copytree(ready, whole)
-        order = {"command": command, "repeats": repeats, "allowed": step == "allowed"}
-        [done, _] = children.life(folder=whole, times=0, part=0.0, **order)
-        changes = done["changes"]
-        assert changes >= 4
-        for number, at in some([*enumerate([*range(1, changes + 1)] * 2)]):
-            folder = tmp_path / f"killed-{number}"
-            shutil.copytree(ready, folder)
-            children.life(folder=folder, times=at, part=chance.choice((0.0, 0.5, 1.0)), **order)
-            statuses.append(await finished(folder, step, command, repeats=repeats))
-            shutil.rmtree(folder)
+    async for folder, _ in killed("test_approval_kill", ready, command, rounds=2, **more):
+        statuses.append(await finished(folder, step, command, repeats=repeats))
     if not repeats and step != "ask" and not is_sample():
         assert "unknown" in statuses

@@ -9,7 +9,6 @@ import pytest
 from chat_lives import PICTURE, Members, Told, life
 
 from testkit.discord.records import DiscordUpload
-from testkit.discord.serialization import attachment_json
 from testkit.discord.server import DiscordServer
 
 REPLY = 19
@@ -40,38 +39,20 @@ async def answered(server: DiscordServer, channel: int, count: int) -> list[str]
     return texts(server, channel)
 
 
-@pytest.mark.parametrize("sent_along", [True, False])
-async def test_a_question_about_a_picture_brings_the_picture(server, ada, tmp_path, sent_along):
+async def test_a_question_about_a_picture_brings_the_picture(server, ada, tmp_path):
+    """Also where Discord tells of the reply alone."""
     told, place = Told(), server.direct(ada)
     async with life(tmp_path, server, told.model(), Members(ada)) as host:
         asked = server.say(place, ada, "", attachments=[picture()])
         await answered(server, place, 1)
         await host.wait_for_pending(0)
     async with life(tmp_path, server, told.model(), Members(ada)):
-        if sent_along:
-            server.say(place, ada, "what is this?", reply_to=asked)
-        else:
-            pointer = {"type": 0, "message_id": str(asked), "channel_id": str(place)}
-            bare = {"type": REPLY, "message_reference": pointer}
-            server.say(place, ada, "what is this?", extra=bare)
+        pointer = {"type": 0, "message_id": str(asked), "channel_id": str(place)}
+        bare = {"type": REPLY, "message_reference": pointer}
+        server.say(place, ada, "what is this?", extra=bare)
         await answered(server, place, 2)
     assert told.images() == 1
     assert "sign.png; of the message that is replied to" in told.newest
-
-
-async def test_a_file_that_the_bot_sent_is_brought_by_a_reply_to_it(server, ada, tmp_path):
-    told, place = Told(), server.direct(ada)
-    note = DiscordUpload("sign.txt", b"a sign of the times", "text/plain")
-    async with life(tmp_path, server, told.model(), Members(ada)):
-        server.say(place, ada, "/files keep", attachments=[note])
-        await answered(server, place, 1)
-        server.say(place, ada, "/files send sign.txt")
-        await answered(server, place, 3)
-        sent = next(one.id for one in server.answers(place) if one.uploads)
-        server.say(place, ada, "what is this?", reply_to=sent)
-        await answered(server, place, 4)
-    assert texts(server, place)[0] == "Kept as `sign.txt`, 19 bytes."
-    assert "a sign of the times" in told.newest
 
 
 async def test_a_file_of_a_stranger_on_a_server_is_not_fetched(server, ada, tmp_path):
@@ -86,45 +67,6 @@ async def test_a_file_of_a_stranger_on_a_server_is_not_fetched(server, ada, tmp_
         server.say(home, ada, "and this?", reply_to=own, mentions=[server.bot_id])
         await answered(server, home, 2)
     assert told.images() == 1
-
-
-async def test_a_reply_to_the_bot_that_discord_sends_alone_is_for_the_bot(server, ada, tmp_path):
-    told, home = Told(), server.channel(server.guild("home", [ada]), "hall")
-    async with life(tmp_path, server, told.model(), Members(ada)) as host:
-        server.say(home, ada, "hello", mentions=[server.bot_id])
-        await answered(server, home, 1)
-        await host.wait_for_pending(0)
-    async with life(tmp_path, server, told.model(), Members(ada)):
-        for target in (server.say(home, ada, "aside"), server.answers(home)[0].id):
-            pointer = {"type": 0, "message_id": str(target), "channel_id": str(home)}
-            bare = {"type": REPLY, "message_reference": pointer}
-            server.say(home, ada, f"about {target}", extra=bare)
-        await answered(server, home, 2)
-    assert f"about {server.answers(home)[0].id}" in told.newest
-    assert len(told.requests) == 2
-
-
-async def test_the_picture_of_a_forward_that_is_replied_to_is_brought(server, ada, tmp_path):
-    told, place = Told(), server.direct(ada)
-    original = server.say(place, ada, "", attachments=[picture("far.png")])
-    upload = server.records.messages[original].uploads[0]
-    snapshot = {
-        "type": 0,
-        "content": "",
-        "embeds": [],
-        "attachments": [attachment_json(server.url, place, upload)],
-        "timestamp": "2026-01-01T00:00:00+00:00",
-        "edited_timestamp": None,
-        "flags": 0,
-    }
-    pointer = {"type": 1, "message_id": str(original), "channel_id": str(place)}
-    forward = {"message_reference": pointer, "message_snapshots": [{"message": snapshot}]}
-    async with life(tmp_path, server, told.model(), Members(ada)):
-        sent = server.say(place, ada, "", extra=forward)
-        await answered(server, place, 1)
-        server.say(place, ada, "what is this?", reply_to=sent)
-        await answered(server, place, 2)
-    assert "far.png; of the message that is replied to" in told.newest
 
 
 async def test_an_edited_command_is_told_that_it_changes_nothing(server, ada, tmp_path):

@@ -2,128 +2,48 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sampling import is_sample, some
+from kill_harness import Kill, Platform
+from kill_host import IMPATIENT
+from kill_talk import ask, lines, state
+from sampling import some
 
-ROOT = Path(__file__).parents[2]
-HOST = Path(__file__).with_name("disk_host.py")
+from bot.runtime.sessions.writer import GAVE_UP
 
-pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/fd").exists(), reason="which file a call is about is known from /proc"
-)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-
-def lives(
-    folder: Path, faults: Iterable[dict[str, Any]], *, before: Iterable[str] = (), at_once: int = 2
-) -> list[dict[str, Any]]:
-    """Live once with each fault; return what was met, after seeing that each ended well.
-
-    Args:
-        folder: The homes are in it.
-        faults: See ``disk_host.Fault``.
-        before: What runs the host, if not the system itself.
-        at_once: How many live at the same time.
-    """
-    lines = [
-        json.dumps({**fault, "home": str(folder / f"home-{number}")})
-        for number, fault in enumerate(faults)
-    ]
-    with (folder / "errors.txt").open("w") as errors:
-        done = subprocess.run(
-            [*before, sys.executable, str(HOST)],
-            input="\n".join(lines),
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(folder),
-                "PYTHONPATH": str(ROOT),
-                "AT_ONCE": str(at_once),
-            },
-            text=True,
-            timeout=240,
-            check=True,
-        )
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(found) == len(lines)
-    failed = [
-        (life["fault"], life["refused"][:3], life["failure"]) for life in found if life["failure"]
-    ]
-    assert not failed, f"{len(failed)} of {len(found)} did not end well; the first: {failed[0]}"
-    return found
+CALLS = ("write", "fsync", "fdatasync", "rename", "replace", "")
 
 
-def summary(found: list[dict[str, Any]]) -> Counter[str]:
-    refused = Counter(what for life in found for what in life["refused"])
-    longest = max(life["seconds"] for life in found)
-    sys.stdout.write(
-        f"{len(found)} lives, {longest:.1f} s at most, refused: {dict(sorted(refused.items()))}\n"
-    )
-    return refused
+async def refused(folder: Path, seed: int, faults: list[dict[str, Any]]) -> None:
+    """Talk while calls are refused, until all is answered; see that a start then finds all of it."""
+    platform = Platform(folder, seed, {"TAPEBOT_MEMORY_WINDOW": "10", IMPATIENT: "1"})
+    platform.warns, script = True, lines(state, ask)
+    async with platform.running() as host:
+        for more in faults:
+            await host.plan(Kill(calls=platform.random.randrange(1, 12), more=more))
+            for chat, text in script(platform.random):
+                await platform.say(host, chat, text)
+            await host.settle()
+    found = await platform.finish()
+    assert found["messages"] >= len(faults)
+    shown = str(platform.delivered)
+    assert not any(false in shown for false in (GAVE_UP, "error in tapebot", "see its log"))
 
 
-@pytest.mark.slow
-def test_each_kind_of_refused_call_costs_no_conversation(tmp_path: Path):
-    """One call of each name in each place, at its first and at a later one."""
-    places = ("tapes", "index", "bus", "blobs")
-    calls = ("open", "write", "fsync", "fdatasync", "ftruncate", "rename", "replace")
+async def test_each_kind_of_refused_call_costs_no_conversation(tmp_path: Path):
+    """One call of each name, and four in a row."""
     faults = [
-        {"first": first, "only": call, "place": place, "error": error}
-        for call, error in zip(calls, ["EIO", "ENOSPC"] * 4, strict=False)
-        for place in places
-        for first in (1, 3)
+        {"only": call, "error": error, "many": many}
+        for call in CALLS
+        for error, many in (("EIO", 1), ("ENOSPC", 4))
     ]
-    refused = summary(lives(tmp_path, some(faults)))
-    # Not every call is made in every place.
-    if is_sample():
-        return
-    assert {"fdatasync tapes", "fdatasync bus", "write tapes", "write bus", "write blobs"} <= set(
-        refused
-    )
-    assert {"open index", "rename tapes", "replace bus", "fsync blobs"} <= set(refused)
+    await refused(tmp_path, 1, some(faults))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(4))
-def test_a_call_refused_at_any_place_of_a_conversation_costs_nothing(tmp_path: Path, part: int):
-    """Every call that changes a file, one after the other; every third one for longer."""
-    # Two starts and three conversations make so many; where in them a number falls is left to chance.
-    found = lives(
-        tmp_path,
-        (
-            {
-                "first": first,
-                "many": (1, 1, 4, 1, 1, 12)[first % 6],
-                "error": ("EIO", "ENOSPC")[first // 4 % 2],
-            }
-            for first in some(range(1 + part, 207, 4))
-        ),
-    )
-    assert len([life for life in found if life["refused"]]) > len(found) * 3 / 4, summary(found)
-    summary(found)
-
-
-@pytest.mark.slow
-def test_a_full_disk_costs_no_conversation_once_there_is_room_again(tmp_path: Path):
-    """A file system of its own, filled to the last byte: SQLite meets that as well."""
-    small = tmp_path / "small"
-    small.mkdir()
-    mounted = f'mount -t tmpfs -o size=6m none "{small}" && exec "$@"'
-    before = ["unshare", "-m", "sh", "-c", mounted, "sh"]
-    try:
-        subprocess.run([*before, "true"], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"a file system of its own cannot be mounted here: {error}")
-    faults = [{"first": first, "many": 150, "full": True} for first in some(range(1, 180, 6))]
-    found = lives(small, faults, before=before, at_once=1)
-    told = Counter(text for life in found for text in life["told"])
-    assert any("the disk is full" in text for text in told), told
+async def test_a_full_disk_costs_no_conversation_once_there_is_room_again(tmp_path: Path):
+    """No write goes through for a while."""
+    await refused(tmp_path, 2, [{"only": "write", "error": "ENOSPC", "many": 40}] * 4)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
-import sys
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -15,14 +12,13 @@ import anyio.abc
 import anyio.to_thread
 import pytest
 from kill_checks import check_tape, read_tape
+from platform_program import PROGRAM, environment
 from preloaded import open_program, run_program
 
 from bot.memory.records.turn_marks import unfold
 from bot.tape.entries import TapeEntry
-from testkit.openai_server import Failure, Reply, ScriptedOpenAI
+from testkit.openai_server import Failure, ScriptedOpenAI
 
-ROOT = Path(__file__).parents[2]
-PROGRAM = [sys.executable, "-m", "bot"]
 SECONDS = 60
 SESSION = "console:local"
 KEY = "sk-proj-4fQ8vYh2LzN7rT1cXw5Kd9"
@@ -33,14 +29,6 @@ My name is Ada and I prefer dark mode.
 /new
 What is my name?
 """
-
-
-def environment(folder: Path, **settings: str) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    own = {"HOME": str(folder), "TAPEBOT_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
-    # Many run at once, and have one machine.
-    own["TAPEBOT_WEB_LISTEN"] = "off"
-    return {**kept, **own, **settings}
 
 
 async def run(folder: Path, given: str, *arguments: str, **settings: str) -> tuple[int, str, str]:
@@ -139,34 +127,6 @@ async def test_a_second_run_goes_on_and_repeats_no_answer(tmp_path: Path):
     assert len(named(entries, "turn.end")) == len(named(entries, "delivery")) == 2
     first = next(e for e in entries if e.payload.get("role") == "assistant")
     assert first.payload["content"].splitlines()[0] not in shown
-
-
-@pytest.mark.slow
-async def test_a_signal_during_a_turn_parks_it_and_the_next_start_finishes_it(tmp_path: Path):
-    """The turn stays open on its tape; its message is answered once, together with the next."""
-    asked = "What is the capital of Peru?"
-    silent = ScriptedOpenAI([Reply("never", gate=anyio.Event())])
-    async with silent as server, started(tmp_path, **provider(server)) as process:
-        await process.stdin.send(asked.encode() + b"\n")
-        with anyio.fail_after(SECONDS):
-            await server.received(1)
-            process.send_signal(signal.SIGTERM)
-            code = await process.wait()
-        assert code == 0
-    parked = await read_tape(tmp_path / "home", SESSION)
-    assert named(parked, "turn.start")
-    assert not named(parked, "turn.end")
-
-    async with ScriptedOpenAI(lambda _: Reply("Lima, and you are welcome.")) as server:
-        code, shown, errors = await run(tmp_path, "Thank you!\n", **provider(server))
-    assert (code, errors) == (0, "")
-    assert "Lima" in shown
-    entries = await read_tape(tmp_path / "home", SESSION)
-    check_tape(entries)
-    settled = [inbound for end in named(entries, "turn.end") for inbound in end.data["inbound"]]
-    heard = [e.meta["inbound"] for e in entries if e.kind == "message" and "inbound" in e.meta]
-    assert len(heard) == 2
-    assert sorted(settled) == sorted(heard)
 
 
 async def test_a_second_process_on_the_same_home_is_refused_in_one_line(tmp_path: Path):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 from platform_program import running
 from waiting import until
 
-from testkit.discord.process import DiscordProcess
 from testkit.openai_server import Call, Reply, ScriptedOpenAI
 from testkit.telegram.process import TelegramProcess
 
@@ -44,90 +42,36 @@ def _script(request: dict) -> Reply:
     return Reply(f"Reply {number}.\n\n{HOSTILE[number % len(HOSTILE)]}", piece=400)
 
 
-class _Telegram:
-    def __init__(self, process: TelegramProcess) -> None:
-        self._process = process
-        self.settings = {
-            "TAPEBOT_TELEGRAM_TOKEN": process.token,
-            "TAPEBOT_TELEGRAM_API_BASE": process.url,
-        }
-
-    async def arrive(self) -> None:
-        await self._process.do("user", id=7, name="Ada")
-        await self._process.do("private", user=7)
-
-    async def say(self, text: str) -> None:
-        await self._process.do("say", chat=7, user=7, text=text)
-
-    async def shown(self) -> str:
-        return "\n".join(map(str, await self._process.texts(7)))
-
-
-class _Discord:
-    def __init__(self, process: DiscordProcess) -> None:
-        self._process = process
-        self._ada = self._chat = 0
-        self.settings = {
-            "TAPEBOT_DISCORD_TOKEN": process.urls["token"],
-            "TAPEBOT_DISCORD_API_BASE": process.urls["api_url"],
-            "TAPEBOT_DISCORD_GATEWAY_URL": process.urls["gateway_url"],
-        }
-
-    async def arrive(self) -> None:
-        self._ada = await self._process.do("user", name="Ada")
-        self._chat = await self._process.do("direct", user=self._ada)
-
-    async def say(self, text: str) -> None:
-        await self._process.do("say", channel=self._chat, user=self._ada, text=text)
-
-    async def shown(self) -> str:
-        messages = (await self._process.records())["messages"].values()
-        return "\n".join(message["content"] for message in messages)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("platform", ["telegram", "discord"])
-async def test_hostile_messages_and_answers_hold_nobody_up_nor_does_a_tape_that_has_them(
-    tmp_path, platform
-):
-    process = TelegramProcess() if platform == "telegram" else DiscordProcess()
-    async with ScriptedOpenAI(_script) as model, process as started:
-        side = _Telegram(started) if platform == "telegram" else _Discord(started)
+async def test_hostile_messages_and_answers_hold_nobody_up_nor_does_a_tape_that_has_them(tmp_path):
+    async with ScriptedOpenAI(_script) as model, TelegramProcess() as telegram:
+        await telegram.do("user", id=7, name="Ada")
+        await telegram.do("private", user=7)
         settings = {
-            **side.settings,
+            "TAPEBOT_TELEGRAM_TOKEN": telegram.token,
+            "TAPEBOT_TELEGRAM_API_BASE": telegram.url,
+            "TAPEBOT_OWNERS": "telegram:7",
             "TAPEBOT_MODEL": "openai/scripted",
             "TAPEBOT_MODEL_API_BASE": model.base_url,
             "TAPEBOT_MODEL_API_KEY": "sk-of-the-test",
         }
 
-        async def say(text: str, reply: str) -> float:
-            began = time.monotonic()
-            await side.say(text)
+        async def say(text: str, reply: str) -> None:
+            await telegram.do("say", chat=7, user=7, text=text)
 
             async def answered() -> bool:
-                return reply in await side.shown()
+                return reply in "\n".join(map(str, await telegram.texts(7)))
 
             await until(answered, every=0.05)
-            return time.monotonic() - began
 
-        times = {}
         async with running(tmp_path, **settings) as program:
-            await program.until_said(f"{platform.title()}: connected as @")
-            await side.arrive()
-            await say("hello", "has no owner yet")
-            start = "/start" if platform == "telegram" else "/claim"
-            await say(f"{start} {program.claim_code}", "You own this bot now")
             for at, text in enumerate(HOSTILE, 1):
-                times[text[:20]] = await say(f"No. {at} {text}", f"Reply {at}.")
-            times["/memory forget"] = await say(
-                f"/memory forget {'„' * 1_900}", "hat should I forget"
-            )
-            times["/new"] = await say("/new", "New session started.")
+                await say(f"No. {at} {text}", f"Reply {at}.")
+            await say(f"/memory forget {'„' * 1_900}", "hat should I forget")
+            await say("/new", "New session started.")
         assert program.process.returncode == 0
         async with running(tmp_path, **settings) as program:
-            await program.until_said(f"{platform.title()}: connected as @")
             again = len(HOSTILE) + 1
-            times["after a restart"] = await say(f"No. {again} hello", f"Reply {again}.")
+            await say(f"No. {again} hello", f"Reply {again}.")
         assert program.process.returncode == 0
-    print(json.dumps(times, indent=1, ensure_ascii=False))  # noqa: T201 - for whoever looks with -s

@@ -6,19 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from zoneinfo import ZoneInfo
 
-import anyio
 import pytest
-from office_files import SHEETS
+from chat_lives import Members, life
 
-from bot.bus import AccessDecision, AccessRequest
-from bot.bus.media.attachments import AttachmentService
 from bot.bus.media.blobs import FolderBlobs
 from bot.cli.tape import timeline_line
 from bot.llm.base import CapabilityProfile, ModelRequest
 from bot.memory.records.conversation_entries import TURN_END
-from bot.testing.host import Host, HostLimits, session_host
-from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
-from channels.base import ChannelContext, GroupPolicy
+from bot.testing.host import Host
+from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
 from testkit.telegram.server import TelegramServer
 
 pytestmark = pytest.mark.slow
@@ -26,47 +22,15 @@ pytestmark = pytest.mark.slow
 LONG = "a story that is long enough to be shown while it grows, and then some more"
 
 
-class Everybody:
-    """Lets everybody in."""
-
-    async def authorize(self, access_request: AccessRequest) -> AccessDecision:
-        return AccessDecision("owner" if access_request.sender.id == "7" else "member")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def client_library() -> None:
-    import channels.telegram  # noqa: F401
-
-
 @asynccontextmanager
 async def talking(
     folder, model: ScriptedModel, **groups
 ) -> AsyncIterator[tuple[TelegramServer, Host]]:
-    from channels.telegram import TelegramChannel
-
-    blobs = FolderBlobs(folder / "blobs")
-    bounds = HostLimits(group_context=10)
-    async with (
-        TelegramServer() as telegram,
-        session_host(folder, model, bounds=bounds, images=blobs.get, files_mb=1) as host,
-    ):
+    async with TelegramServer() as telegram:
         telegram.user(7, "Ada")
         telegram.user(8, "Bob")
-        place = ChannelContext(
-            Everybody(),
-            AttachmentService(blobs, max_bytes=20_000_000),
-            (),
-            GroupPolicy(**groups),
-            folder / "channel",
-            lambda _: None,
-        )
-        channel = TelegramChannel(
-            "telegram", telegram.token, place, api_base=telegram.url, webhook=None
-        )
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(channel.run, host.bus.channel("telegram"))
+        async with life(folder, telegram, model, Members(7, 8), **groups) as host:
             yield telegram, host
-            tasks.cancel_scope.cancel()
 
 
 def asked(request: ModelRequest) -> str:
@@ -142,59 +106,3 @@ async def test_a_photo_is_shown_to_a_model_that_sees_and_kept_by_its_content(tmp
         assert await FolderBlobs(tmp_path / "blobs").get(kept["blob"]) == picture
     parts = model.requests[0].messages[-1]["content"]
     assert [part["type"] for part in parts] == ["text", "image_url"]
-
-
-async def test_an_honest_word_is_said_of_a_photo_to_a_model_that_does_not_see(tmp_path):
-    async with talking(tmp_path, ScriptedModel([text_reply("nice")])) as (telegram, _):
-        telegram.photo(telegram.private(7), 7, b"\x89PNG\r\n\x1a\n" + b"0" * 64)
-        await telegram.until(lambda books: bool(books.texts(7)), within=60)
-        assert "cannot see images" in telegram.records.texts(7)[0]
-
-
-async def test_an_edit_while_the_model_is_asked_is_answered_once_with_the_new_text(tmp_path):
-    held = PausedStep(text_reply("never"))
-    model = ScriptedModel([held, text_reply("the new answer")])
-    async with talking(tmp_path, model) as (telegram, host):
-        chat = telegram.private(7)
-        number = telegram.say(chat, 7, "the old text")
-        await held.entered.wait()
-        telegram.edit(number, "the new text")
-        await telegram.until(lambda books: books.texts(7) == ["the new answer"], within=60)
-        assert len(await host.wait_for_event(TURN_END, session="telegram:7")) == 1
-    assert "the old text" not in str(model.requests_for()[-1].messages)
-
-
-async def test_group_chatter_is_context_for_the_next_answer_and_nothing_else(tmp_path):
-    model = ScriptedModel([text_reply("at noon")])
-    async with talking(tmp_path, model, keep_context=True) as (telegram, host):
-        group = telegram.group(-1006, "Lunch")
-        telegram.say(group, 8, "lunch is at noon")
-        await host.wait_for_event("session/start", session="telegram:-1006", within=60)
-        telegram.say(group, 7, "@tape_bot when is lunch?")
-        await telegram.until(lambda books: books.texts(group.id) == ["at noon"], within=60)
-        await host.wait_for_pending(0)
-    assert len(model.requests) == 1
-    assert "Bob (8)" in str(model.requests[0].messages)
-    assert "lunch is at noon" in str(model.requests[0].messages)
-
-
-async def test_a_file_that_was_kept_on_a_word_comes_back_as_it_was_sent(tmp_path):
-    """The model reads the spreadsheet that was sent, keeps it, finds a cell, and sends it back."""
-    calls = [
-        ("files_manage", {"do": "keep", "name": "budget.xlsx"}),
-        ("files_read", {"find": "plumber"}),
-        ("files_manage", {"do": "send", "name": "budget.xlsx"}),
-    ]
-    steps = [*map(tool_call_reply, calls), text_reply("Here it is.")]
-    async with talking(tmp_path, ScriptedModel(steps)) as (telegram, host):
-        ada = telegram.private(7)
-        mime = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-        telegram.document(
-            ada, 7, "budget.xlsx", mime, SHEETS, caption="keep this file, and send it"
-        )
-        await telegram.until(lambda _: telegram.files(7) == {"budget.xlsx": SHEETS}, within=60)
-        results = [one for one in await host.tape("telegram:7") if one.kind == "tool_result"]
-        assert "budget.xlsx, sheet Costs: " in results[1].payload["content"]
-        [message] = [one for one in await host.tape("telegram:7") if "attachments" in one.meta]
-        assert "plumber" in message.meta["attachments"][0]["text"]
-    assert (tmp_path / "files" / "person-telegram-7" / "budget.xlsx").read_bytes() == SHEETS

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import random
-import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from files_home import ACT, FIRST, FOLDER, LEASE, SECOND, THIRD, home, prepare
-from nursery import nursery
+from killed_homes import STEP, killed
 from sampling import many
 
+from bot.bus import Attachment
+from bot.bus.media.blobs import FolderBlobs
+from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.erasure.persons_entries import blobs_in
-from bot.tape.stores.folder_verification import verify_folder
+from bot.testing.host import Host, session_host
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
-HOST = Path(__file__).with_name("files_host.py")
-KILLS = many(15)
+LEASE, FIRST, SECOND, THIRD = "the rent is 950", "milk", "milk, zqxbread", "milk, eggs"
+FOLDER = "files:person:fake:7"
 SHOWN = Path("files") / "person-fake-7"
 
 ACTS = {
@@ -26,6 +29,38 @@ ACTS = {
     "forget": {},
 }
 """Messages, and the files that there are once they are done."""
+
+
+def turn(request: ModelRequest) -> ModelReply:
+    """Write a file where a message says so, and answer after that."""
+    newest = next(one for one in reversed(request.messages) if one["role"] == "user")
+    _, asked, text = str(newest["content"]).partition("<records>")[0].partition("write: ")
+    if not asked or request.messages[-1]["role"] == "tool":
+        return text_reply("done")
+    given = {"do": "write", "name": "list.md", "text": text.strip()}
+    return tool_call_reply(("files_manage", given))
+
+
+@asynccontextmanager
+async def home(folder: Path) -> AsyncIterator[Host]:
+    async with session_host(folder, ScriptedModel(turn), files_mb=1) as host:
+        yield host
+
+
+async def prepare(folder: Path) -> str:
+    """Send a file, write another twice, and ask for its words to be forgotten; return the confirmation."""
+    async with home(folder) as host:
+        blob = await FolderBlobs(folder / "blobs").put(LEASE.encode())
+        file = Attachment("document", "lease.txt", "text/plain", len(LEASE), blob, LEASE)
+        for number, text in enumerate((f"write: {FIRST}", f"write: {SECOND}", "look")):
+            files = (file,) if text == "look" else ()
+            sent = await host.channel.send(text, message_id=f"p{number}", attachments=files)
+            await host.channel.wait_for_answer(sent)
+        asked = await host.channel.send("/memory forget zqxbread", message_id="asked")
+        await host.channel.wait_for_answer(asked)
+        command: str = host.channel.answers[-1].buttons[0].command
+        await host.bus.drain()
+    return command
 
 
 def shown(folder: Path) -> dict[str, str]:
@@ -42,33 +77,19 @@ def bytes_kept(folder: Path) -> set[str]:
 async def test_a_kill_at_any_moment_leaves_each_file_whole_or_not_there(
     tmp_path: Path, act: str
 ) -> None:
-    chance, prepared = random.Random(act), tmp_path / "prepared"
+    prepared = tmp_path / "prepared"
     confirmation = await prepare(prepared)
     command = confirmation if act == "forget" else act
-    with nursery(HOST) as children:
-        whole = tmp_path / "whole"
-        shutil.copytree(prepared, whole)
-        [done, _] = children.life(folder=whole, command=command, times=0, part=0.0)
-        changes = done["changes"]
-        assert changes > 5
-        for number in range(KILLS):
-            folder = tmp_path / f"killed-{number}"
-            shutil.copytree(prepared, folder)
-            at = 1 + number * changes // KILLS + chance.randrange(max(1, changes // KILLS))
-            children.life(
-                folder=folder, command=command, times=at, part=chance.choice((0.0, 0.5, 1.0))
-            )
-            await finish(folder, command)
-            assert shown(folder) == ACTS[act], at
-            assert not verify_folder(folder / "tapes", "").problems, at
-            await check_traces(folder, act)
-            shutil.rmtree(folder)
+    async for folder, at in killed("test_files_kill", prepared, command, most=many(15)):
+        await finish(folder, command)
+        assert shown(folder) == ACTS[act], at
+        await check_traces(folder, act)
 
 
 async def finish(folder: Path, command: str) -> None:
     """Open the home again: the platform repeats the message, and it comes to its end."""
     async with home(folder) as host:
-        await host.channel.send(command, message_id=ACT)
+        await host.channel.send(command, message_id=STEP)
         await host.bus.drain()
         listed = await host.channel.send("/files", message_id="list")
         told = await host.channel.wait_for_answer(listed)

@@ -1,31 +1,27 @@
 """Two workers of a fleet are killed at each step of calls that wait for a yes: none acts twice, none is lost.
 
 Each call is answered from two or three surfaces at once: in the chat that asks, by its button, in an
-owner's chat, and on the site. One of the answers decides.
+owner's chat. One of the answers decides.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx
 import pytest
-from acting_checks import acted_once
-from fleet_database import asleep, check_nothing_left, rows, state
+from fleet_database import asleep, check_nothing_left, rows
 from fleet_processes import Member
 from fleet_trial import Trial, open_trial
 from kill_checks import check_tape
 from mcp_talk import calls_of, http_process, port_of, tool, write_tools
 from sampling import many
-from test_web_fleet import code_by_telegram, token_of, up
 from waiting import SECONDS, until
 
 from bot.memory.records.pending_calls import (
@@ -37,21 +33,11 @@ from bot.memory.records.pending_calls import (
 from bot.memory.records.turn_marks import turn_end
 from bot.tape.entries import TapeEntry
 from testkit.openai_server import Call, Reply
-from testkit.ports import kept_port
 
 pytestmark = pytest.mark.slow
 
-STEPS = (
-    "asked",
-    TOOL_PENDING,
-    "waits",
-    TOOL_DECIDED,
-    TOOL_STARTED,
-    "runs",
-    TOOL_RESULT,
-    "anything",
-)
-"""When a worker is killed: the model is asked, an entry is being written, the chat is asked, the tool runs."""
+STEPS = (TOOL_PENDING, TOOL_DECIDED, TOOL_STARTED, "runs", TOOL_RESULT, "anything")
+"""When a worker is killed: an entry is being written, the tool runs."""
 
 SEED = 7
 TIMES = 7
@@ -117,25 +103,18 @@ def reply_for(request: dict[str, Any]) -> Reply | None:
 class Play:
     """People who order, and answer from several surfaces; and workers that are killed.
 
-    Args:
-        trial: The fleet, and its world.
-        site: Logged in on the site as an owner.
-        folder: Holds the books of the tool that acts.
-
     Attributes:
         chats: Where each word was ordered.
         said: The ids of what was said on Telegram, by chat.
         over: Whether nothing more is ordered.
     """
 
-    def __init__(self, trial: Trial, site: httpx.AsyncClient, folder: Path) -> None:
+    def __init__(self, trial: Trial, folder: Path) -> None:
         self.trial = trial
         self.chats: dict[str, int] = {}
         self.said: dict[int, list[str]] = {chat: [] for chat in trial.world.chats}
         self.over = False
-        self._site = site
         self._folder = folder
-        self._site_told: list[str] = []
         self._struck: set[int] = set()
         self._chance = trial.chance
 
@@ -147,8 +126,7 @@ class Play:
     def told(self) -> str:
         """Return all that the bot says."""
         books = self.trial.world.telegram.records
-        texts = [text for chat in self.said for text in books.texts(chat)]
-        return "\n".join(texts + self._site_told)
+        return "\n".join(text for chat in self.said for text in books.texts(chat))
 
     def acts(self) -> str:
         """Return all that reached the tool."""
@@ -166,7 +144,7 @@ class Play:
             if number == _CANNOT:
                 continue
             surfaces = self._chance.sample(
-                [self._in_the_chat, self._by_the_button, self._by_an_owner, self._on_the_site],
+                [self._in_the_chat, self._by_the_button, self._by_an_owner],
                 self._chance.choice([2, 2, 3]),
             )
             async with anyio.create_task_group() as tasks:
@@ -193,13 +171,6 @@ class Play:
 
     async def _by_an_owner(self, _: int, command: str) -> None:
         self._say(self.trial.world.chats[0], command)
-
-    async def _on_the_site(self, chat: int, command: str) -> None:
-        given = {"session": f"telegram:{chat}", "text": command}
-        answer = await self._site.post("/api/v1/commands", json=given)
-        # A worker may be started again for longer than the site waits.
-        assert answer.status_code in (200, 504), answer.text
-        self._site_told.append(answer.json().get("text", ""))
 
     def _say(self, chat: int, text: str) -> None:
         self.said[chat].append(str(self.trial.world.telegram.say(chat, chat, text)))
@@ -241,21 +212,13 @@ class Play:
         if step == "anything":
             await anyio.sleep(self._chance.random())
             return self._chance.choice(self.trial.fleet.workers)
-        if step == "asked":
-            asked: list[str] = []
-            self.trial.world.model.on_asked = lambda who, _tokens: asked.append(who)
-            return self.trial.fleet.members[(await until(lambda: asked))[0]]
-        if step in ("waits", "runs"):
-            look = self._questions if step == "waits" else self.acts
-            before = set(_WORD.findall(look()))
-            words = await until(lambda: set(_WORD.findall(look())) - before)
+        if step == "runs":
+            before = set(_WORD.findall(self.acts()))
+            words = await until(lambda: set(_WORD.findall(self.acts())) - before)
             await anyio.sleep(self._chance.choice([0.0, self._chance.uniform(0, 0.2)]))
             return await self._holder(self.chats[words.pop()])
         await rows(self.trial.fleet, _SET, [step])
         return await until(self._trapped, every=0.02)
-
-    def _questions(self) -> str:
-        return "\n".join(line for line in self.told().splitlines() if _WORD.search(line))
 
     async def _trapped(self) -> Member | None:
         found = await asleep(self.trial.fleet)
@@ -278,10 +241,9 @@ class Play:
 
 @asynccontextmanager
 async def acting_fleet(folder: Path) -> AsyncIterator[Play]:
-    """Have a fleet with a site, and a server of tools that no kill reaches."""
+    """Have a fleet, and a server of tools that no kill reaches."""
     write_tools(folder, tool("slow"))
-    with http_process(folder), kept_port() as port:
-        address = f"http://127.0.0.1:{port}"
+    with http_process(folder):
         servers = {"files": {"url": f"http://127.0.0.1:{await port_of(folder)}/mcp"}}
         async with open_trial(
             folder / "fleet",
@@ -290,22 +252,15 @@ async def acting_fleet(folder: Path) -> AsyncIterator[Play]:
             gateways=1,
             workers=2,
             lease=2.0,
-            web_listen=f"127.0.0.1:{port}",
-            web_url=address,
             mcp=json.dumps(servers),
         ) as trial:
             trial.world.model.reply_for = reply_for
             await rows(trial.fleet, _TRAP)
-            async with httpx.AsyncClient(base_url=address, timeout=60) as browser:
-                await up(browser)
-                code = await code_by_telegram(trial.world, trial.fleet)
-                token = await token_of(browser, code)
-            bearer = {"Authorization": f"Bearer {token}"}
-            async with httpx.AsyncClient(base_url=address, timeout=60, headers=bearer) as site:
-                play = Play(trial, site, folder)
-                # Each worker may still be on its way to the server of tools.
-                await insist(play, "/mcp allow files slow ask everybody", "Allowed:")
-                yield play
+            await trial.traffic.begin()
+            play = Play(trial, folder)
+            # Each worker may still be on its way to the server of tools.
+            await insist(play, "/mcp allow files slow ask everybody", "Allowed:")
+            yield play
 
 
 async def insist(play: Play, command: str, answer: str) -> None:
@@ -323,21 +278,45 @@ async def kill_often(play: Play) -> Counter[str]:
     steps = [*STEPS] * many(TIMES)
     play.trial.chance.shuffle(steps)
     struck: Counter[str] = Counter()
-    try:
-        async with anyio.create_task_group() as tasks:
-            for person in play.people:
-                tasks.start_soon(play.order, person)
-            for step in steps:
-                if await play.strike(step):
-                    struck[step] += 1
-            play.over = True
-        await until(play.is_quiet, every=0.1)
-    except BaseException as error:
-        with anyio.move_on_after(5, shield=True):
-            error.add_note(await state(play.trial.fleet))
-            error.add_note(play.told())
-        raise
+    async with anyio.create_task_group() as tasks:
+        for person in play.people:
+            tasks.start_soon(play.order, person)
+        for step in steps:
+            if await play.strike(step):
+                struck[step] += 1
+        play.over = True
+    await until(play.is_quiet, every=0.1)
     return struck
+
+
+def acted_once(
+    tapes: Iterable[list[TapeEntry]], written: str, orders: Iterable[str]
+) -> Counter[str]:
+    """Count the calls of all sessions by what became of them.
+
+    No order was carried out twice, none without a yes, and each yes has one result.
+    """
+    found: Counter[str] = Counter()
+    asked: set[int] = set()
+    for entries in tapes:
+        numbers = {}
+        for name in (TOOL_PENDING, TOOL_DECIDED, TOOL_RESULT):
+            named = [entry for entry in entries if entry.name == name]
+            numbers[name] = {entry.data["number"]: entry.data for entry in named}
+            assert len(numbers[name]) == len(named), f"twice: {name}"
+        decided, results = numbers[TOOL_DECIDED], numbers[TOOL_RESULT]
+        yes = {number for number, data in decided.items() if data["decision"] == "yes"}
+        assert set(results) == yes
+        assert not asked & set(numbers[TOOL_PENDING]), "two sessions gave one number"
+        asked |= set(numbers[TOOL_PENDING])
+        for number, data in numbers[TOOL_PENDING].items():
+            [word] = re.findall(r"k[0-9a-f]{6}", data["arguments"])
+            status = results[number]["status"] if number in yes else "no"
+            most = {"ok": (1,), "no": (0,)}.get(status, (0, 1))
+            assert written.count(word) in most, (word, status)
+            found[status] += 1
+    assert all(written.count(word) <= 1 for word in orders)
+    return found
 
 
 def told_once(entries: list[TapeEntry], shown: str) -> None:
@@ -366,11 +345,7 @@ async def test_calls_that_wait_for_a_yes_act_once_whichever_worker_is_killed_at_
             assert set(play.said[chat]) <= settled
             told_once(entries, "\n".join(books.texts(chat)))
         found = acted_once(tapes.values(), play.acts(), play.chats)
-        decided = Counter(
-            e.data["by"] for tape in tapes.values() for e in tape if e.name == TOOL_DECIDED
-        )
         kills = sum(member.lives - 1 for member in fleet.members.values())
-    sys.stdout.write(f"{kills} kills, {dict(struck)}; calls {dict(found)} by {dict(decided)}\n")
     assert found.total() + play.told().count(_CANNOT) == len(play.chats)
     assert kills == len(STEPS) * many(TIMES)
     assert set(struck) == set(STEPS)

@@ -80,28 +80,3 @@ async def test_a_worker_that_runs_the_scheduler_is_killed_and_another_fires_each
         trial.fleet.kill(await scheduler_of(trial))
         await each_fired_once(trial)
         await trial.fleet.stop_all()
-
-
-@pytest.mark.family("fleets")
-@pytest.mark.slow
-async def test_a_worker_that_stands_still_when_it_is_due_fires_nothing_twice(tmp_path: Path):
-    async with open_trial(tmp_path, SEED, people=PEOPLE, gateways=1, workers=2) as trial:
-        await set_reminders(trial, 6)
-        await trial.fleet.pause(await scheduler_of(trial), trial.fleet.lease * 3)
-        await each_fired_once(trial)
-        await trial.fleet.stop_all()
-
-
-@pytest.mark.family("fleets")
-@pytest.mark.slow
-async def test_a_fleet_that_was_all_off_fires_what_it_missed_once(tmp_path: Path):
-    async with open_trial(tmp_path, SEED, people=PEOPLE, gateways=1, workers=2) as trial:
-        await set_reminders(trial, 4)
-        workers = trial.fleet.workers
-        for member in workers:
-            trial.fleet.kill(member)
-        await anyio.sleep(5)
-        for member in workers:
-            await trial.fleet.again(member)
-        await each_fired_once(trial)
-        await trial.fleet.stop_all()

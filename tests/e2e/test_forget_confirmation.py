@@ -10,32 +10,9 @@ from forget_home import AUNT, BOB, CAT, home
 from forget_steps import erase, until_clean
 from forget_traces import traces
 
-from bot.memory.records.fact_fold import fold_entries
 from bot.memory.records.tombstones import is_erased
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
-
-
-async def test_what_stays_keeps_its_words_and_a_second_fact_of_the_message_its_text(
-    tmp_path: Path,
-) -> None:
-    async with home(tmp_path) as host:
-        await host.channel.ask(f"remember that my cat is called {CAT}")
-        await host.channel.ask(f"The vet of {CAT} is nice.")
-        await host.channel.ask("remember that I like green tea")
-        answer = await erase(host, "1")
-        assert "1 fact, 1 message" in answer
-        said = [e.payload["content"] for e in await host.tape() if e.kind == "message"]
-        assert f"The vet of {CAT} is nice." in said
-        assert "green tea" in await host.channel.ask("/memory")
-        assert CAT not in await host.channel.ask("/memory")
-
-
-async def test_a_request_that_finds_nothing_leaves_no_words_either(tmp_path: Path) -> None:
-    async with home(tmp_path) as host:
-        await host.channel.ask("Hello")
-        assert "I found nothing" in await host.channel.ask(f"/memory forget {CAT}")
-        await until_clean(host, tmp_path, [CAT])
 
 
 async def test_the_tool_asks_and_the_person_confirms(tmp_path: Path) -> None:
@@ -47,21 +24,6 @@ async def test_the_tool_asks_and_the_person_confirms(tmp_path: Path) -> None:
         assert traces(tmp_path, [CAT])
         assert "Forgotten: 1 fact" in await host.channel.ask(found[0])
         await until_clean(host, tmp_path, [CAT])
-
-
-async def test_where_no_buttons_are_shown_the_words_say_how_to_confirm(tmp_path: Path) -> None:
-    async with home(tmp_path) as host:
-        await host.channel.ask(f"My cat is {CAT}")
-        told = await host.channel.ask(f"/memory forget {CAT}")
-        assert f"send `{host.channel.answers[-1].buttons[0].command}`" in told
-
-
-async def test_the_number_of_what_is_shared_is_not_taken_for_a_word(tmp_path: Path) -> None:
-    async with home(tmp_path) as host:
-        await host.channel.ask("remember that the office is in Oslo")
-        await host.channel.ask("/memory share 1")
-        assert "/memory unshare" in await host.channel.ask("/memory forget w1")
-        assert not host.channel.answers[-1].buttons
 
 
 async def test_no_more_goes_than_was_shown(tmp_path: Path) -> None:
@@ -136,39 +98,6 @@ async def test_in_a_group_a_member_may_erase_what_is_theirs_alone(tmp_path: Path
         allowed = await host.channel.send(button, **group)
         assert "Forgotten" in await host.channel.wait_for_answer(allowed)
         await until_clean(host, tmp_path, [CAT])
-
-
-async def test_a_member_erases_no_value_of_the_groups_and_an_owner_does(tmp_path: Path) -> None:
-    async with home(tmp_path) as host:
-        group: dict[str, Any] = {"private": False, "chat": "9"}
-        bob = {**group, "sender": BOB, "role": "member"}
-        for text, who in (
-            (f"/reference set mascot {CAT}", group),
-            (f"/problem new Feed {CAT}", group),
-            (f"I met {CAT} today", bob),
-        ):
-            await host.channel.wait_for_answer(await host.channel.send(text, **who))
-        answer = await erase(host, CAT, **bob)
-        assert answer.startswith("Forgotten: 0 facts, 1 message and")
-        held = fold_entries(await host.tape("fake:9")).compartments
-        assert held.references["mascot"].value == CAT
-        assert held.problems["p1"].name == f"Feed {CAT}"
-        assert ", a shared value, a problem's notes and" in await erase(host, CAT, **group)
-        held = fold_entries(await host.tape("fake:9")).compartments
-        assert held.references["mascot"].value is None
-        assert held.problems["p1"].name == "[erased] p1"
-        await until_clean(host, tmp_path, [CAT])
-
-
-async def test_by_the_number_of_a_fact_a_value_that_a_person_set_stays(tmp_path: Path) -> None:
-    async with home(tmp_path) as host:
-        await host.channel.ask(f"remember that my cat is called {CAT}")
-        await host.channel.ask(f"/reference set vet of {CAT}")
-        await host.channel.ask("/memory forget 1")
-        told = host.channel.answers[-1].text
-        assert "shared value" not in told
-        assert "1 fact" in await host.channel.ask(host.channel.answers[-1].buttons[0].command)
-        assert CAT in await host.channel.ask("/reference vet")
 
 
 async def test_what_has_grown_since_it_was_shown_is_asked_anew(tmp_path: Path) -> None:

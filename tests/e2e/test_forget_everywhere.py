@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import anyio
-from forget_home import AUNT, BOB, CAT, CHAT, FILE, PERSON, SHIP, TOWN, converse, home, turn, work
+from forget_home import AUNT, CAT, CHAT, FILE, PERSON, SHIP, TOWN, converse, home, work
 from forget_steps import erase, until_clean
 from forget_traces import traces
 
 from bot.bus.media.blobs import FolderBlobs
 from bot.memory.records.fact_fold import fold_entries
-from bot.tape.entries import message
 from bot.tape.service import TapeService
-from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder_verification import verify_folder
 from bot.testing.host import HostLimits
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
@@ -104,95 +101,11 @@ async def test_what_the_memory_bus_holds_of_it_is_in_no_file_and_the_rest_is_as_
     assert not verify_folder(tmp_path / "tapes", "").problems
 
 
-async def test_words_that_only_the_assistant_and_notes_hold_are_found_and_go(
-    tmp_path: Path,
-) -> None:
-    model = ScriptedModel(lambda _: text_reply(f"Cats are often called {CAT}."))
-    async with home(tmp_path, model) as host:
-        await host.channel.ask("What are cats called?")
-        answer = await erase(host, CAT)
-        assert answer.startswith("Forgotten: 0 facts, 0 messages")
-        await until_clean(host, tmp_path, [CAT])
-
-
-async def test_what_was_typed_as_the_name_of_a_command_goes_too(tmp_path: Path) -> None:
-    async with home(tmp_path) as host:
-        for text in (f"/{CAT}", f"/{CAT} eats", f"/{CAT}@bot is {CAT}", f"/memory {CAT}"):
-            await host.channel.ask(text)
-        assert "Forgotten" in await erase(host, CAT)
-        await until_clean(host, tmp_path, [CAT])
-
-
-async def test_another_session_is_found_however_long_nobody_was_answered_there(
-    tmp_path: Path,
-) -> None:
-    async with home(tmp_path) as host:
-        await host.channel.ask("Good morning", topic="2")
-        await host.channel.ask("Good morning")
-    store = FileTapeStore(tmp_path / "tapes", sync=False)
-    heard = [message("user", f"{CAT} again", inbound=f"h{number}") for number in range(600)]
-    await store.append_many("fake:1:2", heard)
-    await store.close()
-    async with home(tmp_path) as host:
-        question = await host.channel.send(f"/memory forget {CAT}", message_id="question")
-        assert "600 messages" in await host.channel.wait_for_answer(question)
-        button = host.channel.answers[-1].buttons[0].command
-        pressed = await host.channel.send(button, message_id="pressed")
-        assert "600 messages" in await host.channel.wait_for_answer(pressed, within=20)
-        await until_clean(host, tmp_path, [CAT])
-
-
-async def test_the_persons_other_session_forgets_too(tmp_path: Path) -> None:
-    async with home(tmp_path) as host:
-        await host.channel.ask(f"remember that my cat is called {CAT}")
-        await host.channel.ask("Good morning", topic="2")
-        await host.channel.ask("look up cats", topic="2")
-        assert CAT in str(await host.tape("fake:1:2"))
-        assert "Forgotten" in await erase(host, "1")
-        assert CAT not in str(await host.tape("fake:1:2"))
-        await host.channel.ask("Good night", topic="2")
-        await until_clean(host, tmp_path, [CAT])
-
-
 async def test_a_fork_of_the_session_forgets_too(tmp_path: Path) -> None:
     async with home(tmp_path) as host:
         await host.channel.ask(f"remember that my cat is called {CAT}")
         await TapeService(host.store, "fake:1").fork_session("fake:child")
         assert CAT in str(await host.tape("fake:child"))
-        assert "Forgotten" in await erase(host, "1")
-        await until_clean(host, tmp_path, [CAT])
-
-
-async def test_what_everybody_reads_goes_with_the_fact_that_was_shared(tmp_path: Path) -> None:
-    async with home(tmp_path) as host:
-        await host.channel.ask(f"remember that the office is in {TOWN}")
-        await host.channel.ask("/memory share 1")
-        assert TOWN in str(await host.tape("workspace:shared"))
-        other = await host.channel.send("Hello", chat="2", sender=BOB, role="member")
-        await host.channel.wait_for_answer(other)
-        assert TOWN in str(await host.tape("fake:2"))
-        assert "Forgotten" in await erase(host, "1")
-        await until_clean(host, tmp_path, [TOWN])
-
-
-async def test_a_value_that_everybody_reads_goes_from_every_prompt(tmp_path: Path) -> None:
-    async with home(tmp_path) as host:
-        await host.channel.ask(f"/reference set dock near the {TOWN}")
-        await host.channel.ask("/reference share dock")
-        other: dict[str, Any] = {"chat": "2", "sender": BOB, "role": "member"}
-        await host.channel.wait_for_answer(await host.channel.send("Hello", **other))
-        assert TOWN in str(await host.tape("fake:2"))
-        assert "2 shared values" in await erase(host, TOWN)
-        await host.channel.wait_for_answer(await host.channel.send("Hello again", **other))
-        await until_clean(host, tmp_path, [TOWN])
-
-
-async def test_an_edit_goes_with_the_message_that_it_corrects(tmp_path: Path) -> None:
-    async with home(tmp_path) as host:
-        first = await host.channel.send(f"remember that my cat is called {CAT}")
-        await host.channel.wait_for_answer(first)
-        await host.channel.send(f"I meant: {CAT} is a tomcat", edits=first.id, asks=False)
-        await host.channel.ask("Good morning")
         assert "Forgotten" in await erase(host, "1")
         await until_clean(host, tmp_path, [CAT])
 
@@ -217,20 +130,6 @@ async def test_a_consolidation_that_runs_does_not_bring_back_what_was_erased(
         await until_clean(host, tmp_path, [CAT])
 
 
-async def test_a_model_is_shown_that_a_message_was_erased(tmp_path: Path) -> None:
-    model = ScriptedModel(turn)
-    async with home(tmp_path, model) as host:
-        await host.channel.ask(f"look up {CAT}")
-        assert "Forgotten" in await erase(host, CAT)
-        await host.channel.ask("Good morning")
-        shown = model.requests_for()[-1].messages
-        # Its call would be an example without arguments.
-        assert [one["role"] for one in shown] == ["system", "user", "assistant", "user"]
-        assert all(one["content"] for one in shown)
-        assert "erased at the user's request" in shown[1]["content"]
-        assert CAT not in str(shown)
-
-
 async def test_a_line_goes_from_other_files_though_each_of_its_words_is_said_elsewhere(
     tmp_path: Path,
 ) -> None:
@@ -246,14 +145,3 @@ async def test_a_line_goes_from_other_files_though_each_of_its_words_is_said_els
         assert "1 fact" in await erase(host, "1")
         await until_clean(host, tmp_path, ["the green key opens the shed"])
     assert "+hello" in typed.read_text()
-
-
-async def test_an_undo_passes_over_what_was_forgotten(tmp_path: Path) -> None:
-    async with home(tmp_path) as host:
-        await host.channel.ask("remember that I like tea")
-        await host.channel.ask(f"remember that my cat is called {CAT}")
-        assert "Forgotten" in await erase(host, "2")
-        assert "I like tea" in await host.channel.ask("/memory undo")
-        assert "0 facts" in await host.channel.ask("/memory")
-        assert "no fact 9" in await host.channel.ask("/memory forget 9")
-        assert "no fact 2" in await host.channel.ask("/memory forget 2")

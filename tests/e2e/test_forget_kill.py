@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +9,6 @@ import pytest
 from forget_home import (
     AUNT,
     CAT,
-    CHAT,
-    CONFIRMATION,
     FILE,
     PERSON,
     SHIP,
@@ -23,16 +18,11 @@ from forget_home import (
     work,
 )
 from forget_traces import traces
-from nursery import nursery
+from killed_homes import STEP, killed
 from sampling import many
 
 from bot.memory.erasure.erasure_plan import FORGOTTEN_EVENT
-from bot.memory.records.fact_fold import CHAIN_EVENTS, FactFold, fold_entries
-from bot.tape.entries import TapeEntry
-from bot.tape.stores.folder_verification import verify_folder
-
-HOST = Path(__file__).with_name("forget_host.py")
-KILLS = many(25)
+from bot.memory.records.fact_fold import fold_entries
 
 
 async def asked(folder: Path, what: str) -> str:
@@ -52,11 +42,11 @@ async def asked(folder: Path, what: str) -> str:
 async def finished(folder: Path, command: str) -> None:
     """Open the home again: the platform repeats what it has no word of, and all comes to its end."""
     async with home(folder) as host:
-        await host.channel.send(command, message_id=CONFIRMATION)
+        await host.channel.send(command, message_id=STEP)
         await host.bus.drain()
         texts = [e.data.get("text", "") for e in await host.tape() if e.name == "reply"]
         assert texts[-1].startswith("Forgotten: ")
-        assert len(await host.events(FORGOTTEN_EVENT, "person:fake:7")) == 1
+        assert len(await host.events(FORGOTTEN_EVENT, PERSON)) == 1
         sent = await host.channel.send("How is the rain?", message_id="after")
         assert "rain" in await host.channel.wait_for_answer(sent)
         await host.bus.drain()
@@ -70,49 +60,20 @@ async def finished(folder: Path, command: str) -> None:
 async def test_kill_9_at_any_moment_of_an_erasure_leaves_nothing_once_it_is_confirmed_again(
     tmp_path: Path, what: str, words: list[str]
 ) -> None:
-    chance = random.Random(what)
     prepared = tmp_path / "prepared"
     command = await asked(prepared, what)
     assert {word for _, word in traces(prepared, words)} == set(words)
-    facts = fold_entries(await _entries(prepared, "person:fake:7"))
-    with nursery(HOST) as children:
-        whole = tmp_path / "whole"
-        shutil.copytree(prepared, whole)
-        [done, _] = children.life(folder=whole, command=command, times=0, part=0.0)
-        changes = done["changes"]
-        assert changes > 20
-        for number in range(KILLS):
-            folder = tmp_path / f"killed-{number}"
-            shutil.copytree(prepared, folder)
-            at = 1 + number * changes // KILLS + chance.randrange(max(1, changes // KILLS))
-            part = chance.choice((0.0, 0.5, 1.0))
-            children.life(folder=folder, command=command, times=at, part=part)
-            await finished(folder, command)
-            assert traces(folder, words) == [], at
-            assert not verify_folder(folder / "tapes", "").problems, at
-            now = fold_entries(await _entries(folder, "person:fake:7"))
-            assert now.facts.keys() == facts.facts.keys()
-            assert [one.text for one in now.active()] == [
-                one.text
-                for one in facts.active()
-                if not any(word in one.text.casefold() for word in map(str.casefold, words))
-            ]
-            for tape in (CHAT, PERSON):
-                entries = await _entries(folder, tape)
-                held = fold_entries(entries)
-                assert held.compartments == _changes_alone(entries).compartments, (tape, at)
-                assert held.facts == _changes_alone(entries).facts, (tape, at)
-            shutil.rmtree(folder)
-
-
-def _changes_alone(entries: list[TapeEntry]) -> FactFold:
-    """Return the fold of changes, without the whole states among them."""
-    fold = FactFold()
-    for entry in entries:
-        if entry.name in CHAIN_EVENTS:
-            data = {key: value for key, value in entry.data.items() if key != "state"}
-            fold.apply(replace(entry, payload={"name": entry.name, "data": data}))
-    return fold
+    facts = fold_entries(await _entries(prepared, PERSON))
+    async for folder, at in killed("forget_home", prepared, command, least=20, most=many(25)):
+        await finished(folder, command)
+        assert traces(folder, words) == [], at
+        now = fold_entries(await _entries(folder, PERSON))
+        assert now.facts.keys() == facts.facts.keys()
+        assert [one.text for one in now.active()] == [
+            one.text
+            for one in facts.active()
+            if not any(word in one.text.casefold() for word in map(str.casefold, words))
+        ]
 
 
 async def _entries(folder: Path, tape: str) -> list[Any]:

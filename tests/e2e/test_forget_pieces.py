@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import random
-import re
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-from forget_home import CONFIRMATION, PERSON, TOWN, home
+from forget_home import PERSON, TOWN, home
 from forget_traces import traces
-from nursery import nursery
-from sampling import many
 
-from bot.memory.erasure.erasure_plan import FORGOTTEN_EVENT
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import fold_entries
 from bot.offline.model import OfflineModel
@@ -24,8 +17,6 @@ from bot.testing.host import Host
 
 BOTH = f"I live in {TOWN} and my sister Ola is a nurse."
 LEFT = "[erased] and my sister Ola is a nurse."
-HOST = Path(__file__).with_name("forget_host.py")
-KILLS = many(20)
 
 
 @asynccontextmanager
@@ -88,100 +79,6 @@ async def test_what_the_same_message_taught_beside_it_stays_with_its_words(tmp_p
         assert list(await facts(host)) == ["The user's sister Ola is a nurse."]
 
 
-async def test_all_of_it_goes_where_every_piece_is_picked(tmp_path: Path) -> None:
-    async with told(tmp_path, BOTH) as host:
-        await host.channel.ask(f"/memory forget {TOWN}")
-        yes = commands(host)[0]
-        exactly = await host.channel.ask(yes.replace("yes", "only") + " 1 2 3")
-        assert exactly.splitlines()[2:5] == [
-            f"1. The user lives in {TOWN}. (fact 1)",
-            "2. The user's sister Ola is a nurse. (fact 2)",
-            f"3. Message of 2026-02-10 10:00, Ada: {BOTH}",
-        ]
-        done = await host.channel.ask(commands(host)[0])
-        assert done.startswith("Forgotten: 2 facts, 1 message and ")
-        assert await facts(host) == {}
-        await until_clean(host, tmp_path)
-
-
-async def test_it_is_said_what_would_lose_its_evidence_and_a_number_alone_need_not_take_it(
-    tmp_path: Path,
-) -> None:
-    async with told(tmp_path, BOTH) as host:
-        question = await host.channel.ask("/memory forget 1")
-        assert "lose all their evidence" not in question
-        assert LEFT in question
-        yes = commands(host)[0]
-        exactly = await host.channel.ask(yes.replace("yes", "only") + " 1 3")
-        assert (
-            "These facts stay believed, but lose all their evidence:\n"
-            "- The user's sister Ola is a nurse. (fact 2)\n"
-        ) in exactly
-        assert "words of 1 message" in await host.channel.ask(yes)
-        await until_clean(host, tmp_path)
-        (kept,) = (await facts(host)).values()
-        assert [one.quote for one in kept.evidence] == ["my sister Ola is a nurse."]
-
-
-async def test_a_message_alone_goes_whole_and_what_it_taught_stays_without_it(
-    tmp_path: Path,
-) -> None:
-    async with told(tmp_path, "My sister Ola is a nurse.", "Ola sang.") as host:
-        await host.channel.ask("/memory forget Ola")
-        listed = host.channel.answers[-1].text.splitlines()
-        number = next(line.partition(".")[0] for line in listed if "My sister" in line)
-        yes = commands(host)[0]
-        exactly = await host.channel.ask(f"/memory forget only {yes.split()[-1]} {number}")
-        assert "These facts stay believed" in exactly
-        assert "Forgotten: 0 facts, 1 message and" in await host.channel.ask(commands(host)[0])
-        (kept,) = (await facts(host)).values()
-        assert (kept.text, [one.quote for one in kept.evidence]) == (
-            "The user's sister Ola is a nurse.",
-            [""],
-        )
-        contents = [one.payload.get("content") for one in await host.tape()]
-        assert "Ola sang." in contents
-        assert "My sister Ola is a nurse." not in contents
-
-
-async def test_by_number_a_message_may_go_and_the_fact_stay(tmp_path: Path) -> None:
-    async with told(tmp_path, BOTH) as host:
-        await host.channel.ask("/memory forget 1")
-        yes = commands(host)[0]
-        exactly = await host.channel.ask(f"/memory forget only {yes.split()[-1]} 3")
-        assert f"1. Message of 2026-02-10 10:00, Ada: {BOTH}\n" in exactly
-        assert "Forgotten: 0 facts, 1 message and" in await host.channel.ask(commands(host)[0])
-        assert len(await facts(host)) == 2
-        assert BOTH not in [one.payload.get("content") for one in await host.tape()]
-
-
-async def test_what_the_memory_bus_holds_is_a_piece_and_stays_where_it_is_not_picked(
-    tmp_path: Path,
-) -> None:
-    async with told(tmp_path, BOTH, f"/reference set city {TOWN}") as host:
-        await host.channel.ask(f"/memory forget {TOWN}")
-        assert "\n2. a shared value\n" in host.channel.answers[-1].text
-        yes = commands(host)[0]
-        exactly = await host.channel.ask(f"/memory forget only {yes.split()[-1]} 1,3 4")
-        assert "shared value" not in exactly
-        assert "Forgotten: 2 facts, 1 message" in await host.channel.ask(commands(host)[0])
-        assert TOWN in await host.channel.ask("/reference city")
-        assert await facts(host) == {}
-        assert BOTH not in [one.payload.get("content") for one in await host.tape()]
-
-
-async def test_where_no_word_tells_them_apart_that_is_said_before_the_message_goes_whole(
-    tmp_path: Path,
-) -> None:
-    async with told(tmp_path, "My sister Ola is a nurse.") as host:
-        await host.channel.ask("/memory add The user has Kowalski siblings")
-        await host.channel.ask("/memory forget 1")
-        exactly = await host.channel.ask(commands(host)[1])
-        assert "1 message that you did not pick would be erased completely" in exactly
-        done = await host.channel.ask(commands(host)[0])
-        assert done.startswith("Forgotten: 1 fact, 1 message and")
-
-
 async def test_numbers_that_were_not_shown_erase_nothing(tmp_path: Path) -> None:
     async with told(tmp_path, BOTH) as host:
         await host.channel.ask(f"/memory forget {TOWN}")
@@ -192,50 +89,3 @@ async def test_numbers_that_were_not_shown_erase_nothing(tmp_path: Path) -> None
         assert len(await facts(host)) == 2
         await host.channel.ask(f"/memory forget {TOWN}")
         assert "newest" in await host.channel.ask(f"{yes} 1")
-
-
-async def test_the_tool_offers_pieces_too(tmp_path: Path) -> None:
-    async with told(tmp_path, BOTH) as host:
-        answer = await host.channel.ask(f"Forget {TOWN}.")
-        found = re.search(r"`(/memory forget only \d+ 1)`", answer)
-        assert found is not None, answer
-        assert LEFT in await host.channel.ask(found[1])
-        assert "words of 1 message" in await host.channel.ask(commands(host)[0])
-        await until_clean(host, tmp_path)
-        assert list(await facts(host)) == ["The user's sister Ola is a nurse."]
-
-
-@pytest.mark.slow
-async def test_kill_9_at_any_moment_leaves_the_kept_fact_its_evidence_and_no_byte_of_the_rest(
-    tmp_path: Path,
-) -> None:
-    prepared, chance = tmp_path / "prepared", random.Random(7)
-    async with told(prepared, BOTH, "It rains today.", "/new", "Where do I live?") as host:
-        await host.channel.ask(f"/memory forget {TOWN}")
-        command = f"{commands(host)[0]} 1"
-        await host.bus.drain()
-    with nursery(HOST) as children:
-        whole = tmp_path / "whole"
-        shutil.copytree(prepared, whole)
-        [done, _] = children.life(folder=whole, command=command, times=0, part=0.0)
-        changes = done["changes"]
-        for number in range(KILLS):
-            folder = tmp_path / f"killed-{number}"
-            shutil.copytree(prepared, folder)
-            at = 1 + number * changes // KILLS + chance.randrange(max(1, changes // KILLS))
-            children.life(
-                folder=folder, command=command, times=at, part=chance.choice((0.0, 0.5, 1.0))
-            )
-            async with home(folder, OfflineModel()) as host:
-                await host.channel.send(command, message_id=CONFIRMATION)
-                await host.bus.drain()
-                texts = [e.data.get("text", "") for e in await host.tape() if e.name == "reply"]
-                assert texts[-1].startswith("Forgotten: 1 fact"), at
-                assert len(await host.events(FORGOTTEN_EVENT, PERSON)) == 1
-                await until_clean(host, folder)
-                (kept,) = (await facts(host)).values()
-                assert [one.quote for one in kept.evidence] == ["my sister Ola is a nurse."], at
-                entry = (await host.store.read("fake:1", *[kept.evidence[0].entry] * 2))[0]
-                assert entry.payload["content"] == LEFT
-            assert not verify_folder(folder / "tapes", "").problems, at
-            shutil.rmtree(folder)

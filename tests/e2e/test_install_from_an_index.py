@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from installs import UV
-from interpreters import NAMED, interpreter
 from package_index import serving
 from wheels import write_index
 
@@ -27,7 +26,6 @@ pytestmark = [
 
 THIS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 NEWER = "9.1.0"
-RUNNING = "{}.{}".format(*sys.version_info)
 PIPX = (sys.executable, "-m", "pipx")
 
 
@@ -44,12 +42,6 @@ class Tool:
 TOOLS = {
     "pipx": Tool(
         (*PIPX, "install", "tapebot"),
-        ("tapebot",),
-        (*PIPX, "upgrade", "tapebot"),
-        "pipx install --force 'tapebot[telegram]'",
-    ),
-    "pipx with uv": Tool(
-        (*PIPX, "install", "--backend", "uv", "tapebot"),
         ("tapebot",),
         (*PIPX, "upgrade", "tapebot"),
         "pipx install --force 'tapebot[telegram]'",
@@ -116,44 +108,24 @@ def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(folder / "dist", tree=tree_of_version(folder / "tree", NEWER, "- Sheep.\n"))
 
 
-@pytest.fixture(scope="module", params=NAMED)
-def stocked(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """A Python, and a folder with the wheels of tapebot and of what it needs, for this Python."""
-    version, folder = request.param, tmp_path_factory.mktemp("stocked")
-    if version == RUNNING:
-        write_index(folder / "index", [build(folder / "dist")], extra=["pip"])
-        return sys.executable, folder / "index"
-    python = interpreter(version)
-    if python is None:
-        pytest.skip(f"no Python {version} here")
-    download(python, build(folder / "dist"), folder / "index")
-    return python, folder / "index"
-
-
-def download(python: str, wheel: Path, to: Path) -> None:
-    """Download what a wheel needs on another Python, by that Python's own pip."""
-    venv = wheel.parent / "venv"
-    subprocess.run([python, "-m", "venv", str(venv)], check=True, timeout=100)
-    pip = [str(venv / "bin" / "python"), "-m", "pip", "--quiet"]
-    if subprocess.run(
-        [*pip, "download", "--only-binary", ":all:", "--dest", str(to), str(wheel), "pip"],
-        timeout=200,
-        check=False,
-    ).returncode:
-        pytest.skip("what it needs cannot be downloaded")
+@pytest.fixture(scope="module")
+def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheels of tapebot and of what it needs."""
+    folder = tmp_path_factory.mktemp("stocked")
+    write_index(folder / "index", [build(folder / "dist")], extra=["pip"])
+    return folder / "index"
 
 
 @pytest.fixture
-def person(stocked: tuple[str, Path], tmp_path: Path) -> Iterator[Person]:
+def person(stocked: Path, tmp_path: Path) -> Iterator[Person]:
     """Somebody who knows an index of their own."""
-    python, wheels = stocked
     home, index = tmp_path / "home", tmp_path / "index"
     # Who installs by uv has it among their commands; the system's pip may be too old for their Python.
     (home / ".local" / "bin").mkdir(parents=True)
     (home / ".local" / "bin" / "uv").symlink_to(UV)
-    shutil.copytree(wheels, index)
+    shutil.copytree(stocked, index)
     with serving(index) as url:
-        yield Person(home, python, url)
+        yield Person(home, sys.executable, url)
 
 
 @pytest.mark.parametrize("name", TOOLS)
@@ -176,16 +148,3 @@ def test_it_is_installed_talks_and_is_upgraded(person, newer, tmp_path, name):
     person.run(*tool.upgrade)
     assert person.run(*tool.run, "--version").splitlines()[-1] == NEWER
     assert "Mia" in person.run(*tool.run, given="What is my cat called?\n").splitlines()[-1]
-
-
-def test_pipx_builds_it_from_the_sdist_of_an_index_without_json(tmp_path):
-    index, home = tmp_path / "index", tmp_path / "home"
-    home.mkdir()
-    sdist = build(tmp_path / "dist", target="sdist")
-    write_index(index, [sdist], extra=["pip", "hatchling"])
-    with serving(index, only_html=True) as url:
-        person = Person(home, sys.executable, url)
-        person.run(*PIPX, "install", "tapebot")
-        assert person.run("tapebot", "--version") == f"{THIS}\n"
-        said = person.run("tapebot", given="My cat is called Mia.\nWhat is my cat called?\n")
-    assert "Mia" in said.splitlines()[-1]

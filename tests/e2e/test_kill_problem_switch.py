@@ -2,22 +2,51 @@
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from nursery import nursery
-from problem_home import MESSAGE, TALK, home
-from sampling import some
+from killed_homes import STEP, killed
 
+from bot.llm.base import ModelRequest
 from bot.memory.records.episodes import EPISODE_EVENT
 from bot.memory.records.turn_marks import turn_end
 from bot.memory.session.state.fold_loader import load_fold
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService
+from bot.testing.host import Host, session_host
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
-HOST = Path(__file__).with_name("problem_host.py")
+TALK = (
+    "/problem new Trip",
+    "/problem note must be cheap",
+    "where to?",
+    "/problem new Taxes",
+    "/problem note ask which year?",
+    "what is due?",
+)
+
+
+def step(request: ModelRequest) -> Any:
+    """Answer; where the newest message asks for it, open a problem, or close this one, first."""
+    last = request.messages[-1]
+    words = str(last["content"]).partition("<records>")[0]
+    if last["role"] == "user" and "please open" in words:
+        name = words.split("please open ")[1].strip()
+        return tool_call_reply(("problem_note", {"kind": "open", "text": name}))
+    if last["role"] == "user" and "please end" in words:
+        return tool_call_reply(("problem_note", {"kind": "complete"}))
+    return text_reply("done")
+
+
+@asynccontextmanager
+async def home(folder: Path) -> AsyncIterator[Host]:
+    """Run the program in a folder."""
+    async with session_host(folder, ScriptedModel(step)) as host:
+        yield host
 
 
 async def prepared(folder: Path) -> None:
@@ -30,7 +59,7 @@ async def prepared(folder: Path) -> None:
 async def finished(folder: Path, text: str) -> list[TapeEntry]:
     """Open the home again, the platform repeating what it has no word of; return the tape at the end."""
     async with home(folder) as host:
-        await host.channel.send(text, message_id=MESSAGE)
+        await host.channel.send(text, message_id=STEP)
         await host.bus.drain()
         # What a turn wants is done before the next command is.
         await host.channel.send("/problem list", message_id="after")
@@ -41,7 +70,7 @@ async def finished(folder: Path, text: str) -> list[TapeEntry]:
 def told(entries: list[TapeEntry]) -> str:
     """Return the answer to the one message, of which there is one."""
     ends = filter(None, map(turn_end, entries))
-    [end] = [end for end in ends if MESSAGE in end.data.get("inbound", ())]
+    [end] = [end for end in ends if STEP in end.data.get("inbound", ())]
     said = next(e for e in reversed(entries[: end.id - entries[0].id + 1]) if e.meta.get("turn"))
     return str(said.data.get("text") or said.payload.get("content"))
 
@@ -72,24 +101,17 @@ async def test_a_switch_that_is_killed_at_any_change_of_a_file_is_done_once_and_
     tmp_path: Path, text: str, active: str
 ) -> None:
     await prepared(tmp_path / "prepared")
-    whole = tmp_path / "whole"
-    shutil.copytree(tmp_path / "prepared", whole)
-    with nursery(HOST) as children:
-        [done, _] = children.life(folder=whole, text=text, times=0, part=0.0)
-        expected = await finished(whole, text)
+    expected: list[TapeEntry] = []
+    async for folder, at in killed("test_kill_problem_switch", tmp_path / "prepared", text):
+        entries = await finished(folder, text)
+        expected = expected or entries
         assert len(problems(expected)[0]) == 3
-        for at in some(range(1, done["changes"] + 1)):
-            folder = tmp_path / f"killed-{at}"
-            shutil.copytree(tmp_path / "prepared", folder)
-            children.life(folder=folder, text=text, times=at, part=(0.0, 0.5, 1.0)[at % 3])
-            entries = await finished(folder, text)
-            assert told(entries) == told(expected), at
-            switched, exported, changes = problems(entries)
-            assert (switched, exported) == problems(expected)[:2], at
-            assert len(changes) == len(set(changes)) == len(problems(expected)[2]), at
-            async with home(folder) as host:
-                tape = TapeService(host.store, "fake:1")
-                fold = await load_fold(tape, max_messages=200, max_tokens=96_000)
-                assert fold.problem == active, at
-                assert not fold.compartments.requested_problem
-            shutil.rmtree(folder)
+        assert told(entries) == told(expected), at
+        switched, exported, changes = problems(entries)
+        assert (switched, exported) == problems(expected)[:2], at
+        assert len(changes) == len(set(changes)) == len(problems(expected)[2]), at
+        async with home(folder) as host:
+            tape = TapeService(host.store, "fake:1")
+            fold = await load_fold(tape, max_messages=200, max_tokens=96_000)
+            assert fold.problem == active, at
+            assert not fold.compartments.requested_problem

@@ -28,11 +28,6 @@ def in_a_write(chance: random.Random) -> Kill:
     return Kill(calls=chance.randrange(1, 40), part=chance.random())
 
 
-def at_the_start(chance: random.Random) -> Kill:
-    """In the repair of what the kill before left behind, or soon after."""
-    return Kill(calls=chance.randrange(1, 16), part=chance.random(), at_start=True)
-
-
 def in_a_turn(chance: random.Random) -> Kill:
     event = chance.choice(["model", "turn", "activity", "answer", "ack"])
     return Kill(event=event, times=chance.randrange(1, 5), after=0.6)
@@ -50,7 +45,7 @@ def in_new(chance: random.Random) -> Kill:
     if moment == "consolidation":
         return Kill(event="consolidation", after=0.6)
     if moment == "place":
-        return Kill(calls=chance.choice([1, 2, 2]), only="rename", after=0.6)
+        return Kill(calls=chance.choice([1, 2, 2]), more={"only": "rename"}, after=0.6)
     return Kill(calls=chance.randrange(1, 30), part=chance.random(), after=0.6)
 
 
@@ -62,18 +57,6 @@ async def test_a_kill_within_a_write_tears_nothing_that_was_acknowledged(tmp_pat
     assert is_sample() or found["repairs"]
 
 
-async def test_a_kill_while_the_last_one_is_repaired_costs_nothing_more(tmp_path: Path):
-    """Two of three starts die in their own recovery, and none has the time to finish it."""
-    platform = Platform(tmp_path, seed=21, stall=0.2)
-    plans = [in_a_write, at_the_start, at_the_start]
-
-    def plan(chance: random.Random) -> Kill:
-        plans.append(plans.pop(0))
-        return plans[-1](chance)
-
-    await kill_often(platform, 3 * KILLS, plan, lines(state, keep, ask), settled=0.0)
-
-
 @pytest.mark.parametrize("seed", [31, 32])
 async def test_a_kill_between_the_steps_of_a_turn_answers_each_message_once(
     tmp_path: Path, seed: int
@@ -82,14 +65,6 @@ async def test_a_kill_between_the_steps_of_a_turn_answers_each_message_once(
     platform = Platform(tmp_path, seed, stall=0.03)
     found = await kill_often(platform, KILLS, in_a_turn, lines(state, keep, ask, look))
     assert is_sample() or found["resumed turns"]
-
-
-@pytest.mark.parametrize("seed", [41, 141])
-async def test_a_kill_around_a_stop_leaves_no_message_without_an_end(tmp_path: Path, seed: int):
-    """``/stop`` right behind a message, or behind three of them, or behind ``/new``."""
-    platform = Platform(tmp_path, seed, stall=0.03)
-    script = then(lines(state, keep, ask, always("/new")), ["/stop"])
-    await kill_often(platform, KILLS, in_a_turn, script)
 
 
 @pytest.mark.parametrize("seed", [51, 52])

@@ -1,4 +1,4 @@
-"""Kill -9 while tapes in files are archived, packed, forked and merged: nothing is lost, or halfway.
+"""Kill -9 while tapes in files are archived, packed and merged: nothing is lost, or halfway.
 
 A third of the kills are aimed at the moments that matter, a third at changes of files by number, a
 third come at any time.
@@ -34,7 +34,6 @@ class Account:
 
     said: dict[int, str] = field(default_factory=dict)
     sealed: list[str] = field(default_factory=list)
-    forked: dict[str, int] = field(default_factory=dict)
     merged: set[str] = field(default_factory=set)
 
     def hear(self, heard: list[dict[str, Any]]) -> None:
@@ -44,8 +43,6 @@ class Account:
             self.said |= fresh
             if "sealed" in event:
                 self.sealed.append(event["sealed"])
-            if "forked" in event:
-                self.forked[event["forked"]] = event["first"]
             if "merged" in event:
                 self.merged.add(event["merged"])
 
@@ -68,10 +65,6 @@ async def check(folder: Path, account: Account) -> None:
         assert heads == [segment.first_id for segment in segments] + heads[-1:]
         assert not set(account.sealed) - {segment.name for segment in segments}
         check_merges(found, account.merged)
-        for child in await store.list_tapes():
-            if child != TAPE:
-                check_child(await store.read(child), found, account.forked.get(child))
-        assert not account.forked.keys() - set(await store.list_tapes())
     finally:
         await store.close()
     assert [str(problem) for problem in verify_folder(folder, "").problems] == []
@@ -91,15 +84,6 @@ def check_merges(found: list[TapeEntry], acknowledged: set[str]) -> None:
         assert texts[first : first + size] == [f"{mark}.{n}/{size}" for n in range(size)]
         assert sum(text.startswith(f"{mark}.") for text in texts) == size
     assert not acknowledged - marks
-
-
-def check_child(copied: list[TapeEntry], parent: list[TapeEntry], first: int | None) -> None:
-    """A fork that is there is whole, acknowledged or not."""
-    head, *rest = copied
-    named = head.data["parent"]
-    assert first in (None, named["first"])
-    wanted = [e for e in parent if max(named["first"], head.id + 1) <= e.id <= named["last"]]
-    assert rest == wanted
 
 
 def kills(count: int, moments: list[str], chance: random.Random) -> Iterator[dict[str, Any]]:
@@ -153,12 +137,6 @@ async def test_kills_while_archiving_and_packing_lose_nothing(tmp_path: Path, co
         "before write live",
     ]
     await kill_often(tmp_path, "archive", count, moments)
-
-
-@HUNDRED
-async def test_kills_while_forking_leave_whole_forks_or_none(tmp_path: Path, count: int):
-    moments = ["before rename fork", "after rename fork", "before fsync fork", "after fsync fork"]
-    await kill_often(tmp_path, "fork", count, moments)
 
 
 @HUNDRED

@@ -91,8 +91,10 @@ async def lives(folder: Path):
                         pass
 
 
-async def kill_between_append_and_answer(folder: Path, kills: int, seed: int) -> None:
-    chance = random.Random(seed)
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # a hundred starts, which take minutes on a busy machine
+async def test_a_hundred_kills_of_the_server_lose_nothing_and_repeat_nothing(tmp_path):
+    folder, kills, chance = tmp_path, many(100), random.Random(2)
     token = TokenStore(folder / "home" / "tape-tokens.json").add("bot", "append", ["*"])
     acknowledged: dict[str, dict[int, str]] = {tape: {} for tape in TAPES}
     finished = anyio.Event()
@@ -138,38 +140,6 @@ async def check(folder: Path, acknowledged: dict[str, dict[int, str]]) -> None:
         assert [first[:-1] for first in texts[::2]] == [second[:-1] for second in texts[1::2]]
         assert len(known) == len(said), "the last appends were answered, too"
     await store.close()
-
-
-@pytest.mark.slow
-async def test_a_server_killed_between_append_and_answer_loses_nothing_and_repeats_nothing(
-    tmp_path,
-):
-    await kill_between_append_and_answer(tmp_path, 3, seed=1)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)  # a hundred starts, which take minutes on a busy machine
-async def test_a_hundred_kills_of_the_server_lose_nothing_and_repeat_nothing(tmp_path):
-    await kill_between_append_and_answer(tmp_path, many(100), seed=2)
-
-
-ASKED_AT_ONCE = """
-import os, signal, sys
-from bot.cli import tape_server
-from bot.runtime.settings import load_settings
-tape_server._say = lambda _: os.kill(os.getpid(), signal.SIGTERM)
-sys.exit(tape_server.run_tape_server(load_settings(tape_server_listen="127.0.0.1:0")))
-"""
-"""A server that is asked to stop in the moment in which it says that it is there."""
-
-
-@pytest.mark.slow
-async def test_a_server_that_is_asked_to_stop_as_soon_as_it_is_there_stops_in_good_order(tmp_path):
-    TokenStore(tmp_path / "tape-tokens.json").add("bot", "append", ["*"])
-    environment = {"PYTHONPATH": str(ROOT), "TAPEBOT_HOME": str(tmp_path)}
-    command = [sys.executable, "-c", ASKED_AT_ONCE]
-    ended = await anyio.run_process(command, env=environment, cwd=tmp_path, check=False)
-    assert ended.returncode == 0, ended.stderr.decode()
 
 
 @pytest.mark.slow

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from link_home import home
-from link_people import ADA, ELSE
+from link_home import ADA, ELSE, home
 
 from bot.bus import Sender
 from bot.memory.session.scope.identities import IDENTITIES_TAPE, MAX_FAILED_CLAIMS
@@ -26,16 +25,6 @@ async def test_nobody_is_joined_before_both_have_said_so(tmp_path):
         confirm, refuse = (one.command for one in question.buttons)
         assert "Refused" in await here.ask(ADA, refuse)
         assert "refused" in (await here.until_told("other:666", "refused")).text
-        assert "Nothing to confirm" in await here.ask(ADA, confirm)
-        assert (await here.people()).moves == {}
-
-
-async def test_a_button_pressed_late_confirms_nobody_else(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
-        confirm = (await here.until_told(ADA, "sent the code")).buttons[0].command
-        await here.ask(ADA, "/link refuse")
-        await here.ask("other:666", f"/link {await here.code(ADA)} yes")
         assert "Nothing to confirm" in await here.ask(ADA, confirm)
         assert (await here.people()).moves == {}
 
@@ -86,57 +75,3 @@ async def test_in_a_group_nothing_is_joined_or_parted(tmp_path, command):
         group = {"sender": Sender("7", "Ada"), "private": False, "role": "owner"}
         assert "private chat" in await here.ask("fake:g", command, **group)
         assert await here.host.tape(IDENTITIES_TAPE) == []
-
-
-async def test_two_of_one_channel_and_those_who_are_joined_already_are_not_joined(tmp_path):
-    async with home(tmp_path) as here:
-        assert "same channel" in await here.ask("fake:8", f"/link {await here.code(ADA)} yes")
-        await here.join(ADA, ELSE)
-        assert "Linked with `N9` on other" in await here.ask(ADA, "/link")
-        assert "already linked" in await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
-        assert "not a code" in await here.ask(ELSE, "/link what?")
-        assert "not linked to another" in await here.ask("third:5", "/unlink")
-
-
-async def test_a_code_that_somebody_was_talked_into_joins_nothing_before_it_was_told_what_it_does(
-    tmp_path,
-):
-    async with home(tmp_path) as here:
-        code = await here.code(ADA)
-        told = await here.ask(ELSE, f"/link {code}")
-        assert "Linking shares your memory here" in told
-        assert "Nothing to confirm" in await here.ask(ADA, "/link confirm")
-        assert "Confirm it there" in await here.ask(ELSE, f"/link {code} yes")
-
-
-async def test_a_plain_yes_or_no_answers_each_question_of_a_link(tmp_path):
-    async with home(tmp_path) as here:
-        code = await here.code(ADA)
-        assert "say yes or press the button" in await here.ask(ELSE, f"/link {code}")
-        assert "Nothing to confirm" in await here.ask(ELSE, "no")
-        assert "say yes" in await here.ask(ELSE, f"/link {code}")
-        assert "Confirm it there" in await here.ask(ELSE, "yes")
-        await here.until_told(ADA, "sent the code")
-        # Nobody else in that chat's channel, and not before it was asked.
-        assert "Linked" not in await here.ask("fake:8", "yes")
-        assert "Linked with" in await here.ask(ADA, "Ja, bitte!")
-        asked = await here.ask(ELSE, "/unlink")
-        assert f"`{here.channels['other'].answers[-1].buttons[0].command}`" in asked
-        assert "Unlinked" not in await here.ask(ELSE, "no")
-        await here.ask(ELSE, "/unlink")
-        assert "Unlinked" in await here.ask(ELSE, "так")
-        assert len((await here.people()).moves) == 2
-
-
-async def test_a_plain_no_refuses_a_link_and_a_later_yes_says_nothing(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
-        await here.until_told(ADA, "sent the code")
-        assert "Refused" in await here.ask(ADA, "nein")
-        assert "Linked" not in await here.ask(ADA, "yes")
-        await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
-        await here.until_told(ADA, "sent the code")
-        here.clock.advance(1)
-        await here.ask(ADA, "What is new?")
-        assert "Linked" not in await here.ask(ADA, "yes")
-        assert (await here.people()).moves == {}

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import random
-import shutil
 from pathlib import Path
 
 import pytest
-from link_home import Home, home
-from nursery import nursery
-from sampling import some
+from killed_homes import STEP, killed
+from link_home import ADA, ELSE, Home, home
 
-from bot.tape.stores.folder_verification import verify_folder
-
-HOST = Path(__file__).with_name("link_host.py")
-ADA, ELSE = "fake:7", "other:9"
 FEWEST = {"claim": 4, "confirm": 8, "part": 8, "empty": 6}
 """Changes of files that each step makes at least: it is killed at each of them, twice."""
 
@@ -49,7 +42,7 @@ async def finished(folder: Path, step: str, where: str, command: str, *, other_f
             await here.ask(ELSE if where == ADA else ADA, "hello")
             await here.host.bus.drain()
             await _is_whole(here)
-        await here.send(where, command, message_id="step")
+        await here.send(where, command, message_id=STEP)
         await here.host.bus.drain()
         people = await here.people()
         if step == "claim":
@@ -87,21 +80,10 @@ async def _is_whole(here: Home) -> None:
 async def test_kill_9_at_any_moment_of_a_step_leaves_it_undone_or_has_it_finished(
     tmp_path: Path, step: str
 ) -> None:
-    chance = random.Random(step)
     ready = tmp_path / "prepared"
     where, command = await prepared(ready, step)
-    with nursery(HOST) as children:
-        whole = tmp_path / "whole"
-        shutil.copytree(ready, whole)
-        [done, _] = children.life(folder=whole, where=where, command=command, times=0, part=0.0)
-        changes = done["changes"]
-        assert changes >= FEWEST[step]
-        await finished(whole, step, where, command, other_first=False)
-        for number, at in some([*enumerate([*range(1, changes + 1)] * 2)]):
-            folder = tmp_path / f"killed-{number}"
-            shutil.copytree(ready, folder)
-            part = chance.choice((0.0, 0.5, 1.0))
-            children.life(folder=folder, where=where, command=command, times=at, part=part)
-            await finished(folder, step, where, command, other_first=number >= changes)
-            assert not verify_folder(folder / "tapes", "").problems, at
-            shutil.rmtree(folder)
+    seen: set[int] = set()
+    given = [where, command]
+    async for folder, at in killed("link_home", ready, given, least=FEWEST[step], rounds=2):
+        await finished(folder, step, where, command, other_first=at in seen)
+        seen.add(at)

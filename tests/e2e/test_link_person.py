@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import anyio
 import pytest
-from link_home import consolidation, home, turn
-from link_people import ADA, ELSE
+from link_home import ADA, ELSE, consolidation, home, turn
 
 from bot.bus import Sender
-from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.testing.host import HostLimits
 from bot.testing.scripted_model import (
     PausedStep,
     ScriptedModel,
     consolidation_reply,
     fact_operation,
-    text_reply,
-    tool_call_reply,
 )
 
 # Joining.
@@ -41,92 +37,6 @@ async def test_what_is_told_on_one_channel_is_known_on_the_other_and_never_in_a_
         assert _animals(await here.prompt("third:9")) == set()
         await here.ask(ELSE, "Remember that I like xerus")
         assert "xerus" in _animals(await here.prompt(ADA))
-
-
-async def test_each_chat_is_told_in_its_own_language(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ADA, "hello", sender=Sender("7", "Ada", language="de"))
-        await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
-        asked = await here.until_told(ADA, "`/link confirm ")
-        assert "hat den Code gesendet" in asked.text
-        assert asked.buttons[0].label == "Bestätigen"
-        assert (await here.ask(ADA, "/link refuse")).startswith("Abgelehnt")
-        await here.until_told(ELSE, "`N7` on fake refused. Nothing was linked.")
-
-
-async def test_facts_keep_their_evidence_and_are_explained_on_the_other_channel(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ELSE, "Remember that I like yaks")
-        await here.join(ADA, ELSE)
-        [fact] = (await here.scope("fake:7")).active()
-        assert [(one.tape, one.sender) for one in fact.evidence] == [("other:9", "9")]
-        told = await here.ask(ADA, f"/memory why {fact.id}")
-        assert f"#{fact.evidence[0].entry} of `other:9`" in told
-        # What was there before is there as it was.
-        assert await here.facts("other:9") == {"I like yaks"}
-
-
-async def test_where_both_speak_of_the_same_the_newer_counts_and_the_older_stays_on_record(
-    tmp_path,
-):
-    async with home(tmp_path) as here:
-        await here.ask(ELSE, "/memory add I live in Oslo")
-        await here.ask(ELSE, "/memory add My name is Ada")
-        here.clock.advance(60)
-        await here.ask(ADA, "/memory add I live in Bergen")
-        told = await here.join(ADA, ELSE)
-        assert "“I live in Oslo” (fact 1 is newer)" in told
-        assert "I live in Oslo" not in await here.facts("fake:7")
-        assert await here.facts("fake:7") == {"I live in Bergen", "My name is Ada"}
-
-
-async def test_a_chat_that_was_not_used_since_knows_it_once_it_is(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ADA, "Remember that I like zebras")
-        await here.ask(ELSE, "hello", topic="t")
-        await here.join(ADA, ELSE)
-    async with home(tmp_path) as here:
-        assert "zebras" in await here.prompt(ELSE, topic="t")
-        assert "zebras" in await here.prompt(ELSE, topic="n")
-
-
-async def test_a_third_channel_joins_two(tmp_path):
-    async with home(tmp_path) as here:
-        for where, animal in ((ADA, "zebras"), (ELSE, "yaks"), ("third:5", "xerus")):
-            await here.ask(where, f"Remember that I like {animal}")
-        await here.join(ADA, ELSE)
-        await here.join("third:5", ELSE)
-        for where in (ADA, ELSE, "third:5"):
-            assert _animals(await here.prompt(where)) == {"zebras", "yaks", "xerus"}
-        await here.part(ADA)
-        assert _animals(await here.prompt(ADA)) == {"zebras"}
-        for where in (ELSE, "third:5"):
-            assert _animals(await here.prompt(where, "LOOK")) == {"yaks", "xerus"}
-
-
-async def test_learning_stays_paused_where_one_of_them_had_paused_it(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ELSE, "/memory pause")
-        await here.join(ADA, ELSE)
-        await here.ask(ADA, "Remember that I like zebras")
-        assert await here.facts("fake:7") == set()
-
-
-async def test_what_another_process_left_half_done_is_finished_by_whoever_speaks_next(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ADA, "Remember that I like zebras")
-        await here.ask(ELSE, "Remember that I like yaks")
-        other = ScopeRegistry(here.host.store, here.clock).identity_linker
-        await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
-        await other.confirm(ADA, None, "elsewhere")
-        for where in (ADA, ELSE):
-            assert _animals(await here.prompt(where)) == {"zebras", "yaks"}
-        await other.unlink(ADA, "elsewhere, too")
-        await here.ask(ELSE, "Remember that I own a numbat")
-        assert await here.facts("fake:7") == {"I like zebras"}
-        assert _animals(await here.prompt(ELSE, "LOOK")) == {"yaks", "numbat"}
-        assert _animals(await here.prompt(ADA, "LOOK")) == {"zebras"}
-        assert (await here.people()).unfinished == set()
 
 
 # Parting.
@@ -168,55 +78,6 @@ async def test_parted_each_knows_what_was_its_own_and_nothing_of_the_other(tmp_p
         }  # fmt: skip
 
 
-async def test_what_the_others_words_had_ended_is_believed_again(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ADA, "/memory add I live in Oslo")
-        await here.join(ADA, ELSE)
-        here.clock.advance(60)
-        await here.ask(ELSE, "/memory add I live in Bergen")
-        assert await here.facts("fake:7") == {"I live in Bergen"}
-        await here.part(ELSE)
-        assert await here.facts("fake:7") == {"I live in Oslo"}
-        assert await here.facts("other:9") == {"I live in Bergen"}
-
-
-async def test_what_a_person_took_away_in_a_chat_of_their_own_does_not_come_back_by_parting(
-    tmp_path,
-):
-    async with home(tmp_path) as here:
-        await here.ask(ELSE, "/memory add I live in Oslo")
-        await here.ask(ELSE, "/memory add I like yaks")
-        await here.join(ADA, ELSE)
-        here.clock.advance(60)
-        await here.ask(ELSE, "/memory clear yes")
-        await here.ask(ELSE, "/memory add I like xerus")
-        await here.part(ELSE)
-        assert await here.facts("other:9") == {"I like xerus"}
-
-
-async def test_joined_parted_and_joined_again_nothing_is_lost(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ADA, "Remember that I like zebras")
-        await here.ask(ELSE, "Remember that I like yaks")
-        for _ in range(3):
-            await here.join(ADA, ELSE)
-            assert await here.facts("fake:7") == {"I like zebras", "I like yaks"}
-            await here.part(ELSE)
-            assert await here.facts("fake:7") == {"I like zebras"}
-            assert await here.facts("other:9") == {"I like yaks"}
-            here.clock.advance(60)
-
-
-async def test_a_consolidation_that_ends_after_parting_learns_for_its_own_side(tmp_path):
-    async with home(tmp_path) as here:
-        await here.join(ADA, ELSE)
-        await here.ask(ELSE, "I like yaks a lot.")
-        await here.part(ADA)
-        await here.ask(ELSE, "/new")
-        assert await here.facts("other:9") == {"The user likes yaks."}
-        assert await here.facts("fake:7") == set()
-
-
 async def test_a_consolidation_that_runs_while_they_are_parted_learns_nothing_for_the_other(
     tmp_path,
 ):
@@ -242,32 +103,6 @@ async def test_a_consolidation_that_runs_while_they_are_parted_learns_nothing_fo
         await here.host.wait_for_event("memory/consolidated", session=ELSE)
         assert await here.facts("fake:7") == set()
         assert await here.facts("other:9") == {"The user likes yaks."}
-
-
-async def test_a_turn_that_runs_while_they_are_parted_saves_for_its_own_side_and_reads_no_other(
-    tmp_path,
-):
-    held = PausedStep(tool_call_reply(("memory_show", {})))
-    steps = iter([held])
-    model = ScriptedModel(lambda request: next(steps, None) or text_reply("ok"))
-    async with home(tmp_path, model=model) as here:
-        await here.ask(ADA, "/memory add I like zebras")
-        await here.join(ADA, ELSE)
-        await here.ask(ELSE, "/new now")
-        await here.send(ELSE, "What do I like?")
-        with anyio.fail_after(30):
-            await held.entered.wait()
-        assert "zebras" in str(model.requests_for()[-1].messages)
-        await here.part(ADA)
-        also = await here.send(ELSE, "Remember that I like yaks")
-        held.release.set()
-        # One answer for both, or one for each: whether the second still joins the turn is chance.
-        channel = here.channels["other"]
-        await channel.wait_until(lambda: any(one.reply_to == also.id for one in channel.answers))
-        await here.host.bus.drain()
-        assert "zebras" not in str(model.requests_for()[-1].messages)
-        assert await here.facts("fake:7") == {"I like zebras"}
-        assert await here.facts("other:9") == {"I like yaks"}
 
 
 async def test_somebody_else_in_the_chat_makes_it_a_group_also_where_it_is_joined(tmp_path):
@@ -305,15 +140,6 @@ async def test_what_is_forgotten_on_one_channel_is_forgotten_on_all(tmp_path):
         await here.part(ELSE)
         assert await here.facts("other:9") == set()
         assert "zqxyak" not in await here.prompt(ELSE, "LOOK")
-
-
-async def test_an_export_of_a_joined_chat_has_the_joint_facts(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ADA, "Remember that I like zebras")
-        await here.ask(ELSE, "Remember that I like yaks")
-        await here.join(ADA, ELSE)
-        for where in (ADA, ELSE):
-            assert "2 facts" in await here.ask(where, "/memory export", role="owner")
 
 
 def _animals(text: str) -> set[str]:

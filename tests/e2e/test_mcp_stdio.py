@@ -105,34 +105,6 @@ async def test_it_works_without_a_bot_beside_one_and_after_one(home, listen):
     assert first.meta["client"] == "stdio (Claude Desktop 1.0)"
 
 
-async def test_a_token_narrows_what_a_program_may_do(home, listen, capsys):
-    process = await started(home, listen)
-    given = Settings(home=home, web_listen=listen, _env_file=None)  # type: ignore[call-arg]
-
-    async def shell(what: str, **more: Any) -> str:
-        done = await anyio.to_thread.run_sync(lambda: web(given, what, **more))
-        assert done == 0
-        return capsys.readouterr().out.strip()
-
-    try:
-        token = await shell("token", name="notes", rights=["read"], own_sessions=True)
-        async with program(home, TAPEBOT_MCP_TOKEN=token) as client:
-            names = [one.name for one in (await client.list_tools()).tools]
-            assert names == ["recall", "search", "why", "timeline"]
-            assert "Undine" not in await told(client, "search", query="boat")
-            process.terminate()
-            await process.wait()
-            assert "Undine" not in await told(client, "search", query="boat")
-            process = await started(home, listen)
-            await shell("revoke", name="notes")
-            result = await client.call_tool("recall", {})
-            assert result.is_error
-            assert "not valid" in result.content[0].text
-    finally:
-        process.kill()
-        await process.wait()
-
-
 async def test_kills_below_a_program_that_repeats_propose_each_fact_once(home, listen, capsys):
     chance = random.Random(SEED)
     process = await started(home, listen)

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import anyio
 import pytest
 from memory_bus_life import LOOK, Life, life
 
 from bot.core.errors import MemoryRefused
 from bot.llm.base import ModelRequest
 from bot.tape.search import GENERAL_PROBLEM
-from bot.testing.host import session_host
-from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
 
 NOTES = ("must {}", "must-not {}", "assume {}", "ask {}?", "decide {} because {}", "draft {} {}")
 TALK = "We talked of {} all day."
@@ -112,31 +109,6 @@ def _found(words: Iterable[str], text: str) -> set[str]:
 
 
 # 6. Multi-problem support works.
-
-
-async def test_problems_of_several_chats_are_worked_on_at_the_same_time(tmp_path):
-    held = {word: PausedStep(text_reply("Done.")) for word in ("zebra", "yak", "xerus")}
-
-    def turn(request: ModelRequest) -> PausedStep:
-        return next(step for word, step in held.items() if word in str(request.messages[-1]))
-
-    model = ScriptedModel(turn)
-    async with session_host(tmp_path, model) as host:
-        sent = []
-        for chat, word in enumerate(held, 1):
-            for text in (f"/problem new {word}s", f"/problem note must {word}"):
-                await host.channel.wait_for_answer(await host.channel.send(text, chat=str(chat)))
-            sent.append(await host.channel.send(TALK.format(word), chat=str(chat)))
-        # Each waits for the model while the others do: none for another.
-        with anyio.fail_after(30):
-            for step in held.values():
-                await step.entered.wait()
-        # Who comes to the model first is chance.
-        asked = [_found(held, str(request.messages)) for request in model.requests]
-        assert sorted(asked, key=sorted) == [{word} for word in sorted(held)]
-        for step, inbound in zip(held.values(), sent, strict=True):
-            step.release.set()
-            assert await host.channel.wait_for_answer(inbound) == "Done."
 
 
 async def test_a_chat_has_problems_in_every_state_and_works_on_one(tmp_path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from bot.memory.session.state.fact_markdown import MAX_RENDERED_BYTES
-from bot.offline.model import OfflineModel
 from evals.life import Keeper
 from evals.month import TURNS, simulate
 
@@ -29,13 +28,3 @@ async def test_after_a_month_what_is_current_is_right_and_what_is_not_is_closed(
     assert month.rendered <= MAX_RENDERED_BYTES
     assert month.failures > 0
     assert month.consolidations > turns // 50 - 10
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("turns", [150, pytest.param(400, marks=pytest.mark.night)])
-async def test_without_a_model_too_nothing_that_is_not_true_any_more_is_believed(tmp_path, turns):
-    month = await simulate(tmp_path, OfflineModel(), turns=turns, seed=2)
-    assert month.stale() == []
-    assert set(month.right()) == set(month.life.current)
-    assert month.rendered <= MAX_RENDERED_BYTES

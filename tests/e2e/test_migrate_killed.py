@@ -50,11 +50,9 @@ async def _fill(home: Path) -> None:
     await store.close()
     bus, now = LocalBus(home / "bus", max_queued_messages=1_000), SystemClock().now()
     for number in range(200):
-        address = Address("telegram", str(number % TAPES))
-        sender = Sender("7", "Ada")
-        await bus.channel("telegram").publish(
-            Inbound(address, str(number), sender, f"{number} \x00 \ud83d", now)
-        )
+        address, sender = Address("telegram", str(number % TAPES)), Sender("7", "Ada")
+        inbound = Inbound(address, str(number), sender, f"{number} \x00 \ud83d", now)
+        await bus.channel("telegram").publish(inbound)
     await bus.aclose()
     blobs = FolderBlobs(home / "blobs")
     for number in range(20):

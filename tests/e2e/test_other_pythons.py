@@ -7,16 +7,9 @@ import subprocess
 
 import pytest
 from installs import UV
-from interpreters import NAMED, OTHERS, PROJECT, interpreter
+from interpreters import OTHERS, interpreter
 
 from docs.first_day.wheels import build
-
-
-def test_each_minor_version_from_the_oldest_is_named():
-    oldest = PROJECT["requires-python"].removeprefix(">=")
-    assert NAMED[0] == oldest
-    minors = [int(one.partition(".")[2]) for one in NAMED]
-    assert minors == list(range(minors[0], minors[-1] + 1))
 
 
 @pytest.mark.slow

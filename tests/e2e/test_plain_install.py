@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
 import subprocess
-import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -13,7 +10,7 @@ from pathlib import Path
 import pytest
 from installs import Install, install
 
-from docs.first_day.wheels import ROOT, build
+from docs.first_day.wheels import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.family("plain install")]
 
@@ -65,18 +62,6 @@ def test_the_wheel_holds_what_runs_and_nothing_else(plain):
     assert {name.split("/")[0] for name in others} <= {"bot", "channels"}
 
 
-def test_the_wheel_of_the_sdist_has_the_same_files(plain, tmp_path):
-    with tarfile.open(build(tmp_path / "sdist", target="sdist")) as archive:
-        archive.extractall(tmp_path / "unpacked", filter="data")
-    (tree,) = (tmp_path / "unpacked").iterdir()
-    again = build(tmp_path / "wheel", tree=tree)
-    assert again.name == plain.wheel.name
-    with zipfile.ZipFile(again) as one, zipfile.ZipFile(plain.wheel) as other:
-        assert {name: one.read(name) for name in one.namelist()} == {
-            name: other.read(name) for name in other.namelist()
-        }
-
-
 def test_it_is_installed_and_answers_where_no_repository_is(plain, tmp_path):
     said = plain.run(
         "", stdin="My cat is called Mia.\nWhat is my cat called?\n", home=tmp_path / "h"
@@ -85,30 +70,6 @@ def test_it_is_installed_and_answers_where_no_repository_is(plain, tmp_path):
     assert "Mia" in said.stdout.splitlines()[-1]
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert plain.run("--version", home=tmp_path / "h").stdout == f"{version}\n"
-
-
-def test_all_of_its_modules_that_need_no_extra_can_be_imported(plain, tmp_path):
-    """A module needs at most what an extra brings; no module of this program is missing."""
-    script = tmp_path / "imports.py"
-    script.write_text("""
-import pkgutil, importlib, bot, channels
-for package in (bot, channels):
-    for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-        try:
-            importlib.import_module(found.name)
-        except ImportError as error:
-            assert (error.name or "").split(".")[0] not in ("bot", "channels", "testkit"), found.name
-""")
-    done = subprocess.run(
-        [str(plain.python), str(script)],
-        cwd=tmp_path,
-        env={"PATH": os.environ["PATH"]},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("extra", MISSING)
@@ -125,47 +86,6 @@ def test_what_needs_an_extra_says_how_to_add_it(plain, tmp_path, extra):
     assert "Traceback" not in said.stderr
 
 
-@pytest.mark.parametrize("extra", sorted({"telegram", "discord", "models", "postgres"}))
-def test_doctor_says_which_extra_is_missing(plain, tmp_path, extra):
-    given = dict(text.split("=", 1) for text in MISSING[extra][0])
-    said = plain.run("doctor", home=tmp_path, **given)
-    assert said.returncode == 1
-    assert f"uv pip install 'tapebot[{extra}]'" in said.stdout
-
-
-def test_a_file_that_needs_an_extra_is_told_with_it(plain, tmp_path):
-    done = subprocess.run(
-        [
-            str(plain.python),
-            "-c",
-            "import anyio\n"
-            "from bot.bus.media.documents import read_document\n"
-            "print(anyio.run(read_document, b'%PDF-1.7', 'application/pdf').note)",
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert "pip install 'tapebot[documents]'" in done.stdout
-
-
 def test_every_extra_is_provoked():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert set(MISSING) | NOT_PROVOKED == set(project["optional-dependencies"])
-
-
-def test_all_is_what_make_run_has():
-    """``make lock`` resolves the extra ``all`` into the packages of ``make run``."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    (named,) = project["optional-dependencies"]["all"]
-    packages = {
-        re.split(r"[\[<>=]", each)[0]
-        for extra in re.findall(r"[\w-]+", named)[1:]
-        for each in project["optional-dependencies"][extra]
-    }
-    locked = (ROOT / "locks" / "run.txt").read_text()
-    assert [
-        one for one in packages if not re.search(rf"^{one}(\[.*\])?==", locked, re.MULTILINE)
-    ] == []

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import sysconfig
 import venv
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from waiting import until
-
-from testkit.ports import kept_port
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "plugin-example"
@@ -98,49 +92,3 @@ def test_its_model_calls_its_tool_and_its_command_is_listed_and_answers(python, 
     assert "/roll: roll a die" in told
     assert "Model: parrot:polly" in told
     assert "plug-in:" not in told
-
-
-def test_doctor_lists_its_parts_and_off_switches_them_off(python, env, tmp_path):
-    parts = ("tool dice.roll", "command roll", "model parrot", "channel tcp")
-    told = run(python, "-m", "bot", "doctor", env=env, cwd=tmp_path)
-    off = run(*(python, "-m", "bot", "doctor"), env=env | {"TAPEBOT_PLUGINS": "off"}, cwd=tmp_path)
-    for part in parts:
-        assert f"ok   plug-ins   {part} of tapebot-plugin-example 0.1.0\n" in told
-        assert f"{part} of tapebot-plugin-example 0.1.0: switched off by TAPEBOT_PLUGINS" in off
-    told = run(
-        *(python, "-m", "bot"), said="/roll\n", env=env | {"TAPEBOT_PLUGINS": "off"}, cwd=tmp_path
-    )
-    assert "There is no command /roll" in told.replace("`", "")
-
-
-@contextmanager
-def started(python: Path, env: dict[str, str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the program, with its standard streams in a file."""
-    with (folder / "output").open("wb") as output:
-        process = subprocess.Popen(
-            [python, "-m", "bot"], env=env, cwd=folder, stdin=subprocess.DEVNULL, stdout=output
-        )
-        try:
-            yield process
-        finally:
-            process.terminate()
-            process.wait(60)
-
-
-async def test_its_channel_answers_its_owner(python, env, tmp_path):
-    with kept_port() as port:
-        chosen = {"EXAMPLE_TCP_LISTEN": f"127.0.0.1:{port}", "TAPEBOT_OWNERS": "tcp:7"}
-        with started(python, env | chosen, tmp_path):
-            address = ("127.0.0.1", port)
-            with closing(socket.socket()) as connection:
-                await until(lambda: connection.connect_ex(address) == 0)
-                connection.sendall(b"7 Ada\n/roll 2\n")
-                connection.setblocking(False)
-                received = bytearray()
-
-                def answered() -> bool:
-                    with suppress(BlockingIOError):
-                        received.extend(connection.recv(65_536))
-                    return b"You rolled" in received
-
-                await until(answered)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
-import psycopg
 import pytest
 from databases import drop, fresh_database, server
 
@@ -18,9 +17,6 @@ from bot.bus import Address, Inbound, Sender
 from bot.bus.postgres import PostgresBus
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
-from bot.memory.erasure.erasure_plan import FORGOTTEN_EVENT
-from bot.tape.entries import event
-from bot.tape.stores.postgres import PostgresTapeStore
 
 RUNBOOK = Path(__file__).parents[2] / "deploy" / "RUNBOOK.md"
 
@@ -106,41 +102,6 @@ async def test_a_message_that_was_set_aside_is_found_and_put_back_whole(
         await database.close()
 
 
-async def test_a_session_that_is_held_is_shown_with_its_holder(url: str, tmp_path: Path) -> None:
-    """One line for each session that has anything in the queues."""
-    database = Database(url)
-    await database.open()
-    bus = PostgresBus(
-        database, Wakeups(database), holder="box/7/9", max_queued_messages=9, exports=tmp_path
-    )
-    try:
-        await bus.publish(said(1))
-        async with bus.lock_session("telegram:42"):
-            rows = await anyio.to_thread.run_sync(psql, url, block("select distinct on"))
-    finally:
-        await bus.aclose()
-        await database.close()
-    [line] = rows.splitlines()
-    session, _queue, _id, kind, holder, *_ = line.split("|")
-    assert (session, kind, holder) == ("telegram:42", "in", "box/7/9")
-
-
-async def test_erasures_are_listed_without_their_words(url: str) -> None:
-    """A session and a time for each."""
-    database = Database(url)
-    await database.open()
-    try:
-        store = PostgresTapeStore(database, Wakeups(database))
-        await store.create_tape("telegram:42")
-        await store.append("telegram:42", event(FORGOTTEN_EVENT, {"facts": [3], "entries": 7}))
-        rows = await anyio.to_thread.run_sync(psql, url, block("select convert_from"))
-    finally:
-        await database.close()
-    session, at = rows.strip().split("|")
-    assert session == "telegram:42"
-    assert datetime.fromisoformat(at)
-
-
 def test_every_statement_of_the_runbook_is_of_one_of_these_kinds() -> None:
     """One that is added is played, too."""
     text = RUNBOOK.read_text(encoding="utf-8")
@@ -148,10 +109,3 @@ def test_every_statement_of_the_runbook_is_of_one_of_these_kinds() -> None:
     known = ("select convert_from", "select distinct on", "select format(", r"\set queue")
     assert [one for one in firsts if not one.startswith(known)] == []
     assert len(firsts) == len(known)
-
-
-def test_the_query_of_leases_can_be_asked(url: str) -> None:
-    """It stands in a line of the text."""
-    [query] = re.findall(r"`(select name, holder.*?)`", RUNBOOK.read_text(encoding="utf-8"))
-    with psycopg.connect(url) as connection:
-        assert connection.execute(query.encode()).fetchall() == []

@@ -2,28 +2,81 @@
 
 from __future__ import annotations
 
-import random
-import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from nursery import nursery
-from sampling import some
-from saving_home import BOUGHT, FLAT, GYM, MOVED, NEW, OLD, WORKS, home
+from killed_homes import STEP, killed
 from waiting import until
 
+from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import fold_entries
-from bot.tape.stores.folder_verification import verify_folder
-from bot.testing.host import Host
+from bot.testing.host import Host, session_host
+from bot.testing.manual_clock import ManualClock
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    fact_operation,
+    judgement_reply,
+    text_reply,
+    tool_call_reply,
+)
 
-HOST = Path(__file__).with_name("saving_host.py")
+OLD = "Lotte: piano on Wednesdays at 16:00"
+NEW = "Lotte: piano on Wednesdays at 17:00"
+MOVED = "Lotte's piano moved to 17:00, same day."
+FLAT = "Sis got herself a flat near the harbour in Porto."
+BOUGHT = "The user's sister bought an apartment by the docks of Porto."
+GYM = "I went to the gym once in Porto."
+ALWAYS = "The user goes to a gym in Porto."
+WORKS = "I work at Kestrel now."
 PERSON = "person:fake:7"
 EMPLOYED = "I work at Equinor."
 WANTED = {
     "save": {NEW, EMPLOYED},
     "consolidate": {OLD, WORKS, BOUGHT, f'said: "{GYM}"'},
 }
+
+
+def turn(request: ModelRequest) -> ModelReply:
+    """Change the fact where it is told to have changed."""
+    last = request.messages[-1]
+    if last["role"] == "user" and MOVED in str(last["content"]):
+        change: dict[str, Any] = {"op": "change", "fact": 1, "text": NEW}
+        return tool_call_reply(("memory_save", {"changes": [change]}))
+    return text_reply("ok")
+
+
+def consolidation(request: ModelRequest) -> ModelReply:
+    """Learn one thing in other words, one that was not said so, and one in the place of a fact."""
+    told = str(request.messages[-1]["content"]).splitlines()
+    operations = []
+    for said, claim, fact in ((FLAT, BOUGHT, None), (GYM, ALWAYS, None), (WORKS, WORKS, 2)):
+        number = next(
+            (int(one[1:].split()[0]) for one in told if one[:1] == "#" and said in one), 0
+        )
+        if number:
+            op = "add" if fact is None else "supersede"
+            operations.append(fact_operation(claim, said, number, op=op, fact=fact, subject="life"))
+    return consolidation_reply("[2026-02-10 10:00] They talked.", *operations)
+
+
+def judgement(request: ModelRequest) -> ModelReply:
+    """Find that once is not always."""
+    return judgement_reply(
+        request, lambda one: "overstated" if "gym" in one["claim"] else "supported"
+    )
+
+
+@asynccontextmanager
+async def home(folder: Path) -> AsyncIterator[Host]:
+    """Run the program in a folder."""
+    model = ScriptedModel(turn, consolidation=consolidation, judgement=judgement)
+    async with session_host(folder, model, clock=ManualClock()) as host:
+        yield host
 
 
 async def prepared(folder: Path, step: str) -> str:
@@ -46,7 +99,7 @@ async def finished(folder: Path, step: str, command: str) -> None:
     """Open the home again, and have the step come to its end; look at what is believed before and after."""
     async with home(folder) as host:
         assert len(await believed(host)) >= 2, "a fact is gone, and its successor is not there"
-        await host.channel.send(command, message_id="step")
+        await host.channel.send(command, message_id=STEP)
         await host.bus.drain()
         await host.channel.wait_for_answer(await host.channel.send("hello", message_id="after"))
 
@@ -67,19 +120,7 @@ async def finished(folder: Path, step: str, command: str) -> None:
 async def test_kill_9_at_any_change_of_a_file_loses_no_fact_and_judges_nothing_twice(
     tmp_path: Path, step: str
 ) -> None:
-    chance = random.Random(step)
     ready = tmp_path / "prepared"
     command = await prepared(ready, step)
-    with nursery(HOST) as children:
-        whole = tmp_path / "whole"
-        shutil.copytree(ready, whole)
-        [done, _] = children.life(folder=whole, command=command, times=0, part=0.0)
-        await finished(whole, step, command)
-        for at in some([*range(1, done["changes"] + 1)]):
-            folder = tmp_path / f"killed-{at}"
-            shutil.copytree(ready, folder)
-            part = chance.choice((0.0, 0.5, 1.0))
-            children.life(folder=folder, command=command, times=at, part=part)
-            await finished(folder, step, command)
-            assert not verify_folder(folder / "tapes", "").problems, at
-            shutil.rmtree(folder)
+    async for folder, _ in killed("test_saving_kill", ready, command):
+        await finished(folder, step, command)

@@ -111,12 +111,3 @@ def test_a_running_bot_forgets_too_and_goes_on(tmp_path):
             console.expect_exact("No matching records.")
     shown = program(tmp_path, "tape", "show", SESSION).stdout
     assert "My word is" not in shown
-
-
-def test_what_is_no_conversation_and_what_is_not_there_is_refused(tmp_path):
-    program(tmp_path, said="/memory add I like jasmine tea\n")
-    refused = program(tmp_path, "tape", "reset", "person:console:local", "--yes", fails=True)
-    assert "is not a conversation" in refused.stderr
-    missing = program(tmp_path, "tape", "reset", "telegram:9", "--yes", fails=True)
-    assert "no tape telegram:9" in missing.stderr
-    assert "jasmine" in program(tmp_path, said="/memory\n").stdout

@@ -22,7 +22,7 @@ from web_chat import Page
 from testkit.ports import kept_port
 
 OWNER = 1_001
-HERE, CHAT = "telegram:1001", "web:telegram.1001"
+CHAT = "web:telegram.1001"
 SEED = 20_261_122
 
 
@@ -73,14 +73,6 @@ async def up(client: httpx.AsyncClient) -> None:
     await until(answers, every=0.1)
 
 
-async def command(client: httpx.AsyncClient, text: str, **more: str) -> Any:
-    """Give a command in the chat on Telegram, from the inspector."""
-    given = {"session": HERE, "text": text, **more}
-    answer = await client.post("/api/v1/commands", json=given)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
 async def talked(page: Page, text: str, **more: Any) -> dict[str, Any]:
     """Say something; return the answer's row."""
     before = set(page.rows)
@@ -128,35 +120,8 @@ async def played(world: World, fleet: Fleet, address: str) -> None:
         assert page.welcome is not None
         assert (page.welcome["session"], page.welcome["role"]) == (CHAT, "owner")
         await chatted(page, client)
-        await commanded(page, client)
-        await forgotten(page, client)
-        said = await asked(client, [], "Tell me about K001005, please.")
         await taken_over(page, fleet)
-        # A client of OpenAI's API goes on in its session, and makes a fork, at the other gateway.
-        more = await asked(client, said, "And about K001006?")
-        await asked(client, said, "Or about K001007?")
-
-        async def listed() -> bool:
-            sessions = (await client.get("/api/v1/sessions")).text
-            return {"api:telegram.1001:1", "api:telegram.1001:2"} == set(
-                re.findall(r"api:telegram\.1001:\d+", sessions)
-            )
-
-        await until(listed, every=0.1)
-        assert len(more) == 4
         tasks.cancel_scope.cancel()
-
-
-async def asked(
-    client: httpx.AsyncClient, said: list[dict[str, str]], text: str
-) -> list[dict[str, str]]:
-    """Say something as a client of OpenAI's API; return the conversation with the answer."""
-    messages = [*said, {"role": "user", "content": text}]
-    body = {"model": "tapebot", "messages": messages}
-    answer = await client.post("/v1/chat/completions", json=body)
-    assert answer.status_code == 200, answer.text
-    content = answer.json()["choices"][0]["message"]["content"]
-    return [*messages, {"role": "assistant", "content": content}]
 
 
 async def chatted(page: Page, client: httpx.AsyncClient) -> None:
@@ -174,37 +139,6 @@ async def chatted(page: Page, client: httpx.AsyncClient) -> None:
     (said,) = (row for row in page.rows.values() if row["text"] == "look at K001002")
     (attached,) = said["attachments"]
     assert (await page.fetch(attached["url"])).content == data
-
-
-async def commanded(page: Page, client: httpx.AsyncClient) -> None:
-    """Commands from the inspector are answered by the worker; files come from there."""
-    added = await command(client, "/memory add my cat is called Zephyrine")
-    assert "Zephyrine" in added["text"]
-    (file,) = (await command(client, "/memory export"))["files"]
-    assert (await client.get(file["url"])).content.startswith(b"PK")
-    exported = await talked(page, "/memory export")
-    # They come to the gateway behind the words.
-    await page.until(lambda: page.rows[exported["id"]]["files"], within=60)
-    (link,) = page.rows[exported["id"]]["files"]
-    # After it was delivered as well.
-    await talked(page, "/status")
-    for _ in range(2):
-        assert (await page.fetch(link["url"])).content.startswith(b"PK")
-
-
-async def forgotten(page: Page, client: httpx.AsyncClient) -> None:
-    """What the worker erases is gone from the gateway: from pages that are open, and from the inspector."""
-    await talked(page, "Zephyrine sleeps. K001003")
-    looked = ("/memory?tape=telegram:1001", f"/timeline?tape={CHAT}", "/sessions")
-    before = [(await client.get(path)).text for path in looked]
-    assert "Zephyrine" in before[0]
-    asked = await command(client, '/memory forget "Zephyrine"')
-    done = await command(client, asked["buttons"][0]["command"], pressed=asked["id"])
-    assert "orgot" in done["text"], done["text"]
-    await page.until(lambda: page.rows and "Zephyrine" not in str(page.rows), within=60)
-    for path in looked:
-        answer = await client.get(path)
-        assert (answer.status_code, "Zephyrine" in answer.text) == (200, False), path
 
 
 async def taken_over(page: Page, fleet: Fleet) -> None:

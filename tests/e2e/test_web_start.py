@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import socket
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
-import anyio
 import httpx
 import pexpect
 import pytest
@@ -19,24 +15,11 @@ from terminals import end
 from websockets.sync.client import connect
 
 from testkit.ports import kept_port
-from testkit.telegram.server import TelegramServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.family("starts")]
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 60
-WITHOUT_THE_EXTRA = """
-import sys
-
-class Missing:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("fastapi", "jinja2", "nh3", "starlette", "uvicorn"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name.partition(".")[0])
-
-sys.meta_path.insert(0, Missing())
-from bot.cli.main import main
-sys.exit(main())
-"""
 
 
 @pytest.fixture
@@ -51,22 +34,6 @@ def environment(home: Path, **settings: str) -> dict[str, str]:
     kept = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(ROOT)}
     own = {"TAPEBOT_HOME": str(home / "home"), "TAPEBOT_MODEL": "offline"}
     return {**kept, **own, **named}
-
-
-def piped(home: Path, said: str, *, code: str = "", **settings: str) -> tuple[str, str]:
-    """Say something to the program through a pipe; return what it wrote to its two streams."""
-    arguments = ["-c", code] if code else ["-m", "bot"]
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        input=said,
-        env=environment(home, **settings),
-        cwd=home,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=True,
-    )
-    return done.stdout, done.stderr
 
 
 @pytest.fixture
@@ -131,156 +98,3 @@ def test_at_a_terminal_a_link_is_printed_that_logs_in_once_and_the_terminal_goes
     assert child.exitstatus == 0
     logs = "".join(path.read_text() for path in (tmp_path / "home" / "logs").iterdir())
     assert secret not in logs
-
-
-def test_where_any_port_will_do_all_links_name_the_real_one(tmp_path, terminal):
-    child = terminal(web_listen="127.0.0.1:0")
-    child.expect(r"Web: (http://127\.0\.0\.1:[1-9]\d*) .*/enter#([\w-]{43})\b")
-    url, secret = child.match.groups()
-    child.expect("you>")
-    assert httpx.post(f"{url}/enter", data={"token": secret}, timeout=SECONDS).status_code == 303
-    link = subprocess.run(
-        [sys.executable, "-m", "bot", "web", "link"],
-        env=environment(tmp_path, web_listen="127.0.0.1:0"),
-        capture_output=True, text=True, timeout=SECONDS, check=True,
-    )  # fmt: skip
-    assert f"{url}/enter#" in link.stdout
-    child.sendline("/login")
-    child.expect_exact(f"{url}/login")
-    leave(child)
-
-
-def test_a_port_that_another_program_has_is_told_and_nobody_is_led_there(tmp_path, terminal):
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        taken = f"127.0.0.1:{other.getsockname()[1]}"
-        child = terminal(web_listen=taken)
-        child.expect_exact(f"Web: cannot listen on {taken} (Address already in use)")
-        child.expect("you>")
-        answers(child)
-        child.send("/login\r")
-        child.expect("That did not work: this program does not serve the site")
-        child.expect("you>")
-        asked = subprocess.run(
-            [sys.executable, "-m", "bot", "web", "link"],
-            env=environment(tmp_path, web_listen=taken),
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-        assert (asked.returncode, "program does not serve the site" in asked.stderr) == (1, True)
-        leave(child)
-
-
-def test_without_the_extra_the_terminal_goes_on_and_one_line_says_how_to_get_it(terminal, port):
-    child = terminal("-c", WITHOUT_THE_EXTRA, web_listen=f"127.0.0.1:{port}")
-    child.expect_exact("is not installed; install it with: pip install 'tapebot[web]'")
-    child.expect("you>")
-    answers(child)
-    child.send("/login\r")
-    child.expect("That did not work")
-    leave(child)
-
-
-def test_off_is_off_and_a_login_says_how_to_switch_it_on(tmp_path, terminal):
-    child = terminal(web_listen="off")
-    child.expect("you>")
-    answers(child)
-    child.send("/login\r")
-    child.expect("the site is switched off")
-    child.expect("TAPEBOT_WEB_LISTEN=127")
-    leave(child)
-
-
-def test_a_pipe_is_answered_as_ever_and_nothing_of_the_site_is_loaded(tmp_path):
-    probe = (
-        "import sys\nfrom bot.cli.main import main\ncode = main()\n"
-        "found = {'fastapi', 'starlette', 'uvicorn', 'jinja2'} & set(sys.modules)\n"
-        "print('loaded', sorted(found))\nsys.exit(code)"
-    )
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    said, told = piped(tmp_path / "a", "hello\n/status\n", code=probe)
-    assert said.endswith("loaded []\n")
-    assert "Web:" not in said + told
-    off, _ = piped(tmp_path / "b", "hello\n/status\n", code=probe, web_listen="off")
-    assert re.sub(r"\d+", "N", off) == re.sub(r"\d+", "N", said)
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"web_listen": "8020"}, "TAPEBOT_WEB_LISTEN"),
-        ({"web_listen": "127.0.0.1:port"}, "TAPEBOT_WEB_LISTEN"),
-        ({"web_listen": "0.0.0.0:8020"}, "TAPEBOT_WEB_URL"),
-        ({"web_url": "http://bot.example.org"}, "TAPEBOT_WEB_URL"),
-        ({"web_url": "https://bot.example.org/path"}, "TAPEBOT_WEB_URL"),
-    ],
-    ids=["no-host", "no-port", "open", "clear", "path"],
-)
-def test_wrong_settings_are_told_in_a_line_that_names_them(tmp_path, settings, told):
-    done = subprocess.run(
-        [sys.executable, "-m", "bot"],
-        env=environment(tmp_path, **settings),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert line.startswith(told)
-
-
-async def test_beside_a_platform_it_is_served_and_the_log_has_no_way_in(tmp_path, port):
-    url = f"http://127.0.0.1:{port}"
-    async with TelegramServer() as telegram:
-        more = {"telegram_token": telegram.token, "telegram_api_base": telegram.url}
-        settings = {"web_listen": url.removeprefix("http://"), "owners": "telegram:42", **more}
-        process = await anyio.open_process(
-            [sys.executable, "-m", "bot"],
-            env=environment(tmp_path, **settings),
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            telegram.user(42, "Ada", "ada")
-            telegram.private(42)
-            telegram.say(42, 42, "/login")
-            await telegram.until_messages(42, 1, within=SECONDS)
-            text = str(telegram.records.messages(42)[-1].versions[-1].text)
-            (code,) = re.findall(r"\b[0-9A-Z]{4}(?:-[0-9A-Z]{4})+\b", text)
-            assert f"{url}/login" in text
-            async with httpx.AsyncClient(base_url=url, timeout=SECONDS) as browser:
-                assert (await browser.post("/login", data={"code": code})).status_code == 303
-                assert "web:telegram.42" in (await browser.get("/")).text
-            process.terminate()
-            with anyio.fail_after(SECONDS):
-                assert await process.wait() == 0
-            assert process.stdout is not None
-            said = b"".join([chunk async for chunk in process.stdout]).decode()
-            assert f"Web: {url} (`/login` in a private chat" in said
-            assert "/enter#" not in said
-            assert code not in said
-        finally:
-            if process.returncode is None:
-                process.kill()
-            await process.aclose()
-
-
-def test_alone_where_its_port_is_taken_the_program_ends_with_one_line(tmp_path):
-    with closing(socket.create_server(("127.0.0.1", 0))) as other:
-        taken = f"127.0.0.1:{other.getsockname()[1]}"
-        done = subprocess.run(
-            [sys.executable, "-m", "bot"],
-            env=environment(tmp_path, web_listen=taken),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-    assert done.returncode == 1
-    assert [one for one in done.stderr.splitlines() if "Traceback" in one] == []
-    assert done.stderr.splitlines()[-1].startswith(f"tapebot: Web: cannot listen on {taken}")

@@ -2,20 +2,47 @@
 
 from __future__ import annotations
 
-import random
-import shutil
-from functools import partial
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from anyio import to_thread
-from nursery import nursery
-from odd_server import odd_server, reply
-from sampling import some
-from web_tool_host import home
+from killed_homes import STEP, killed
+from odd_server import known_as_local, odd_server, reply
 
-HOST = Path(__file__).with_name("web_tool_host.py")
+from bot.agent.tools.web import web_tools
+from bot.bus.media.blobs import FolderBlobs
+from bot.core.fetch.fetcher import Fetcher
+from bot.llm.base import ModelReply, ModelRequest
+from bot.runtime.app.residual_files import ResidualFiles
+from bot.testing.host import Host, session_host
+from bot.testing.manual_clock import ManualClock
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
+
 WORDS = "Ferries to Zanzibar leave at nine."
+
+
+@asynccontextmanager
+async def home(folder: Path, port: int) -> AsyncIterator[Host]:
+    """Run the program with the web tools, and a model that reads the page when asked to."""
+
+    def script(request: ModelRequest) -> ModelReply:
+        last = request.messages[-1]
+        if last["role"] == "user" and "read the page" in str(last["content"]):
+            return tool_call_reply(("web_fetch", {"url": f"http://page.example:{port}/"}))
+        return text_reply("I see.")
+
+    blobs, clock = FolderBlobs(folder / "blobs"), ManualClock()
+    fetcher = Fetcher(resolve=known_as_local, local=[("127.0.0.1", port)])
+    made = session_host(
+        folder,
+        ScriptedModel(script),
+        clock=clock,
+        tools=web_tools(None, fetcher.fetch, blobs, clock),
+        traces=lambda bus: ResidualFiles(folder, bus, blobs).erase,
+    )
+    async with made as host:
+        yield host
 
 
 def kept(folder: Path) -> list[bytes]:
@@ -35,7 +62,7 @@ async def prepared(folder: Path, port: int, step: str) -> str:
 
 async def finished(folder: Path, port: int, step: str, command: str) -> None:
     async with home(folder, port) as host:
-        await host.channel.send(command, message_id="step")
+        await host.channel.send(command, message_id=STEP)
         await host.bus.drain()
         [result] = [entry for entry in await host.tape() if entry.kind == "tool_result"]
         if step == "read":
@@ -53,27 +80,9 @@ async def finished(folder: Path, port: int, step: str, command: str) -> None:
 async def test_kill_9_at_any_moment_of_a_page_leaves_all_of_it_or_nothing(
     tmp_path: Path, step: str
 ) -> None:
-    chance = random.Random(step)
     ready = tmp_path / "prepared"
     async with odd_server() as server:
         server.answers["/"] = reply(WORDS, "text/plain")
         command = await prepared(ready, server.port, step)
-        order = {"command": command, "port": server.port}
-        with nursery(HOST) as children:
-            whole = tmp_path / "whole"
-            shutil.copytree(ready, whole)
-            # In a thread: the server answers meanwhile.
-            life = await to_thread.run_sync(
-                partial(children.life, folder=whole, times=0, part=0.0, **order)
-            )
-            changes = life[0]["changes"]
-            assert changes >= 4
-            for number, at in some([*enumerate([*range(1, changes + 1)])]):
-                folder = tmp_path / f"killed-{number}"
-                shutil.copytree(ready, folder)
-                part = chance.choice((0.0, 0.5, 1.0))
-                await to_thread.run_sync(
-                    partial(children.life, folder=folder, times=at, part=part, **order)
-                )
-                await finished(folder, server.port, step, command)
-                shutil.rmtree(folder)
+        async for folder, _ in killed("test_web_tool_kill", ready, command, port=server.port):
+            await finished(folder, server.port, step, command)

@@ -61,13 +61,7 @@ Where = Literal["telegram", "discord"]
 
 @dataclass
 class Player:
-    """Ada, and what she has seen.
-
-    Attributes:
-        folder: Holds the program's home.
-        documents: What she may send, by name.
-        calls: What the model calls next.
-    """
+    """Ada, and what she has seen."""
 
     folder: Path
     telegram: TelegramServer

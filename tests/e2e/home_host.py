@@ -1,0 +1,59 @@
+"""Opens homes, gives each a command and dies meanwhile; a nursery, since a fork starts at once.
+
+In, one JSON object a line: ``{"module", "more", "folder", "command", "times", "part"}``: the module's ``home`` is
+opened, and the process kills itself at so many changes of files after the command, in the middle of it
+where that is a write. Out: ``{"changes": n}`` where all came to its end before, and ``{"dead": true}``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from kill_fault import FAULT, emit
+
+FAULT.install()
+
+import anyio  # noqa: E402 (after the fault)
+
+STEP = "step"
+"""Id of the message that is the command."""
+
+_LONGEST = 60
+"""Seconds that a life may take."""
+
+
+async def live(order: dict[str, Any]) -> None:
+    """Open the home, give the command, and die on the way."""
+    home = sys.modules[order["module"]].home
+    async with home(Path(order["folder"]), **order["more"]) as host:
+        FAULT.arm(order["times"], order["part"])
+        if isinstance(order["command"], list):
+            await host.ask(*order["command"], message_id=STEP)
+        else:
+            sent = await host.channel.send(order["command"], message_id=STEP)
+            await host.channel.wait_for_answer(sent, within=30)
+        await host.bus.drain()
+        emit(changes=FAULT.done)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        order = json.loads(line)
+        importlib.import_module(order["module"])
+        child = os.fork()
+        if not child:
+            signal.alarm(_LONGEST)
+            try:
+                anyio.run(live, order)
+            finally:
+                sys.excepthook(*sys.exc_info())
+                os._exit(1)
+        _, status = os.waitpid(child, 0)
+        emit(dead=os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL)
