@@ -76,28 +76,6 @@ async def test_a_member_is_shown_the_way_to_what_is_theirs_alone() -> None:
         assert sorted({*links}) == ["/", "/account", "/budget", "/sessions"]
 
 
-async def test_a_page_that_is_not_there_tells_the_way_back() -> None:
-    async with open_web() as rig:
-        answer = await rig.client.get(
-            "/problems", params={"tape": "telegram:999"}, headers={"Accept": "text/html"}
-        )
-        assert answer.status_code == 404
-        assert answer.text.count("<h1") == 1
-        assert "Not found" in answer.text
-        assert 'href="/"' in answer.text
-
-
-async def test_tabs_name_the_page_that_is_shown_and_carry_any_key() -> None:
-    async with open_web() as rig:
-        tape = "telegram:42/7"
-        await rig.talk(tape, "Hello.")
-        html = await rig.page("/problems", tape=tape)
-        tabs = html.partition('<nav class="tabs"')[2].partition("</nav>")[0]
-        assert re.findall(r'aria-current="page">([A-Za-z]+)', tabs) == ["Problems"]
-        assert 'href="/reference?tape=telegram%3A42%2F7"' in tabs
-        assert html.count('aria-current="true">Conversations') == 1
-
-
 async def test_halves_of_characters_on_a_tape_break_no_page_and_no_answer_of_the_api():
     async with open_web() as rig:
         await rig.talk("fake:1", "hello")

@@ -9,10 +9,9 @@ from web_rig import Rig, open_web
 
 from bot.bus.messages import Sender
 from bot.inspector.reading.decisions import reasons_of, rejected_decisions
-from bot.memory.records.fact import Evidence, Fact
+from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import FACTS_EVENT
 from bot.memory.records.proposals import Proposal, ProposalBatch
-from bot.memory.session.scope.identities import LinkParty
 from bot.tape.entries import event
 from bot.tape.service import TapeService
 from bot.tape.stores.in_memory import InMemoryTapeStore
@@ -38,37 +37,6 @@ async def facts(rig: Rig, tape: str = "fake:1", **wanted) -> list[dict]:
     return (await rig.get("/facts", tape=tape, **wanted))["facts"]
 
 
-async def test_a_private_chats_facts_are_the_persons_and_told_with_their_standing(rig):
-    await rig.talk("fake:1", "/memory add I live in Bonn", "/memory add I like tea")
-    view = await rig.get("/memory", tape="fake:1")
-    assert (view["scope"], view["kind"], view["session"]) == ("person:fake:7", "person", "fake:1")
-    assert (view["active"], view["pending"], view["paused"]) == (2, 0, False)
-    assert view["zone"]["long_term"] == "- I live in Bonn\n- I like tea"
-    bonn = next(one for one in await facts(rig) if "Bonn" in one["text"])
-    assert (bonn["number"], bonn["status"], bonn["subject"]) == ("1", "active", "home")
-    assert (bonn["confidence"], bonn["sure"]) == (0.95, "certain (0.95)")
-    assert (bonn["age"], bonn["origin"], bonn["evidence"]) == ("today", "person", 1)
-    assert bonn["valid_from"].startswith("2026-")
-    assert bonn["valid_to"] is None
-
-
-async def test_the_same_memory_is_seen_by_the_persons_scope_which_names_a_chat_for_changes(rig):
-    await rig.talk("fake:1", "/memory add I live in Bonn")
-    by_chat, by_scope = await facts(rig), await facts(rig, "person:fake:7")
-    assert by_chat == by_scope
-    assert (await rig.get("/memory", tape="person:fake:7"))["session"] == "fake:1"
-    assert 'data-session="fake:1"' in await rig.page("/memory", tape="person:fake:7")
-
-
-async def test_a_groups_facts_are_its_own(rig):
-    await in_group(rig, "/memory add I bring the cake")
-    view = await rig.get("/memory", tape=GROUP)
-    assert (view["scope"], view["kind"], view["active"]) == (GROUP, "session", 1)
-    detail = await rig.get("/fact", tape=GROUP, number="1")
-    (evidence,) = detail["evidence"]
-    assert (evidence["who"], evidence["origin"]) == ("Bob (8)", "member")
-
-
 async def test_a_fact_tells_whose_words_it_rests_on_and_what_the_gate_decided_and_why(rig):
     await rig.talk("fake:1", "Remember that I live in Bonn")
     detail = await rig.get("/fact", tape="fake:1", number="1")
@@ -87,22 +55,6 @@ async def test_a_fact_tells_whose_words_it_rests_on_and_what_the_gate_decided_an
     assert all(meaning for _, meaning in signals.values())
     (record,) = await rig.store.read(decision["tape"], decision["entry"], decision["entry"])
     assert record.name == "memory.facts"
-
-
-async def test_each_operation_on_a_fact_has_its_decision_and_both_facts_of_a_change_their_history(
-    rig,
-):
-    await rig.talk("fake:1", "/memory add I live in Bonn", "/memory add I live in Bonn")
-    await rig.talk("fake:1", "/memory add I like tea", "/memory edit 1 I live in Graz")
-    old = await rig.get("/fact", tape="fake:1", number="1")
-    new = await rig.get("/fact", tape="fake:1", number="3")
-    assert [one["went"] for one in old["decisions"]] == ["ended", "memory", "memory"]
-    assert [one["operation"] for one in old["decisions"]][1:] == ["add", "add"]
-    assert old["decisions"][0]["made"] == 3
-    assert old["fact"]["status"] == "superseded"
-    assert old["fact"]["valid_to"]
-    assert [one["number"] for one in old["replaced_by"]] == ["3"]
-    assert [one["number"] for one in new["replaced"]] == ["1"]
 
 
 async def test_facts_are_found_by_words_subject_number_and_status_a_page_at_a_time(rig):
@@ -176,14 +128,6 @@ async def test_an_undo_takes_back_what_the_page_showed_and_nothing_that_came_sin
     assert (await rig.get("/memory", tape="fake:1"))["last_change"] is None
 
 
-async def test_a_pause_is_seen_at_once_and_offers_its_end(rig):
-    await rig.talk("fake:1", "/memory add I like tea", "/memory pause")
-    assert (await rig.get("/memory", tape="fake:1"))["paused"] is True
-    shown = await rig.page("/memory", tape="fake:1")
-    assert 'data-command="/memory resume"' in shown
-    assert "<strong>Paused.</strong>" in shown
-
-
 async def test_an_erased_fact_keeps_its_number_and_no_page_has_its_words(rig):
     await rig.talk("fake:1", "Remember that I live in Bonn", "/memory add I like tea")
     before = await rig.page("/fact", tape="fake:1", number="1")
@@ -208,54 +152,6 @@ async def test_an_erased_fact_keeps_its_number_and_no_page_has_its_words(rig):
     assert (await rig.get("/memory", tape="fake:1"))["erased"] == 1
 
 
-async def test_evidence_whose_entry_is_gone_is_told_as_gone_and_no_link_leads_nowhere(rig):
-    await rig.talk("fake:1", "/memory add I like tea")
-    await rig.store.reset("fake:1")
-    (evidence,) = (await rig.get("/fact", tape="person:fake:7", number="1"))["evidence"]
-    assert (evidence["state"], evidence["href"]) == ("gone", "")
-    assert "no longer exists" in await rig.page("/fact", tape="person:fake:7", number="1")
-
-
-async def test_imported_facts_say_that_they_are(rig):
-    scope = rig.web.scopes.person("person:fake:9")
-    await rig.store.create_tape("fake:9")
-    cited = Evidence("fake:9", 1, "", "memory", origin="import")
-    await scope.apply(
-        ProposalBatch("k", "import", (Proposal("add", "I like tea", evidence=(cited,)),))
-    )
-    (fact,) = await facts(rig, "person:fake:9")
-    assert (fact["origin"], fact["confidence"]) == ("import", 0.7)
-    shown = await rig.page("/fact", tape="person:fake:9", number="1")
-    assert "imported" in shown
-    assert "Proposed by import" in shown
-    assert "No conversation of this person is known here" in shown
-
-
-async def test_joined_identities_have_one_memory_wherever_one_looks(rig):
-    await rig.talk("fake:1", "/memory add I like tea")
-    await rig.talk("telegram:8", "hello", sender=BOB)
-    linking = rig.web.scopes.identity_linker
-    await linking.offer(LinkParty("fake:7", "Ada", "fake:1"), "digest")
-    await linking.claim(LinkParty("telegram:8", "Bob", "telegram:8"), "digest", "k1")
-    move = await linking.confirm("fake:7", None, "k2")
-    assert move is not None
-    await linking.apply_move(move)  # the other chat has not noticed: its tape names its own scope
-    view = await rig.get("/memory", tape="telegram:8")
-    assert view["scope"] == "person:fake:7"
-    assert set(view["identities"]) == {"fake:7", "telegram:8"}
-    assert [one["text"] for one in await facts(rig, "telegram:8")] == ["I like tea"]
-
-
-async def test_hostile_words_are_shown_as_text(rig):
-    hostile = "<script>alert(1)</script> <img src=x onerror=alert(2)> \"'>"
-    await rig.talk("fake:1", f"/memory add I like {hostile} tea")
-    for path, more in (("/memory", {}), ("/fact", {"number": "1"}), ("/zones", {})):
-        shown = await rig.page(path, tape="fake:1", **more)
-        assert "<script>alert" not in shown
-        assert "<img src=x" not in shown
-        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
-
-
 @pytest.mark.parametrize(
     ("path", "params", "status"),
     [
@@ -277,14 +173,6 @@ async def test_what_is_not_there_or_nonsense_is_refused_clearly(rig, path, param
     answer = await rig.client.get(f"/api/v1{path}", params=params)
     assert answer.status_code == status
     assert answer.json()["detail"]
-
-
-@pytest.mark.parametrize("path", ["/memory", "/facts", "/quarantine", "/zones"])
-async def test_only_owners_may_look(rig, path):
-    await rig.talk("fake:1", "/memory add I like tea")
-    asked = {"tape": "fake:1"}
-    assert (await rig.member.get(f"/api/v1{path}", params=asked)).status_code == 403
-    assert (await rig.stranger.get(f"/api/v1{path}", params=asked)).status_code == 401
 
 
 async def test_looking_writes_nothing(rig):

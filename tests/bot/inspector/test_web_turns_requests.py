@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import copy
 import json
 from typing import Any
@@ -11,9 +10,8 @@ import anyio
 import pytest
 
 from bot.agent.request_reconstruction import reconstruct_request
-from bot.agent.turn_history import OPEN, past_turns
+from bot.agent.turn_history import past_turns
 from bot.agent.views.registry import context_builder
-from bot.bus import Attachment
 from bot.core.errors import ContextOverflow
 from bot.llm.base import CapabilityProfile, ModelRequest
 from bot.llm.http.model import HTTPModel
@@ -123,63 +121,6 @@ async def test_every_request_is_made_again_to_the_letter(tmp_path, name):
     assert any("- [1] I like tea (" in one for one in given)
 
 
-async def test_a_view_that_was_cut_and_what_came_back_with_a_problem_are_made_again(tmp_path):
-    model = Recorder(lambda _: text_reply("ok"))
-    async with session_host(tmp_path, model, bounds=HostLimits(view_messages=24)) as host:
-        for number in range(14):
-            await host.channel.ask(f"general {number}")
-        lengths = [len(request) for request in model.given]
-        assert lengths != sorted(lengths), "no view was cut"
-        for text in ("/problem new boat", "the boat", "/problem switch general", "back"):
-            await host.channel.ask(text)
-        made = await shown_again(host)
-    assert "general 13" in letters(model.given)[-1]
-    assert letters(made) == letters(model.given)
-
-
-async def test_images_stand_in_it_by_name_as_many_as_the_model_was_shown(tmp_path):
-    """A picture that was refused stays refused, one that is gone from the store is not made up."""
-    kept = {f"{number:064x}": b"picture %d" % number for number in range(13)}
-
-    async def images(name: str) -> bytes | None:
-        await anyio.lowlevel.checkpoint()
-        return None if name.startswith("0" * 63 + "7") else kept[name]
-
-    def picture(blob: str) -> Attachment:
-        return Attachment("image", "p.png", "image/png", len(kept[blob]), blob)
-
-    model = Recorder(lambda _: text_reply("seen"), profile=CapabilityProfile(vision=True))
-    async with session_host(tmp_path, model, images=images) as host:
-        for blob in kept:
-            sent = await host.channel.send("look", attachments=(picture(blob),))
-            await host.channel.wait_for_answer(sent)
-        sent = await host.channel.send("compare", attachments=tuple(map(picture, [*kept][:2])))
-        await host.channel.wait_for_answer(sent)
-        made = await shown_again(host)
-    names = {base64.b64encode(data).decode(): blob for blob, data in kept.items()}
-    given = json.loads(json.dumps(model.given))
-    for request in given:
-        for message in request:
-            for part in message["content"] if isinstance(message["content"], list) else []:
-                if part["type"] == "image_url":
-                    encoded = part["image_url"]["url"].removeprefix("data:image/png;base64,")
-                    part["image_url"]["url"] = f"image:{names[encoded]}"
-    assert letters(made) == letters(given)
-    assert "image:" in letters(made)[0]
-    assert "no longer shown" in letters(made)[-1]
-    assert "cannot be read any more" in letters(made)[-1]
-
-
-async def test_a_model_that_cannot_see_is_shown_to_have_been_told_so(tmp_path):
-    model = Recorder(lambda _: text_reply("no"))
-    photo = Attachment("image", "p.png", "image/png", 3, "a" * 64)
-    async with session_host(tmp_path, model) as host:
-        await host.channel.wait_for_answer(await host.channel.send("look", attachments=(photo,)))
-        made = await shown_again(host)
-    assert letters(made) == letters(model.given)
-    assert "cannot see images" in letters(made)[0]
-
-
 async def test_what_joined_was_edited_or_outgrew_the_window_is_made_again(tmp_path):
     """A message in the middle of a turn, an edit, a hand-off for a window that is too small."""
     held = PausedStep(tool_call_reply(("no_such_tool", {})))
@@ -207,21 +148,6 @@ async def test_what_joined_was_edited_or_outgrew_the_window_is_made_again(tmp_pa
     answered = [one for at, one in enumerate(model.given) if at not in (3, 5)]
     assert letters(made) == letters(answered)
     assert "three, right" in letters(made)[3]
-
-
-async def test_a_turn_taken_up_by_another_builder_shows_each_call_by_its_own(tmp_path):
-    held = PausedStep(text_reply("never"))
-    first = Recorder([tool_call_reply(("no_such_tool", {})), held])
-    async with session_host(tmp_path, first) as host:
-        await host.channel.send("hello")
-        await held.entered.wait()
-        [turn] = [one async for one in past_turns(TapeService(host.store, "fake:1"), scanned=99)]
-        assert (turn.status, len(turn.calls)) == (OPEN, 1)
-    second = Recorder(lambda _: text_reply("ok"))
-    async with session_host(tmp_path, second, builder=context_builder("exact")) as host:
-        await host.wait_for_event("turn.end")
-        made = await shown_again(host)
-    assert letters(made) == letters([first.given[0], second.given[0]])
 
 
 REASONED = (

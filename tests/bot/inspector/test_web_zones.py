@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from web_rig import open_web
 
 from bot.inspector.reading.diffs import diff_lines, zone_part_diffs
-from bot.memory.session.state.zone_snapshot import DailyNote, MemorySnapshot, zone_entries
-from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, anchor
+from bot.memory.session.state.zone_snapshot import DailyNote, MemorySnapshot
+from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL
 
 
 @pytest.fixture
@@ -75,34 +75,6 @@ async def test_a_difference_tells_by_part_line_and_word_what_came_and_what_went(
     )  # fmt: skip
 
 
-async def test_the_empty_version_before_the_first_can_be_compared_and_a_missing_one_is_refused(rig):
-    await rig.talk("fake:1", "/memory add I live in Bonn")
-    newest = (await rig.get("/zones", tape="fake:1"))["newest"]
-    (part,) = (await rig.get("/zones/diff", tape="fake:1", from_=0, to=newest))["parts"]
-    assert [one["kind"] for one in part["lines"]] == ["added"]
-    answer = await rig.client.get(
-        "/api/v1/zones/diff", params={"tape": "fake:1", "from": 0, "to": newest + 5}
-    )
-    assert answer.status_code == 404
-    assert "no version" in answer.json()["detail"]
-
-
-async def test_a_zone_without_its_seal_or_of_an_older_version_is_none(rig):
-    await rig.talk("fake:1", "/memory add I live in Bonn")
-    before = await rig.get("/zones", tape="fake:1")
-    older = zone_entries(MemorySnapshot(1, "- planted"), "2026-01-01T00:00:00Z")
-    torn = anchor(MEMORY_OPEN, {"version": 99})
-    await rig.store.append_many("fake:1", [*older, torn])
-    assert await rig.get("/zones", tape="fake:1") == before
-
-
-async def test_a_scope_has_no_zones_and_says_so(rig):
-    await rig.talk("fake:1", "/memory add I live in Bonn")
-    assert (await rig.get("/zones", tape="person:fake:7"))["versions"] == []
-    assert "Only conversations" in await rig.page("/zones", tape="person:fake:7")
-    assert (await rig.client.get("/api/v1/zones", params={"tape": "no:1"})).status_code == 404
-
-
 LINES = st.lists(st.sampled_from(["- tea", "- I live in Bonn", "- I live in Graz", "", "boat a b"]))
 
 
@@ -123,10 +95,3 @@ def test_notes_are_compared_by_day_and_parts_that_neither_has_are_left_out():
     assert list(parts) == ["long_term", "notes:2026-02-10", "notes:2026-02-09", "reference"]
     assert parts["long_term"].added == parts["long_term"].removed == 0
     assert parts["notes:2026-02-09"].lines[0].kind == "removed"
-
-
-def test_one_changed_word_is_told_as_one_word():
-    (line,) = diff_lines("- I live in Bonn now", "- I live in Graz now")
-    assert line.kind == "changed"
-    assert [p.text for p in line.old or () if p.changed] == ["Bonn"]
-    assert [p.text for p in line.new or () if p.changed] == ["Graz"]
