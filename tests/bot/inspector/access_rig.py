@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 import httpx
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, FastAPI
 from web_rig import open_web
 
 from bot.bus.access.control import AccessControl, open_access_control
@@ -80,19 +80,13 @@ class Site:
         return found[0]
 
 
-def probes(logins: LoginService) -> APIRouter:
+def probes() -> APIRouter:
     """Return routes that say who calls."""
     router = APIRouter()
 
     @router.api_route("/probe", methods=["GET", "POST", "DELETE"])
     async def probe(visitor: Member) -> dict[str, str]:
         return {"id": visitor.id, "role": visitor.role}
-
-    @router.post("/chat/uploads")
-    async def upload(request: Request) -> int:
-        return (
-            0 if await logins.authenticator.visitor(request) is None else len(await request.body())
-        )
 
     @router.get("/probe/owner")
     async def owners(visitor: Owner) -> dict[str, str]:
@@ -119,5 +113,5 @@ async def open_site(
         )
         logins = LoginService(rig.store, access_control, clock, url, rig.web.scopes)
         web = replace(rig.web, logins=logins, url=url)
-        app = build_app(web, probes(logins))
+        app = build_app(web, probes())
         yield Site(app, logins, access_control, clock, rig.host, web, url, stack)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
@@ -68,7 +67,6 @@ def test_no_entry_however_damaged_breaks_the_book(entries):
     assert book.version == len(entries) + 1
 
 
-@pytest.mark.slow
 @given(
     st.from_regex(r"[a-z][a-z0-9_-]{0,8}", fullmatch=True),
     st.text(st.characters(exclude_characters=":", exclude_categories=["Z", "C"]), max_size=12),

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-from web_rig import open_web
-
 from bot.bus import Address, Sender
 
 ME = Sender("fake.7", "Ada")
-
-
-@pytest.fixture
-async def rig():
-    async with open_web() as rig:
-        yield rig
 
 
 async def log_in(rig, session="fake:1", **who):

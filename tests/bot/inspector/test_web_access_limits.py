@@ -11,7 +11,6 @@ from access_rig import HTML, HTTPS, URL, open_site
 
 from bot.inspector import server as serving
 from bot.inspector.access.middleware import CSP, LARGEST
-from bot.inspector.access.origin import csrf_token
 from bot.inspector.access.rate_limits import READS
 
 
@@ -100,20 +99,6 @@ async def test_a_long_body_is_refused_before_it_is_read(site):
         assert (refused.status_code, read) == (413, 0)
         refused = await browser.post("/login", content=body(), headers=headers)
         assert (refused.status_code, read) == (411, 0)
-
-
-@pytest.mark.parametrize("kind", ["image/png", "application/x-www-form-urlencoded"])
-async def test_files_come_in_as_long_as_their_route_takes_them(site, kind):
-    browser = await site.owner()
-    content, headers = b"x" * 2_000_000, {"Content-Type": kind}
-    sent = await browser.post("/chat/uploads", content=content, headers=headers)
-    assert sent.json() == len(content)
-    del browser.headers["X-CSRF-Token"]
-    csrf = browser.headers["Cookie"].partition("=")[2]
-    # Nothing of it is read to find a form's field in it.
-    content = f"csrf={csrf_token(csrf)}&x=".encode() + content
-    sent = await browser.post("/chat/uploads", content=content, headers=headers)
-    assert sent.json() == 0
 
 
 @pytest.mark.parametrize(

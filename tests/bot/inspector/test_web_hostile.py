@@ -8,13 +8,9 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 from access_rig import HTML, Site, open_site
-from web_rig import Rig, open_web
 
-from bot.bus.media.blobs import FolderBlobs
 from bot.inspector.access.middleware import CSP
 from bot.inspector.rendering import render_markdown
-from bot.runtime.app.residual_files import ResidualFiles
-from channels.web.notices import Notice, NoticeStore
 
 
 @pytest.fixture
@@ -23,16 +19,10 @@ async def site(tmp_path) -> AsyncIterator[Site]:
         yield opened
 
 
-@pytest.fixture
-async def rig() -> AsyncIterator[Rig]:
-    async with open_web() as opened:
-        yield opened
-
-
 @pytest.mark.parametrize(
     "text",
-    ["[" * 1_000_000, "[" * 100 + "a*" * 500_000, "[a" * 24_000, "![" * 24_000, "> " * 24_000],
-    ids=["brackets", "emphasis", "links", "images", "quotes"],
+    ["[" * 1_000_000, "[" * 100 + "a*" * 500_000, "![" * 24_000, "> " * 24_000],
+    ids=["brackets", "emphasis", "images", "quotes"],
 )
 def test_no_answer_is_so_written_that_showing_it_takes_long(text):
     began = time.thread_time()
@@ -66,18 +56,3 @@ async def test_a_command_from_the_inspector_brings_no_control_characters_to_the_
     (fact,) = (await rig.get("/facts", tape="fake:1"))["facts"]
     assert "tea" in fact["text"]
     assert fact["text"].isprintable()
-
-
-async def test_a_notice_with_words_that_were_to_be_forgotten_is_gone_and_does_not_come_back(
-    rig, tmp_path
-):
-    folder = tmp_path / "channels" / "web" / "notices"
-    notices = NoticeStore(folder)
-    await notices.add("web:local", Notice("n1", 0, "Zephyrine sent the code.", ""))
-    assert await notices.load("web:local")
-    traces = ResidualFiles(tmp_path, rig.host.bus, FolderBlobs(tmp_path / "blobs"))
-    assert await traces.erase(["zephyrine"], ()) == 1
-    assert await notices.load("web:local") == []
-    await notices.add("web:local", Notice("n2", 0, "Joined.", ""))
-    assert [one.id for one in await notices.load("web:local")] == ["n2"]
-    assert not any("Zephyrine" in path.read_text() for path in folder.rglob("*.json"))
