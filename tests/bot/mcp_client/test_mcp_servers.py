@@ -36,7 +36,7 @@ from bot.mcp_client import McpOAuth, McpServer
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel
 
-TOOLS = ("echo", "hang", "die", "big", "image", "structured", "fail", "secret", "pattern")
+TOOLS = ("echo", "hang", "secret")
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def raw_over(folder, over):
         return McpServer(url=f"http://127.0.0.1:{await port_of(folder)}/mcp", timeout=20)
 
     folder.mkdir(exist_ok=True)
-    arguments = [sys.executable, str(RAW), str(folder), "0", *over.split()[1:]]
+    arguments = [sys.executable, str(RAW), str(folder), "0"]
     process = None if over == "stdio" else subprocess.Popen(arguments)
     try:
         yield settings
