@@ -59,7 +59,8 @@ UNMARKED = """
 
 
 @cache
-def _messages() -> tuple[tuple[str | tuple[str, ...], str | None], ...]:
+def messages() -> tuple[tuple[str | tuple[str, ...], str | None], ...]:
+    """Return all messages of the program, each with its context."""
     found = {}
     for folder in ("bot", "channels"):
         for _path, _line, message, _comments, context in extract_from_dir(
@@ -78,7 +79,7 @@ def speak(patch: pytest.MonkeyPatch, folder: Path, *languages: str) -> None:
     """Have the program speak languages of that kind in place of these."""
     for language in languages:
         catalogue = Catalog(locale=language)
-        for message, context in _messages():
+        for message, context in messages():
             if isinstance(message, tuple):
                 forms = tuple(marked(message[min(at, 1)]) for at in range(catalogue.num_plurals))
                 catalogue.add(message, forms, context=context)

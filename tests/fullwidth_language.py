@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from babel.messages.catalog import Catalog
-from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
 from babel.messages.mofile import write_mo
+from bracketed_language import messages
 
 from bot.core import i18n
 
@@ -23,7 +23,6 @@ _KEPT = re.compile(r"(`[^`]*`|\{[^{}]*\})")
 _FULLWIDTH = {letter: letter + 0xFEE0 for letter in (*range(0x41, 0x5B), *range(0x61, 0x7B))}
 _WORD = re.compile(r"(?<![\w/#.:<>@-])[A-Za-z][a-z]+(?![\w/@])(?![.:][\w/])")
 _CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
-_ROOT = Path(__file__).parents[1]
 
 
 def pseudo(message: str) -> str:
@@ -35,7 +34,7 @@ def pseudo(message: str) -> str:
 def write_catalogue(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Write the compiled catalogue of all messages below a folder, and have the program read it."""
     catalogue = Catalog(locale=LANGUAGE)
-    for message, context in _messages():
+    for message, context in messages():
         made = tuple(map(pseudo, message)) if isinstance(message, tuple) else pseudo(message)
         # A language without plural has one form.
         catalogue.add(message, made[1:] if isinstance(made, tuple) else made, context=context)
@@ -45,13 +44,6 @@ def write_catalogue(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         write_mo(file, catalogue)
     monkeypatch.setattr(i18n, "_FOLDER", folder)
     monkeypatch.setattr(i18n, "_catalogue", cache(i18n._catalogue.__wrapped__))
-
-
-@cache
-def _messages() -> tuple[tuple[str | tuple[str, ...], str | None], ...]:
-    keywords = {**DEFAULT_KEYWORDS, "N_": None}
-    found = extract_from_dir(_ROOT / "bot", [("**.py", "python")], keywords=keywords)
-    return tuple((message, context) for _, _, message, _, context in found)
 
 
 def is_fullwidth(letter: str) -> bool:

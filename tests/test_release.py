@@ -16,28 +16,11 @@ from docs.first_day.wheels import build
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / ".github" / "workflows" / "release.yaml"
 WORKFLOW = yaml.safe_load(FILE.read_text())
-MAKEFILE = (ROOT / "Makefile").read_text()
-
-
-def steps():
-    return [step for job in WORKFLOW["jobs"].values() for step in job["steps"]]
 
 
 def test_the_workflow_follows_the_schema_of_workflows():
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "check_jsonschema",
-            "--builtin-schema",
-            "github-workflows",
-            str(FILE),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "github-workflows"]
+    done = subprocess.run([*check, str(FILE)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -46,22 +29,6 @@ def test_only_the_job_that_publishes_may_write_or_sign():
     may = {name for name, job in WORKFLOW["jobs"].items() if "permissions" in job}
     assert may == {"publish"}
     assert set(WORKFLOW["jobs"]["publish"]["needs"]) == {"test", "build"}
-
-
-def test_the_workflow_runs_what_there_is():
-    lines = [line for step in steps() for line in str(step.get("run", "")).splitlines()]
-    targets = [found for line in lines for found in re.findall(r"\bmake ([a-z-]+)", line)]
-    assert targets == ["release"]
-    assert all(re.search(rf"^{target}:", MAKEFILE, re.MULTILINE) for target in targets)
-    assert any(".ci/run" in line for line in lines)
-    assert (ROOT / ".ci" / "run").is_file()
-
-
-def test_the_bill_of_materials_names_each_pinned_package():
-    recipe = MAKEFILE.partition("\nrelease:")[2].partition("\n\n")[0]
-    assert "locks/run.txt" in recipe
-    pins = re.findall(r"^[\w.-]+==", (ROOT / "locks" / "run.txt").read_text(), re.MULTILINE)
-    assert len(pins) > 100
 
 
 def test_the_changelog_says_what_is_not_released_yet():

@@ -7,13 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from functools import cache
 from pathlib import Path
 
+import anyio
 import pytest
 from databases import RUN
 from filelock import FileLock
+from waiting import until
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _ARGUMENTS = [
@@ -26,7 +27,6 @@ _ARGUMENTS = [
     "--disable-sync",
     "--disable-dev-shm-usage",
 ]
-_STARTS = 60.0
 _children: list[subprocess.Popen[bytes]] = []
 
 
@@ -37,11 +37,12 @@ def chromium() -> str:
     with FileLock(told.with_suffix(".lock")):
         if not told.exists():
             _start(told)
-        ends = time.monotonic() + _STARTS
-        while not (line := told.read_text()).endswith("\n"):
-            assert time.monotonic() < ends, "Chromium did not come up"
-            time.sleep(0.05)  # a file has no event
-    return line.strip()
+        return anyio.run(until, lambda: _whole_line(told)).strip()
+
+
+def _whole_line(told: Path) -> str:
+    line = told.read_text()
+    return line if line.endswith("\n") else ""
 
 
 def _start(told: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import re
 import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,12 +16,12 @@ import anyio
 import anyio.to_thread
 from anyio.abc import Process
 from preloaded import open_program, run_program
+from waiting import until
 
 from testkit.openai_server import Reply, ScriptedOpenAI, Step
 from testkit.ports import kept_port
 
 ROOT = Path(__file__).parents[2]
-START = 60.0
 _LINK = re.compile(r"http://\S+")
 
 
@@ -86,16 +86,16 @@ class Site:
                 stdout=said,
                 stderr=said,
             )
+        await until(self._answers, every=0.05)
+
+    async def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.returncode is None, (self.folder / "said.txt").read_text()
         host, _, port = self.url.removeprefix("http://").partition(":")
-        with anyio.fail_after(START):
-            while True:
-                assert self._process.returncode is None, (self.folder / "said.txt").read_text()
-                try:
-                    await (await anyio.connect_tcp(host, int(port))).aclose()
-                except OSError:
-                    await anyio.sleep(0.05)  # another process's socket has no event here
-                else:
-                    return
+        with suppress(OSError):
+            await (await anyio.connect_tcp(host, int(port))).aclose()
+            return True
+        return False
 
     async def end(self, how: signal.Signals = signal.SIGTERM) -> None:
         """End the program, with SIGKILL in the middle of whatever it does."""

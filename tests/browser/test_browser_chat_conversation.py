@@ -6,8 +6,8 @@ import signal
 
 import anyio
 import pytest
-from browser_chat import BOX, Line, answers, expect_shown, said, say, shown, until_quiet
-from browser_checks import WITHIN, OpenPage, Watch, assert_fits, check_page, drawn, shot
+from browser_chat import answers, expect_shown, said, say, shown, until_quiet
+from browser_checks import WITHIN, OpenPage, Watch, assert_fits, check_page, shot
 from browser_site import Site
 from playwright.async_api import Page, expect
 
@@ -69,16 +69,6 @@ async def test_answer_is_streamed_and_shown_once(page: Page, site: Site) -> None
     await page.reload()
     await expect(answers(page)).to_have_count(1)
     await expect(page.locator(".chat-row")).to_have_count(2)
-
-
-async def test_stop_ends_an_answer_under_way(page: Page, site: Site) -> None:
-    site.talk.answers["for ever"] = Reply("Once upon a time", gate=anyio.Event())
-    await say(page, "Write for ever")
-    await page.get_by_role("button", name="Stop the answer").click()
-    await expect(said(page).last).to_contain_text("/stop")
-    await until_quiet(page)
-    await expect(page.locator(".chat-row.growing")).to_have_count(0)
-    await expect(page.locator(BOX)).to_be_focused()
 
 
 async def test_server_killed_in_mid_answer_shows_everything_once(
@@ -150,120 +140,3 @@ async def test_hostile_words_are_only_words_in_both_directions(
         assert "<script>" in (await shown(at))[1]
         await assert_fits(at)
         await check_page(at)
-
-
-async def test_pressed_button_gives_its_command_and_its_answer_takes_the_place(
-    page: Page, site: Site
-) -> None:
-    await say(page, "/problem new Taxes")
-    await expect(answers(page)).to_have_count(1)
-    await say(page, "/problem new Trip")
-    await expect(answers(page)).to_have_count(2)
-    other = await page.context.new_page()
-    await other.goto(site.url)
-    await page.get_by_role("button", name="Taxes").last.click()
-    await expect(answers(page).last).to_contain_text("“Trip” is paused.")
-    await expect(answers(page)).to_have_count(2)
-    await until_quiet(page)
-    await expect(answers(other).last).to_contain_text("“Trip” is paused.")
-    words = await shown(page)
-    await expect_shown(other, words)
-    await page.reload()
-    await expect_shown(page, words)
-    await check_page(page)
-    await shot(page, "chat-buttons")
-
-
-async def test_answer_in_a_tab_that_nobody_looks_at_is_counted_in_its_title(
-    page: Page, site: Site
-) -> None:
-    gate = anyio.Event()
-    site.talk.answers["later"] = Reply("Here it is.", gate=gate)
-    await say(page, "Tell me later")
-    await expect(page.locator(".chat-row.growing")).to_contain_text("Here")
-    session = await page.context.new_cdp_session(page)
-    await session.send("Emulation.setFocusEmulationEnabled", {"enabled": False})
-    front = await page.context.new_page()
-    await front.goto(f"{site.url}/account")
-    await front.bring_to_front()
-    # No frames are drawn there any more.
-    away = "() => document.hidden || !document.hasFocus()"
-    await page.wait_for_function(away, polling=100)
-    gate.set()
-    await expect(page).to_have_title("(1) ● Chat · tapebot")
-    await page.bring_to_front()
-    await page.evaluate("dispatchEvent(new Event('focus'))")
-    await expect(page).to_have_title("Chat · tapebot")
-
-
-async def test_older_lines_come_above_without_a_jump(page: Page) -> None:
-    for number in range(40):
-        await say(page, f"/status {number}")
-        await expect(answers(page)).to_have_count(number + 1)
-    await page.reload()
-    await expect(page.locator(".chat-row")).to_have_count(50)
-    await until_quiet(page)
-    first = await page.locator(".chat-row").first.element_handle()
-    assert first is not None
-    scroll = "document.getElementById('chat-scroll')"
-    before = await page.evaluate(
-        f"(row) => {{ {scroll}.scrollTop = 150; return row.getBoundingClientRect().top; }}", first
-    )
-    await expect(page.locator(".chat-row")).to_have_count(80)
-    await drawn(page)
-    after = await page.evaluate("(row) => row.getBoundingClientRect().top", first)
-    assert abs(after - before) < 2
-    # Whoever reads further up is not moved by what comes.
-    await say(page, "/status more")
-    await page.evaluate(f"{scroll}.scrollTop = 600")
-    await expect(answers(page)).to_have_count(41)
-    await expect(page.get_by_role("button", name="Show older messages")).to_be_hidden()
-
-
-async def test_login_that_ended_is_told_and_what_is_written_stays(page: Page, site: Site) -> None:
-    line = Line()
-    await line.between(page)
-    await page.reload()
-    await expect(page.locator("#chat-empty")).to_be_visible()
-    # The bot looks by and by whether a login still counts: here the page must not hear of it before it speaks.
-    line.is_held = True
-    other = await page.context.new_page()
-    await other.goto(f"{site.url}/account")
-    await other.get_by_role("button", name="Log out").click()
-    await other.wait_for_url(f"{site.url}/login")
-    await say(page, "too late")
-    await expect(said(page)).to_contain_text("too late")
-    line.release()
-    await expect(page.locator("#chat-state").get_by_role("link")).to_have_attribute(
-        "href", "/login?next=/"
-    )
-    await expect(said(page)).to_contain_text("too late")
-    await check_page(page)
-    await shot(page, "chat-ended")
-
-
-async def test_phone_has_everything_within_its_width(open_page: OpenPage, site: Site) -> None:
-    page = await open_page(phone=True, dark=True)
-    site.talk.answers["tell me"] = Reply(LONG)
-    await page.locator(BOX).fill("tell me")
-    await page.get_by_role("button", name="Send").tap()
-    await expect(answers(page)).to_have_count(1)
-    await until_quiet(page)
-    await check_page(page)
-    await shot(page, "chat-phone-dark")
-    # With a keyboard on the screen there is little room; the box is in it.
-    await page.set_viewport_size({"width": 360, "height": 330})
-    await page.locator(BOX).fill("/")
-    await expect(page.get_by_role("listbox", name="Commands")).to_be_visible()
-    await expect(page.locator(BOX)).to_be_in_viewport(ratio=1)
-    await assert_fits(page)
-    await shot(page, "chat-phone-keyboard")
-
-
-async def test_headings_of_an_answer_stand_below_those_of_the_page(page: Page, site: Site) -> None:
-    site.talk.answers["headings"] = Reply("# First\n\n## Second")
-    await say(page, "headings please")
-    answer = answers(page).last
-    for name, level in (("First", "3"), ("Second", "4")):
-        heading = answer.get_by_role("heading", name=name)
-        await expect(heading).to_have_attribute("aria-level", level)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from browser_checks import WITHIN, OpenPage, Watch, check_page, close_answer, shot
-from browser_site import Site
+from browser_checks import WITHIN, OpenPage, Watch, close_answer, shot
 from playwright.async_api import Page, expect
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.family("browser: commands")]
 expect.set_options(timeout=WITHIN)
 
 TAPE = "web:local"
-HOSTILE = "<img src=x onerror=alert(1)> $& {} \"both\" 'quotes'"
 
 
 async def give(page: Page, *commands: str) -> None:
@@ -50,26 +48,6 @@ async def test_button_asks_for_a_text_gives_the_command_and_shows_the_answer(
     await expect(page.locator("article")).to_have_count(3)
 
 
-async def test_esc_gives_no_command_and_returns_the_focus(open_page: OpenPage) -> None:
-    page = await open_page()
-    await give(page, "/problem new First")
-    await page.goto(page.url + f"problems?tape={TAPE}")
-    posted: list[str] = []
-    page.on("request", lambda one: posted.append(one.url) if one.method == "POST" else None)
-    button = page.get_by_role("button", name="New problem…")
-    await button.click()
-    await page.keyboard.type("Nothing")
-    await page.keyboard.press("Escape")
-    await expect(page.get_by_role("dialog")).to_have_count(0)
-    await expect(button).to_be_focused()
-    done = page.get_by_role("button", name="Done First")
-    await done.click()
-    await expect(page.get_by_role("dialog", name="Are you sure?")).to_be_visible()
-    await page.get_by_role("button", name="Close").click()
-    await expect(done).to_be_focused()
-    assert posted == []
-
-
 async def test_buttons_of_an_answer_go_on_in_its_place(open_page: OpenPage) -> None:
     page = await open_page()
     await give(page, "/reference set deadline Friday", "/reference set deadline Monday")
@@ -90,18 +68,6 @@ async def test_buttons_of_an_answer_go_on_in_its_place(open_page: OpenPage) -> N
     await expect(page.locator("article").first).to_contain_text("Friday")
 
 
-async def test_what_fails_is_told_in_words(open_page: OpenPage, watch: Watch) -> None:
-    watch.expected = ("the server responded with a status of 422",)
-    page = await open_page()
-    await give(page, "/problem new First")
-    await page.goto(page.url + f"problems?tape={TAPE}")
-    button = page.get_by_role("button", name="Pause First")
-    await button.evaluate("one => one.dataset.command = 'no command'")
-    await button.click()
-    await expect(page.get_by_role("alert")).to_contain_text("Only commands are accepted here")
-    await expect(button).not_to_have_attribute("aria-busy", "true")
-
-
 async def test_who_is_no_longer_logged_in_is_led_to_the_login_and_back(
     open_page: OpenPage, watch: Watch
 ) -> None:
@@ -112,36 +78,3 @@ async def test_who_is_no_longer_logged_in_is_led_to_the_login_and_back(
     await page.context.clear_cookies()
     await page.get_by_role("button", name="Pause First").click()
     await page.wait_for_url("**/login?next=%2Fproblems%3Ftape%3Dweb%3Alocal")
-
-
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("phone", [False, True], ids=["wide", "phone"])
-async def test_problems_and_reference_can_be_read_by_everybody(
-    open_page: OpenPage, site: Site, *, dark: bool, phone: bool
-) -> None:
-    page = await open_page(dark=dark, phone=phone)
-    await give(page, f"/problem new {HOSTILE[:28]}", f"/problem note must {HOSTILE}", "/problem note ask Why?",
-               "/problem note assume it is so", f"/problem note draft letter {'x' * 300}",
-               f"/reference set deadline {HOSTILE}", f"/reference set deadline {'long' * 100}",
-               '/reference set table {"a": [1, 2], "b": {"c": "d"}}', "/reference set priorities a; b")  # fmt: skip
-    for name, path in (
-        ("problems", f"/problems?tape={TAPE}"),
-        ("reference", f"/reference?tape={TAPE}&key=deadline"),
-    ):
-        await page.goto(site.url + path)
-        await expect(page.locator("main")).to_contain_text("<img src=x onerror")
-        await check_page(page)
-        await shot(page, f"{name}-{'dark' if dark else 'light'}-{'phone' if phone else 'wide'}")
-
-
-async def test_the_chosen_completion_is_seen_in_forced_colors(open_page: OpenPage) -> None:
-    page = await open_page()
-    await page.emulate_media(forced_colors="active")
-    await page.locator("#chat-text").press_sequentially("/memory ")
-    await expect(page.get_by_role("option").first).to_be_visible()
-    await page.keyboard.press("ArrowDown")
-    chosen = page.get_by_role("option", selected=True)
-    await expect(chosen).to_have_count(1)
-    await expect(chosen).to_have_css("outline-style", "solid")
-    others = page.get_by_role("option", selected=False)
-    await expect(others.first).to_have_css("outline-style", "none")

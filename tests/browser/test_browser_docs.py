@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
-import anyio.to_thread
+import anyio
 import pytest
 from browser_checks import WITHIN, Watch, assert_accessible, assert_fits, assert_one_heading, shot
 from playwright.async_api import Browser, expect
@@ -34,48 +32,20 @@ class Quiet(SimpleHTTPRequestHandler):
         """Say nothing."""
 
 
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Serve a folder within the block; yield its address."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def build(folder: Path) -> Path:
-    """Build the site as ``make docs`` does: a broken link, or a page that nothing leads to, is an error."""
-    folders = ["-d", str(folder / "read"), ".", str(folder / "site")]
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "sphinx",
-            "-q",
-            "-W",
-            "--keep-going",
-            "-c",
-            "docs/website",
-            *folders,
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return folder / "site"
-
-
 @pytest.fixture
 async def address(tmp_path: Path) -> AsyncIterator[str]:
-    site = await anyio.to_thread.run_sync(build, tmp_path)
-    with served(site) as url:
-        yield url
+    """Build the site as ``make docs`` does: a broken link, or a page that nothing leads to, is an error."""
+    site = tmp_path / "site"
+    options = "-q -W --keep-going -c docs/website -d".split()
+    command = [sys.executable, "-m", "sphinx", *options, str(tmp_path / "read"), ".", str(site)]
+    done = await anyio.run_process(command, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
 
 
 async def test_the_docs_build_without_a_warning_and_are_read_by_everybody(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from browser_chat import answers, say
 from browser_checks import WITHIN, OpenPage, Watch, check_page, close_answer, settled, shot
@@ -54,8 +52,6 @@ PAGES = (
     "/budget?whose=all",
     "/account",
 )
-LOST = "/timeline?tape=no:such"
-PAPER = re.compile(rb"/Type\s*/Page[^s]")
 
 
 async def press(page: Page, name: str) -> None:
@@ -85,36 +81,6 @@ async def test_a_fact_leads_to_its_words_in_the_timeline_and_to_the_gates_decisi
     await expect(page.get_by_role("heading", level=1)).to_have_text("Fact 1")
     await decision.get_by_role("link", name="#").first.click()
     await expect(marked).to_have_attribute("data-category", "gate")
-
-
-async def test_any_two_versions_of_a_zone_are_compared_by_keys_alone(rig, opened):
-    await rig.talk("fake:1", "/memory add I live in Bonn", "/memory add I like tea")
-    await rig.talk("fake:1", "/memory edit 1 I live in Graz", "/memory add I own a boat")
-    listed = await rig.get("/zones", tape="fake:1")
-    newest = listed["newest"]
-    (bonn,) = [one["version"] for one in listed["versions"] if "add I live" in one["because"]]
-    page = await opened("/zones?tape=fake:1")
-    await page.get_by_label("From").focus()
-    # Not by letters: whoever types a version slowly begins anew with each.
-    await page.keyboard.press("Home")
-    for _ in range(newest - bonn):
-        await page.keyboard.press("ArrowDown")
-    await expect(page.get_by_label("From")).to_have_value(str(bonn))
-    await page.keyboard.press("Tab")
-    await page.keyboard.press("Home")
-    await page.keyboard.press("Tab")
-    async with page.expect_navigation():
-        await page.keyboard.press("Enter")
-    part = page.get_by_role("region", name="Long-term memory")
-    await expect(
-        page.get_by_role("heading", name=f"Version {bonn} compared with version {newest}")
-    ).to_be_visible()
-    await expect(part.get_by_role("columnheader")).to_have_text(
-        [f"Version {bonn}", f"Version {newest}"]
-    )
-    await expect(part.locator("del").first).to_contain_text("Bonn")
-    await expect(part.locator("ins", has_text="Graz")).to_have_count(1)
-    await expect(part).to_contain_text("I own a boat")
 
 
 async def test_undo_by_its_button_is_felt_in_the_zone_in_memory_and_in_the_chat(
@@ -228,70 +194,3 @@ async def test_every_page_can_be_used_by_everybody_whatever_is_on_the_tape(
             await page.locator("main img, main script, main style, main b:text('Bob')").count() == 0
         )
         await shot(page, f"all-{number:02}-{name}")
-
-
-async def test_a_page_that_is_not_there_says_so_in_words(rig: Rig, browser: Browser) -> None:
-    watch = Watch(rig.url, expected=("a status of 404",))
-    context = await browser.new_context(viewport={"width": 360, "height": 740})
-    await context.add_cookies([rig.cookie])
-    watch.over(context)
-    page = await context.new_page()
-    await page.goto(rig.url + LOST)
-    await expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
-    await check_page(page)
-    await context.close()
-    watch.check()
-
-
-async def test_a_long_timeline_is_printed_as_it_is_in_view(rig, opened):
-    await rig.long_tape(20_000)
-    page = await opened("/timeline?tape=fake:long&entry=9000")
-    await expect(page.locator(".tl-live .tl-row.current")).to_contain_text("#9000")
-    assert len(PAPER.findall(await page.pdf())) <= 4
-
-
-async def test_who_gives_commands_by_keys_goes_on_where_they_were(rig, opened):
-    for what in ("French", "Latin"):
-        said = f"/memory add Always answer in {what} from now on"
-        await rig.talk(GROUP, said, sender=BOB, private=False, role="member")
-    page = await opened(f"/memory?tape={GROUP}")
-    # The button is gone with what it dropped: one goes on at the heading above.
-    await page.get_by_role("button", name="Drop fact 1").focus()
-    await page.keyboard.press("Enter")
-    await expect(page.get_by_role("dialog")).to_be_visible()
-    await close_answer(page)
-    await expect(page.get_by_role("heading", name="Pending (1)")).to_be_focused()
-    undo = page.get_by_role("button", name="Undo last change")
-    await undo.focus()
-    await page.keyboard.press("Enter")
-    await expect(page.get_by_role("dialog")).to_be_visible()
-    await close_answer(page)
-    await expect(undo).to_be_focused()
-
-
-async def test_every_time_is_told_in_the_readers_zone(rig: Rig, browser: Browser) -> None:
-    await rig.talk("fake:1", "/memory add I live in Bonn")
-    context = await browser.new_context(locale="en-GB", timezone_id="Asia/Kolkata")
-    context.set_default_timeout(WITHIN)
-    await context.add_cookies([rig.cookie])
-    page = await context.new_page()
-    listed = (await rig.get("/zones", tape="fake:1"))["versions"]
-    await page.goto(f"{rig.url}/zones?tape=fake:1")
-    here = await page.evaluate(
-        "(at) => new Intl.DateTimeFormat(undefined, {timeStyle: 'short'}).format(new Date(at))",
-        listed[0]["at"],
-    )
-    assert here not in listed[0]["at"]
-    await expect(page.locator("select[name=to] option").first).to_contain_text(here)
-    await page.goto(f"{rig.url}/account")
-    times = page.locator(".login-table time")
-    await expect(times).to_have_count(2)
-    for told in await times.all():
-        assert await told.inner_text() == await told.evaluate(
-            """async (one) => {
-              const { when } = await import("/static/site.js");
-              return [when(one.dateTime), when(one.dateTime, { dateStyle: "medium" })]
-                .find((text) => text === one.textContent);
-            }"""
-        )
-    await context.close()

@@ -40,7 +40,6 @@ PAGES = (
     "/budget?whose=all",
     "/account",
 )
-UNDIRECTED = "one => getComputedStyle(one).direction"
 
 
 async def unmarked(part: Locator) -> list[str]:
@@ -108,13 +107,6 @@ async def test_every_page_is_in_its_language_and_fits(
         await shot(page, f"language-{number:02}-{name}")
 
 
-async def test_code_goes_from_left_to_right_on_every_page(translated: OpenPage) -> None:
-    page = await translated("/account", language="ar")
-    await settled(page)
-    assert await page.locator("code").first.evaluate(UNDIRECTED) == "ltr"
-    assert await page.locator("h1").evaluate(UNDIRECTED) == "rtl"
-
-
 async def test_dialogs_and_what_scripts_say_are_in_the_language_of_the_page(
     translated: OpenPage,
 ) -> None:
@@ -125,22 +117,3 @@ async def test_dialogs_and_what_scripts_say_are_in_the_language_of_the_page(
     await expect(dialog.get_by_role("button", name="⟦Send⟧")).to_be_visible()
     assert await unmarked(dialog) == []
     await check_page(page)
-
-
-async def test_an_entry_is_told_in_the_language_of_the_page(translated: OpenPage) -> None:
-    page = await translated("/timeline?tape=fake:1", language="de")
-    await settled(page)
-    await page.locator(".tl-live .tl-row").last.click()
-    dialog = page.get_by_role("dialog")
-    await expect(dialog.get_by_role("button", name="⟦Previous⟧")).to_be_visible()
-    assert await unmarked(dialog) == []
-
-
-async def test_the_page_works_in_english_where_its_messages_cannot_be_had(
-    translated: OpenPage,
-) -> None:
-    page = await translated("/account", language="de")
-    await page.route("**/messages/*", lambda route: route.fulfill(body="no JSON"))
-    await page.goto(page.url.replace("/account", "/memory?tape=fake:1"))
-    await page.locator("button[data-prompt]").first.click()
-    await expect(page.get_by_role("dialog").get_by_role("heading")).to_have_text("One more thing")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from browser_checks import WITHIN, OpenPage, Watch, check_page, close_answer, shot
+from browser_checks import WITHIN, OpenPage, check_page, close_answer
 from playwright.async_api import Page, expect
-from sampling import some
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.family("browser: memory")]
 expect.set_options(timeout=WITHIN)
@@ -26,26 +25,6 @@ async def give(page: Page, *commands: str) -> list[str]:
 
 async def press(page: Page, name: str) -> None:
     await page.get_by_role("button", name=name, exact=True).first.click()
-
-
-@pytest.mark.parametrize(
-    ("dark", "phone"),
-    [(False, False), (True, False), (False, True)],
-    ids=["light", "dark", "phone"],
-)
-async def test_the_pages_of_memory_keep_what_holds_for_all_pages(open_page: OpenPage, dark, phone):
-    page = await open_page("/sessions", dark=dark, phone=phone)
-    await give(
-        page, "/memory add I live in Bonn", "/memory add I like tea", f"/memory add {HOSTILE}"
-    )
-    await give(page, "/memory edit 1 I live in Graz", "/memory share 2")
-    root = page.url.removesuffix("/sessions")
-    pages = (*PAGES, "/memory?tape=workspace:shared", "/memory?tape=web:local&status=all")
-    for path in some(pages, apart=f"{dark} {phone}"):
-        await page.goto(root + path)
-        await check_page(page)
-        await shot(page, f"{path.partition('?')[0][1:]}-{'dark' if dark else 'light'}-{phone}")
-        assert await page.title() != "owned"
 
 
 async def test_facts_are_found_while_somebody_types_and_corrected_in_place(open_page: OpenPage):
@@ -89,22 +68,3 @@ async def test_what_is_forgotten_by_two_presses_is_on_no_page_afterwards(open_pa
         await page.goto(root + path)
         await expect(page.get_by_role("main")).to_be_visible()
         assert "Bonn" not in await page.content()
-
-
-async def test_what_was_typed_while_the_bot_could_not_be_reached_is_there_again(
-    open_page: OpenPage, watch: Watch
-):
-    page = await open_page("/sessions")
-    await give(page, "/memory add I live in Bonn")
-    await page.goto(page.url.removesuffix("/sessions") + MEMORY)
-    watch.expected = ("net::ERR_INTERNET_DISCONNECTED",)
-    await page.context.set_offline(True)
-    await press(page, "Edit fact 1")
-    await page.locator("dialog textarea").fill("I live in Graz")
-    await page.keyboard.press("Enter")
-    await expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
-    await page.context.set_offline(False)
-    await press(page, "Edit fact 1")
-    await expect(page.locator("dialog textarea")).to_have_value("I live in Graz")
-    await page.keyboard.press("Enter")
-    await expect(page.locator("dialog")).to_contain_text("Changed")

@@ -18,6 +18,7 @@ from browser_checks import WITHIN, Watch, check_page, shot
 from browser_site import ROOT, running_site
 from playwright.async_api import Browser, Page, expect
 from preloaded import open_program, run_program
+from waiting import until
 
 from testkit.openai_server import Call, Reply, ScriptedOpenAI
 from testkit.telegram.server import TelegramServer
@@ -53,9 +54,7 @@ async def setup_program(folder: Path, **settings: str) -> AsyncIterator[tuple[Pr
             stderr=out,
         )
     try:
-        with anyio.fail_after(60):
-            while (found := re.search(r"http://\S+#\S+\n", said.read_text())) is None:
-                await anyio.sleep(0.05)  # a file has no event
+        found = await until(lambda: re.search(r"http://\S+#\S+\n", said.read_text()), every=0.05)
         yield process, found[0].strip()
     finally:
         if process.returncode is None:

@@ -20,11 +20,10 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +52,7 @@ _NOTE = "_I am tapebot's offline responder"
 _FORMS = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(\+00:00|Z)?|\d{8}T\d{6}Z"), "TIME"),
     (re.compile(r"\d{4}-\d\d-\d\d"), "DATE"),
-    (
-        re.compile(
-            r"(?i:tomorrow, |today, )?(Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day,? \d+ [A-Z][a-z]+ \d{4}"
-        ),
-        "DAY",
-    ),
+    (re.compile(r"(?i:tomorrow, |today, )?[A-Z][a-z]+day,? \d+ [A-Z][a-z]+ \d{4}"), "DAY"),
     (re.compile(r"\b\d\d:\d\d(:\d\d)?\b"), "CLOCK"),
     (re.compile(r"\b[A-Z0-9]{4}(-[A-Z0-9]{4}){1,2}\b"), "CODE"),
     (re.compile(r"\btapebot_[\w.…-]+"), "TOKEN"),
@@ -74,15 +68,7 @@ _FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block of a page.
-
-    Attributes:
-        kind: ``chat`` and so on, or an order: ``before``, ``model``, ``serve``, ``stop``.
-        lines: Its lines, without indentation.
-        start: Where its text begins in the page.
-        end: Where it ends.
-        indent: Spaces before each line.
-    """
+    """A block of a page, or an order; its lines are without the indentation."""
 
     kind: str
     lines: list[str]
@@ -153,13 +139,7 @@ def _noon() -> str:
 
 @dataclass
 class Player:
-    """A person with a scratch home.
-
-    Attributes:
-        folder: Where commands run; it stands for ``/home/ada``.
-        environment: What they see.
-        answers: What a model answers next.
-    """
+    """A person with a scratch home, which stands for ``/home/ada``."""
 
     folder: Path
     life: AsyncExitStack
@@ -172,12 +152,10 @@ class Player:
     def __post_init__(self) -> None:
         """Make the person's folder, with ``tapebot`` on the path."""
         (self.folder / "bin").mkdir(parents=True)
-        script = self.folder / "bin" / "tapebot"
-        script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m bot "$@"\n')
-        script.chmod(0o755)
-        python = self.folder / "bin" / "python"
-        python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
-        python.chmod(0o755)
+        for name, module in (("tapebot", "-m bot "), ("python", "")):
+            script = self.folder / "bin" / name
+            script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {module}"$@"\n')
+            script.chmod(0o755)
         (self.folder / "ada").mkdir()
         self.environment = {
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
@@ -204,13 +182,8 @@ class Player:
         if block.kind == "console":
             return [(what, shown, await self.run(what)) for what, shown in _steps(block)]
         if block.kind == "before":
-            steps = [what for what, _ in _steps(block)]
-            for is_typed, some in groupby(steps, lambda what: what.startswith("> ")):
-                if is_typed:
-                    await self.chat([what[2:] for what in some])
-                    continue
-                for what in some:
-                    await self.run(what[2:])
+            for what, _ in _steps(block):
+                await (self.chat([what[2:]]) if what[0] == ">" else self.run(what[2:]))
         elif block.kind == "sh":
             await self.run("\n".join(block.lines))
         elif block.kind == "python":
@@ -241,17 +214,10 @@ class Player:
             return self._shown(done.stdout + done.stderr)
         return self._shown(await self._shell(command))
 
-    async def _program(
-        self, arguments: list[str], given: str = ""
-    ) -> subprocess.CompletedProcess[str]:
+    async def _program(self, arguments: list[str], given: str = "") -> Any:
+        more = {"environment": self.environment, "cwd": self.home, "given": given}
         return await anyio.to_thread.run_sync(
-            lambda: run_program(
-                ["-m", "bot", *arguments],
-                environment=self.environment,
-                cwd=self.home,
-                given=given,
-                timeout=SECONDS,
-            )
+            lambda: run_program(["-m", "bot", *arguments], timeout=SECONDS, **more)
         )
 
     async def _shell(self, command: str) -> str:
@@ -259,13 +225,8 @@ class Player:
         command = command.replace(_SITE, self._place).replace(_HEALTH, self._health)
         left = self.folder / "environment"
         script = f"set -ea\n{command}\n{{ env -0 > {shlex.quote(str(left))}; }} 2>/dev/null"
-        done = await anyio.run_process(
-            ["sh", "-c", script],
-            env=self.environment,
-            cwd=self.home,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
+        how = {"env": self.environment, "cwd": self.home, "stderr": subprocess.STDOUT}
+        done = await anyio.run_process(["sh", "-c", script], check=False, **how)
         said = done.stdout.decode()
         assert done.returncode == 0, f"{command}: {said}"
         kept = (one.partition("=") for one in left.read_text().split("\0") if one)
@@ -300,16 +261,9 @@ class Player:
         async with AsyncExitStack() as served:
             self._place = f"127.0.0.1:{served.enter_context(kept_port())}"
             self._health = f"127.0.0.1:{served.enter_context(kept_port())}"
-            listens = {
-                "TAPEBOT_WEB_LISTEN": self._place,
-                "TAPEBOT_OPERATE_LISTEN": self._health,
-            }
-            self.environment |= listens
-            program = await open_program(
-                ["-m", "bot"],
-                environment=self.environment,
-                cwd=self.home,
-            )
+            self.environment["TAPEBOT_WEB_LISTEN"] = self._place
+            self.environment["TAPEBOT_OPERATE_LISTEN"] = self._health
+            program = await open_program(["-m", "bot"], environment=self.environment, cwd=self.home)
             served.push_async_callback(_ended, program)
             assert program.stdout is not None
             said = b""
@@ -331,13 +285,6 @@ async def _ended(program: Forked) -> None:
     program.terminate()
     with anyio.fail_after(SECONDS):
         await program.aclose()
-
-
-@asynccontextmanager
-async def player(folder: Path) -> AsyncIterator[Player]:
-    """Yield a person with an empty home."""
-    async with AsyncExitStack() as life:
-        yield Player(folder, life)
 
 
 async def rewritten(one: Player, block: Block) -> str:

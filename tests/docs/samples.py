@@ -44,19 +44,14 @@ def chatgpt(path: Path) -> None:
 
 def claude(path: Path) -> None:
     """Make Claude's export of one conversation."""
-    said = ("My sister is called Ola.", "Nice to know.")
+    said = (("human", "My sister is called Ola."), ("assistant", "Nice to know."))
+    at = "2025-03-01T10:00:00Z"
     messages = [
-        {
-            "uuid": f"m{number}",
-            "text": text,
-            "content": [{"type": "text", "text": text}],
-            "sender": "assistant" if number % 2 else "human",
-            "created_at": f"2025-03-01T10:{number:02}:00Z",
-        }
-        for number, text in enumerate(said)
-    ]
-    talk = {"uuid": "bbbb-2", "name": "A sister", "created_at": "2025-03-01T10:00:00Z"}
-    _zip(path, conversations=[{**talk, "account": {"uuid": "account"}, "chat_messages": messages}])
+        {"uuid": who, "text": text, "content": [{"type": "text", "text": text}], "sender": who,
+         "created_at": at} for who, text in said
+    ]  # fmt: skip
+    talk = {"uuid": "bbbb-2", "name": "A sister", "created_at": at, "account": {"uuid": "account"}}
+    _zip(path, conversations=[{**talk, "chat_messages": messages}])
 
 
 def openclaw(path: Path) -> None:

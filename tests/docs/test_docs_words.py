@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import argparse
 import re
-from pathlib import Path
 
 import pytest
-from page_player import PLAYED, ROOT, blocks
-from test_docs_pages import NOT_RUN, TESTED_ELSEWHERE, pages
+from page_player import ROOT
+from test_docs_pages import TESTED_ELSEWHERE, pages
 
 from bot.agent.commands.builtin import builtin_commands
 from bot.cli.parser import make_parser
 from bot.runtime.settings import PREFIX, Settings
-from docs.pictures.make import HERE
 
-KINDS = PLAYED | {
-    "text", "ini", "toml", "json", "sql", "telegram", "discord", "document", "model",
-}  # fmt: skip
 PAGES = [one for one in [*pages(), *TESTED_ELSEWHERE] if (ROOT / one).exists()]
 NOT_OF_THE_PROGRAM = {"TAPEBOT_SCREENSHOTS", "TAPEBOT_TCP_LISTEN"}
-"""Variables of tests, and of the example in CONTRIBUTING.md."""
 
 
 def text_of(page: str) -> str:
@@ -31,25 +25,6 @@ def inline(page: str) -> list[str]:
     """Return what stands between backticks outside of blocks."""
     prose = re.sub(r"^ *```.*?^ *```$", "", text_of(page), flags=re.MULTILINE | re.DOTALL)
     return [" ".join(one.split()) for one in re.findall(r"`([^`]+)`", prose)]
-
-
-@pytest.mark.parametrize("page", pages())
-def test_every_block_says_what_it_is_and_only_commands_look_like_them(page):
-    for block in blocks(text_of(page)):
-        if block.kind in ("before", "model", "serve", "stop") or block.kind[:1] == "{":
-            continue
-        assert block.kind in KINDS, f"{page}: a block of kind {block.kind!r}"
-        if block.kind not in PLAYED | {"telegram", "discord", "model"}:
-            assert not [one for one in block.lines if re.match(r"\$ |(you)?> /", one)], page
-
-
-def test_what_is_not_run_is_still_there():
-    for page, first in NOT_RUN:
-        if not first:
-            assert (ROOT / page).exists()
-            continue
-        known = [one.commands[:1] for one in blocks(text_of(page)) if one.kind in PLAYED]
-        assert [first] in known, (page, first)
 
 
 def leaf(parser: argparse.ArgumentParser, words: list[str]) -> argparse.ArgumentParser | None:
@@ -106,11 +81,3 @@ def test_every_how_to_is_one_screen_and_two_clicks_away():
     for one in tasks:
         assert f"({one.name})" in index, f"docs/howto/index.md does not lead to {one.name}"
         assert len(one.read_text(encoding="utf-8").splitlines()) <= 65, one.name
-
-
-def test_the_pictures_are_shown_and_small():
-    pictures = [one for one in HERE.iterdir() if one.suffix in (".png", ".svg")]
-    tour = text_of("docs/tour.md")
-    assert [one.name for one in pictures if f"pictures/{one.name}" not in tour] == []
-    assert sum(one.stat().st_size for one in pictures) < 1_500_000
-    assert Path(HERE / "chat.svg").exists()

@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 import httpx
-from fastapi import APIRouter, FastAPI, Request, WebSocket
+from fastapi import APIRouter, FastAPI
 from web_rig import open_web
 
 from bot.bus.access.control import AccessControl, open_access_control
@@ -28,17 +28,7 @@ HTML = {"Accept": "text/html"}
 
 @dataclass(slots=True)
 class Site:
-    """A site that somebody may log in to.
-
-    Attributes:
-        app: Its application, with ``/probe`` for anybody, ``/probe/owner`` for owners, and the socket
-            ``/probe/socket``.
-        logins: Who is logged in.
-        access_control: Says who may.
-        clock: Stands still.
-        host: The program below.
-        url: The address that people use.
-    """
+    """A site that somebody may log in to, with ``/probe`` for anybody and ``/probe/owner`` for owners."""
 
     app: FastAPI
     logins: LoginService
@@ -89,37 +79,8 @@ class Site:
             raise refused[0]
         return found[0]
 
-    async def socket(self, path: str = "/probe/socket", **headers: str) -> str:
-        """Return what a socket is told first: ``websocket.accept`` or ``websocket.close``."""
-        host = self.url.partition("//")[2]
-        given = {"host": host, **{key.replace("_", "-"): value for key, value in headers.items()}}
-        scope = {
-            "type": "websocket",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": b"",
-            "root_path": "",
-            "scheme": "ws",
-            "subprotocols": [],
-            "server": ("127.0.0.1", 8020),
-            "client": ("127.0.0.1", 1),
-            "headers": [(key.encode(), value.encode()) for key, value in given.items()],
-        }
-        told: list[str] = []
 
-        async def receive() -> dict[str, Any]:
-            await anyio.lowlevel.checkpoint()
-            return {"type": "websocket.connect"}
-
-        async def send(message: Any) -> None:
-            told.append(message["type"])
-
-        with anyio.fail_after(30):
-            await self.app(scope, receive, send)
-        return told[0]
-
-
-def probes(logins: LoginService) -> APIRouter:
+def probes() -> APIRouter:
     """Return routes that say who calls."""
     router = APIRouter()
 
@@ -127,21 +88,9 @@ def probes(logins: LoginService) -> APIRouter:
     async def probe(visitor: Member) -> dict[str, str]:
         return {"id": visitor.id, "role": visitor.role}
 
-    @router.post("/chat/uploads")
-    async def upload(request: Request) -> int:
-        return (
-            0 if await logins.authenticator.visitor(request) is None else len(await request.body())
-        )
-
     @router.get("/probe/owner")
     async def owners(visitor: Owner) -> dict[str, str]:
         return {"id": visitor.id}
-
-    @router.websocket("/probe/socket")
-    async def talk(socket: WebSocket) -> None:
-        if await logins.authenticator.visitor(socket) is not None:
-            await socket.accept()
-        await socket.close()
 
     return router
 
@@ -164,5 +113,5 @@ async def open_site(
         )
         logins = LoginService(rig.store, access_control, clock, url, rig.web.scopes)
         web = replace(rig.web, logins=logins, url=url)
-        app = build_app(web, probes(logins))
+        app = build_app(web, probes())
         yield Site(app, logins, access_control, clock, rig.host, web, url, stack)

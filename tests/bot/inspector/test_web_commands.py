@@ -9,9 +9,6 @@ import pytest
 from web_rig import Rig, open_web
 
 from bot.agent.commands.registry import Command, CommandRegistry
-from bot.bus import Address, Answer, WebUser
-from bot.inspector.api.commands import is_private
-from bot.tape.entries import message
 
 PATH = "/api/v1/commands"
 
@@ -53,24 +50,19 @@ async def test_files_of_an_answer_can_be_fetched_by_owners_alone(rig):
     assert (await rig.client.get(missing)).status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("session", "text", "status"),
-    [
+async def test_what_is_no_command_in_a_conversation_is_refused(rig):
+    await rig.talk("fake:1", "/memory add I like tea")
+    for session, text, status in (
         ("fake:1", "remember tea", 422),
         ("fake:1", "/", 422),
+        ("fake:1", "/memory " + "x" * 40_000, 422),
         ("no key", "/memory", 422),
         ("person:fake:7", "/memory", 422),
-        ("workspace:shared", "/memory", 422),
         ("workspace:web", "/memory", 422),
         ("fake:never", "/memory", 404),
-        ("fake:1", "/memory " + "x" * 40_000, 422),
-    ],
-    ids=["words", "slash", "key", "person", "shared", "program", "unknown", "long"],
-)
-async def test_what_is_no_command_in_a_conversation_is_refused(rig, session, text, status):
-    await rig.talk("fake:1", "/memory add I like tea")
-    answer = await give(rig, session, text)
-    assert (answer.status_code, set(answer.json())) == (status, {"error", "detail"})
+    ):
+        answer = await give(rig, session, text)
+        assert (answer.status_code, set(answer.json())) == (status, {"error", "detail"})
     assert "fake:never" not in await rig.store.list_tapes()
 
 
@@ -92,33 +84,6 @@ async def test_the_list_holds_what_whoever_asks_may_give(rig):
     assert not any(one["owner_only"] for one in answer)
     memory = next(one for one in answer if one["name"] == "memory")
     assert {"form", "summary"} == set(memory["forms"][0])
-
-
-async def test_what_takes_too_long_is_told_as_such(rig):
-    class Slow:
-        async def run(
-            self, session: Address, visitor: WebUser, text: str, **given: object
-        ) -> Answer:
-            raise TimeoutError
-
-    await rig.talk("fake:1", "hello")
-    rig.app.state.web = replace(rig.web, remote_commands=Slow())
-    answer = await give(rig, "fake:1", "/memory")
-    assert (answer.status_code, answer.json()["error"]) == (504, "timeout")
-
-
-async def test_a_conversation_is_private_as_its_newest_messages_say(rig):
-    store, place = rig.store, Address("fake", "g")
-    assert not await is_private(store, place)
-    assert await is_private(store, Address("web", "anybody"))
-    await store.create_tape("fake:g")
-    await store.append(place.session, message("user", "a", private=True))
-    assert await is_private(store, place)
-    await store.append(place.session, message("user", "b", private=False))
-    assert not await is_private(store, place)
-    # What an owner commanded from elsewhere says nothing new of it.
-    await store.append(place.session, message("user", "c", private=True, via="web:desk.1"))
-    assert not await is_private(store, place)
 
 
 async def test_a_token_gives_no_command_that_makes_a_credential(rig):

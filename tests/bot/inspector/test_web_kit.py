@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from web_rig import open_web
+from web_rig import Rig
 
 import bot.inspector
 from bot.inspector.rendering import STATIC, asset
@@ -14,8 +14,6 @@ from bot.tape.entries import message
 
 TEMPLATES = Path(bot.inspector.__file__).parent / "templates"
 PAGES = sorted(one.name for one in TEMPLATES.glob("*.html"))
-SCRIPTS = sorted(one.name for one in STATIC.glob("*.js"))
-STYLES = sorted(one.name for one in STATIC.glob("*.css"))
 
 _TAG = re.compile(r"<[a-zA-Z][^>]*>", re.DOTALL)
 _EXPRESSION = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
@@ -26,86 +24,48 @@ _MADE = re.compile(
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_template_holds_no_script_or_style_of_its_own(name: str) -> None:
-    text = _EXPRESSION.sub("", (TEMPLATES / name).read_text("utf-8"))
-    tags = _TAG.findall(text)
-    assert [one for one in tags if _INLINE.search(one)] == []
-    assert "<style" not in text
-    scripts = (TEMPLATES / name).read_text("utf-8").split("<script")[1:]
-    assert all(one.startswith(' type="module" src="{{ asset(') for one in scripts)
-
-
-@pytest.mark.parametrize("name", PAGES)
 def test_template_loads_only_what_the_site_serves(name: str) -> None:
     text = (TEMPLATES / name).read_text("utf-8")
     loaded = re.findall(r"<(?:link|script|img|iframe|source)\b[^>]*?(?:href|src)=\"([^\"]*)", text)
     assert [one for one in loaded if re.match(r"\w+:|//", one)] == []
     for path in re.findall(r"asset\('([^']+)'\)", text):
         assert asset(path).startswith(f"/static/{path}?v=")
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_template_escapes_all_but_what_markdown_made(name: str) -> None:
-    text = (TEMPLATES / name).read_text("utf-8")
+    tags = _TAG.findall(_EXPRESSION.sub("", text))
+    assert [one for one in tags if _INLINE.search(one)] == []
+    assert "<style" not in text
+    scripts = text.split("<script")[1:]
+    assert all(one.startswith(' type="module" src="{{ asset(') for one in scripts)
     assert "autoescape" not in text
     for one in re.findall(r"\{\{([^}]*)\|\s*safe", text):
         assert re.search(r"html|markdown", one), one
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_script_makes_html_in_one_place_alone(name: str) -> None:
-    made = [line for line in (STATIC / name).read_text("utf-8").splitlines() if _MADE.search(line)]
-    assert len(made) == (1 if name == "site.js" else 0)
-
-
-@pytest.mark.parametrize("name", [*SCRIPTS, *STYLES])
+@pytest.mark.parametrize("name", sorted(one.name for one in STATIC.glob("*.[jc]s*")))
 def test_static_file_asks_no_other_host(name: str) -> None:
     text = (STATIC / name).read_text("utf-8")
     assert not re.search(r"url\(\s*[\"']?(?:https?:)?//|@import|from \"(?!\./)", text)
     # An address without its version would be another module, with a state of its own.
     assert not re.search(r"import\(\s*[\"']https?:", text)
+    made = [line for line in text.splitlines() if _MADE.search(line)]
+    assert len(made) == (1 if name == "site.js" else 0)
 
 
-async def test_a_member_is_shown_the_way_to_what_is_theirs_alone() -> None:
-    async with open_web() as rig:
-        answer = await rig.member.get("/account", headers={"Accept": "text/html"})
-        links = re.findall(r'href="(/[a-z]*)"', answer.text.partition("</header>")[0])
-        assert sorted({*links}) == ["/", "/account", "/budget"]
-        owners = await rig.page("/account")
-        links = re.findall(r'href="(/[a-z]*)"', owners.partition("</header>")[0])
-        assert sorted({*links}) == ["/", "/account", "/budget", "/sessions"]
+async def test_a_member_is_shown_the_way_to_what_is_theirs_alone(rig: Rig) -> None:
+    answer = await rig.member.get("/account", headers={"Accept": "text/html"})
+    links = re.findall(r'href="(/[a-z]*)"', answer.text.partition("</header>")[0])
+    assert sorted({*links}) == ["/", "/account", "/budget"]
+    owners = await rig.page("/account")
+    links = re.findall(r'href="(/[a-z]*)"', owners.partition("</header>")[0])
+    assert sorted({*links}) == ["/", "/account", "/budget", "/sessions"]
 
 
-async def test_a_page_that_is_not_there_tells_the_way_back() -> None:
-    async with open_web() as rig:
-        answer = await rig.client.get(
-            "/problems", params={"tape": "telegram:999"}, headers={"Accept": "text/html"}
-        )
-        assert answer.status_code == 404
-        assert answer.text.count("<h1") == 1
-        assert "Not found" in answer.text
-        assert 'href="/"' in answer.text
-
-
-async def test_tabs_name_the_page_that_is_shown_and_carry_any_key() -> None:
-    async with open_web() as rig:
-        tape = "telegram:42/7"
-        await rig.talk(tape, "Hello.")
-        html = await rig.page("/problems", tape=tape)
-        tabs = html.partition('<nav class="tabs"')[2].partition("</nav>")[0]
-        assert re.findall(r'aria-current="page">([A-Za-z]+)', tabs) == ["Problems"]
-        assert 'href="/reference?tape=telegram%3A42%2F7"' in tabs
-        assert html.count('aria-current="true">Conversations') == 1
-
-
-async def test_halves_of_characters_on_a_tape_break_no_page_and_no_answer_of_the_api():
-    async with open_web() as rig:
-        await rig.talk("fake:1", "hello")
-        sender = {"id": "7", "name": "A\ud800"}
-        half = message("user", "half \ud83d", inbound="m9", sender=sender, private=True)
-        await rig.store.append("fake:1", half)
-        for path in ("/sessions", "/timeline?tape=fake:1", "/api/v1/sessions"):
-            answer = await rig.client.get(path)
-            assert answer.status_code == 200, path
-        entries = await rig.client.get("/api/v1/entries?tape=fake:1&first=1&last=99")
-        assert "half" in str(entries.json())
+async def test_halves_of_characters_on_a_tape_break_no_page_and_no_answer_of_the_api(rig: Rig):
+    await rig.talk("fake:1", "hello")
+    sender = {"id": "7", "name": "A\ud800"}
+    half = message("user", "half \ud83d", inbound="m9", sender=sender, private=True)
+    await rig.store.append("fake:1", half)
+    for path in ("/sessions", "/timeline?tape=fake:1", "/api/v1/sessions"):
+        answer = await rig.client.get(path)
+        assert answer.status_code == 200, path
+    entries = await rig.client.get("/api/v1/entries?tape=fake:1&first=1&last=99")
+    assert "half" in str(entries.json())

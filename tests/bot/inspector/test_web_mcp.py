@@ -108,12 +108,6 @@ async def test_nobody_else_sees_or_decides(rig):
         assert (await rig.client.get(path, headers=HTML)).status_code == 404
 
 
-async def test_without_servers_there_is_no_page(tmp_path):
-    async with open_web(folder=tmp_path) as rig:
-        assert 'href="/tools"' not in await rig.page("/budget")
-        assert (await rig.client.get("/tools", headers=HTML)).status_code == 404
-
-
 async def test_a_browser_comes_back_from_a_login_to_the_site(tmp_path, files):
     with http_process(files, script=LOGIN):
         url = f"http://127.0.0.1:{await port_of(files)}/mcp"

@@ -5,14 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.bus import DeliveryReport
-from bot.core.i18n import use_language
-from bot.core.reasons import Reason
 from bot.inspector.reading.categories import CATEGORIES
 from bot.inspector.reading.entries import summarize_entry
-from bot.inspector.reading.entry_text import LONGEST, decisions, entry_line, evidence, full_text
-from bot.runtime.sessions.entries import delivery_entry
-from bot.tape.entries import ENTRY_KINDS, TapeEntry, event, message
+from bot.inspector.reading.entry_text import LONGEST, decisions, evidence, full_text
+from bot.tape.entries import ENTRY_KINDS, TapeEntry
 
 _plain = st.none() | st.booleans() | st.integers() | st.text(max_size=8)
 _json = (
@@ -26,7 +22,7 @@ _names = st.sampled_from(
     "memory.history memory/open memory/consolidated session/new person.link".split()
 )
 _keys = st.sampled_from(
-    "ops usage spent status ms error text content name arguments model date state calls cites".split()
+    "ops usage spent status ms error text content name arguments model date state calls".split()
 )
 _entries = st.builds(
     TapeEntry,
@@ -57,23 +53,3 @@ def test_no_damage_keeps_an_entry_from_being_told(entry):
     f"{told} {full_text(entry)}".encode()
     decisions(entry)
     evidence(entry)
-
-
-def test_a_time_that_only_another_zone_has_is_unknown():
-    entry = message("user", "hello", ts="0001-01-01T00:00:00+14:00")
-    assert (summarize_entry(entry).time, summarize_entry(entry).text) == ("", "hello")
-
-
-def test_an_answer_that_was_not_delivered_is_told_in_the_readers_language():
-    why = Reason("delivery_not_awaited")
-    report = DeliveryReport("fake:1", "turn", delivered=False, error=why)
-    entry = delivery_entry(report)
-    assert entry.data["error"] == {"code": "delivery_not_awaited"}
-    assert entry_line(entry) == "The answer was not delivered: no request waited for it"
-    with use_language("de"):
-        assert entry_line(entry).endswith("keine Anfrage hat darauf gewartet")
-
-
-def test_a_summary_of_a_consolidation_is_shown_with_its_words():
-    line = entry_line(event("memory.history", {"entry": "Ada bought a boat.", "range": [1, 9]}))
-    assert line == "Summary: Ada bought a boat."

@@ -18,7 +18,7 @@ from bot.core.errors import (
 )
 from bot.llm.base import Model, ModelRequest
 from testkit.anthropic_server import ScriptedAnthropic, Step
-from testkit.openai_server import Call, Failure, Raw, Reply
+from testkit.openai_server import Call, Failure, Reply
 
 NAME = "anthropic/claude-sonnet-4-5"
 Setup = Callable[..., "anyio.abc.Awaitable[tuple[Model, ScriptedAnthropic]]"]
@@ -131,69 +131,6 @@ async def test_what_later_requests_repeat_is_marked_for_the_cache_and_the_tail_i
         assert sent["messages"][-1]["content"][-1]["text"].strip() == TAIL.strip()
 
 
-async def test_litellm_is_given_the_same_marks(anthropic):
-    model, server = await anthropic(Reply("ok"), client="litellm")
-    *before, last = HISTORY
-    message = {**last, "content": last["content"] + TAIL}
-    await ask(model, streamed=True, request=ModelRequest([*before, message], tail_length=len(TAIL)))
-    assert _marked(server.requests[0]) == ["b", "[09:02, user] And?"]
-
-
-async def test_a_tail_behind_a_result_is_a_block_of_its_own(anthropic):
-    model, server = await anthropic(Reply("ok"))
-    *before, result, _ = HISTORY
-    request = ModelRequest(
-        [*before, {**result, "content": f"saved{TAIL}"}], TOOLS, tail_length=len(TAIL)
-    )
-    await ask(model, streamed=True, request=request)
-    [sent] = server.requests
-    assert _marked(sent) == ["a", "b"]
-    *_, told, tail = sent["messages"][-1]["content"]
-    assert told["content"] == [{"type": "text", "text": "saved"}]
-    assert tail == {"type": "text", "text": TAIL.strip()}
-
-
-async def test_a_request_that_nothing_follows_writes_no_more_to_the_cache_than_it_must(anthropic):
-    model, server = await anthropic(Reply("ok"))
-    request = ModelRequest(HISTORY, TOOLS, purpose="consolidation")
-    await ask(model, streamed=True, request=request)
-    assert _marked(server.requests[0]) == ["b"]
-
-
-@both
-async def test_thinking_goes_back_with_the_calls_that_it_led_to(anthropic, streamed):
-    model, _ = await anthropic(Reply("", (Call("tape_search", "{}", "t"),)), thinking=True)
-    reply, _ = await ask(model, streamed, ModelRequest(ASK.messages, TOOLS))
-    thought = {"type": "thinking", "thinking": "Let me see.", "signature": "c2lnbmVk"}
-    assert reply.reasoning == {"thinking_blocks": [thought]}
-
-
-@both
-async def test_a_reply_of_a_schema_is_json(anthropic, streamed):
-    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
-    model, server = await anthropic(Reply("", (Call("reply", '{"n": 3}', "t"),)))
-    request = ModelRequest(ASK.messages, json_schema=schema)
-    reply, _ = await ask(model, streamed, request)
-    assert (json.loads(reply.content), reply.tool_calls, reply.finish_reason) == (
-        {"n": 3},
-        (),
-        "stop",
-    )
-    assert server.requests[0]["tool_choice"] == {"type": "tool", "name": "reply"}
-
-
-async def test_images_go_out_as_the_api_wants_them(anthropic):
-    parts = [
-        {"type": "text", "text": "What is this?"},
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
-    ]
-    model, server = await anthropic(Reply("a cat"))
-    request = ModelRequest([{"role": "user", "content": parts}])
-    await ask(model, streamed=False, request=request)
-    _, image = server.requests[0]["messages"][0]["content"]
-    assert image["source"] == {"type": "base64", "media_type": "image/png", "data": "AAAA"}
-
-
 @both
 @pytest.mark.parametrize(
     ("step", "error"),
@@ -213,24 +150,3 @@ async def test_each_failure_is_its_own_error(anthropic, streamed, step, error):
         await ask(model, streamed)
     assert type(caught.value) is error
     assert KEY not in str(caught.value)
-
-
-async def test_an_error_within_a_stream_is_not_an_answer(anthropic):
-    overloaded = b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n'
-    model, _ = await anthropic(Raw(overloaded))
-    with pytest.raises(TransientModelError, match="Overloaded"):
-        await ask(model, streamed=True)
-
-
-@pytest.mark.parametrize("step", [Reply(HELLO, hang_up=True), Reply(HELLO, finish_reason="")])
-async def test_a_stream_that_breaks_off_is_not_an_answer(anthropic, step):
-    model, _ = await anthropic(step)
-    with pytest.raises(TransientModelError):
-        await ask(model, streamed=True)
-
-
-@both
-async def test_a_truncated_answer_says_so(anthropic, streamed):
-    model, _ = await anthropic(Reply("Half an ans", finish_reason="length"))
-    reply, _ = await ask(model, streamed)
-    assert (reply.content, reply.finish_reason) == ("Half an ans", "length")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import anyio
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,18 +36,6 @@ class Calls:
                 self.running.remove(name)
 
 
-async def test_the_session_with_the_fewest_calls_is_next():
-    async with anyio.create_task_group() as tasks:
-        calls = Calls(CallSlots(2), tasks)
-        for name in ("a1", "a2", "a3", "b1"):
-            await calls.start(name, Caller(name[0]))
-        assert calls.running == ["a1", "a2"]
-        await calls.end("a1")
-        assert calls.running == ["a2", "b1"]
-        for name in ("b1", "a2", "a3"):
-            await calls.end(name)
-
-
 async def test_people_come_before_background_work_which_holds_at_most_half():
     async with anyio.create_task_group() as tasks:
         calls = Calls(CallSlots(4), tasks)
@@ -63,23 +50,6 @@ async def test_people_come_before_background_work_which_holds_at_most_half():
         for name in ("b1", "p0", "p1", "p2", "b2", "b3"):
             await calls.end(name)
         assert calls.slots.statistics() == {"running": 0, "background": 0, "waiting": 0}
-
-
-async def test_who_waits_is_told_and_told_again_when_it_goes_on():
-    told: list[bool] = []
-
-    async def on_wait(waits: bool) -> None:
-        told.append(waits)
-
-    async with anyio.create_task_group() as tasks:
-        calls = Calls(CallSlots(1), tasks)
-        await calls.start("first", Caller("a", on_wait=on_wait))
-        assert told == []
-        await calls.start("second", Caller("b", on_wait=on_wait))
-        assert told == [True]
-        await calls.end("first")
-        assert told == [True, False]
-        await calls.end("second")
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.booleans()), max_size=12))
@@ -103,18 +73,3 @@ def test_no_slot_is_lost_however_calls_end(plan):
         assert slots.statistics() == {"running": 0, "background": 0, "waiting": 0}
 
     anyio.run(run)
-
-
-async def test_a_call_that_is_cancelled_as_it_gets_its_slot_gives_it_back():
-    slots = CallSlots(1)
-    entered = pytest.fail
-
-    async def on_wait(_: bool) -> None:
-        scope.cancel()
-        await anyio.lowlevel.checkpoint()
-
-    async with slots.slot():
-        with anyio.CancelScope() as scope, calling_for(Caller("a", on_wait=on_wait)):
-            async with slots.slot():
-                entered("a cancelled call must not run")
-    assert slots.statistics() == {"running": 0, "background": 0, "waiting": 0}

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
 import pytest
 
-from bot.core.errors import ContextOverflow, ModelRejected, ModelUnavailable
-from bot.llm.base import ModelRequest, ToolSpec
+from bot.core.errors import ModelUnavailable
+from bot.llm.base import ModelRequest
 from bot.llm.gguf import GGUFModel
 
 pytestmark = pytest.mark.family("a model in a file")
@@ -51,54 +50,12 @@ async def test_a_gguf_file_answers_streams_and_counts(model):
 
 
 @pytest.mark.slow
-async def test_a_schema_holds_even_the_smallest_model(model):
-    schema = {
-        "type": "object",
-        "properties": {"name": {"type": "string", "maxLength": 12}, "old": {"type": "boolean"}},
-        "required": ["name", "old"],
-        "additionalProperties": False,
-    }
-    reply = await model.complete(ask("A person?", json_schema=schema, max_tokens=200))
-    answer = json.loads(reply.content)
-    assert set(answer) == {"name", "old"}
-    assert isinstance(answer["old"], bool)
-
-
-@pytest.mark.slow
-async def test_tools_are_kept_from_a_template_that_has_none(model):
-    tool = ToolSpec("memory_save", "Save.", {"type": "object"})
-    reply = await model.complete(ask("Hi", tools=(tool,), tool_choice="memory_save"))
-    assert reply.tool_calls == ()
-
-
-@pytest.mark.slow
-async def test_a_prompt_beyond_the_window_is_an_overflow(model):
-    with pytest.raises(ContextOverflow):
-        await model.complete(ask("word " * 9_000))
-
-
-@pytest.mark.slow
-async def test_a_message_that_the_template_cannot_take_is_refused(model):
-    with pytest.raises(ModelRejected):
-        await model.complete(ModelRequest([{"role": "user"}]))
-
-
-@pytest.mark.slow
 async def test_a_cancelled_generation_stops_and_the_next_call_is_answered(model):
     with anyio.CancelScope() as scope:
         await model.complete(ask("A long story", max_tokens=4_000), lambda _text: scope.cancel())
     reply = await model.complete(ask("Say hello"))
     assert scope.cancelled_caught
     assert reply.usage.completion_tokens > 0
-
-
-@pytest.mark.slow
-async def test_an_error_of_the_listener_reaches_the_caller(model):
-    def listener(_text: str) -> None:
-        raise KeyError("mine")
-
-    with pytest.raises(KeyError, match="mine"):
-        await model.complete(ask("Say hello"), listener)
 
 
 @pytest.mark.parametrize(

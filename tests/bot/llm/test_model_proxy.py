@@ -17,16 +17,6 @@ async def test_a_model_is_called_through_the_proxy_of_the_environment(monkeypatc
     assert reply.content == "Hello."
 
 
-async def test_hosts_that_the_environment_excepts_are_called_directly(monkeypatch):
-    async with ScriptedOpenAI([Reply("Hello.")]) as server:
-        monkeypatch.setenv("http_proxy", "http://proxy.invalid")
-        monkeypatch.setenv("no_proxy", "127.0.0.1")
-        model = make_model("http", NAME, server.base_url)
-        reply, _ = await ask(model, streamed=False)
-        await model.aclose()
-    assert reply.content == "Hello."
-
-
 async def test_a_netrc_file_changes_no_call(monkeypatch, tmp_path):
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login ada password of-another-program\n")

@@ -40,28 +40,3 @@ def test_whatever_becomes_of_a_conversation_its_json_is_the_one_of_its_request(s
             messages[len(messages) // 2] = {"role": "user", "content": tail}
         body = body_of(system, messages, tail, model="m", stream=True)
         assert json.loads(encoder.encode(body)) == body
-
-
-def test_conversations_that_take_turns_are_not_taken_for_each_other():
-    encoder = RequestEncoder()
-    talks = [conversation([name]) for name in ("Ada", "Grace")]
-    for turn in range(3):
-        for talk in talks:
-            talk.append({"role": "user", "content": f"{talk[0]['content']} in turn {turn}"})
-            body = body_of("", talk, "")
-            assert json.loads(encoder.encode(body)) == body
-
-
-def test_what_is_kept_of_many_conversations_is_bounded():
-    encoder = RequestEncoder()
-    for number in range(60):
-        talk = conversation([str(number), "x" * 200_000])
-        body = body_of("", talk, "", model="m")
-        assert json.loads(encoder.encode(body)) == body
-    assert encoder.kept_bytes < 5_000_000
-
-
-def test_a_short_request_and_one_without_messages_are_encoded_as_they_are():
-    encoder = RequestEncoder()
-    for body in ({"model": "m", "messages": []}, {"input": "é"}):
-        assert json.loads(encoder.encode(body)) == body

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 import anyio
 import pytest
 
-from bot.core.errors import ModelAuthError, ModelRejected, TransientModelError
+from bot.core.errors import ModelAuthError, ModelRejected
 from bot.llm.transcription import Transcriber
 from testkit.openai_server import Disconnect, Failure
 from testkit.transcription_server import ScriptedTranscriptions
@@ -68,11 +68,3 @@ async def test_what_will_not_pass_is_asked_once_and_no_key_is_in_the_error(
         await transcriber.transcribe(AUDIO, "voice.ogg")
     assert len(server.requests) == 1
     assert KEY not in str(raised.value)
-
-
-async def test_a_provider_that_says_nothing_costs_bounded_time(provider):
-    never = anyio.Event()
-    transcriber, _ = await provider([never, never], timeout_total=0.5)
-    with pytest.raises(TransientModelError, match="no answer in time"):
-        await transcriber.transcribe(AUDIO, "voice.ogg")
-    never.set()

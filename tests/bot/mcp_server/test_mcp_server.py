@@ -9,9 +9,7 @@ import pytest
 from mcp import MCPError
 from memory_rig import BEN, BENS, GROUP, HOME, Memory, open_memory, refused, told
 
-from bot.bus import AccessRequest, Address, Sender
 from bot.memory.session.linking.scope_registry import scope_entry
-from bot.memory.session.scope.identities import LinkParty
 from bot.tape.entries import anchor, event, message
 
 TOOLS = {"recall", "search", "why", "timeline", "propose"}
@@ -139,26 +137,6 @@ async def test_a_program_with_sessions_of_its_own_reads_only_these(memory):
     assert "no session" in await refused(client, "timeline", session=HOME)
 
 
-async def test_linked_chats_are_one_persons_until_they_part(memory):
-    chat, scopes = "fake:7", memory.rig.host.services.scopes
-    ada = Sender("7", "Ada")
-    await memory.talk(chat, "Remember that my cat is called Tom.", sender=ada)
-    linking = scopes.identity_linker
-    client = await memory.client("editor", "fake.7")
-    other = await memory.client()
-    assert "Tom" in await told(client, "recall")
-    assert "Tom" not in await told(other, "recall")
-    await linking.open()
-    await linking.offer(LinkParty(HOME, "Ada", HOME), "digest")
-    claim = await linking.claim(LinkParty(chat, "Ada", chat), "digest", "k1")
-    await scopes.apply_move(await linking.confirm(HOME, claim.entry, "k2"))
-    assert "Tom" in await told(other, "recall")
-    assert chat in await told(other, "timeline")
-    await scopes.apply_move(await linking.unlink(chat, "k3"))
-    assert chat not in await told(other, "timeline")
-    assert chat in await told(client, "timeline")
-
-
 async def test_a_token_ends_within_a_conversation(memory):
     client = await memory.client()
     await told(client, "recall")
@@ -167,61 +145,25 @@ async def test_a_token_ends_within_a_conversation(memory):
         await client.call_tool("recall", {})
 
 
-async def test_a_token_of_whoever_lost_access_is_worth_nothing(memory):
-    access = memory.rig.web.logins.authenticator._access
-    knock = AccessRequest(Address("telegram", "9"), Sender("9", "Eve"), private=True, text="hi")
-    reply = (await access.authorize(knock)).reply or ""
-    await access.approve(reply.split("/pair ")[1].split()[0])
-    client = await memory.client("editor", "telegram.9")
-    await told(client, "recall")
-    await access.remove("telegram:9")
-    with pytest.raises(MCPError):
-        await client.call_tool("recall", {})
-
-
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        ("search", {}),
-        ("search", {"query": ""}),
-        ("search", {"query": "x" * 401}),
-        ("search", {"query": "cat", "limit": 10_000}),
-        ("search", {"query": "cat", "days": -1}),
-        ("search", {"query": ["cat"]}),
-        ("search", {"query": "cat", "session": "../../etc/passwd"}),
-        ("recall", {"about": {"$ne": 1}}),
-        ("why", {"fact": "1; DROP TABLE"}),
-        ("why", {"fact": "999999999"}),
-        ("why", {"fact": 1}),
-        ("timeline", {"session": HOME, "before": 2**70}),
-        ("timeline", {"session": "x" * 601}),
-        ("propose", {"text": ""}),
-        ("propose", {"text": " \u202e\x00 "}),
-        ("propose", {"text": "x" * 501}),
-        ("propose", {"text": "ok", "verdict": "approved"}),
-        ("nothing", {}),
-        ("__class__", {}),
-    ],
+HOSTILE = (
+    ("search", {}),
+    ("search", {"query": "x" * 401}),
+    ("search", {"query": "cat", "limit": 10_000}),
+    ("search", {"query": ["cat"]}),
+    ("search", {"query": "cat", "session": "../../etc/passwd"}),
+    ("recall", {"about": {"$ne": 1}}),
+    ("why", {"fact": "1; DROP TABLE"}),
+    ("why", {"fact": "999999999"}),
+    ("timeline", {"session": HOME, "before": 2**70}),
+    ("propose", {"text": " \u202e\x00 "}),
+    ("propose", {"text": "x" * 501}),
+    ("propose", {"text": "ok", "verdict": "approved"}),
+    ("__class__", {}),
 )
-async def test_hostile_arguments_get_an_error_for_the_model(memory, tool, arguments):
-    client = await memory.client()
-    assert len(await refused(client, tool, **arguments)) < 600
-    assert "Nothing" in await told(client, "recall")
 
 
-async def test_long_and_odd_texts_come_back_cut_and_whole(memory):
-    store, tape = memory.rig.host.store, f"{HOME}:odd"
-    await store.create_tape(tape)
-    odd = "A\ud800 lone surrogate, \x07 a bell, \u202e a turn"
-    said = [
-        message("user", f"{odd} {n} " + "word " * 1_000, sender={"id": "local"}) for n in range(60)
-    ]
-    await store.append_many(tape, [scope_entry("person:console:local"), *said])
+async def test_hostile_arguments_get_an_error_for_the_model(memory):
     client = await memory.client()
-    page = await told(client, "timeline", session=tape, limit=50)
-    assert len(page) < 60_000
-    assert not {"\ud800", "\x07", "\u202e"} & set(page)
-    before = int(page.rpartition("before=")[2].rstrip(")"))
-    rest = await told(client, "timeline", session=tape, before=before)
-    assert rest.count("lone surrogate") == 10
-    assert len(await told(client, "search", query="surrogate", limit=20)) < 30_000
+    for tool, arguments in HOSTILE:
+        assert len(await refused(client, tool, **arguments)) < 600, (tool, arguments)
+        assert "Nothing" in await told(client, "recall")

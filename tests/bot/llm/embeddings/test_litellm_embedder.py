@@ -7,12 +7,10 @@ from collections.abc import AsyncIterator
 import anyio
 import numpy as np
 import pytest
-from embedding_rig import said, vector_of
+from embedding_rig import vector_of
 
 from bot.core.errors import ModelAuthError, ModelRejected, TransientModelError
 from bot.llm.embeddings.litellm import LiteLLMEmbedder
-from bot.memory.session.vector_index import VectorIndex
-from bot.tape.stores.in_memory import InMemoryTapeStore
 from testkit.openai_server import Disconnect, Failure, ScriptedOpenAI
 
 KEY = "sk-a-key-that-nobody-may-read"
@@ -55,26 +53,3 @@ async def test_what_a_provider_refuses_is_told_without_the_key(provider, refusal
         await embedder.embed(["text"])
     assert KEY not in str(raised.value)
     assert len(server.embedded) == 1
-
-
-async def test_without_a_key_the_variable_is_named(monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    embedder = LiteLLMEmbedder("openai/text-embedding-3-small")
-    with pytest.raises(ModelAuthError, match="set OPENAI_API_KEY"):
-        await embedder.embed(["text"])
-    await embedder.aclose()
-
-
-async def test_a_text_that_is_not_taken_keeps_no_other_from_being_found(provider, tmp_path):
-    server, embedder = provider
-    server.refused = {"the poison"}
-    store = InMemoryTapeStore()
-    await store.create_tape("a")
-    await store.append_many("a", [said("the boat"), said("the poison"), said("the harbour")])
-    vectors = VectorIndex(tmp_path, store, embedder)
-    await vectors.catch_up("a")
-    assert [one.id for one in await vectors.nearest("a", "harbour", limit=1)] == [4]
-    assert vectors.statistics()["embedded"] == 3
-    asked = len(server.embedded)
-    await vectors.catch_up("a")
-    assert len(server.embedded) == asked
