@@ -119,18 +119,6 @@ async def test_an_image_that_nobody_named_is_text_whether_streamed_or_whole(tmp_
         assert (await stage.said())[1::2] == [plain, answer]
 
 
-async def test_streamed_calls_arrive_whole(tmp_path: Path) -> None:
-    model = ScriptedModel([tool_call_reply(("weather", {"city": "Rome"}))])
-    async with program(tmp_path, model) as stage:
-        stream = await stage.client.chat.completions.create(
-            model="tapebot", messages=talk("Weather?"), tools=[WEATHER], stream=True
-        )
-        chunks = [chunk async for chunk in stream]
-        calls = [c for one in chunks for c in one.choices[0].delta.tool_calls or ()]
-        assert [call.function and call.function.name for call in calls] == ["weather"]
-        assert chunks[-1].choices[0].finish_reason == "tool_calls"
-
-
 async def test_system_messages_are_advice_and_parameters_go_to_the_model(tmp_path: Path) -> None:
     model = ScriptedModel([text_reply('{"ok": true}')])
     form: Any = {
@@ -212,17 +200,3 @@ async def test_what_is_nested_deeper_than_a_tape_records_is_refused_and_the_next
                 model="tapebot", messages=talk("Hello."), tools=[deep]
             )
         assert await stage.ask("Hello.") == "Hi."
-
-
-async def test_a_schema_that_is_nested_as_deep_as_a_request_may_be_is_recorded(
-    tmp_path: Path,
-) -> None:
-    schema: dict[str, Any] = {"type": "string"}
-    for _level in range(72):
-        schema = {"type": "object", "properties": {"a": schema}}
-    deep: Any = {"type": "function", "function": {"name": "deep", "parameters": schema}}
-    async with program(tmp_path, ScriptedModel([text_reply("Hi.")])) as stage:
-        answer = await stage.client.chat.completions.create(
-            model="tapebot", messages=talk("Hello."), tools=[deep]
-        )
-        assert answer.choices[0].message.content == "Hi."

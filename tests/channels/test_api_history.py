@@ -6,12 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx
-import openai
 import pytest
 from api_stage import FIRST, SECOND, program, talk
 
-from bot.bus import API_CHANNEL, Address, Inbound, Sender
 from bot.llm.base import ModelRequest
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
 
@@ -133,20 +130,6 @@ async def test_an_answer_that_did_not_arrive_is_given_to_the_same_request(tmp_pa
         assert await stage.said() == ["Hi", "Hello."]
 
 
-async def test_a_message_that_only_the_bus_had_is_not_taken_twice(tmp_path: Path) -> None:
-    async with program(tmp_path, ScriptedModel(echo)) as stage:
-        # As a killed process left it: accepted, on no tape yet, and its client asks again.
-        port = stage.host.bus.channel(API_CHANNEL)
-        sent = Inbound(
-            Address.parse(FIRST), "after-0", Sender("local", "webui"), "Hi",
-            stage.host.clock.now(), role="owner",
-        )  # fmt: skip
-        await port.publish(sent)
-        assert await stage.ask("Hi") == "answer 1"
-        assert await stage.sessions() == [FIRST]
-        assert await stage.said() == ["Hi", "answer 1"]
-
-
 async def test_two_conversations_that_begin_at_once_are_two_sessions(tmp_path: Path) -> None:
     async with program(tmp_path, ScriptedModel(echo)) as stage:
         async with anyio.create_task_group() as tasks:
@@ -210,22 +193,3 @@ async def test_what_open_webui_and_librechat_send_is_accepted(tmp_path: Path) ->
         answer = await stage.http.post("/chat/completions", json=librechat)
         assert "answer 1" in answer.text
         assert await stage.said(SECOND) == ["Hi there", "answer 1"]
-
-
-async def test_what_a_client_cannot_send_is_told_in_openais_shape(tmp_path: Path) -> None:
-    async with program(tmp_path, ScriptedModel(echo)) as stage:
-        for body in (
-            b"{",
-            b"[]",
-            b'{"model": "tapebot"}',
-            b'{"model": "tapebot", "messages": [1]}',
-        ):
-            answer = await stage.http.post("/chat/completions", content=body)
-            assert answer.status_code == 400, body
-            assert answer.json()["error"]["type"] == "invalid_request_error"
-        async with httpx.AsyncClient() as stranger:
-            answer = await stranger.get(f"{stage.url}/v1/models")
-            assert answer.status_code == 401
-            assert answer.json()["error"]["type"] == "authentication_error"
-        with pytest.raises(openai.BadRequestError, match="n = 1"):
-            await stage.ask("Hi", n=2)

@@ -8,12 +8,11 @@ from typing import Any
 
 import openai
 import pytest
-from api_stage import FIRST, SECOND, Stage, program, talk
+from api_stage import FIRST, Stage, program, talk
 
 from bot.bus import Sender
 from bot.memory.records.fact_fold import fold_entries
 from bot.offline import OfflineModel
-from bot.tape.stores.folder_verification import verify_folder
 from bot.testing.host import HostLimits
 from bot.testing.scripted_model import (
     ScriptedModel,
@@ -111,20 +110,6 @@ async def test_limits_on_spending_hold(tmp_path: Path) -> None:
             await console.wait_for_answer(await console.send(command, **OWNER))
         with pytest.raises(openai.RateLimitError):
             await stage.ask("Provide a concise, 5-word-or-less title for the conversation: Hi")
-
-
-async def test_a_fork_that_a_kill_left_half_made_is_completed(tmp_path: Path) -> None:
-    model = ScriptedModel(lambda request: text_reply(f"answer {len(request.messages)}"))
-    async with program(tmp_path, model) as stage:
-        await stage.ask("One")
-        await stage.ask("One", "answer 2", "Two")
-        [end, _] = await stage.host.events("turn.end", FIRST)
-        await stage.host.store.fork(FIRST, SECOND, to_entry=end.id)
-        await stage.ask("One", "answer 2", "Other")
-        assert await stage.sessions() == [FIRST, SECOND]
-        assert len(await stage.anchors(SECOND)) == 1
-        assert await stage.said(SECOND) == ["One", "answer 2", "Other", "answer 4"]
-    assert verify_folder(tmp_path / "tapes", "").problems == []
 
 
 async def test_sessions_are_found_again_by_another_process(tmp_path: Path) -> None:

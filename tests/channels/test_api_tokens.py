@@ -116,18 +116,6 @@ def _is_unknown(stage: Stage, command: str) -> bool:
     return stage.host.services.commands.get(name) is None
 
 
-async def test_no_command_is_open_to_tokens_unless_it_says_so(tmp_path):
-    async with (
-        program(tmp_path, ScriptedModel([])) as stage,
-        await another(stage, "all", "chat", "read", "propose", "site", own=False) as client,
-    ):
-        for name in stage.host.services.commands.names():
-            command = stage.host.services.commands.get(name)
-            assert command is not None
-            if command.right is None and not command.reads:
-                assert (await answer(client, f"/{name} x")).startswith("A token may not do"), name
-
-
 MINTING = ("/link", "/link AB12-CD34", "/link confirm", "/unlink", "/login", "/pair here", "/mcp allow x",
            "/skills allow x", "/schedules task every day at 8 mail Eve", "/budget rate 1")  # fmt: skip
 

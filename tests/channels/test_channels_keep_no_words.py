@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-import resource
 from pathlib import Path
 
 import pytest
 from discord_rig import Rig
 from telegram_rig import rigged
 
-from bot.bus import BusError, SessionFull
-from channels.folder_spool import FolderSpool
+from bot.bus import SessionFull
 from testkit.discord.records import DiscordUpload
 
 WORDS = "xyzzy plugh"
@@ -75,14 +73,3 @@ async def test_discord_keeps_none(tmp_path, server, ada, eve, home, caplog):
         assert holding(tmp_path) == []
     assert (tmp_path / "discord" / "marks.json").is_file()
     assert WORDS not in caplog.text
-
-
-async def test_an_update_that_the_disk_refuses_leaves_nothing_behind(tmp_path):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20, before[1]))
-    try:
-        with pytest.raises(BusError, match="could not be kept"):
-            await FolderSpool(tmp_path).store_claimed(1, {"text": WORDS * 9})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert list(tmp_path.iterdir()) == []

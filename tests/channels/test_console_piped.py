@@ -61,17 +61,6 @@ def test_any_bytes_are_lines_of_text(given: bytes, expected: str):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_file_is_read_like_a_pipe(tmp_path: Path):
-    """Epoll refuses regular files; the console does not, at either end."""
-    given, written = tmp_path / "in", tmp_path / "out"
-    given.write_text("one\ntwo")
-    with given.open("rb") as source, written.open("wb") as sink:
-        subprocess.run(
-            HOST, stdin=source, stdout=sink, env=environment(), timeout=SECONDS, check=True
-        )
-    assert written.read_text() == "echo: one\n\necho: two\n"
-
-
 def test_a_line_is_answered_before_the_next_is_written():
     """A program may hold a conversation through the pipes."""
     with subprocess.Popen(
@@ -154,12 +143,3 @@ def test_a_closed_bus_ends_the_program():
     done = converse(b"one\nclosed\ntwo\n")
     assert done.stdout == b"echo: one\n"
     assert (done.returncode, done.stderr) == (0, b"")
-
-
-def test_pipes_load_no_terminal_library(tmp_path: Path):
-    """Starting up is fast where no terminal is."""
-    modules = tmp_path / "modules"
-    converse(b"one\n", "--list-modules", str(modules))
-    loaded = set(modules.read_text().split())
-    assert "channels.console.piped" in loaded
-    assert not loaded & {"prompt_toolkit", "rich", "markdown_it"}

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import selectors
 
-import anyio
 import pytest
 from delivery_paper import HERE, Paper, Running, answer
 from waiting import until
 
-from bot.bus import Activity, PartialAnswer
+from bot.bus import PartialAnswer
 from channels.delivery.messenger import RateLimited
 
 MINUTES = 600.0
@@ -58,27 +57,3 @@ async def test_a_flood_of_minutes_is_waited_out_to_its_end(streamed):
     assert paper.shown() == ["once upon a time there was a queen"]
     [(_, _, flooded), (_, _, again)] = paper.calls
     assert again - flooded == pytest.approx(MINUTES)
-
-
-async def test_a_typing_sign_is_not_sent_again_before_its_flood_ends(monkeypatch):
-    """However often the bot says meanwhile what it does."""
-    signs = []
-
-    async def flooded(self, address):
-        signs.append(anyio.current_time())
-        if len(signs) == 1:
-            raise RateLimited(MINUTES)
-
-    monkeypatch.setattr(Paper, "typing", flooded)
-    async with Running() as run:
-        run.port.give(Activity(HERE, "thinking"))
-        await until(lambda: signs)
-        for _ in range(3):
-            run.port.give(Activity(HERE, "thinking"))
-            await anyio.wait_all_tasks_blocked()
-        assert len(signs) == 1
-        # Whatever says nothing for that long is no longer busy: one more word, late in the flood.
-        await anyio.sleep(MINUTES / 2)
-        run.port.give(Activity(HERE, "thinking"))
-        await until(lambda: len(signs) > 1, within=MINUTES)
-    assert signs[1] - signs[0] == pytest.approx(MINUTES)

@@ -9,8 +9,7 @@ import pytest
 from discord_rig import Rig
 from waiting import until
 
-from bot.bus import Activity, Address, BusError, Button
-from channels.discord import intake as gate_module
+from bot.bus import Address
 from channels.discord import missed_messages as missed_module
 from testkit.discord.records import DiscordUpload
 
@@ -82,27 +81,6 @@ async def test_of_very_many_missed_messages_the_newest_are_read(
     assert told.startswith("While I was away, more than 200 messages were sent here.")
 
 
-async def test_only_a_few_channels_are_read_at_once(rig, server, ada, home):
-    channels = [server.channel(home, f"c{number}") for number in range(10)]
-    async with rig.connected():
-        for channel in channels:
-            server.say(channel, ada, f"<@{server.bot_id}> before")
-        await rig.hear(10)
-    for channel in channels:
-        server.say(channel, ada, f"<@{server.bot_id}> missed")
-    gate = anyio.Event()
-    held = server.faults.slow(where=r"GET /channels/\d+/messages$", times=10, gate=gate)
-    async with rig.connected():
-        await until(lambda: held.times <= 10 - missed_module.MAX_CONCURRENT_CALLS)
-        # Those that are too many would come before what is begun after them.
-        await rig.send(Activity(Address("discord", str(channels[0])), "thinking"))
-        await server.until(lambda books: books.typing)
-        assert held.times == 10 - missed_module.MAX_CONCURRENT_CALLS
-        gate.set()
-        await rig.hear(20)
-    assert held.times == 0
-
-
 async def test_who_is_let_out_while_their_file_is_fetched_is_not_heard(
     rig, server, ada, place, caplog
 ):
@@ -117,34 +95,6 @@ async def test_who_is_let_out_while_their_file_is_fetched_is_not_heard(
     assert not rig.heard
 
 
-async def test_whose_role_changes_while_their_file_is_fetched_has_the_new_one(
-    rig, server, ada, place
-):
-    rig.shelf.gate = anyio.Event()
-    async with rig.connected():
-        server.say(place, ada, "look", attachments=[PICTURE])
-        await rig.shelf.arrived.wait()
-        rig.doors.people[str(ada)] = "member"
-        rig.shelf.gate.set()
-        (inbound,) = await rig.hear()
-    assert inbound.role == "member"
-
-
-async def test_who_is_let_out_while_their_command_waits_for_the_disk_is_not_heard(
-    rig, server, ada, place, monkeypatch, caplog
-):
-    caplog.set_level("INFO")
-    monkeypatch.setattr(gate_module, "MIN_BACKOFF_SECONDS", 0.3)
-    async with rig.connected():
-        await server.until(lambda books: books.commands.get(0))
-        rig.refusals.append(BusError("the disk is full."))
-        server.slash(place, ada, "memory")
-        await until(lambda: not rig.refusals)
-        rig.doors.people.clear()
-        await until(lambda: "no longer has access" in caplog.text)
-    assert not rig.heard
-
-
 async def test_an_answer_goes_out_where_the_history_may_not_be_read(rig, server, ada, general):
     server.deny(general, history=True)
     async with rig.connected():
@@ -155,42 +105,3 @@ async def test_an_answer_goes_out_where_the_history_may_not_be_read(rig, server,
     assert [each.reference for each in server.answers(general)] == [None]
     codes = [each.code for each in server.records.requests("POST", "/messages")]
     assert codes == [160002, 0]
-
-
-async def test_a_button_that_is_there_already_or_says_nothing_is_left_out(
-    rig, server, place, address
-):
-    buttons = (
-        Button("Yes", "/yes"),
-        Button("Yes!", "/yes"),
-        Button(" ", "/no"),
-        Button("", "/maybe"),
-        Button("Later", "/later"),
-    )
-    async with rig.connected():
-        report = await rig.answer(address, "Now?", buttons=buttons)
-    assert report.delivered
-    (row,) = server.answers(place)[0].components
-    shown = [(each["label"], each["custom_id"]) for each in row["components"]]
-    assert shown == [("Yes", "t:/yes"), ("Later", "t:/later")]
-
-
-@pytest.mark.parametrize("kind", ["press", "deleted"])
-async def test_an_answer_that_refers_to_nothing_is_not_shown_again_after_a_kill(
-    server, ada, place, address, tmp_path, kind
-):
-    rig = Rig(server, tmp_path)
-    rig.doors.people[str(ada)] = "owner"
-    async with rig.connected():
-        asked = server.say(place, ada, "hello")
-        await rig.hear()
-        server.delete(asked)
-        reply_to = f"cb{asked}" if kind == "press" else str(asked)
-        await rig.answer(address, "an answer", reply_to=reply_to)
-    server.hub.nonce_window = 0.0
-    again = Rig(server, tmp_path / "again")
-    async with again.connected():
-        await again.answer(address, "an answer", reply_to=reply_to)
-        later = server.say(place, ada, "again?")
-        await again.answer(address, "an answer", number="a2", reply_to=str(later))
-    assert server.records.texts(place, author=server.bot_id) == ["an answer", "an answer"]

@@ -69,16 +69,6 @@ async def test_a_file_of_more_than_10_mb_is_not_tried_and_its_place_is_told(
     assert [len(data) for _, data in files(server, place)] == [MAX_UPLOAD_BYTES]
 
 
-@pytest.mark.slow
-async def test_a_limit_and_a_lost_answer_show_a_file_once(rig, server, place, address, file):
-    server.faults.limit_once(0.05, r"POST /channels/\d+/messages$")
-    server.faults.lose(r"POST /channels/\d+/messages$", times=2)
-    report = await delivered(rig, Answer(address, "a1", "Here.", files=(file,)), within=30)
-    assert report.delivered
-    assert files(server, place) == [("memory-1.zip", file.path.read_bytes())]
-    assert len(report.platform_ids) == 2
-
-
 async def test_a_file_shown_before_a_kill_is_not_shown_again(server, ada, place, address, file):
     asked = server.say(place, ada, "export")
     told = Answer(address, "a1", "Here.", reply_to=str(asked), files=(file,))
@@ -91,18 +81,6 @@ async def test_a_file_shown_before_a_kill_is_not_shown_again(server, ada, place,
     assert files(server, place) == [("memory-1.zip", file.path.read_bytes())]
     assert server.records.texts(place, author=server.bot_id) == ["Here.", ""]
     assert report.platform_ids == tuple(str(one.id) for one in server.answers(place))
-
-
-async def test_the_file_of_a_command_follows_it_where_the_bot_may_not_write(rig, server, ada, file):
-    general = server.channel(server.guild("home", [ada]), "general")
-    server.deny(general, send=True)
-    number = server.slash(general, ada, "memory")
-    (inbound,) = await rig.hear()
-    told = Answer(inbound.address, "a1", "Here.", reply_to=inbound.id, files=(file,))
-    assert (await delivered(rig, told)).delivered
-    assert server.shown(number) == "Here."
-    assert len(server.records.interactions[number].followups) == 1
-    assert files(server, general) == [("memory-1.zip", file.path.read_bytes())]
 
 
 def test_the_place_of_a_file_names_no_more_than_its_folder():

@@ -36,18 +36,6 @@ async def test_an_edit_is_a_new_version_and_a_preview_is_nothing(rig, server, ad
     assert rig.heard[2].text == "next"
 
 
-async def test_an_edit_of_long_ago_that_discord_tells_again_is_nothing(rig, server, ada):
-    place = server.direct(ada)
-    number = server.say(place, ada, "said and changed before there was a bot")
-    shape = server.hub.json(server.records.messages[number])
-    async with rig.connected():
-        old = {"edited_timestamp": "2024-01-01T00:00:00+00:00", "pinned": True}
-        server.raw("MESSAGE_UPDATE", shape | old)
-        server.say(place, ada, "hello")
-        await rig.hear()
-    assert rig.texts() == ["hello"]
-
-
 async def test_a_strangers_edit_is_nothing(rig, server, ada, eve):
     async with rig.connected():
         place = server.direct(eve)
@@ -56,27 +44,6 @@ async def test_a_strangers_edit_is_nothing(rig, server, ada, eve):
         server.say(server.direct(ada), ada, "hello")
         await rig.hear()
     assert rig.texts() == ["hello"]
-
-
-async def test_reactions_are_context_in_private_and_not_where_context_is_not_kept(
-    rig, server, ada, eve, general
-):
-    place = server.direct(ada)
-    async with rig.connected():
-        number = server.say(place, ada, "hello")
-        await rig.hear()
-        elsewhere = server.say(general, ada, "in public")
-        server.react(elsewhere, ada, "🔥")
-        stranger = server.say(server.direct(eve), eve, "hi")
-        server.react(stranger, eve, "🔥")
-        server.react(number, ada, "👍")
-        server.react(number, ada, "👍", remove=True)
-        server.say(place, ada, "end")
-        await rig.hear(3)
-    reaction = rig.heard[1]
-    assert reaction.text == "(reacted with 👍 to an earlier message)"
-    assert not reaction.expects_answer
-    assert rig.heard[2].text == "end"
 
 
 async def test_a_button_is_its_command_pressed_on_its_message(rig, server, ada, eve):

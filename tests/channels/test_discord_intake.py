@@ -73,17 +73,6 @@ async def test_in_a_channel_only_a_mention_a_reply_and_a_command_are_questions(
     assert address == Address("discord", str(general))
 
 
-async def test_where_everything_is_answered_a_message_needs_no_mention(
-    server, ada, home, general, tmp_path
-):
-    rig = Rig(server, tmp_path, always_answer=frozenset({f"discord:{home}"}))
-    rig.doors.people[str(ada)] = "owner"
-    async with rig.connected():
-        server.say(general, ada, "plain")
-        await rig.hear()
-    assert rig.heard[0].expects_answer
-
-
 async def test_context_is_published_unasked_where_it_is_kept_and_from_nobody_unknown(
     server, ada, eve, general, tmp_path
 ):
@@ -185,20 +174,6 @@ async def test_files_are_taken_in_order_and_a_voice_message_speaks(rig, server, 
     assert (second.text, second.attachments[0].kind) == ("what I said", "voice")
 
 
-async def test_a_file_that_is_gone_is_said_to_be_and_its_message_is_heard(rig, server, ada):
-    rig.shelf.gate = anyio.Event()
-    place = server.direct(ada)
-    async with rig.connected():
-        number = server.say(
-            place, ada, "look", attachments=[DiscordUpload("a.png", b"x", "image/png")]
-        )
-        await rig.shelf.arrived.wait()
-        server.delete(number)
-        rig.shelf.gate.set()
-        (inbound,) = await rig.hear()
-    assert inbound.attachments[0].note == "it is no longer on Discord"
-
-
 async def test_a_long_file_in_one_chat_delays_no_other_chat(rig, server, ada, general):
     rig.shelf.gate = anyio.Event()
     place = server.direct(ada)
@@ -225,35 +200,6 @@ async def test_bots_webhooks_and_discord_itself_are_ignored(rig, server, ada):
         server.say(place, ada, "real")
         await rig.hear()
     assert rig.texts() == ["real"]
-
-
-async def test_stickers_and_polls_are_words_in_brackets(rig, server, ada):
-    sticker = {"sticker_items": [{"id": "5", "name": "Wave", "format_type": 1}]}
-    async with rig.connected():
-        server.say(server.direct(ada), ada, "", extra=sticker)
-        await rig.hear()
-    assert rig.texts() == ["(sticker Wave)"]
-
-
-async def test_a_full_session_is_told_and_others_go_on(rig, server, ada, general):
-    rig.limit = 0
-    place = server.direct(ada)
-    async with rig.connected():
-        server.say(place, ada, "too much")
-        (told,) = await server.until_messages(place, 1)
-        assert "please send it again later" in told.content
-    assert not rig.heard
-
-
-@pytest.mark.slow
-async def test_a_message_that_could_not_be_recorded_is_tried_again(rig, server, ada):
-    async with rig.connected():
-        await anyio.wait_all_tasks_blocked()
-        rig.doors.failures = 1
-        server.say(server.direct(ada), ada, "first")
-        server.say(server.direct(ada), ada, "second")
-        await rig.hear(2)
-    assert rig.texts() == ["first", "second"]
 
 
 async def test_malformed_and_unknown_events_end_nothing(rig, server, ada):

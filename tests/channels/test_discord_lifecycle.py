@@ -69,16 +69,6 @@ async def test_a_wrong_token_is_refused_with_its_settings_name(rig, token):
     assert token not in text or len(token) < 2
 
 
-async def test_a_token_that_was_changed_meanwhile_is_refused_too(rig, server, monkeypatch):
-    monkeypatch.setattr(channel_module, "MIN_BACKOFF_SECONDS", 0.1)
-
-    def change() -> None:
-        server.token = "another"
-        server.faults.invalidate()
-
-    assert "TAPEBOT_DISCORD_TOKEN" in await refusal(rig, change)
-
-
 async def test_a_missing_intent_is_refused_before_the_gateway_is_asked(rig, server):
     server.world.portal_intents = 0
     text = await refusal(rig)
@@ -103,53 +93,6 @@ async def test_it_says_who_it_is_once_and_how_to_invite_it(rig, server):
     assert len(rig.announced) == 2
 
 
-@pytest.mark.slow
-async def test_being_added_to_a_server_is_announced_with_how_to_allow_it(rig, server, ada):
-    async with rig.connected():
-        await _announced(rig, 2)
-        guild = server.guild("Club", [ada])
-        await _announced(rig, 3)
-    assert "Club" in rig.announced[2]
-    assert f"discord:{guild}" in rig.announced[2]
-
-
-@pytest.mark.slow
-async def test_a_first_connection_that_fails_is_tried_again(rig, server, ada, place):
-    server.faults.refuse_gateway(times=1)
-    async with rig.running():
-        await server.until_connected()
-        server.say(place, ada, "hello")
-        await rig.hear()
-        await _announced(rig, 2)
-    assert server.records.count_gateway_events("refused") == 1
-    # Whoever runs it is told of both, once.
-    assert rig.announced[0].startswith("Discord: no connection to 127.0.0.1; retrying (")
-    assert rig.announced[1] == "Discord: connected again"
-
-
-async def test_a_network_that_swallows_everything_is_soon_told(rig, server):
-    gate = anyio.Event()
-    server.faults.slow(where=r"GET /users/@me$", gate=gate)
-    async with rig.running():
-        await _announced(rig, 1)
-        gate.set()
-        await server.until_connected()
-        await _announced(rig, 3)
-    assert rig.announced[:2] == [
-        "Discord: no connection to 127.0.0.1; retrying (TimeoutError: )",
-        "Discord: connected again",
-    ]
-
-
-@pytest.mark.slow
-async def test_a_login_while_the_network_is_away_is_tried_again(rig, server, ada, place):
-    server.faults.hang_up(r"GET /users/@me$", times=2)
-    async with rig.running():
-        await server.until_connected()
-        server.say(place, ada, "hello")
-        await rig.hear()
-
-
 async def test_an_ask_to_reconnect_is_followed_and_the_session_resumed(rig, server, ada, place):
     async with rig.connected():
         server.say(place, ada, "before")
@@ -172,21 +115,6 @@ async def test_whatever_closes_the_connection_it_comes_back(rig, server, ada, pl
         server.say(place, ada, "between")
         await rig.hear(2)
     assert rig.texts() == ["before", "between"]
-
-
-@pytest.mark.slow
-async def test_a_gateway_that_breaks_every_connection_is_met_with_longer_and_longer_pauses(
-    rig, server, caplog
-):
-    async with rig.running():
-        for count in range(1, 7):
-            await server.until(lambda b, n=count: b.count_gateway_events("connect") >= n)
-            await server.until_connected()
-            server.faults.drop(4000)
-            await server.until(lambda _: server.hub.gateway.connected == 0)
-        await server.until(lambda b: b.count_gateway_events("identify") == 2)
-    assert "broke 6 connections within a minute" in caplog.text
-    assert "next attempt in" in caplog.text
 
 
 @pytest.mark.slow

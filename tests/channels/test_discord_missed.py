@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import stat
 from collections.abc import AsyncIterator
 
@@ -12,10 +11,7 @@ import pytest
 from discord_rig import Rig
 from waiting import until
 
-from bot.bus import Address
 from channels.discord import channel as channel_module
-from channels.discord.read_positions import FileReadPositions, ReadPositions
-from channels.discord.shards import SINGLE_SHARD
 from testkit.discord.records import DiscordUpload
 from testkit.discord.server import DiscordServer
 
@@ -101,31 +97,6 @@ async def test_an_allowed_channel_is_followed_from_first_sight_and_nothing_old_i
     assert not [c for c in server.records.calls if str(quiet) in c.path]
 
 
-@pytest.mark.slow
-async def test_live_messages_wait_behind_what_was_missed_in_their_channel_alone(
-    rig, server, ada, general
-):
-    place = server.direct(ada)
-    async with rig.connected():
-        server.say(place, ada, "before")
-        await rig.hear()
-    server.say(place, ada, "missed 1")
-    server.say(place, ada, "missed 2")
-    gate = anyio.Event()
-    server.faults.slow(where=rf"GET /channels/{place}/messages$", times=1, gate=gate)
-    async with rig.connected():
-        server.say(place, ada, "live", attachments=[DiscordUpload("a.png", b"x", "image/png")])
-        server.say(general, ada, f"<@{server.bot_id}> elsewhere")
-        await rig.hear(2)
-        assert rig.texts()[1] == "elsewhere"
-        gate.set()
-        await rig.hear(5)
-        server.say(place, ada, "end")
-        await rig.hear(6)
-    assert rig.texts() == ["before", "elsewhere", "missed 1", "missed 2", "live", "end"]
-    assert len(server.records.downloads) == 1  # the history held it, too
-
-
 async def test_after_a_session_was_declared_invalid_what_fell_between_is_heard(
     rig, server, ada, monkeypatch
 ):
@@ -142,20 +113,6 @@ async def test_after_a_session_was_declared_invalid_what_fell_between_is_heard(
         server.say(place, ada, "after")
         await rig.hear(4)
     assert rig.texts() == ["before", "between 1", "between 2", "after"]
-
-
-@pytest.mark.slow
-async def test_history_that_cannot_be_read_at_once_is_tried_again(rig, server, ada):
-    place = server.direct(ada)
-    async with rig.connected():
-        server.say(place, ada, "before")
-        await rig.hear()
-    server.say(place, ada, "missed")
-    server.faults.hang_up(rf"GET /channels/{place}/messages$", times=2)
-    async with rig.connected():
-        server.say(place, ada, "live")
-        await rig.hear(3)
-    assert rig.texts() == ["before", "missed", "live"]
 
 
 async def test_a_message_that_was_not_taken_before_a_kill_comes_again_with_its_file(
@@ -199,36 +156,6 @@ async def test_a_channel_that_is_closed_to_the_bot_holds_up_nothing(rig, server,
     assert rig.texts() == ["hello", "elsewhere"]
 
 
-async def test_a_message_of_history_that_cannot_be_handled_costs_itself_alone(
-    rig, server, ada, caplog
-):
-    place = server.direct(ada)
-    async with rig.connected():
-        server.say(place, ada, "before")
-        await rig.hear()
-    server.say(place, ada, "first")
-    server.say(place, ada, "bad", attachments=[DiscordUpload("break.png", b"x", "image/png")])
-    server.say(place, ada, "last")
-    async with rig.connected():
-        server.say(place, ada, "live")
-        await rig.hear(4)
-    assert rig.texts() == ["before", "first", "last", "live"]
-    assert "could not be handled" in caplog.text
-
-
-async def test_history_that_discord_garbles_holds_up_nothing(rig, server, ada, caplog):
-    place = server.direct(ada)
-    async with rig.connected():
-        server.say(place, ada, "before")
-        await rig.hear()
-    server.say(place, ada, "garbled", extra={"author": None})
-    async with rig.connected():
-        server.say(place, ada, "live")
-        await rig.hear(2)
-    assert rig.texts() == ["before", "live"]
-    assert "cannot be read" in caplog.text
-
-
 async def test_a_damaged_file_of_marks_is_reported_and_ends_nothing(rig, server, ada, caplog):
     folder = rig.folder / "discord"
     folder.mkdir()
@@ -241,45 +168,6 @@ async def test_a_damaged_file_of_marks_is_reported_and_ends_nothing(rig, server,
     assert str(server.direct(ada)) in _marks(rig)
 
 
-async def test_marks_move_forward_only_and_only_where_a_channel_is_followed(tmp_path):
-    marks = ReadPositions(FileReadPositions(tmp_path, SINGLE_SHARD))
-    marks.advance(1, 50)
-    assert marks.get(1) is None
-    marks.follow(1, 10, None)
-    marks.follow(1, 90, None)
-    marks.advance(1, 30)
-    marks.advance(1, 20)
-    assert marks.get(1) == 30
-
-
-async def test_a_stored_position_never_moves_back(tmp_path):
-    store = FileReadPositions(tmp_path, SINGLE_SHARD)
-    await store.write([(1, 30, None)], [])
-    await store.write([(1, 20, None), (2, 5, None)], [])
-    assert sorted(await store.read()) == [(1, 30, None), (2, 5, None)]
-    await store.write([], [1])
-    await store.write([(1, 20, None)], [2])
-    assert list(await store.read()) == [(1, 20, None)]
-
-
-@pytest.mark.slow
-async def test_a_disk_that_refuses_the_marks_is_reported_and_tried_again(tmp_path, caplog):
-    caplog.set_level(logging.WARNING)
-    folder = tmp_path / "gone"
-    folder.write_text("a file where the folder should be")
-    marks = ReadPositions(FileReadPositions(folder, SINGLE_SHARD))
-    marks.follow(1, 10, None)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(marks.save_periodically)
-        await until(lambda: caplog.records)
-        folder.unlink()
-        await until((folder / "marks.json").exists)
-        tasks.cancel_scope.cancel()
-    again = ReadPositions(FileReadPositions(folder, SINGLE_SHARD))
-    await again.load()
-    assert again.get(1) == 10
-
-
 def _marks(rig: Rig) -> dict:
     return json.loads((rig.folder / "discord" / "marks.json").read_text())
 
@@ -288,9 +176,3 @@ async def _marked(rig: Rig, channel: int) -> None:
     """Wait until a channel is followed on disk."""
     path = rig.folder / "discord" / "marks.json"
     await until(lambda: path.exists() and str(channel) in path.read_text())
-
-
-def test_an_address_of_a_thread_is_written_to_by_its_topic():
-    from channels.discord.message_content import target_channel_id
-
-    assert target_channel_id(Address("discord", "5", "7")) == 7

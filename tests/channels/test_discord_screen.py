@@ -8,7 +8,7 @@ import anyio
 import pytest
 from discord_rig import Rig
 
-from bot.bus import Activity, Address, Answer, Button, PartialAnswer
+from bot.bus import Activity, Address, Answer, PartialAnswer
 from testkit.discord.server import DiscordServer
 
 POST = r"POST /channels/\d+/messages$"
@@ -54,15 +54,6 @@ async def test_an_answer_replies_to_its_message_and_pings_nobody_else(rig, serve
     assert shown.mentions == (ada,)
     assert shown.allowed_mentions == {"parse": [], "replied_user": True}
     assert shown.flags & 1 << 2
-
-
-async def test_an_answer_to_an_edit_replies_to_the_message_and_one_to_a_press_to_nothing(
-    rig, server, ada, place, address
-):
-    asked = server.say(place, ada, "hello")
-    await rig.answer(address, "to the edit", number="a1", reply_to=f"{asked}.e1700000000000")
-    await rig.answer(address, "to the press", number="a2", reply_to="cb123")
-    assert [each.reference for each in server.answers(place)] == [asked, None]
 
 
 async def test_an_answer_to_a_deleted_message_is_shown_all_the_same(
@@ -119,40 +110,6 @@ async def test_a_lost_response_makes_no_second_message(rig, server, place, addre
     assert report.delivered
 
 
-@pytest.mark.slow
-async def test_a_lost_response_to_a_stream_that_grew_leaves_the_newest_text(
-    rig, server, place, address
-):
-    server.faults.lose(POST)
-    await rig.send(PartialAnswer(address, "s1", "the beginning of a long answer"))
-    await server.until(lambda books: books.requests("POST", "/messages"))
-    await rig.send(
-        Answer(address, "s1", "the beginning of a long answer, and its end", stream="s1")
-    )
-    await rig.until(lambda: any(each.final for each in rig.reports))
-    assert server.records.texts(place) == ["the beginning of a long answer, and its end"]
-
-
-@pytest.mark.slow
-async def test_an_answer_waits_out_server_errors_and_a_broken_network(rig, server, place, address):
-    server.faults.fail(503, POST, times=1, html=True)
-    server.faults.hang_up(POST, times=1)
-    report = await rig.answer(address, "in the end")
-    assert report.delivered
-    assert server.records.texts(place) == ["in the end"]
-
-
-@pytest.mark.slow
-async def test_a_short_limit_in_one_channel_delays_no_other(rig, server, place, address, general):
-    server.faults.flood(place, requests=1, per=1.0)
-    for number in range(3):
-        await rig.send(Answer(address, f"a{number}", f"text {number}"))
-    await rig.answer(Address("discord", str(general)), "elsewhere", number="b")
-    assert "text 2" not in server.records.texts(place)
-    await rig.until(lambda: sum(each.final for each in rig.reports) == 4)
-    assert server.records.texts(place) == ["text 0", "text 1", "text 2"]
-
-
 async def test_a_limit_out_of_the_blue_is_waited_out(rig, server, place, address):
     server.faults.limit_once(0.3, POST)
     report = await rig.answer(address, "in the end")
@@ -191,30 +148,6 @@ async def test_a_channel_that_is_gone_or_closed_refuses(rig, server, general):
     assert (closed.delivered, gone.delivered) == (False, False)
 
 
-@pytest.mark.slow
-async def test_a_streamed_message_that_somebody_deleted_is_sent_anew(rig, server, place, address):
-    await rig.send(PartialAnswer(address, "s1", "the beginning of a long answer"))
-    (shown,) = await server.until_messages(place, 1)
-    server.delete(shown.id)
-    await rig.send(Answer(address, "s1", "the whole answer", stream="s1"))
-    await rig.until(lambda: any(each.final for each in rig.reports))
-    assert server.records.texts(place) == ["the whole answer"]
-
-
-async def test_an_empty_answer_is_shown_as_something(rig, server, place, address):
-    report = await rig.answer(address, "  \n ")
-    assert report.delivered
-    assert server.records.texts(place) == ["…"]
-
-
-async def test_code_and_signs_that_look_like_data_are_shown_as_they_are(
-    rig, server, place, address
-):
-    await rig.answer(address, "42")
-    await rig.answer(address, "```python\nprint('<@1>')\n```", number="a2")
-    assert server.records.texts(place) == ["42", "```python\nprint('<@1>')\n```"]
-
-
 async def test_what_was_shown_before_a_kill_is_not_shown_again(
     server, ada, place, address, tmp_path
 ):
@@ -231,39 +164,3 @@ async def test_what_was_shown_before_a_kill_is_not_shown_again(
         assert first.platform_ids == rig.reports[-1].platform_ids
         await again.answer(address, "an answer", number="a2")
     assert server.records.texts(place, author=server.bot_id) == ["an answer", "an answer"]
-
-
-@pytest.mark.slow
-async def test_a_stream_that_a_kill_cut_off_is_completed_in_its_message(
-    server, ada, place, address, tmp_path
-):
-    rig = Rig(server, tmp_path)
-    rig.doors.people[str(ada)] = "owner"
-    async with rig.connected():
-        asked = server.say(place, ada, "hello")
-        await rig.hear()
-        await rig.send(
-            PartialAnswer(address, "s1", "the beginning of an answer", reply_to=str(asked))
-        )
-        await server.until_messages(place, 1)
-    server.hub.nonce_window = 0.0
-    again = Rig(server, tmp_path / "again")
-    async with again.connected():
-        buttons = (Button("Stop", "/stop"),)
-        await again.answer(
-            address, "the beginning of an answer, and its end", reply_to=str(asked), buttons=buttons
-        )
-    (shown,) = server.answers(place)
-    assert shown.content == "the beginning of an answer, and its end"
-    assert shown.components
-
-
-@pytest.mark.slow
-async def test_an_answer_from_before_the_connection_waits_for_it(
-    server, ada, place, address, tmp_path
-):
-    rig = Rig(server, tmp_path)
-    server.faults.hang_up(r"GET /users/@me$", times=1)
-    async with rig.running():
-        report = await rig.answer(address, "patience")
-    assert report.delivered

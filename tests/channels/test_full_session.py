@@ -110,25 +110,3 @@ async def test_discord_replies_to_each_message_that_a_full_session_refuses(
     assert [
         one.reference for one in server.records.messages_in(place, author=server.bot_id)
     ] == refused
-
-
-async def test_a_backlog_on_discord_is_read_whole_and_delays_no_other_chat(
-    server, ada, eve, place, tmp_path
-):
-    rig = DiscordRig(server, tmp_path)
-    rig.limit = DEFAULT_LIMIT
-    rig.doors.people |= {str(ada): "owner", str(eve): "member"}
-    other = server.direct(eve)
-    async with rig.connected():
-        server.say(place, ada, "before")
-        server.say(other, eve, "before")
-        await rig.hear(2)
-    for number in range(BACKLOG):
-        server.say(place, ada, f"busy {number}")
-    for number in range(5):
-        server.say(other, eve, f"quiet {number}")
-    async with rig.connected():
-        await rig.hear(2 + BACKLOG + 5)
-    heard = rig.texts()[2:]
-    assert [one for one in heard if one.startswith("busy")] == [f"busy {n}" for n in range(BACKLOG)]
-    assert [one for one in heard if one.startswith("quiet")] == [f"quiet {n}" for n in range(5)]

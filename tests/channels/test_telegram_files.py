@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,17 +56,6 @@ async def test_a_file_is_a_document_with_its_name_and_all_its_bytes(telegram, sc
     assert telegram.files(7) == {"memory-7.zip": zipped.piece.path.read_bytes()}
     [shown] = telegram.records.messages(7)
     assert (str(shown.id), shown.kind, shown.text) == (sent, "document", "")
-
-
-async def test_a_file_goes_to_its_topic_and_to_the_group_that_moved(telegram, screen, zipped):
-    forum = telegram.group(-1002, "Forum", forum=True)
-    topic = telegram.topic(forum, "Roses", 7)
-    await screen.send_file(replace(zipped, address=Address("telegram", "-1002", str(topic))))
-    assert telegram.records.messages(-1002)[0].topic == topic
-    telegram.group(-55, "Old", basic=True)
-    telegram.migrate(-55, -1003)
-    await screen.send_file(replace(zipped, address=Address("telegram", "-55")))
-    assert telegram.files(-1003)
 
 
 async def test_a_file_of_more_than_50_mb_is_not_tried_and_its_place_is_told(

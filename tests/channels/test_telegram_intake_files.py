@@ -32,18 +32,6 @@ async def test_what_a_voice_message_says_is_the_message(rig):
     assert (inbound.text, inbound.attachments[0].kind) == ("buy milk", "voice")
 
 
-async def test_a_document_keeps_its_name(rig):
-    async with rig.running():
-        rig.telegram.document(rig.chat, 7, "plan.pdf", "application/pdf", b"%PDF")
-        [inbound] = await rig.arrived(1)
-    [document] = inbound.attachments
-    assert (document.kind, document.name, document.mime) == (
-        "document",
-        "plan.pdf",
-        "application/pdf",
-    )
-
-
 @pytest.mark.parametrize("declared", [25 * 1024 * 1024, None])
 async def test_a_file_that_telegram_does_not_give_is_told_of(rig, declared):
     rig.desk.most = 100 if declared is None else rig.desk.most
@@ -53,16 +41,6 @@ async def test_a_file_that_telegram_does_not_give_is_told_of(rig, declared):
     note = inbound.attachments[0].note
     assert "larger than" in note
     assert ("20 MB" in note) == (declared is not None)
-
-
-async def test_a_file_is_fetched_through_a_bad_network(rig):
-    rig.telegram.faults.html(502, method="download")
-    rig.telegram.faults.hang_up(method="download")
-    rig.telegram.faults.hang_up(method="getFile")
-    async with rig.running():
-        rig.telegram.voice(rig.chat, 7, b"buy milk")
-        [inbound] = await rig.arrived(1)
-    assert inbound.text == "buy milk"
 
 
 async def test_an_album_is_one_message(rig):
@@ -83,39 +61,6 @@ async def test_an_album_is_one_message(rig):
     first, second = map(str, numbers)
     assert album.parts == ((first, 0, 0), (second, 0, len("two cats")))
     assert (edit.text, edit.edited_message_id) == ("three cats", second)
-
-
-async def test_an_edit_of_a_part_expects_the_answer_that_the_message_did(rig):
-    pictures = [
-        TelegramMedia("photo", caption="@tape_bot a cat"),
-        TelegramMedia("photo", caption="a dog"),
-    ]
-    async with rig.running():
-        _, other = rig.telegram.album(rig.group, 7, pictures)
-        await rig.arrived(1)
-        rig.telegram.edit(other, "two dogs", caption=True)
-        edit = (await rig.arrived(2))[1]
-    assert (edit.text, edit.edited_message_id, edit.expects_answer) == (
-        "two dogs",
-        str(other),
-        True,
-    )
-
-
-async def test_an_album_whose_next_part_is_slow_to_take_stays_one(rig):
-    rig.access_control.holds[2] = anyio.Event()
-    async with rig.running():
-        rig.telegram.album(
-            rig.chat, 7, [TelegramMedia("photo"), TelegramMedia("photo", caption="two")]
-        )
-        with anyio.fail_after(30):
-            await rig.access_control.held.wait()
-        await anyio.sleep(
-            2 * rig.timing.message_group_wait
-        )  # the first part has waited long enough
-        rig.access_control.holds[2].set()
-        [album] = await rig.arrived(1)
-    assert (album.text, len(album.attachments)) == ("two", 2)
 
 
 async def test_an_album_that_names_the_bot_anywhere_is_for_the_bot(rig):

@@ -13,7 +13,6 @@ from bot.bus import Address, Answer, BusError
 from bot.bus.access.control import open_access_control
 from bot.bus.access.postgres_store import PostgresAccessStore
 from bot.core.database.connections import Database
-from channels.base import GroupPolicy
 
 OLD = -55
 NEW = -1009
@@ -83,16 +82,6 @@ async def test_both_ids_lead_to_one_session_on_a_machine_that_did_not_see_the_mo
         rig.telegram.say(new, 13, "@tape_bot may I still?")
         rig.telegram.say(new, 7, "@tape_bot I may")
         assert [one.text for one in await rig.arrived(3)][2:] == ["I may"]
-
-
-@pytest.mark.parametrize("named", [OLD, NEW])
-async def test_a_group_that_is_always_answered_may_be_named_by_either_id(rig, named):
-    rig.groups = GroupPolicy(frozenset({f"telegram:{named}"}))
-    new = rig.telegram.migrate(rig.group, NEW)
-    rig.telegram.say(new, 7, "hello")
-    async with rig.running():
-        [inbound] = await rig.arrived(1)
-    assert inbound.expects_answer
 
 
 async def test_nothing_of_a_moved_group_is_taken_before_the_move_is_kept(rig):
@@ -173,13 +162,3 @@ async def test_an_answer_for_the_old_chat_comes_to_the_new_one_and_replies_to_no
         assert await rig.shown(new, 2) == ["one", "two"]
     asked = [one.params for one in rig.telegram.records.called("sendMessage", chat=NEW)]
     assert not any(one.get("reply_parameters") for one in asked)
-
-
-async def test_strangers_groups_do_not_keep_a_move_from_being_announced(rig):
-    groups = [rig.telegram.group(-3000 - number, "New", bots=[]) for number in range(25)]
-    async with rig.running():
-        for group in groups:
-            rig.telegram.join(rig.telegram.me, group, 13)
-        rig.telegram.migrate(rig.group, NEW)
-        await rig.until(lambda: any(f"telegram:{NEW}" in one for one in rig.said))
-    assert sum("was added to the group" in one for one in rig.said) == 20

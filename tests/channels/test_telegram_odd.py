@@ -8,7 +8,7 @@ from aiogram.methods import GetMe
 from aiohttp import web
 from telegram_rig import rigged
 
-from bot.bus import Activity, Address, Answer, Button, PartialAnswer
+from bot.bus import Address, Answer, Button
 from channels.delivery.messenger import OutgoingMessage, PlatformUnreachable
 from channels.telegram.api import BotApiClient, UnreadableResult
 from channels.telegram.entities import FormattedText
@@ -48,45 +48,6 @@ async def test_a_message_that_telegram_took_is_sent_once_whatever_it_answers(rig
     [shown] = rig.telegram.records.messages(7)
     assert (report.delivered, report.platform_ids) == (True, (str(shown.id),))
     assert shown.text == "Hello"
-
-
-async def test_an_edit_that_telegram_took_is_made_once_whatever_it_answers(rig):
-    rig.telegram.faults.odd(method="editMessageText", times=100)
-    async with rig.running():
-        await rig.bus.send(Answer(ADA, "a1", "Sure?"))
-        await reported(rig)
-        rig.port().reports.clear()
-        [sent] = rig.telegram.records.messages(7)
-        await rig.bus.send(Answer(ADA, "a2", "Done", replaced_message_id=str(sent.id)))
-        [report] = await reported(rig)
-    assert (report.delivered, report.platform_ids) == (True, (str(sent.id),))
-    assert rig.telegram.records.texts(7) == ["Done"]
-    assert len(rig.telegram.records.called("editMessageText")) == 1
-
-
-async def test_a_word_of_the_channels_own_is_said_once_whatever_telegram_answers(rig):
-    eve = rig.telegram.private(13)
-    rig.telegram.faults.odd(times=100)
-    async with rig.running():
-        rig.telegram.say(eve, 13, "let me in")
-        await rig.shown(eve, 1)
-        rig.telegram.say(rig.chat, 7, "Hello?")
-        await rig.arrived(1)
-    assert len(rig.telegram.records.texts(13)) == 1
-
-
-@pytest.mark.slow
-async def test_signs_and_drafts_go_on_whatever_telegram_answers(rig):
-    for method in ("sendChatAction", "sendMessageDraft"):
-        rig.telegram.faults.odd(method=method, times=100)
-    async with rig.running():
-        await rig.bus.send(Activity(ADA, "thinking"))
-        await rig.telegram.until(lambda books: books.actions)
-        await rig.bus.send(PartialAnswer(ADA, "a1", "The answer to this is rather long"))
-        await rig.telegram.until(lambda books: books.drafts)
-        await rig.bus.send(Answer(ADA, "a1", "The answer is long.", stream="a1"))
-        await reported(rig)
-    assert rig.telegram.records.texts(7) == ["The answer is long."]
 
 
 @pytest.mark.parametrize(
@@ -166,40 +127,6 @@ async def test_a_result_of_an_odd_inline_bot_is_still_that_bots_word(rig):
         rig.telegram.say(rig.chat, 7, "/pair CODE", extra={"via_bot": ODD})
         [inbound] = await rig.arrived(1)
     assert (inbound.text, inbound.quote) == ("", "Sent through @a_bot:\n/pair CODE")
-
-
-@pytest.mark.parametrize(
-    "odd", [{"forward_origin": {"type": "hidden_user", "date": 1}}, {"gift": ODD}, {"story": {}}]
-)
-async def test_what_is_answered_is_quoted_without_what_is_odd_in_it(rig, odd):
-    target = {
-        "message_id": 899,
-        "date": 1,
-        "chat": rig.chat.as_json(),
-        "from": EVE,
-        "text": "a present",
-    }
-    async with rig.running():
-        rig.telegram.say(rig.chat, 7, "thanks", extra={"reply_to_message": target | odd})
-        [inbound] = await rig.arrived(1)
-    assert (inbound.text, inbound.quote) == ("thanks", 'In reply to "Eve" (13):\na present')
-
-
-async def test_a_button_below_an_odd_message_can_be_pressed(rig):
-    message = {
-        "message_id": 900,
-        "date": 1_700_000_000,
-        "chat": rig.chat.as_json(),
-        "from": rig.telegram.me.as_json(),
-        "text": "Sure?",
-        "reply_to_message": ODD,
-    }
-    person = rig.telegram.world.users[7].as_json()
-    query = {"id": "1", "from": person, "chat_instance": "1", "data": "/yes", "message": message}
-    async with rig.running():
-        rig.telegram.raw({"callback_query": query})
-        [inbound] = await rig.arrived(1)
-    assert (inbound.text, inbound.pressed_message_id) == ("/yes", "900")
 
 
 @pytest.mark.parametrize("field", ["from", "chat", "date", "text", "sender_chat"])

@@ -49,16 +49,6 @@ async def test_a_result_of_an_inline_bot_is_that_bots_word(rig):
     assert {one.text for one in rig.access_control.knocks if one.text} <= {""}
 
 
-async def test_a_result_of_an_inline_bot_speaks_to_nobody_in_a_group(rig):
-    async with rig.running():
-        rig.telegram.say(rig.group, 7, "/pair here", extra=INLINE)
-        number = rig.telegram.say(rig.group, 7, "@tape_bot hi", extra=INLINE)
-        rig.telegram.edit(number, "@tape_bot hello")
-        rig.telegram.say(rig.group, 7, "@tape_bot really me")
-        [inbound] = await rig.arrived(1)
-    assert inbound.text == "really me"
-
-
 # Names.
 
 
@@ -130,20 +120,6 @@ async def test_what_others_have_named_is_only_quoted(rig, content, text, quote):
     assert (forwarded.text, forwarded.quote) == ("", f'Forwarded from "Eve":\n{text} {said}')
 
 
-async def test_a_contact_in_reply_to_the_last_answer_is_still_quoted(rig):
-    rig.answering = True
-    async with rig.running():
-        rig.telegram.say(rig.chat, 7, "whom?")
-        await rig.until_reported(1)
-        answer = rig.telegram.records.messages(7)[0]
-        contact = {"contact": {"phone_number": "+49", "first_name": "Eve"}}
-        rig.telegram.post(rig.chat, 7, contact, reply_to=answer)
-        inbound = (await rig.arrived(2))[1]
-    assert inbound.quote == (
-        "From the contact:\nEve, +49\n\nIn reply to your message:\necho: whom?"
-    )
-
-
 # Buttons.
 
 
@@ -176,17 +152,6 @@ async def test_a_press_of_what_stands_on_no_button_is_nothing(rig):
         rig.telegram.press(answer, "/memory undo", user=7)
         [pressed] = await rig.arrived(1)
     assert pressed.text == "/memory undo"
-
-
-async def test_a_button_of_a_message_that_telegram_does_not_show_any_more_is_pressed_all_the_same(
-    rig,
-):
-    async with rig.running():
-        answer = await asked(rig, rig.chat)
-        del rig.telegram.world.rooms[7].messages[answer.id]
-        rig.telegram.press(answer, "/memory undo", user=7)
-        [pressed] = await rig.arrived(1)
-    assert (pressed.text, pressed.pressed_message_id) == ("/memory undo", str(answer.id))
 
 
 async def test_a_strangers_press_is_nothing(rig):

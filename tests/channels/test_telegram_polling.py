@@ -6,7 +6,6 @@ import anyio
 import pytest
 from refusals import refused
 from telegram_rig import Desk, rigged
-from waiting import until
 
 from bot.bus import BusError
 from channels.base import NOT_TAKEN_TEXT
@@ -16,17 +15,6 @@ from channels.base import NOT_TAKEN_TEXT
 async def rig(tmp_path):
     async with rigged(tmp_path) as rig:
         yield rig
-
-
-async def test_a_message_is_answered(rig):
-    chat = rig.telegram.private(7)
-    async with rig.running():
-        number = rig.telegram.say(chat, 7, "Hello?")
-        assert await rig.shown(chat, 1) == ["echo: Hello?"]
-        await rig.telegram.until_confirmed()
-    assert rig.said == ["Telegram: connected as @tape_bot"]
-    assert rig.telegram.records.messages(chat.id)[0].reply_to == number
-    assert rig.inbounds[0].id == str(number)
 
 
 async def test_what_was_sent_while_the_bot_was_away_is_answered_in_order(rig):
@@ -78,22 +66,6 @@ async def test_an_update_that_comes_again_is_answered_once(rig):
         rig.telegram.redeliver(rig.telegram.records.updates[0])
         rig.telegram.say(chat, 7, "later")
         assert (await rig.shown(chat, 3))[2:] == ["echo: later"]
-
-
-async def test_malformed_and_unknown_updates_stop_nothing(rig, caplog):
-    chat = rig.telegram.private(7)
-    rig.telegram.raw({"message": {"message_id": "many", "text": "secret of Eve"}})
-    rig.telegram.raw({"message": 5})
-    rig.telegram.raw({"a_kind_of_next_year": {"id": 1}})
-    rig.telegram.say(chat, 7, "fine")
-    async with rig.running():
-        assert await rig.shown(chat, 1) == ["echo: fine"]
-        await rig.telegram.until_confirmed()
-    skipped = [one.getMessage() for one in caplog.records if "malformed" in one.getMessage()]
-    first = rig.telegram.records.updates[0].id
-    assert len(skipped) == 2
-    assert f"update {first} is skipped" in skipped[0]
-    assert "secret of Eve" not in caplog.text
 
 
 def _update(chat: dict, sender: int, **odd) -> dict:
@@ -189,32 +161,6 @@ async def test_broken_answers_are_waited_out(rig, method, kind):
         assert await rig.shown(chat, 1) == ["echo: Hello?"]
 
 
-async def test_the_network_may_be_away_at_the_start(rig):
-    chat = rig.telegram.private(7)
-    await rig.telegram.down()
-    async with rig.running():
-        await rig.until(lambda: rig.said)
-        assert rig.said[0].startswith("Telegram: no connection to 127.0.0.1; retrying")
-        await rig.telegram.up()
-        rig.telegram.say(chat, 7, "Hello?")
-        assert await rig.shown(chat, 1) == ["echo: Hello?"]
-    assert rig.said[1:] == ["Telegram: connected again", "Telegram: connected as @tape_bot"]
-
-
-async def test_a_network_that_swallows_everything_is_soon_told(rig, caplog):
-    gate = anyio.Event()
-    rig.telegram.faults.slow(method="getMe", gate=gate)
-    async with rig.running():
-        # Long before a call is given up.
-        await rig.until(lambda: rig.said, within=10)
-        gate.set()
-        await rig.until(lambda: len(rig.said) == 3)
-    [warning] = [one for one in caplog.records if one.levelname == "WARNING"]
-    assert warning.getMessage() == rig.said[0]
-    assert rig.said[0].startswith("Telegram: no connection to 127.0.0.1; retrying (")
-    assert rig.said[1] == "Telegram: connected again"
-
-
 async def test_another_poller_is_named_once_and_waited_out(rig):
     chat = rig.telegram.private(7)
     words = "Conflict: terminated by other getUpdates request"
@@ -226,20 +172,6 @@ async def test_another_poller_is_named_once_and_waited_out(rig):
         "Telegram: another program gets this bot's updates; stop it, or give each program its "
         f"own bot. Retrying ({words})"
     ]
-
-
-async def test_a_webhook_that_somebody_sets_is_taken_away(rig):
-    chat = rig.telegram.private(7)
-    bot = rig.telegram.world.bots[rig.telegram.token]
-    bot.webhook = {"url": "http://127.0.0.1:1/x", "secret": ""}
-    async with rig.running():
-        rig.telegram.say(chat, 7, "one")
-        await rig.shown(chat, 1)
-        bot.webhook = {"url": "http://127.0.0.1:1/x", "secret": ""}
-        bot.poll += 1
-        bot.wake()
-        rig.telegram.say(chat, 7, "two")
-        assert await rig.shown(chat, 2) == ["echo: one", "echo: two"]
 
 
 @pytest.mark.parametrize(
@@ -272,48 +204,6 @@ async def test_a_token_that_is_revoked_later_ends_the_channel(rig):
             with refused("revoked or mistyped") as texts:
                 await rig.channel().run(rig.port())
     assert rig.telegram.token.partition(":")[2] not in texts[0]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("times", [1, 2])
-async def test_a_token_that_is_unknown_for_a_moment_ends_nothing(rig, times, caplog):
-    caplog.set_level("INFO")
-    chat = rig.telegram.private(7)
-    async with rig.running():
-        rig.telegram.say(chat, 7, "one")
-        await rig.shown(chat, 1)
-        rig.telegram.faults.refuse(401, "Unauthorized", method="getMe", times=times)
-        rig.telegram.faults.refuse(401, "Unauthorized", method="sendMessage")
-        rig.telegram.say(chat, 7, "two")
-        assert await rig.shown(chat, 2) == ["echo: one", "echo: two"]
-        await rig.telegram.until(lambda books: len(books.called("getMe")) == 2 + times)
-        await until(lambda: "accepts the token after all" in caplog.text)
-        # The next moment counts for itself.
-        rig.telegram.faults.refuse(401, "Unauthorized", method="getMe", times=2)
-        rig.telegram.faults.refuse(401, "Unauthorized", method="sendMessage")
-        rig.telegram.say(chat, 7, "three")
-        assert (await rig.shown(chat, 3))[2:] == ["echo: three"]
-        await rig.telegram.until(lambda books: len(books.called("getMe")) == 5 + times)
-
-
-@pytest.mark.slow
-async def test_an_outage_while_the_token_is_asked_about_ends_nothing(rig):
-    chat = rig.telegram.private(7)
-    async with rig.running():
-        rig.telegram.say(chat, 7, "one")
-        await rig.shown(chat, 1)
-        rig.telegram.faults.html(method="getMe", times=5)
-        rig.telegram.faults.refuse(401, "Unauthorized", method="sendMessage")
-        rig.telegram.say(chat, 7, "two")
-        await rig.telegram.until(lambda books: len(books.called("getMe")) == 7)
-        assert await rig.shown(chat, 2) == ["echo: one", "echo: two"]
-
-
-async def test_at_the_start_one_word_on_an_unknown_token_is_enough(rig):
-    rig.telegram.faults.refuse(401, "Unauthorized", method="getMe")
-    with refused("revoked or mistyped"), anyio.fail_after(30):
-        await rig.channel().run(rig.port())
-    assert len(rig.telegram.records.called("getMe")) == 1
 
 
 async def test_two_bots_know_nothing_of_each_other(rig):
@@ -353,17 +243,3 @@ async def test_the_token_is_in_no_log_line_and_in_no_word_to_anybody(rig, caplog
     assert secret not in str(rig.said)
     assert secret not in str(rig.telegram.records.texts(chat.id))
     assert secret not in str(rig.inbounds)
-
-
-async def test_the_menu_is_set_when_it_differs_and_only_then(rig):
-    from channels.base import MenuCommand
-
-    rig.commands = (MenuCommand("memory", "What I know"), MenuCommand("not-one", "No name there"))
-    async with rig.running():
-        await rig.telegram.until(lambda books: len(books.called("getMyCommands")) == 12)
-    async with rig.running():
-        await rig.telegram.until(lambda books: len(books.called("getMyCommands")) == 24)
-        rig.telegram.say(rig.telegram.private(7), 7, "Hello?")
-        await rig.arrived(1)
-    assert len(rig.telegram.records.called("setMyCommands")) == 1
-    assert "not-one" not in str(rig.telegram.records.called("setMyCommands")[0].params)

@@ -17,7 +17,6 @@ from databases import drop, fresh_database
 from telegram_rig import rigged
 from waiting import until
 
-from bot.bus import BusError
 from bot.bus.postgres_spool import PostgresSpool
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
@@ -164,20 +163,6 @@ async def test_messages_that_come_by_turns_through_two_gateways_are_answered_in_
     assert len(rig.telegram.records.called("setWebhook")) == 1
 
 
-async def test_what_was_received_while_nobody_ran_the_channel_is_answered_later(fleet):
-    rig = fleet.rig
-    update = await said(rig, "Is anybody there?")
-    async with fleet.receiving():
-        assert await fleet.post(update) == 200
-        rig.telegram.world.bots[rig.telegram.token].confirm(
-            update["update_id"] + 1, rig.telegram.records
-        )
-    assert fleet.kept() == [(update["update_id"], True, False)]
-    async with rig.running(webhook=fleet.place):
-        assert await rig.shown(rig.chat, 1) == ["echo: Is anybody there?"]
-        await fleet.until_handled()
-
-
 async def test_a_gateway_that_dies_loses_nothing_of_what_it_received(fleet):
     rig = fleet.rig
     async with fleet.receiving(0), rig.running(webhook=fleet.place):
@@ -249,15 +234,6 @@ async def test_strangers_in_groups_leave_nothing_and_those_in_private_only_so_mu
         await fleet.until_handled()
 
 
-async def test_a_door_that_cannot_be_asked_has_the_update_sent_again(fleet):
-    update = await said(fleet.rig, "hello")
-    async with fleet.receiving():
-        fleet.rig.access_control.broken = True
-        assert await fleet.post(update) == 503
-        fleet.rig.access_control.broken = False
-        assert await fleet.post(update) == 200
-
-
 async def test_an_album_that_comes_through_two_gateways_is_one_message(fleet):
     rig = fleet.rig
     # Each part is on its way through a balancer and a database.
@@ -273,44 +249,3 @@ async def test_an_album_that_comes_through_two_gateways_is_one_message(fleet):
         await rig.shown(rig.chat, 1)
         await fleet.until_handled()
     assert (inbound.text, len(inbound.attachments)) == ("two", 3)
-
-
-async def test_what_waited_in_a_lane_where_the_channel_died_is_handled_where_it_runs_next(fleet):
-    rig = fleet.rig
-    rig.telegram.faults.slow(method="download", gate=anyio.Event(), times=1)
-    async with fleet.receiving():
-        async with rig.running(webhook=fleet.place):
-            rig.telegram.voice(rig.chat, 7, b"first")
-            rig.telegram.say(rig.chat, 7, "second")
-            await until(lambda: [taken for _, _, taken in fleet.kept()] == [True, True])
-        assert rig.inbounds == []
-        rig.telegram.faults.clear()
-        rig.telegram.say(rig.chat, 7, "third")
-        async with rig.running(webhook=fleet.place):
-            await rig.shown(rig.chat, 3)
-            await fleet.until_handled()
-    assert [one.text for one in rig.inbounds] == ["first", "second", "third"]
-    assert rig.spooled == []
-
-
-async def test_what_the_bus_refuses_stays_and_all_behind_it_until_it_is_taken(fleet):
-    rig = fleet.rig
-    rig.port().refusals += [BusError("the database is away")] * 2
-    async with fleet.receiving(), rig.running(webhook=fleet.place):
-        rig.telegram.say(rig.chat, 7, "one")
-        rig.telegram.say(rig.chat, 7, "two")
-        await rig.arrived(2)
-        await fleet.until_handled()
-    assert [one.text for one in rig.inbounds] == ["one", "two"]
-
-
-async def test_from_webhook_to_polling_what_was_received_is_handled(fleet):
-    rig = fleet.rig
-    update = await said(rig, "by webhook")
-    async with fleet.receiving():
-        assert await fleet.post(update) == 200
-    async with rig.running():
-        rig.telegram.say(rig.chat, 7, "polled")
-        await rig.arrived(2)
-        await fleet.until_handled()
-    assert sorted(one.text for one in rig.inbounds) == ["by webhook", "polled"]

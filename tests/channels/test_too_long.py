@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import Any
 
 import openai
 import pytest
-from api_stage import FIRST, program, talk
+from api_stage import program, talk
 
 from bot.bus import (
     LONGEST_MESSAGE,
@@ -126,16 +125,6 @@ async def test_what_can_never_be_written_is_answered_once_also_if_it_waits_in_th
             ]
             assert len(ends) == 1
             assert sys.getsizeof(str(await host.tape())) < 100_000
-
-
-async def test_a_conversation_behind_a_message_that_cannot_be_written_is_answered(tmp_path):
-    stuck = replace(message(HUGE), address=Address.parse(FIRST), id="after-0")
-    journal = InboxJournal(tmp_path / "bus" / "inbox.jsonl", sync=False)
-    await journal.accept(accepted(1, stuck))
-    await journal.close()
-    async with program(tmp_path, answers()) as stage:
-        await stage.host.wait_for_pending(0)
-        assert await stage.ask("Hello.") == "Aye."
 
 
 async def test_the_bus_itself_takes_no_long_message(tmp_path):
