@@ -30,18 +30,6 @@ async def server() -> AsyncIterator[DiscordServer]:
             yield listening
 
 
-@pytest.fixture
-def general(server, ada) -> int:
-    return server.channel(server.guild("home", [ada]), "general")
-
-
-@pytest.fixture
-def rig(server, ada, tmp_path) -> Rig:
-    made = Rig(server, tmp_path)
-    made.doors.people[str(ada)] = "owner"
-    return made
-
-
 async def refusal(rig: Rig, once_connected: Callable[[], None] | None = None) -> str:
     """Run the channel until it is refused; return the words."""
     rig.bus = LocalBus(rig.folder / "bus", max_queued_messages=10, sync=False)
@@ -79,18 +67,6 @@ async def test_a_missing_intent_is_refused_before_the_gateway_is_asked(rig, serv
 async def test_an_intent_that_is_switched_off_meanwhile_is_refused_with_the_same_words(rig, server):
     text = await refusal(rig, lambda: server.faults.drop(4014))
     assert '"Message Content Intent" under Bot' in text
-
-
-@pytest.mark.slow
-async def test_it_says_who_it_is_once_and_how_to_invite_it(rig, server):
-    async with rig.connected():
-        await _announced(rig, 2)
-        server.faults.drop()
-        await server.until(lambda books: books.count_gateway_events("connect") == 2)
-        await server.until_connected()
-    assert rig.announced[0] == "Discord: connected as @tapebot"
-    assert f"client_id={server.bot_id}" in rig.announced[1]
-    assert len(rig.announced) == 2
 
 
 async def test_an_ask_to_reconnect_is_followed_and_the_session_resumed(rig, server, ada, place):
@@ -216,5 +192,15 @@ async def test_the_token_and_strangers_words_are_never_logged(
     assert "the connection to Discord was lost" in caplog.text
 
 
-async def _announced(rig: Rig, count: int) -> None:
-    await until(lambda: len(rig.announced) >= count)
+async def test_hardly_any_sessions_left_are_announced_and_waited_for(
+    rig, server, ada, place, monkeypatch
+):
+    monkeypatch.setattr(life_module, "MIN_BACKOFF_SECONDS", 0.1)
+    server.faults.sessions(49, reset_after=0.3)
+    async with rig.running():
+        await until(lambda: rig.announced)
+        await rig.answer(Address("discord", str(place)), "the answers go on")
+        assert not server.records.count_gateway_events("connect")
+        server.faults.heal()
+        await server.until_connected()
+    assert rig.announced[0].startswith("Discord: only 49 of 1000 connections are left today")

@@ -1,38 +1,22 @@
-"""What is said while the bot is away is answered after it is back: once, and in order."""
+"""What is said while the bot is away is answered after it is back: once, in order, within bounds."""
 
 from __future__ import annotations
 
 import json
 import stat
-from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import anyio
 import pytest
 from discord_rig import Rig
 from waiting import until
 
+from bot.bus import Address
 from channels.discord import channel as channel_module
+from channels.discord import missed_messages as missed_module
 from testkit.discord.records import DiscordUpload
-from testkit.discord.server import DiscordServer
 
-
-@pytest.fixture
-async def server() -> AsyncIterator[DiscordServer]:
-    async with DiscordServer() as listening:
-        with anyio.fail_after(60):
-            yield listening
-
-
-@pytest.fixture
-def general(server, home) -> int:
-    return server.channel(home, "general")
-
-
-@pytest.fixture
-def rig(server, ada, tmp_path) -> Rig:
-    made = Rig(server, tmp_path)
-    made.doors.people[str(ada)] = "owner"
-    return made
+PICTURE = DiscordUpload("a.png", b"png", "image/png")
 
 
 async def test_what_was_said_in_private_while_it_was_away_is_heard_once_and_in_order(
@@ -132,18 +116,6 @@ async def test_a_message_that_was_not_taken_before_a_kill_comes_again_with_its_f
     assert len(rig.shelf.taken) == 1
 
 
-@pytest.mark.slow
-async def test_a_lost_network_loses_no_message(rig, server, ada):
-    place = server.direct(ada)
-    async with rig.connected():
-        server.say(place, ada, "before")
-        await rig.hear()
-        server.faults.down(1.0)
-        server.say(place, ada, "while the network was away")
-        await rig.hear(2)
-    assert rig.texts() == ["before", "while the network was away"]
-
-
 async def test_a_channel_that_is_closed_to_the_bot_holds_up_nothing(rig, server, ada, general):
     async with rig.connected():
         server.say(general, ada, f"<@{server.bot_id}> hello")
@@ -166,6 +138,78 @@ async def test_a_damaged_file_of_marks_is_reported_and_ends_nothing(rig, server,
     assert any("cannot be read" in each.message for each in caplog.records)
     assert (folder / "marks.json").stat().st_mode & 0o777 == stat.S_IRUSR | stat.S_IWUSR
     assert str(server.direct(ada)) in _marks(rig)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+async def test_what_was_asked_long_ago_is_context_at_most(
+    server, ada, place, general, tmp_path, monkeypatch, caplog, kept
+):
+    rig = Rig(server, tmp_path, keep_context=kept)
+    rig.doors.people[str(ada)] = "owner"
+    async with rig.connected():
+        server.say(place, ada, "before")
+        server.say(general, ada, f"<@{server.bot_id}> before")
+        await rig.hear(2)
+    server.say(place, ada, "/start 123456789012")
+    server.say(general, ada, f"<@{server.bot_id}> long ago")
+    monkeypatch.setattr(missed_module, "MAX_ANSWER_AGE", timedelta(0))
+    async with rig.connected():
+        await until(lambda: caplog.text.count("that were too old to be answered: 1") == 2)
+        server.say(place, ada, "now")
+        server.say(general, ada, f"<@{server.bot_id}> now")
+        await rig.hear(6 if kept else 5)
+    heard = {(each.text, each.private): each.expects_answer for each in rig.heard[2:]}
+    expected = {("/start 123456789012", True): False, ("now", True): True, ("now", False): True}
+    assert heard == expected | ({("long ago", False): False} if kept else {})
+    assert "/start 123456789012" not in {each.text for each in rig.doors.knocks}
+
+
+async def test_of_very_many_missed_messages_the_newest_are_read(
+    rig, server, ada, place, monkeypatch, caplog
+):
+    monkeypatch.setattr(missed_module, "MAX_MISSED_MESSAGES", 200)
+    async with rig.connected():
+        server.say(place, ada, "before")
+        await rig.hear()
+    for number in range(350):
+        server.say(place, ada, f"missed {number}")
+    async with rig.connected():
+        await rig.hear(201)
+        server.say(place, ada, "live")
+        await rig.hear(202)
+    assert rig.texts() == ["before", *(f"missed {n}" for n in range(150, 350)), "live"]
+    assert "more than 200 messages were missed" in caplog.text
+    [told] = server.records.texts(place, author=server.bot_id)
+    assert told.startswith("While I was away, more than 200 messages were sent here.")
+
+
+async def test_who_is_let_out_while_their_file_is_fetched_is_not_heard(
+    rig, server, ada, place, caplog
+):
+    caplog.set_level("INFO")
+    rig.shelf.gate = anyio.Event()
+    async with rig.connected():
+        server.say(place, ada, "look", attachments=[PICTURE])
+        await rig.shelf.arrived.wait()
+        rig.doors.people.clear()
+        rig.shelf.gate.set()
+        await until(lambda: "no longer has access" in caplog.text)
+    assert not rig.heard
+
+
+async def test_what_was_said_in_a_thread_that_is_archived_by_now_is_heard(
+    rig, server, ada, general
+):
+    thread = server.thread(general, "plans", user=ada)
+    async with rig.connected():
+        server.say(thread, ada, f"<@{server.bot_id}> before")
+        await rig.hear()
+    server.say(thread, ada, f"<@{server.bot_id}> missed")
+    server.archive(thread)
+    async with rig.running():
+        await rig.hear(2)
+    assert rig.texts() == ["before", "missed"]
+    assert rig.heard[1].address == Address("discord", str(general), str(thread))
 
 
 def _marks(rig: Rig) -> dict:

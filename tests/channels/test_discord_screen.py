@@ -1,30 +1,17 @@
-"""What the bot says on Discord: whole, once, pinging nobody, whatever the network does."""
+"""What the bot says and shows on Discord: whole, once, pinging nobody, whatever the network does."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-import anyio
 import pytest
 from discord_rig import Rig
 
-from bot.bus import Activity, Address, Answer, PartialAnswer
+from bot.bus import Activity, Address, Answer, OutgoingFile
+from channels.discord.messenger import MAX_UPLOAD_BYTES
 from testkit.discord.server import DiscordServer
 
 POST = r"POST /channels/\d+/messages$"
-PATCH = r"PATCH /channels/\d+/messages/"
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[DiscordServer]:
-    async with DiscordServer() as listening:
-        with anyio.fail_after(60):
-            yield listening
-
-
-@pytest.fixture
-def general(server, ada) -> int:
-    return server.channel(server.guild("home", [ada]), "general")
 
 
 @pytest.fixture
@@ -33,11 +20,21 @@ def address(place) -> Address:
 
 
 @pytest.fixture
-async def rig(server, ada, tmp_path) -> AsyncIterator[Rig]:
-    made = Rig(server, tmp_path)
-    made.doors.people[str(ada)] = "owner"
-    async with made.connected():
-        yield made
+async def rig(rig) -> AsyncIterator[Rig]:
+    async with rig.connected():
+        yield rig
+
+
+@pytest.fixture
+def file(tmp_path) -> OutgoingFile:
+    (tmp_path / "exports").mkdir()
+    path = tmp_path / "exports" / "memory-1.zip"
+    path.write_bytes(b"PK" + bytes(range(256)) * 4_000)
+    return OutgoingFile(path.name, path)
+
+
+def files(server: DiscordServer, channel: int) -> list[tuple[str, bytes]]:
+    return [(one.name, one.data) for message in server.answers(channel) for one in message.uploads]
 
 
 async def test_an_answer_replies_to_its_message_and_pings_nobody_else(rig, server, ada, general):
@@ -75,25 +72,6 @@ async def test_a_long_answer_comes_in_pieces_within_the_limit_and_in_order(
     assert all(len(each) <= 2000 for each in pieces)
     assert " ".join(" ".join(pieces).split()) == " ".join(text.split())
     assert len(report.platform_ids) == len(pieces)
-
-
-@pytest.mark.slow
-async def test_a_streamed_answer_grows_in_one_message_at_the_platforms_pace(
-    rig, server, place, address
-):
-    began = anyio.current_time()
-    for most in (20, 30, 40):
-        for words in range(most - 9, most + 1):
-            await rig.send(PartialAnswer(address, "s1", " ".join(["word"] * words)))
-        newest = " ".join(["word"] * most)
-        await server.until(lambda books, text=newest: books.texts(place) == [text])
-    await rig.send(Answer(address, "s1", "the whole answer", stream="s1"))
-    await rig.until(lambda: any(each.final for each in rig.reports))
-    lasted = anyio.current_time() - began
-    (shown,) = server.answers(place)
-    assert shown.content == "the whole answer"
-    # However long each took on a busy machine: one in 1.5 seconds, and the answer.
-    assert 4 <= len(shown.shown) <= lasted / 1.5 + 2
 
 
 async def test_typing_is_shown_while_a_turn_runs(rig, server, place, address):
@@ -164,3 +142,33 @@ async def test_what_was_shown_before_a_kill_is_not_shown_again(
         assert first.platform_ids == rig.reports[-1].platform_ids
         await again.answer(address, "an answer", number="a2")
     assert server.records.texts(place, author=server.bot_id) == ["an answer", "an answer"]
+
+
+async def test_a_file_of_more_than_10_mb_is_not_tried_and_its_place_is_told(
+    rig, server, place, address, file
+):
+    with file.path.open("r+b") as opened:
+        opened.truncate(MAX_UPLOAD_BYTES + 1)
+    assert (await rig.answer(address, "Here.", files=(file,))).delivered
+    (shown,) = server.answers(place)
+    assert "at most 10 MB can be sent here" in shown.content
+    assert "as exports/memory-1.zip" in shown.content
+    assert not files(server, place)
+    file.path.write_bytes(b"PK")
+    with file.path.open("r+b") as opened:
+        opened.truncate(MAX_UPLOAD_BYTES)
+    assert (await rig.answer(address, "Here.", number="a2", files=(file,))).delivered
+    assert [len(data) for _, data in files(server, place)] == [MAX_UPLOAD_BYTES]
+
+
+async def test_a_file_shown_before_a_kill_is_not_shown_again(server, ada, place, address, file):
+    asked = server.say(place, ada, "export")
+    for life in ("one", "two"):
+        rig = Rig(server, file.path.parent.parent / life)
+        rig.doors.people[str(ada)] = "owner"
+        async with rig.connected():
+            report = await rig.answer(address, "Here.", reply_to=str(asked), files=(file,))
+        server.hub.nonce_window = 0.0
+    assert files(server, place) == [("memory-1.zip", file.path.read_bytes())]
+    assert server.records.texts(place, author=server.bot_id) == ["Here.", ""]
+    assert report.platform_ids == tuple(str(one.id) for one in server.answers(place))

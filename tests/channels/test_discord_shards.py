@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-import anyio
 import pytest
 from discord_fleet import Fleet
 from refusals import refused
@@ -12,10 +11,7 @@ from refusals import refused
 from bot.bus import Address, Answer
 from channels.base import ChannelContext, GroupPolicy
 from channels.discord import DiscordChannel
-from channels.discord import deferred_responses as deferred_module
 from channels.discord import shards as turns_module
-from channels.discord.read_positions import ReadPositions
-from testkit.discord.records import LOADING
 
 pytestmark = pytest.mark.slow
 
@@ -159,33 +155,6 @@ async def test_the_first_shard_lists_the_commands_and_each_answers_those_of_its_
     assert [(each.kind, each.content) for each in server.answers(one)] == [(20, "all of it")]
 
 
-async def test_a_command_whose_gateway_died_is_answered_and_no_more_thought_about(
-    fleet, server, ada, one, monkeypatch
-):
-    monkeypatch.setattr(deferred_module, "_GREETING_SECONDS", 0.1)
-    _, second = await fleet.connected(0, 1)
-    await server.until(lambda books: books.commands.get(0))
-    server.slash(one, ada, "memory")
-    await fleet.hear(1)
-    await server.until(lambda books: [m for m in books.messages_in(one) if m.flags & LOADING])
-    await second.die()
-    inbound = fleet.heard[0]
-    fleet.send(Answer(inbound.address, "a1", "all of it", reply_to=inbound.id), 1)
-    fleet.begin(1)
-    assert (await fleet.answered("a1")).delivered
-    mine = server.records.messages_in(one, author=server.bot_id)
-    assert [each.content for each in mine if each.deleted is None] == ["all of it"]
-
-
-async def test_shards_of_one_process_begin_their_sessions_in_turns(fleet, server, monkeypatch):
-    monkeypatch.setattr(turns_module, "IDENTIFY_INTERVAL_SECONDS", 1.5)
-    monkeypatch.setattr(turns_module, "_SPARE", 0.2)
-    server.faults.pace_sessions(0.5)
-    await fleet.connected(0, 1)
-    assert server.records.count_gateway_events("identify") == 2
-    assert not server.records.count_gateway_events("too soon")
-
-
 async def test_a_division_that_discord_does_not_take_is_refused_with_its_settings_name(
     fleet, server, tmp_path
 ):
@@ -193,10 +162,3 @@ async def test_a_division_that_discord_does_not_take_is_refused_with_its_setting
     channel = DiscordChannel("discord", server.token, platform, shard=2, shards=2)
     with refused("TAPEBOT_DISCORD_SHARDS"):
         await channel.run(fleet.bus.channel("discord"))
-
-
-async def _written(marks: ReadPositions) -> None:
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(marks.save_periodically)
-        await anyio.wait_all_tasks_blocked()
-        tasks.cancel_scope.cancel()

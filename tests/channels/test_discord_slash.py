@@ -11,26 +11,6 @@ from discord_rig import Rig
 
 from bot.bus import BusError
 from testkit.discord.records import DiscordUpload
-from testkit.discord.server import DiscordServer
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[DiscordServer]:
-    async with DiscordServer() as listening:
-        with anyio.fail_after(60):
-            yield listening
-
-
-@pytest.fixture
-def general(server, ada, eve) -> int:
-    return server.channel(server.guild("home", [ada, eve]), "general")
-
-
-@pytest.fixture
-def made(server, ada, tmp_path) -> Rig:
-    rig = Rig(server, tmp_path)
-    rig.doors.people[str(ada)] = "owner"
-    return rig
 
 
 @pytest.fixture
@@ -180,13 +160,3 @@ async def test_a_command_of_who_lost_access_before_a_restart_is_refused_in_its_p
             await anyio.lowlevel.checkpoint()
     assert "I do not know you" in server.shown(number)
     assert made.heard == []
-
-
-async def test_a_quick_command_leaves_a_slower_ones_place_alone(rig, server, ada, place):
-    slow = server.slash(place, ada, "memory")
-    quick = server.slash(place, ada, "stop")
-    await rig.hear(2)
-    address = rig.heard[0].address
-    await rig.answer(address, "quick", number="a1", reply_to=f"i{quick}")
-    await rig.answer(address, "slow", number="a2", reply_to=f"i{slow}")
-    assert (server.shown(quick), server.shown(slow)) == ("quick", "slow")

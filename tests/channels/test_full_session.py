@@ -70,7 +70,6 @@ async def test_a_backlog_after_downtime_is_answered_whole_and_delays_no_other_ch
 
 async def test_telegram_names_each_message_that_a_full_session_refuses(tmp_path):
     async with rigged(tmp_path) as rig:
-        rig.chat = rig.telegram.private(7)
         rig.answering = False
         rig.port().refusals += [SessionFull("50 messages already wait here")] * 40
         numbers = [rig.telegram.say(rig.chat, 7, f"number {n}.") for n in range(40)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio
 import pytest
-from telegram_garden import garden, settled
+from telegram_rig import garden
 
 from testkit.telegram.media_files import TelegramMedia
 
@@ -71,7 +71,7 @@ async def test_an_album_that_names_the_bot_anywhere_is_for_the_bot(rig):
         named = [TelegramMedia("photo"), TelegramMedia("photo", caption="@tape_bot which?")]
         rig.telegram.album(rig.group, 7, named)
         await rig.arrived(2)
-        got = await settled(rig)
+        got = await rig.settled()
     assert [(one.text, len(one.attachments)) for one in got] == [("between", 0), ("which?", 2)]
     assert len(rig.telegram.records.downloads) == 2
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from telegram_garden import GROUP, garden, settled
-from telegram_rig import REFUSAL
+from telegram_rig import GROUP, REFUSAL, garden
 
 from bot.bus import Address, Sender
 from channels.base import GroupPolicy
@@ -52,7 +51,7 @@ async def test_of_a_stranger_nothing_is_fetched_kept_or_published(rig, caplog):
         rig.telegram.edit(number, "let me in now")
         rig.telegram.react(number, "👍", user=13)
         rig.telegram.say(rig.group, 13, "@tape_bot hello")
-        assert await settled(rig) == []
+        assert await rig.settled() == []
         await rig.shown(eve, 1)
     books = rig.telegram.records
     assert (books.downloads, books.called("getFile"), rig.spooled) == ([], [], [])
@@ -68,7 +67,7 @@ async def test_a_stranger_who_says_nothing_to_the_bot_is_told_nothing(rig):
         rig.telegram.say(rig.group, 13, "nice weather")
         rig.telegram.album(rig.group, 13, [TelegramMedia("photo"), TelegramMedia("photo")])
         rig.telegram.say(rig.group, 13, "@tape_bot hello")
-        assert await settled(rig) == []
+        assert await rig.settled() == []
         assert await rig.shown(rig.group, 1) == [REFUSAL]
 
 
@@ -119,7 +118,7 @@ async def test_bots_and_channels_are_not_listened_to(rig):
                 }
             }
         )
-        assert await settled(rig) == []
+        assert await rig.settled() == []
 
 
 async def test_while_the_door_cannot_record_nothing_is_confirmed(rig):
@@ -160,7 +159,7 @@ async def test_while_the_door_cannot_record_nothing_is_confirmed(rig):
 async def test_in_a_group_only_what_is_said_to_the_bot_is_answered(rig, text, heard):
     async with rig.running():
         rig.telegram.say(rig.group, 7, text)
-        got = await settled(rig)
+        got = await rig.settled()
     assert [(one.text, one.expects_answer) for one in got] == (
         [] if heard is None else [(heard, True)]
     )
@@ -192,7 +191,7 @@ async def test_overheard_messages_are_context_where_that_is_wanted(rig):
         rig.telegram.say(rig.group, 7, "the roses need water")
         rig.telegram.say(rig.group, 13, "from a stranger")
         rig.telegram.say(rig.group, 7, "/water@other_bot")
-        got = await settled(rig)
+        got = await rig.settled()
     assert [(one.text, one.expects_answer) for one in got] == [("the roses need water", False)]
     assert rig.telegram.records.texts(GROUP) == []
 

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from telegram_garden import GROUP, garden, settled
+from telegram_rig import GROUP, garden
+
+POLL = {
+    "id": "1",
+    "question": "Tea?",
+    "options": [{"persistent_id": one, "text": one, "voter_count": 0} for one in ("yes", "no")],
+    "total_voter_count": 0,
+    "type": "regular",
+} | dict.fromkeys(
+    ("is_closed", "is_anonymous", "allows_multiple_answers", "allows_revoting", "members_only"),
+    False,
+)
 
 
 @pytest.fixture
@@ -109,56 +120,16 @@ async def test_a_command_never_becomes_the_rest_of_a_long_text(rig, command):
     ("content", "text"),
     [
         ({"location": {"latitude": 52.5, "longitude": 13.4}}, "(location: 52.5, 13.4)"),
-        (
-            {
-                "venue": {
-                    "location": {"latitude": 52.5, "longitude": 13.4},
-                    "title": "Zoo",
-                    "address": "A 1",
-                },
-                "location": {"latitude": 52.5, "longitude": 13.4},
-            },
-            "(place: 52.5, 13.4)",
-        ),
-        (
-            {"contact": {"phone_number": "+49", "first_name": "Eve", "last_name": "Mo"}},
-            "(contact)",
-        ),
         ({"dice": {"emoji": "🎲", "value": 4}}, "(dice 🎲: 4)"),
-        (
-            {
-                "poll": {
-                    "id": "1",
-                    "question": "Tea?",
-                    "options": [
-                        {"persistent_id": "1", "text": one, "voter_count": 0}
-                        for one in ("yes", "no")
-                    ],
-                    "total_voter_count": 0,
-                    "is_closed": False,
-                    "is_anonymous": True,
-                    "type": "regular",
-                    "allows_multiple_answers": False,
-                    "allows_revoting": True,
-                    "members_only": False,
-                }
-            },
-            "(poll: Tea? Options: yes; no)",
-        ),
+        ({"poll": POLL}, "(poll: Tea? Options: yes; no)"),
         ({"new_chat_title": "Service"}, None),
     ],
     ids=lambda one: next(iter(one)) if isinstance(one, dict) else "",
 )
 async def test_what_is_no_text_is_told_in_words(rig, content, text):
-    message = {
-        "message_id": 900,
-        "date": 1_700_000_000,
-        "chat": rig.chat.as_json(),
-        "from": rig.telegram.world.users[7].as_json(),
-    }
     async with rig.running():
-        rig.telegram.raw({"message": message | content})
-        got = await settled(rig)
+        rig.telegram.post(rig.chat, 7, content)
+        got = await rig.settled()
     assert [one.text for one in got] == ([] if text is None else [text])
 
 
@@ -188,6 +159,6 @@ async def test_a_reaction_is_overheard_and_taking_it_back_is_nothing(rig):
         await rig.arrived(2)
         rig.telegram.react(number, "", user=7)
         rig.telegram.react(rig.telegram.say(rig.group, 7, "hm"), "👍", user=7)
-        _, reaction = await settled(rig)
+        _, reaction = await rig.settled()
     assert reaction.text == "(reacted with 👍 to an earlier message)"
     assert (reaction.expects_answer, reaction.private) == (False, True)

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
-from functools import partial
-
 import pytest
-from databases import drop, fresh_database
 from telegram_rig import rigged
 
 from bot.bus import Address, Answer, BusError
-from bot.bus.access.control import open_access_control
-from bot.bus.access.postgres_store import PostgresAccessStore
-from bot.core.database.connections import Database
 
 OLD = -55
 NEW = -1009
@@ -21,7 +14,6 @@ NEW = -1009
 @pytest.fixture
 async def rig(tmp_path):
     async with rigged(tmp_path) as rig:
-        rig.chat = rig.telegram.private(7)
         rig.group = rig.telegram.group(OLD, "Garden", basic=True)
         rig.answering = False
         kept: dict[str, str] = {}
@@ -32,56 +24,6 @@ async def rig(tmp_path):
 
         rig.move_chats = move_chats
         yield rig
-
-
-@pytest.fixture(params=["a home", pytest.param("a database", marks=pytest.mark.slow)])
-def place(request, tmp_path):
-    if request.param == "a home":
-        yield tmp_path / "home"
-        return
-    url = fresh_database()
-    yield url
-    drop(url)
-
-
-@asynccontextmanager
-async def gateway(rig, place, name: str):
-    """Run the channel with the access list of a place and a folder of this machine's own."""
-    database = None
-    try:
-        if isinstance(place, str):
-            database = Database(place, connections=4)
-            await database.open()
-        opened = place if database is None else PostgresAccessStore(database)
-        async with open_access_control(opened, owners=("telegram:7",)) as access:
-            rig.folder = rig.folder.parent / name
-            rig.access_control, rig.move_chats = access, partial(access.move_chats, "telegram")
-            async with rig.running():
-                yield access
-    finally:
-        if database is not None:
-            await database.close()
-
-
-async def test_both_ids_lead_to_one_session_on_a_machine_that_did_not_see_the_move(rig, place):
-    """Those who may write in the group still may, until either id is removed."""
-    async with gateway(rig, place, "one") as access:
-        await access.allow_chat(f"telegram:{OLD}")
-        rig.telegram.say(rig.group, 13, "@tape_bot hello")
-        await rig.arrived(1)
-        new = rig.telegram.migrate(rig.group, NEW)
-        await rig.telegram.until_confirmed()
-    async with gateway(rig, place, "two") as access:
-        rig.telegram.say(new, 13, "@tape_bot hello again")
-        before, after = await rig.arrived(2)
-        assert after.address == before.address == Address("telegram", str(OLD))
-        assert (before.moved_to, after.moved_to) == (None, str(NEW))
-        await rig.bus.send(Answer(after.address, "a2", "two", after.id))
-        await rig.telegram.until(lambda books: "two" in books.texts(NEW))
-        assert await access.remove(f"telegram:{NEW}") == "removed"
-        rig.telegram.say(new, 13, "@tape_bot may I still?")
-        rig.telegram.say(new, 7, "@tape_bot I may")
-        assert [one.text for one in await rig.arrived(3)][2:] == ["I may"]
 
 
 async def test_nothing_of_a_moved_group_is_taken_before_the_move_is_kept(rig):

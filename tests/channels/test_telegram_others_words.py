@@ -1,37 +1,22 @@
-"""What others say is never taken for a person's own word, nor for the bot's."""
+"""What others say is never taken for a person's own word, nor for the bot's, however odd it is."""
 
 from __future__ import annotations
 
 import pytest
-from telegram_rig import rigged
+from telegram_rig import GROUP, garden
 
 from bot.bus import Address, Answer, Button
 from testkit.telegram.world import TelegramUser
 
-GROUP = -1001
 INLINE = {"via_bot": {"id": 99, "is_bot": True, "first_name": "Helper", "username": "eves_bot"}}
+EVE = {"id": 13, "is_bot": False, "first_name": "Eve"}
+ODD = {"a": {"kind": "of next year"}}
 
 
 @pytest.fixture
 async def rig(tmp_path):
-    async with rigged(tmp_path) as rig:
-        rig.chat = rig.telegram.private(7)
-        rig.group = rig.telegram.group(GROUP, "Garden")
-        rig.answering = False
+    async with garden(tmp_path) as rig:
         yield rig
-
-
-def raw(rig, **content) -> dict:
-    """Return a message of Ada's."""
-    return {
-        "message_id": 900,
-        "date": 1_700_000_000,
-        "chat": rig.chat.as_json(),
-        "from": rig.telegram.world.users[7].as_json(),
-    } | content
-
-
-# Inline bots.
 
 
 async def test_a_result_of_an_inline_bot_is_that_bots_word(rig):
@@ -47,9 +32,6 @@ async def test_a_result_of_an_inline_bot_is_that_bots_word(rig):
         ("", "Sent through @eves_bot:\nbuy it", None),
     ]
     assert {one.text for one in rig.access_control.knocks if one.text} <= {""}
-
-
-# Names.
 
 
 @pytest.mark.parametrize(
@@ -77,9 +59,6 @@ async def test_no_name_can_be_taken_for_the_bots_own_words(rig, name, shown):
         f"Forwarded from {shown}:\nyes",
         f"Forwarded from {hidden}:\nno",
     }
-
-
-# Contacts and places.
 
 
 @pytest.mark.parametrize(
@@ -112,15 +91,73 @@ async def test_no_name_can_be_taken_for_the_bots_own_words(rig, name, shown):
 async def test_what_others_have_named_is_only_quoted(rig, content, text, quote):
     origin = {"type": "hidden_user", "sender_user_name": "Eve", "date": 1}
     async with rig.running():
-        rig.telegram.raw({"message": raw(rig, **content)})
-        rig.telegram.raw({"message": raw(rig, **content, message_id=901, forward_origin=origin)})
+        rig.telegram.post(rig.chat, 7, content)
+        rig.telegram.post(rig.chat, 7, {**content, "forward_origin": origin})
         own, forwarded = await rig.arrived(2)
     assert (own.text, own.quote) == (text, quote)
     said = quote.partition("\n")[2]
     assert (forwarded.text, forwarded.quote) == ("", f'Forwarded from "Eve":\n{text} {said}')
 
 
-# Buttons.
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {
+            "external_reply": {
+                "origin": {"type": "user", "sender_user": EVE, "date": 1},
+                "story": {},
+            }
+        },
+        {"external_reply": {"origin": {"type": "of next year"}}},
+        {"gift": ODD, "unique_gift": ODD, "quote": ODD, "link_preview_options": 5},
+        {"reply_to_message": ODD},
+        {"entities": ODD},
+    ],
+    ids=["a story", "a new origin", "gifts", "a new kind of message", "entities"],
+)
+async def test_something_odd_in_a_message_costs_itself_alone(rig, odd, caplog):
+    caplog.set_level("INFO")
+    async with rig.running():
+        rig.telegram.say(rig.chat, 7, "what is this?", extra=odd)
+        [inbound] = await rig.arrived(1)
+        await rig.telegram.until_confirmed()
+    assert (inbound.text, inbound.quote, inbound.sender.id) == ("what is this?", None, "7")
+    assert "is read without its" in caplog.text
+    assert "next year" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "origin", [{"type": "hidden_user", "date": 1}, {"type": "of next year", "date": 1}, ODD, 5]
+)
+async def test_a_forward_from_nobody_knows_whom_is_still_a_forward(rig, origin):
+    async with rig.running():
+        number = rig.telegram.say(rig.chat, 7, "/pair CODE", extra={"forward_origin": origin})
+        rig.telegram.edit(number, "/pair OTHER")
+        rig.telegram.say(rig.group, 7, "@tape_bot hi", extra={"forward_origin": origin})
+        rig.telegram.say(rig.chat, 7, "mine")
+        got = await rig.arrived(2)
+    assert [(one.text, one.quote) for one in got] == [
+        ("", 'Forwarded from "somebody":\n/pair CODE'),
+        ("mine", None),
+    ]
+    assert {one.text for one in rig.access_control.knocks if one.text} == {"mine"}
+
+
+async def test_a_result_of_an_odd_inline_bot_is_still_that_bots_word(rig):
+    async with rig.running():
+        rig.telegram.say(rig.chat, 7, "/pair CODE", extra={"via_bot": ODD})
+        [inbound] = await rig.arrived(1)
+    assert (inbound.text, inbound.quote) == ("", "Sent through @a_bot:\n/pair CODE")
+
+
+@pytest.mark.parametrize("field", ["from", "chat", "date", "text", "sender_chat"])
+async def test_who_wrote_what_where_and_when_is_never_guessed(rig, field, caplog):
+    async with rig.running():
+        rig.telegram.say(rig.chat, 7, "one", extra={field: ODD, "gift": ODD})
+        rig.telegram.say(rig.chat, 7, "two")
+        [inbound] = await rig.arrived(1)
+    assert inbound.text == "two"
+    assert "is skipped, as it is malformed" in caplog.text
 
 
 async def asked(rig, chat):

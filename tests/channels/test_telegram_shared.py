@@ -135,7 +135,6 @@ async def fleet(tmp_path):
                 anyio.create_task_group() as tasks,
             ):
                 tasks.start_soon(wakeups.run)
-                rig.chat = rig.telegram.private(7)
                 rig.spool = opened()
                 yield Fleet(rig, url, address, [one, other], opened)
                 tasks.cancel_scope.cancel()

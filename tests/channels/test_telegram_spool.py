@@ -9,6 +9,7 @@ from dataclasses import replace
 import anyio
 import pytest
 from telegram_rig import rigged
+from waiting import until
 
 from bot.bus import BusClosed
 from channels.folder_spool import FolderSpool
@@ -22,7 +23,6 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 async def rig(tmp_path):
     async with rigged(tmp_path) as rig:
-        rig.chat = rig.telegram.private(7)
         yield rig
 
 
@@ -102,7 +102,7 @@ async def test_a_bus_that_closes_leaves_the_file_for_the_next_start(rig):
     rig.port().refusals.append(BusClosed("tapebot is stopping"))
     async with rig.running():
         rig.telegram.voice(rig.chat, 7, b"first")
-        await rig.until_tried(1)
+        await until(lambda: rig.port().tries)
         assert len(rig.spooled) == 1
     async with rig.running():
         assert await rig.shown(rig.chat, 1) == ["echo: first"]

@@ -21,7 +21,6 @@ HEADER = "X-Telegram-Bot-Api-Secret-Token"
 @pytest.fixture
 async def rig(tmp_path):
     async with rigged(tmp_path) as rig:
-        rig.chat = rig.telegram.private(7)
         yield rig
 
 
