@@ -185,18 +185,3 @@ async def test_errors_have_the_shape_that_clients_know(tmp_path: Path) -> None:
         stranger = stage.client.with_options(api_key="tapebot_no")
         with pytest.raises(openai.AuthenticationError):
             await stranger.models.list()
-
-
-async def test_what_is_nested_deeper_than_a_tape_records_is_refused_and_the_next_question_answered(
-    tmp_path: Path,
-) -> None:
-    schema: dict[str, Any] = {"type": "string"}
-    for _level in range(100):
-        schema = {"type": "object", "properties": {"a": schema}}
-    deep: Any = {"type": "function", "function": {"name": "deep", "parameters": schema}}
-    async with program(tmp_path, ScriptedModel([text_reply("Hi.")])) as stage:
-        with pytest.raises(openai.BadRequestError, match="nested deeper than 150 levels"):
-            await stage.client.chat.completions.create(
-                model="tapebot", messages=talk("Hello."), tools=[deep]
-            )
-        assert await stage.ask("Hello.") == "Hi."

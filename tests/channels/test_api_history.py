@@ -21,12 +21,6 @@ JSON format: { "title": "your concise title here" }
 USER: I live in Oslo.
 ASSISTANT: Nice.
 </chat_history>"""
-FOLLOW_UPS = """### Task:
-Suggest 3-5 relevant follow-up questions or prompts that the user might naturally ask next.
-### Chat History:
-<chat_history>
-USER: I live in Oslo.
-</chat_history>"""
 LIBRECHAT_TITLE = """Provide a concise, 5-word-or-less title for the conversation, using its same \
 language, with no punctuation. Apply title case conventions appropriate for the language. Never \
 directly mention the language name or the word "title" and only return the title itself.
@@ -130,16 +124,7 @@ async def test_an_answer_that_did_not_arrive_is_given_to_the_same_request(tmp_pa
         assert await stage.said() == ["Hi", "Hello."]
 
 
-async def test_two_conversations_that_begin_at_once_are_two_sessions(tmp_path: Path) -> None:
-    async with program(tmp_path, ScriptedModel(echo)) as stage:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(stage.ask, "Hi")
-            tasks.start_soon(stage.ask, "Hello")
-        firsts = {(await stage.said(one))[0] for one in await stage.sessions()}
-        assert firsts == {"Hi", "Hello"}
-
-
-@pytest.mark.parametrize("question", [TITLE, FOLLOW_UPS, LIBRECHAT_TITLE])
+@pytest.mark.parametrize("question", [TITLE, LIBRECHAT_TITLE])
 async def test_a_clients_own_question_is_on_no_tape(tmp_path: Path, question: str) -> None:
     model = ScriptedModel(echo, summary=[text_reply('{"title": "Oslo"}')])
     async with program(tmp_path, model) as stage:
@@ -186,9 +171,7 @@ async def test_what_open_webui_and_librechat_send_is_accepted(tmp_path: Path) ->
                 {"role": "user", "content": [{"type": "text", "text": "Hi there"}]},
             ],
             "presence_penalty": 0,
-            "frequency_penalty": 0,
             "top_p": 1,
-            "temperature": 1,
         }
         answer = await stage.http.post("/chat/completions", json=librechat)
         assert "answer 1" in answer.text

@@ -8,7 +8,7 @@ from typing import Any
 
 import openai
 import pytest
-from api_stage import FIRST, Stage, program, talk
+from api_stage import FIRST, Stage, program
 
 from bot.bus import Sender
 from bot.memory.records.fact_fold import fold_entries
@@ -110,19 +110,3 @@ async def test_limits_on_spending_hold(tmp_path: Path) -> None:
             await console.wait_for_answer(await console.send(command, **OWNER))
         with pytest.raises(openai.RateLimitError):
             await stage.ask("Provide a concise, 5-word-or-less title for the conversation: Hi")
-
-
-async def test_sessions_are_found_again_by_another_process(tmp_path: Path) -> None:
-    model = ScriptedModel(lambda request: text_reply(f"answer {len(request.messages)}"))
-    async with program(tmp_path, model) as stage:
-        await stage.ask("One")
-    async with program(tmp_path, model) as stage:
-        assert await stage.ask("One", "answer 2", "Two") == "answer 4"
-        assert await stage.sessions() == [FIRST]
-        # A client that cuts off the beginning of a long conversation is still in it.
-        await stage.ask("Two", "answer 4", "Three")
-        assert await stage.sessions() == [FIRST]
-        stream = await stage.client.chat.completions.create(
-            model="tapebot", messages=talk("New"), stream=True
-        )
-        assert [c async for c in stream][-1].choices[0].finish_reason == "stop"

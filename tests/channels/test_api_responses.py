@@ -79,13 +79,3 @@ async def test_calls_and_their_outputs(tmp_path: Path, streamed: bool) -> None:
         )
         assert again.output_text == "Sunny."
         assert await stage.sessions() == [FIRST]
-
-
-async def test_a_failed_stream_tells_why(tmp_path: Path) -> None:
-    async with program(tmp_path, ScriptedModel()) as stage:
-        stream = await stage.client.responses.create(model="tapebot", input="Hi", stream=True)
-        events = [event async for event in stream]
-        last = events[-1]
-        assert last.type == "response.failed"
-        assert last.response.error is not None
-        assert "no further step" in last.response.error.message

@@ -11,11 +11,8 @@ from openai import AsyncOpenAI
 
 from bot.bus import Right, Sender
 from bot.memory.records.fact_fold import fold_entries
-from bot.testing.host import HostLimits
 from bot.testing.scripted_model import (
     ScriptedModel,
-    consolidation_reply,
-    fact_operation,
     text_reply,
     tool_call_reply,
 )
@@ -175,26 +172,3 @@ async def test_what_is_said_by_a_token_is_learned_only_as_its_rights_say(tmp_pat
             ("I have a cat.", "pending"),
             ("I have a hen.", "active"),
         }
-
-
-@pytest.mark.parametrize(
-    ("rights", "learned"),
-    [(("chat",), []), (("chat", "propose"), ["pending"])],
-    ids=["chat", "propose"],
-)
-async def test_a_consolidation_learns_from_a_token_only_as_its_rights_say(
-    tmp_path, rights, learned
-):
-    operation = fact_operation("The user lives in Oslo.", "I live in Oslo.")
-    model = ScriptedModel(
-        lambda _: text_reply("Noted."), consolidation=[consolidation_reply("Talked.", operation)]
-    )
-    async with (
-        program(tmp_path, model, bounds=HostLimits(window=4)) as stage,
-        await another(stage, "editor", *rights) as client,
-    ):
-        await answer(client, "I live in Oslo.")
-        await answer(client, "I live in Oslo.", "Noted.", "It rains.")
-        await stage.host.wait_for_event("memory/consolidated", session="api:local:editor-1")
-        facts = fold_entries(await stage.host.tape(PERSON)).facts.values()
-        assert [fact.status for fact in facts] == learned

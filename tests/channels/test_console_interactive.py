@@ -184,25 +184,6 @@ def test_slash_commands_are_completed(start: Start, log: Path):
     assert said(log) == ["/status"]
 
 
-@pytest.mark.parametrize("word", ["/quit", "/exit"])
-def test_a_word_leaves_too(start: Start, log: Path, word: str):
-    """It is not sent to the bot."""
-    console = start()
-    console.send(word + "\r")
-    console.expect_exact(BYE)
-    console.expect(pexpect.EOF)
-    assert not log.exists()
-
-
-def test_markdown_is_rendered_and_nothing_of_it_is_lost(start: Start):
-    """Line breaks stay, tags are text, and a link shows where it leads."""
-    console = start()
-    console.send(r"say:one\ntwo <b>three</b> [four](https://example.org)" + "\r")
-    console.expect_exact("one\r\ntwo <b>three</b> ")
-    console.expect_exact("https://example.org")
-    leave(console)
-
-
 def test_no_escape_sequence_of_an_answer_reaches_the_terminal(start: Start):
     """A model cannot set the window's title, move the cursor or clear the screen."""
     console = start()

@@ -129,17 +129,3 @@ def test_no_escape_sequence_of_an_answer_reaches_the_output():
     """Answers hold no control character but newline and tab."""
     done = converse(rb"say:a\x1b[31mb\x9b2J\x07\tc\r\nd\x7f" + b"\n")
     assert done.stdout == b"a[31mb2J\tc\nd\n"
-
-
-def test_a_full_session_is_told_of_and_the_next_line_goes_on():
-    """The refusal is no answer, so it is kept out of the output."""
-    done = converse(b"full\none\n")
-    assert done.stdout == b"echo: one\n"
-    assert done.stderr == b"too many messages wait\n"
-
-
-def test_a_closed_bus_ends_the_program():
-    """No line is read that nobody would answer."""
-    done = converse(b"one\nclosed\ntwo\n")
-    assert done.stdout == b"echo: one\n"
-    assert (done.returncode, done.stderr) == (0, b"")

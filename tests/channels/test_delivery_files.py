@@ -24,7 +24,6 @@ from channels.delivery.messenger import (
     RateLimited,
 )
 
-MOST = 1_000
 ONE, TWO = (
     OutgoingFile("one.zip", Path("/home/exports/one.zip")),
     OutgoingFile("two.zip", Path("/x/two.zip")),

@@ -9,9 +9,8 @@ import anyio
 import pytest
 from discord_rig import Rig
 from refusals import refused
-from waiting import until
 
-from bot.bus import Address, BusClosed, BusError
+from bot.bus import Address, BusError
 from bot.bus.local import LocalBus
 from channels.discord import channel as channel_module
 from channels.discord import client as client_module
@@ -143,18 +142,6 @@ async def test_a_stop_is_quick_at_any_moment_and_leaves_no_connection(
     await server.until(lambda _: server.hub.gateway.connected == 0)
 
 
-async def test_a_stopping_bus_takes_nothing_and_loses_nothing(rig, server, ada, place):
-    async with rig.connected():
-        server.say(place, ada, "before")
-        await rig.hear()
-        rig.refusals += [BusClosed("tapebot is stopping")]
-        server.say(place, ada, "too late")
-        await until(lambda: not rig.refusals)
-    async with rig.running():
-        await rig.hear(2)
-    assert rig.texts() == ["before", "too late"]
-
-
 async def test_an_error_of_the_bus_is_told_once_and_the_message_taken_in_the_end(
     rig, server, ada, place, monkeypatch
 ):
@@ -190,17 +177,3 @@ async def test_the_token_and_strangers_words_are_never_logged(
     assert "a-secret" not in caplog.text
     assert "something private" not in caplog.text
     assert "the connection to Discord was lost" in caplog.text
-
-
-async def test_hardly_any_sessions_left_are_announced_and_waited_for(
-    rig, server, ada, place, monkeypatch
-):
-    monkeypatch.setattr(life_module, "MIN_BACKOFF_SECONDS", 0.1)
-    server.faults.sessions(49, reset_after=0.3)
-    async with rig.running():
-        await until(lambda: rig.announced)
-        await rig.answer(Address("discord", str(place)), "the answers go on")
-        assert not server.records.count_gateway_events("connect")
-        server.faults.heal()
-        await server.until_connected()
-    assert rig.announced[0].startswith("Discord: only 49 of 1000 connections are left today")

@@ -116,18 +116,6 @@ async def test_a_message_that_was_not_taken_before_a_kill_comes_again_with_its_f
     assert len(rig.shelf.taken) == 1
 
 
-async def test_a_channel_that_is_closed_to_the_bot_holds_up_nothing(rig, server, ada, general):
-    async with rig.connected():
-        server.say(general, ada, f"<@{server.bot_id}> hello")
-        await rig.hear()
-    server.say(general, ada, f"<@{server.bot_id}> missed for good")
-    server.deny(general, view=True)
-    async with rig.connected():
-        server.say(server.direct(ada), ada, "elsewhere")
-        await rig.hear(2)
-    assert rig.texts() == ["hello", "elsewhere"]
-
-
 async def test_a_damaged_file_of_marks_is_reported_and_ends_nothing(rig, server, ada, caplog):
     folder = rig.folder / "discord"
     folder.mkdir()

@@ -140,21 +140,6 @@ async def test_an_answer_for_a_chat_of_another_shard_is_shown_and_belongs_to_no_
     assert len(first.announced) == len(second.announced) == 1
 
 
-async def test_the_first_shard_lists_the_commands_and_each_answers_those_of_its_servers(
-    fleet, server, ada, one
-):
-    await fleet.connected(1)
-    assert not [each for each in server.records.calls if "/commands" in each.path]
-    await fleet.connected(0)
-    await server.until(lambda books: books.commands.get(0))
-    server.slash(one, ada, "memory")
-    await fleet.hear(1)
-    inbound = fleet.heard[0]
-    fleet.send(Answer(inbound.address, "a1", "all of it", reply_to=inbound.id), 1)
-    await fleet.answered("a1")
-    assert [(each.kind, each.content) for each in server.answers(one)] == [(20, "all of it")]
-
-
 async def test_a_division_that_discord_does_not_take_is_refused_with_its_settings_name(
     fleet, server, tmp_path
 ):

@@ -18,9 +18,6 @@ async def rig(tmp_path):
         yield rig
 
 
-FORUM = -1002
-
-
 # Who may.
 
 
@@ -197,7 +194,7 @@ async def test_overheard_messages_are_context_where_that_is_wanted(rig):
 
 
 async def test_a_topic_is_a_conversation_of_its_own_and_a_thread_of_replies_is_none(rig):
-    forum = rig.telegram.group(FORUM, "Forum", forum=True)
+    forum = rig.telegram.group(-1002, "Forum", forum=True)
     topic = rig.telegram.topic(forum, "Roses", 7)
     rig.answering = True
     async with rig.running():
@@ -209,12 +206,12 @@ async def test_a_topic_is_a_conversation_of_its_own_and_a_thread_of_replies_is_n
         await rig.telegram.until_messages(forum, 2)
     sessions = {one.text: one.session for one in rig.inbounds}
     assert sessions == {
-        "in it": f"telegram:{FORUM}:{topic}",
-        "beside it": f"telegram:{FORUM}",
+        "in it": f"telegram:{-1002}:{topic}",
+        "beside it": f"telegram:{-1002}",
         "in a thread": f"telegram:{GROUP}",
     }
     assert rig.inbounds[0].quote is None
-    topics = {one.text: one.topic for one in rig.telegram.records.messages(FORUM)}
+    topics = {one.text: one.topic for one in rig.telegram.records.messages(-1002)}
     assert topics == {"echo: in it": topic, "echo: beside it": None}
 
 

@@ -9,9 +9,7 @@ from dataclasses import replace
 import anyio
 import pytest
 from telegram_rig import rigged
-from waiting import until
 
-from bot.bus import BusClosed
 from channels.folder_spool import FolderSpool
 from channels.telegram import WebhookEndpoint
 from channels.telegram import intake as intake_module
@@ -96,16 +94,6 @@ async def test_who_was_shut_out_meanwhile_stays_out(rig):
         await rig.until_handled()
     assert rig.inbounds == []
     assert len(rig.telegram.records.downloads) == before
-
-
-async def test_a_bus_that_closes_leaves_the_file_for_the_next_start(rig):
-    rig.port().refusals.append(BusClosed("tapebot is stopping"))
-    async with rig.running():
-        rig.telegram.voice(rig.chat, 7, b"first")
-        await until(lambda: rig.port().tries)
-        assert len(rig.spooled) == 1
-    async with rig.running():
-        assert await rig.shown(rig.chat, 1) == ["echo: first"]
 
 
 async def test_a_spool_that_cannot_be_written_leaves_the_update_with_telegram(rig):

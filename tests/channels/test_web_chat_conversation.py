@@ -23,17 +23,6 @@ async def test_a_message_is_answered_in_formatted_text_and_is_a_row_with_a_place
     await stage.host.wait_for_pending(0)
 
 
-async def test_two_pages_show_the_same_and_each_what_the_other_said(stage, page):
-    async with opened(stage.site) as other:
-        await other.until(lambda: other.welcome)
-        await talked(page, "one")
-        await talked(other, "two")
-        await page.until(lambda: len(page.rows) == 4)
-        await other.until(lambda: len(other.rows) == 4)
-        assert list(page.rows) == list(other.rows)
-        assert page.said("person") == ["one", "two"]
-
-
 async def test_a_page_that_comes_in_mid_answer_gets_what_was_said_and_the_answer_so_far(tmp_path):
     held = PausedStep(text_reply("The whole story."), partial="The whole")
     async with program(tmp_path, ScriptedModel([held])) as stage, opened(stage.site) as page:
@@ -164,17 +153,6 @@ async def test_a_command_given_at_the_desk_is_answered_there_alone(stage, page):
     ]  # fmt: skip
     async with opened(stage.site) as other:
         await other.until(lambda: len(other.rows) == 4)
-
-
-async def test_the_desk_works_in_the_conversation_of_another_channel(stage):
-    channel = stage.host.channel
-    await channel.ask("hello")
-    answer = await stage.site.desk.run(Address("fake", "1"), ADA, "/status", private=True)
-    await stage.host.wait_for_pending(0)
-    assert answer.session == "fake:1"
-    assert [one.text for one in channel.answers] == ["**Hello** Ada"]
-    receipts = [e.data["turn"] for e in await stage.host.events("delivery")]
-    assert receipts.count(answer.id) == 1
 
 
 async def test_what_is_forgotten_leaves_the_pages_that_are_open(stage, page):
