@@ -142,9 +142,6 @@ class Running:
         self._tasks.start_soon(self.courier.run)
         return self
 
-    def stop(self) -> None:
-        self._tasks.cancel_scope.cancel()
-
     async def __aexit__(self, *error: object) -> None:
         self._tasks.cancel_scope.cancel()
         await self._tasks.__aexit__(*error)

@@ -7,10 +7,9 @@ from typing import Any
 
 import openai
 import pytest
-from api_stage import FIRST, PIXEL, program, talk
+from api_stage import FIRST, program, talk
 
 from bot.core.errors import ModelRejected
-from bot.llm.base import CapabilityProfile, ModelRequest
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
 
 WEATHER: Any = {
@@ -144,28 +143,6 @@ async def test_system_messages_are_advice_and_parameters_go_to_the_model(tmp_pat
         assert request.parameters == {"temperature": 0.3}
         assert request.json_schema == {"type": "object", "properties": {}}
         assert await stage.said() == ["Hello.", '{"ok": true}']
-
-
-async def test_an_image_by_data_url_is_kept_and_shown(tmp_path: Path) -> None:
-    seen: list[ModelRequest] = []
-
-    def look(request: ModelRequest) -> Any:
-        seen.append(request)
-        return text_reply("A pixel.")
-
-    model = ScriptedModel(look, profile=CapabilityProfile(vision=True))
-    image: Any = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
-    async with program(tmp_path, model) as stage:
-        content = [{"type": "text", "text": "What is this?"}, image]
-        await stage.client.chat.completions.create(
-            model="tapebot", messages=[{"role": "user", "content": content}]
-        )
-        assert PIXEL in str(seen[0].messages[-1]["content"])
-        away: Any = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
-        with pytest.raises(openai.BadRequestError, match="data URL"):
-            await stage.client.chat.completions.create(
-                model="tapebot", messages=[{"role": "user", "content": [away]}]
-            )
 
 
 async def test_errors_have_the_shape_that_clients_know(tmp_path: Path) -> None:

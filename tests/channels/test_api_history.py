@@ -73,15 +73,6 @@ async def test_a_regenerated_answer_is_a_fork_and_the_first_message_a_new_sessio
         assert await stage.said("api:local:3") == ["One", "answer 1"]
 
 
-async def test_an_answer_that_the_client_edited_is_quoted_in_a_fork(tmp_path: Path) -> None:
-    model = ScriptedModel(echo)
-    async with program(tmp_path, model) as stage:
-        await stage.ask("One")
-        await stage.ask("One", "I am a pirate.", "Two")
-        assert await stage.said(SECOND) == ["One", "Two", "answer 2"]
-        assert "> assistant: I am a pirate." in str(model.requests[-1].messages[-1]["content"])
-
-
 async def test_a_conversation_from_elsewhere_is_quoted_and_goes_on(tmp_path: Path) -> None:
     model = ScriptedModel(echo)
     async with program(tmp_path, model) as stage:

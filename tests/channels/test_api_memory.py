@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import openai
-import pytest
 from api_stage import FIRST, Stage, program
 
 from bot.bus import Sender
@@ -95,18 +93,3 @@ async def test_a_conversation_is_consolidated_and_its_clients_words_are_no_evide
         await stage.host.wait_for_event("memory/consolidated", session=FIRST)
         facts = fold_entries(await stage.host.tape(PERSON)).active()
         assert [fact.text for fact in facts] == ["The user lives in Oslo."]
-
-
-async def test_limits_on_spending_hold(tmp_path: Path) -> None:
-    model = ScriptedModel(lambda _: text_reply("Hello."), summary=[text_reply("Title")] * 9)
-    async with program(tmp_path, model, metered=True) as stage:
-        talker, console = Talker(stage), stage.host.add_channel("console")
-        await console.wait_for_answer(await console.send("/budget rate 1", **OWNER))
-        assert await talker.say("Hi") == "Hello."
-        with pytest.raises(openai.RateLimitError) as reached:
-            await talker.say("More")
-        assert reached.value.code == "insufficient_quota"
-        for command in ("/budget off rate", "/budget set everyone 0.0001$ day"):
-            await console.wait_for_answer(await console.send(command, **OWNER))
-        with pytest.raises(openai.RateLimitError):
-            await stage.ask("Provide a concise, 5-word-or-less title for the conversation: Hi")

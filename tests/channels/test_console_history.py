@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 from hypothesis import given
@@ -57,24 +56,3 @@ def test_the_rewritten_file_is_its_owners_alone_and_nothing_is_left_beside_it(tm
     assert erase_history_entries(file, lambda text: MARK in text) == 1
     assert file.stat().st_mode & 0o777 == 0o600
     assert list(file.parent.iterdir()) == [file]
-
-
-def test_lines_typed_while_words_are_taken_out_are_all_there(tmp_path):
-    file = tmp_path / "history"
-    history = open_history(file)
-    begun = threading.Event()
-
-    def type_all() -> None:
-        for number in range(200):
-            history.append_string(f"line {number}")
-            history.append_string(f"{MARK} {number}")
-            begun.set()
-
-    typist = threading.Thread(target=type_all)
-    typist.start()
-    begun.wait()
-    while typist.is_alive():
-        erase_history_entries(file, lambda text: MARK in text)
-    typist.join()
-    erase_history_entries(file, lambda text: MARK in text)
-    assert typed(file) == [f"line {number}" for number in range(200)]

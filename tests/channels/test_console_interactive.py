@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-import signal
 import sys
-import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -131,21 +129,6 @@ def test_ctrl_c_clears_what_is_typed_then_ends_the_turn_then_the_program(start: 
     console.expect(pexpect.EOF)
 
 
-def test_typing_goes_on_while_the_bot_thinks(start: Start, log: Path):
-    """A message sent during a turn is published at once and keeps its place."""
-    console = start()
-    console.send("slow\r")
-    console.expect_exact("thinking")
-    console.send("meanwhile\r")
-    console.expect_exact("meanwhile")
-    console.send(CTRL_C)
-    console.expect_exact("and no more")
-    console.expect_exact("echo: meanwhile\r\n")
-    console.expect_exact("Stopped.")
-    leave(console)
-    assert said(log) == ["slow", "meanwhile", "/stop"]
-
-
 def test_a_paste_of_two_lines_is_one_message(start: Start, log: Path):
     """Bracketed paste keeps its newlines until Enter is pressed."""
     console = start()
@@ -173,56 +156,12 @@ def test_history_outlives_the_run_and_is_its_owners_alone(start: Start, log: Pat
     assert said(log) == ["remember me", "remember me"]
 
 
-def test_slash_commands_are_completed(start: Start, log: Path):
-    """The menu shows what a command does, and Tab takes it."""
-    console = start()
-    console.send("/st")
-    console.expect_exact("how the bot is")
-    console.send(TAB + "\r")
-    console.expect_exact("echo: /status")
-    leave(console)
-    assert said(log) == ["/status"]
-
-
 def test_no_escape_sequence_of_an_answer_reaches_the_terminal(start: Start):
     """A model cannot set the window's title, move the cursor or clear the screen."""
     console = start()
     console.send(r"say:a\x1b]0;title\x07b\x9b2Jc" + "\r")
     console.expect_exact("a]0;titleb2Jc\r\n")
     leave(console)
-
-
-def test_a_dumb_terminal_works_without_an_escape_sequence(start: Start, log: Path):
-    """Prompt, answers, Ctrl-C and the hint are plain lines there."""
-    console = start(term="dumb")
-    assert "\x1b" not in console.before
-    console.send("slow\r")
-    console.expect_exact("slow\r")
-    console.expect_exact("you> ")
-    console.send("typo" + CTRL_C + CTRL_C)
-    console.expect_exact("first words and no more\r\n")
-    assert "\x1b" not in console.before
-    console.expect_exact("Stopped.\r\n\r\nyou> ")
-    console.send("hello\r")
-    console.expect_exact("echo: hello")
-    console.send(CTRL_C)
-    console.expect_exact(HINT)
-    console.send(CTRL_C)
-    console.expect_exact(BYE)
-    console.expect(pexpect.EOF)
-    assert said(log) == ["slow", "/stop", "hello"]
-
-
-def test_cancelling_gives_the_terminal_back_as_it_was(start: Start):
-    """Whoever stops the program from outside finds a shell that echoes."""
-    console = start()
-    console.send("slow\r")
-    console.expect_exact("thinking")
-    assert not termios.tcgetattr(console.child_fd)[3] & termios.ECHO
-    console.kill(signal.SIGTERM)
-    console.expect(pexpect.EOF)
-    assert "Traceback" not in console.before
-    assert termios.tcgetattr(console.child_fd)[3] & termios.ECHO
 
 
 def test_what_was_taken_out_of_the_history_is_not_brought_back_by_an_open_prompt(

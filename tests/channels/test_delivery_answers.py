@@ -13,7 +13,6 @@ from channels.delivery.messenger import (
     FormattingRejected,
     MessageGone,
     MessageRejected,
-    OutgoingMessage,
     RateLimited,
 )
 
@@ -67,35 +66,6 @@ async def test_an_answer_that_is_refused_for_good_is_reported_with_the_reason():
     first, second = run.port.finals()
     assert (first.delivered, first.error) == (False, "bot was blocked by the user")
     assert second.delivered
-
-
-async def test_an_answer_to_a_message_that_is_gone_is_sent_without_it_once():
-    class Gone(Paper):
-        async def send(self, message: OutgoingMessage[str]) -> str:
-            await self._called("send", message.address, message.piece)
-            if message.reply_to is not None or message.piece == "never":
-                raise MessageGone("message to be replied not found")
-            return await super().send(message)
-
-    async with Running(Gone()) as run:
-        run.port.give(answer("hello"), answer("never", "t2"))
-        await run.port.until_final(2)
-    assert run.paper.shown() == ["hello"]
-    assert [report.delivered for report in run.port.finals()] == [True, False]
-    assert len(run.paper.calls) < 8
-
-
-async def test_buttons_that_the_platform_refuses_cost_no_answer():
-    class NoButtons(Paper):
-        async def send(self, message: OutgoingMessage[str]) -> str:
-            if message.buttons:
-                raise FormattingRejected("invalid form body")
-            return await super().send(message)
-
-    async with Running(NoButtons()) as run:
-        run.port.give(answer("hello", buttons=(Button("More", "/memory 2"),)))
-        await run.port.until_final(1)
-    assert run.paper.shown() == ["hello"]
 
 
 async def test_after_a_restart_what_was_shown_is_edited_and_not_sent_again():

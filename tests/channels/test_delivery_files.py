@@ -11,7 +11,6 @@ from delivery_paper import Paper, Running, answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
-from waiting import until
 
 from bot.bus import OutgoingFile
 from channels.delivery import dispatcher as line
@@ -70,18 +69,6 @@ async def test_files_stand_below_the_text_in_order_and_are_reported_with_it():
     assert (first.delivered, first.platform_ids) == (True, ("1", "2", "3"))
 
 
-async def test_a_flood_or_a_lost_network_at_a_file_repeats_nothing_that_is_shown():
-    paper = Pinboard()
-    paper.trouble["two.zip"] = [
-        RateLimited(0.01),
-        PlatformUnreachable("no network"),
-        RateLimited(0.01),
-    ]
-    run = await shown(paper, answer("Here.", files=(ONE, TWO)))
-    assert run.paper.shown() == ["Here.", "<one.zip>", "<two.zip>"]
-    assert [call for call, _, _ in paper.calls].count("send_file") == 5
-
-
 async def test_a_file_that_the_platform_refuses_is_told_of_with_where_it_lies():
     paper = Pinboard()
     paper.trouble["one.zip"] = [MessageRejected("no files here")]
@@ -101,18 +88,6 @@ async def test_what_was_shown_before_a_restart_is_not_shown_again(before):
     run = await shown(paper, answer("Here.", files=(ONE, TWO), sent_message_ids=before))
     assert run.paper.shown() == ["Here.", "<one.zip>", "<two.zip>"]
     assert run.port.finals()[0].platform_ids == ("1", "2", "3")
-
-
-async def test_each_file_shown_is_reported_before_the_next_is_begun():
-    paper = Pinboard()
-    paper.trouble["two.zip"] = [RateLimited(30)]
-    run = Running(paper)
-    async with run:
-        run.port.give(answer("Here.", files=(ONE, TWO)))
-        await until(lambda: any(call == "send_file" for call, _, _ in paper.calls[2:]))
-        run.stop()
-    assert run.port.reports[-1].platform_ids == ("1", "2")
-    assert not run.port.finals()
 
 
 TROUBLE = st.lists(

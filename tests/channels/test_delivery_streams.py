@@ -9,8 +9,8 @@ import pytest
 from delivery_paper import HERE, Paper, Running, answer
 from waiting import until
 
-from bot.bus import Activity, Address, Button, PartialAnswer
-from channels.delivery.messenger import MessageGone, RateLimited
+from bot.bus import Activity, PartialAnswer
+from channels.delivery.messenger import RateLimited
 
 MINUTES = 600.0
 
@@ -101,18 +101,3 @@ async def test_drafts_are_shown_where_there_are_any_and_become_one_message():
         run.port.give(answer("a message that stays"))
         await run.port.until_final(1)
     assert paper.shown() == ["a message that stays"]
-
-
-async def test_a_part_that_cannot_be_edited_any_more_is_taken_away_and_the_answer_sent_whole():
-    class TooOld(Paper):
-        async def edit(
-            self, address: Address, message_id: str, piece: str, buttons: tuple[Button, ...] = ()
-        ) -> None:
-            raise MessageGone("message can't be edited")
-
-    async with Running(TooOld()) as run:
-        run.port.give(PartialAnswer(HERE, "t1", "half of an answer that grows"))
-        await until(lambda: run.paper.shown() == ["half of an answer that grows"])
-        run.port.give(answer("half of an answer that grows and ends"))
-        await run.port.until_final(1)
-    assert "".join(run.paper.shown()) == "half of an answer that grows and ends"

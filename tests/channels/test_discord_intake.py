@@ -134,23 +134,6 @@ async def test_what_is_replied_to_or_forwarded_is_a_quote_and_not_the_persons_wo
     assert quotes[""] == "Forwarded from another conversation:\nwhat Eve said"
 
 
-async def test_a_reply_to_the_last_answer_quotes_nothing_and_one_to_an_older_does(rig, server, ada):
-    place = server.direct(ada)
-    async with rig.connected():
-        server.say(place, ada, "one")
-        await rig.hear()
-        address = rig.heard[0].address
-        first = await rig.answer(address, "first answer", number="a1")
-        second = await rig.answer(address, "second answer", number="a2")
-        server.say(place, ada, "to the last", reply_to=int(second.platform_ids[0]))
-        server.say(place, ada, "to the older", reply_to=int(first.platform_ids[0]))
-        await rig.hear(3)
-    assert [each.quote for each in rig.heard[1:]] == [
-        None,
-        "In reply to your message:\nfirst answer",
-    ]
-
-
 async def test_files_are_taken_in_order_and_a_voice_message_speaks(rig, server, ada):
     place = server.direct(ada)
     async with rig.connected():

@@ -13,10 +13,8 @@ from refusals import refused
 from bot.bus import Address, BusError
 from bot.bus.local import LocalBus
 from channels.discord import channel as channel_module
-from channels.discord import client as client_module
 from channels.discord import connection as life_module
 from channels.discord import intake as gate_module
-from testkit.discord.records import DiscordUpload
 from testkit.discord.server import DiscordServer
 
 TOKEN = "MTIzNDU2Nzg5MDEyMzQ1Njc4.GabcDE.a-secret-that-nobody-may-see"
@@ -63,11 +61,6 @@ async def test_a_missing_intent_is_refused_before_the_gateway_is_asked(rig, serv
     assert not server.records.gateway
 
 
-async def test_an_intent_that_is_switched_off_meanwhile_is_refused_with_the_same_words(rig, server):
-    text = await refusal(rig, lambda: server.faults.drop(4014))
-    assert '"Message Content Intent" under Bot' in text
-
-
 async def test_an_ask_to_reconnect_is_followed_and_the_session_resumed(rig, server, ada, place):
     async with rig.connected():
         server.say(place, ada, "before")
@@ -90,40 +83,6 @@ async def test_whatever_closes_the_connection_it_comes_back(rig, server, ada, pl
         server.say(place, ada, "between")
         await rig.hear(2)
     assert rig.texts() == ["before", "between"]
-
-
-@pytest.mark.slow
-async def test_what_was_taken_before_the_connection_was_lost_reaches_the_bus(
-    rig, server, ada, place, general
-):
-    rig.shelf.gate = anyio.Event()
-    async with rig.connected():
-        server.say(place, ada, "slow", attachments=[DiscordUpload("a.png", b"x", "image/png")])
-        await rig.shelf.arrived.wait()
-        number = server.say(place, ada, "hello")
-        server.react(number, ada, "👍")
-        server.say(general, ada, f"<@{server.bot_id}> all before this has arrived")
-        await rig.hear()
-        server.faults.refuse_gateway(times=1)
-        server.faults.drop()
-        await server.until(lambda books: books.count_gateway_events("refused") == 1)
-        rig.shelf.gate.set()
-        await rig.hear(4)
-        await server.until_connected()
-        assert server.records.count_gateway_events("identify") == 2
-    assert rig.texts()[1:] == ["slow", "hello", "(reacted with 👍 to an earlier message)"]
-
-
-async def test_a_connection_that_fell_silent_is_given_up(rig, server, ada, place, monkeypatch):
-    monkeypatch.setattr(client_module, "SILENCE_SECONDS", 0.5)
-    server.hub.gateway.heartbeat = 200
-    async with rig.connected():
-        server.faults.mute_heartbeats()
-        await server.until(lambda books: books.count_gateway_events("connect") >= 2)
-        server.faults.mute_heartbeats(muted=False)
-        await server.until_connected()
-        server.say(place, ada, "hello")
-        await rig.hear()
 
 
 async def test_a_stop_is_quick_at_any_moment_and_leaves_no_connection(

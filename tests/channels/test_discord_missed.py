@@ -11,8 +11,6 @@ import pytest
 from discord_rig import Rig
 from waiting import until
 
-from bot.bus import Address
-from channels.discord import channel as channel_module
 from channels.discord import missed_messages as missed_module
 from testkit.discord.records import DiscordUpload
 
@@ -38,26 +36,6 @@ async def test_what_was_said_in_private_while_it_was_away_is_heard_once_and_in_o
     assert rig.texts() == ["before", *(f"missed {n}" for n in range(250)), "live", "last"]
 
 
-async def test_files_and_questions_in_channels_are_missed_neither(
-    rig, server, ada, eve, general, home
-):
-    async with rig.connected():
-        server.say(general, ada, f"<@{server.bot_id}> before")
-        await rig.hear()
-    server.say(general, eve, f"<@{server.bot_id}> a stranger's")
-    server.say(general, ada, "not for the bot")
-    server.say(
-        general,
-        ada,
-        f"<@{server.bot_id}> look",
-        attachments=[DiscordUpload("a.png", b"png", "image/png")],
-    )
-    async with rig.running():
-        await rig.hear(2)
-    assert rig.texts() == ["before", "look"]
-    assert rig.heard[1].attachments[0].name == "a.png"
-
-
 async def test_an_allowed_channel_is_followed_from_first_sight_and_nothing_old_is_answered(
     rig, server, ada, eve, general, home
 ):
@@ -79,24 +57,6 @@ async def test_an_allowed_channel_is_followed_from_first_sight_and_nothing_old_i
     }
     assert str(number) in {each.id for each in rig.heard}
     assert not [c for c in server.records.calls if str(quiet) in c.path]
-
-
-async def test_after_a_session_was_declared_invalid_what_fell_between_is_heard(
-    rig, server, ada, monkeypatch
-):
-    monkeypatch.setattr(channel_module, "MIN_BACKOFF_SECONDS", 0.3)
-    place = server.direct(ada)
-    async with rig.connected():
-        server.say(place, ada, "before")
-        await rig.hear()
-        server.faults.invalidate()
-        await server.until(lambda _: server.hub.gateway.connected == 0)
-        server.say(place, ada, "between 1")
-        server.say(place, ada, "between 2")
-        await rig.hear(3)
-        server.say(place, ada, "after")
-        await rig.hear(4)
-    assert rig.texts() == ["before", "between 1", "between 2", "after"]
 
 
 async def test_a_message_that_was_not_taken_before_a_kill_comes_again_with_its_file(
@@ -183,21 +143,6 @@ async def test_who_is_let_out_while_their_file_is_fetched_is_not_heard(
         rig.shelf.gate.set()
         await until(lambda: "no longer has access" in caplog.text)
     assert not rig.heard
-
-
-async def test_what_was_said_in_a_thread_that_is_archived_by_now_is_heard(
-    rig, server, ada, general
-):
-    thread = server.thread(general, "plans", user=ada)
-    async with rig.connected():
-        server.say(thread, ada, f"<@{server.bot_id}> before")
-        await rig.hear()
-    server.say(thread, ada, f"<@{server.bot_id}> missed")
-    server.archive(thread)
-    async with rig.running():
-        await rig.hear(2)
-    assert rig.texts() == ["before", "missed"]
-    assert rig.heard[1].address == Address("discord", str(general), str(thread))
 
 
 def _marks(rig: Rig) -> dict:

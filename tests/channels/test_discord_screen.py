@@ -65,23 +65,11 @@ async def test_a_long_answer_comes_in_pieces_within_the_limit_and_in_order(
     assert len(report.platform_ids) == len(pieces)
 
 
-async def test_typing_is_shown_while_a_turn_runs(rig, server, place, address):
-    await rig.send(Activity(address, "thinking"))
-    await server.until(lambda books: len(books.typing) == 1)
-    assert server.records.typing[0].subject == str(place)
-
-
 @pytest.mark.slow
 async def test_a_lost_response_makes_no_second_message(rig, server, place, address):
     server.faults.lose(POST)
     report = await rig.answer(address, "once")
     assert server.records.texts(place) == ["once"]
-    assert report.delivered
-
-
-async def test_a_limit_out_of_the_blue_is_waited_out(rig, server, place, address):
-    server.faults.limit_once(0.3, POST)
-    report = await rig.answer(address, "in the end")
     assert report.delivered
 
 

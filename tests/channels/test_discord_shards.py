@@ -86,22 +86,6 @@ async def test_what_is_said_while_a_shard_is_dead_is_heard_once_by_whoever_takes
         assert [x.text for x in fleet.heard if x.address.session == session] == expected
 
 
-async def test_a_gateway_that_does_not_know_yet_that_it_was_replaced_doubles_nothing(
-    fleet, server, ada, one
-):
-    _, old = await fleet.connected(0, 1)
-    (new,) = await fleet.connected(1)
-    await server.until(lambda books: books.commands.get(0))
-    server.say(one, ada, asks(server, "hello"))
-    server.slash(one, ada, "memory")
-    server.say(one, ada, asks(server, "and again"))
-    await fleet.until(lambda: len(old.port.published) >= 3 and len(new.port.published) >= 3)
-    await old.stop()
-    server.say(one, ada, asks(server, "at last"))
-    heard = await fleet.hear(4)
-    assert sorted(heard) == ["/memory", "and again", "at last", "hello"]
-
-
 @pytest.mark.parametrize("known_by", ["nonce", "history"])
 async def test_an_answer_that_a_dead_gateway_showed_is_not_shown_again_by_the_next(
     fleet, server, ada, one, known_by

@@ -54,17 +54,6 @@ async def test_a_command_is_deferred_in_time_and_its_answer_takes_that_place(
     assert len(server.records.messages_in(general, author=server.bot_id)) == 1
 
 
-async def test_a_long_answer_goes_on_as_follow_up_where_the_bot_may_not_write(
-    rig, server, ada, general
-):
-    server.deny(general, send=True)
-    number = server.slash(general, ada, "memory")
-    (inbound,) = await rig.hear()
-    report = await rig.answer(inbound.address, "word " * 600, reply_to=inbound.id)
-    assert report.delivered
-    assert len(server.records.interactions[number].followups) == 1
-
-
 async def test_a_command_is_acknowledged_and_heard_at_once_while_its_chat_is_busy(
     rig, server, ada, place
 ):
@@ -90,20 +79,6 @@ async def test_strangers_are_refused_for_themselves_alone_or_given_their_code(
         message = server.records.messages[server.records.interactions[number].response_id]
         assert message.content.startswith(said)
         assert message.ephemeral
-    assert not rig.heard
-
-
-async def test_what_may_stand_behind_a_command_is_offered_to_those_who_may_use_it(
-    rig, server, ada, eve, general
-):
-    offered = await server.autocomplete(general, ada, "memory", "what", "")
-    assert offered == [
-        {"name": "undo: go back", "value": "undo"},
-        {"name": "add TEXT: keep", "value": "add"},
-    ]
-    offered = await server.autocomplete(general, ada, "memory", "what", "add some tea")
-    assert offered == [{"name": "add some tea: keep", "value": "add some tea"}]
-    assert await server.autocomplete(general, eve, "memory", "what", "") == []
     assert not rig.heard
 
 

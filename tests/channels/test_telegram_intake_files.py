@@ -63,19 +63,6 @@ async def test_an_album_is_one_message(rig):
     assert (edit.text, edit.edited_message_id) == ("three cats", second)
 
 
-async def test_an_album_that_names_the_bot_anywhere_is_for_the_bot(rig):
-    async with rig.running():
-        silent = [TelegramMedia("photo"), TelegramMedia("photo", caption="for us")]
-        rig.telegram.album(rig.group, 7, silent)
-        rig.telegram.say(rig.chat, 7, "between")
-        named = [TelegramMedia("photo"), TelegramMedia("photo", caption="@tape_bot which?")]
-        rig.telegram.album(rig.group, 7, named)
-        await rig.arrived(2)
-        got = await rig.settled()
-    assert [(one.text, len(one.attachments)) for one in got] == [("between", 0), ("which?", 2)]
-    assert len(rig.telegram.records.downloads) == 2
-
-
 async def test_a_file_on_its_way_holds_its_own_chat_in_order_and_no_other(rig):
     gate = anyio.Event()
     rig.telegram.faults.slow(method="download", gate=gate)

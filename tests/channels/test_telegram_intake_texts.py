@@ -5,17 +5,6 @@ from __future__ import annotations
 import pytest
 from telegram_rig import GROUP, garden
 
-POLL = {
-    "id": "1",
-    "question": "Tea?",
-    "options": [{"persistent_id": one, "text": one, "voter_count": 0} for one in ("yes", "no")],
-    "total_voter_count": 0,
-    "type": "regular",
-} | dict.fromkeys(
-    ("is_closed", "is_anonymous", "allows_multiple_answers", "allows_revoting", "members_only"),
-    False,
-)
-
 
 @pytest.fixture
 async def rig(tmp_path):
@@ -68,14 +57,6 @@ async def test_forwarded_text_is_not_the_persons_own(rig):
     assert len(second.quote.partition("\n")[2]) == 2000
 
 
-async def test_a_forwarded_voice_message_is_not_the_persons_own_either(rig):
-    origin = {"type": "hidden_user", "sender_user_name": "Eve", "date": 1}
-    async with rig.running():
-        rig.telegram.voice(rig.chat, 7, b"buy it", extra={"forward_origin": origin})
-        [inbound] = await rig.arrived(1)
-    assert (inbound.text, inbound.quote) == ("", 'Forwarded from "Eve":\nbuy it')
-
-
 async def test_what_a_message_replies_to_is_quoted(rig):
     rig.access_control.chats.add(str(GROUP))
     async with rig.running():
@@ -121,7 +102,6 @@ async def test_a_command_never_becomes_the_rest_of_a_long_text(rig, command):
     [
         ({"location": {"latitude": 52.5, "longitude": 13.4}}, "(location: 52.5, 13.4)"),
         ({"dice": {"emoji": "🎲", "value": 4}}, "(dice 🎲: 4)"),
-        ({"poll": POLL}, "(poll: Tea? Options: yes; no)"),
         ({"new_chat_title": "Service"}, None),
     ],
     ids=lambda one: next(iter(one)) if isinstance(one, dict) else "",

@@ -80,20 +80,6 @@ async def test_both_ids_of_a_group_lead_to_the_session_that_it_had(rig, told):
         assert str(number) in str(sent.params["reply_parameters"])
 
 
-async def test_a_message_of_the_new_chat_that_comes_before_the_word_on_the_move_is_no_new_session(
-    rig,
-):
-    rig.access_control.chats.add(str(OLD))
-    new = rig.telegram.group(NEW, "Garden")
-    rig.telegram.say(new, 7, "@tape_bot hello")
-    chat = rig.telegram.world.rooms[NEW].chat.as_json()
-    head = {"message_id": 900, "date": 1_700_000_000, "chat": chat}
-    rig.telegram.raw({"message": head | {"migrate_from_chat_id": OLD}})
-    async with rig.running():
-        [inbound] = await rig.arrived(1)
-    assert inbound.address == Address("telegram", str(OLD))
-
-
 async def test_an_answer_for_the_old_chat_comes_to_the_new_one_and_replies_to_nothing(rig):
     number = rig.telegram.say(rig.group, 7, "@tape_bot hello")
     new = rig.telegram.migrate(rig.group, NEW)

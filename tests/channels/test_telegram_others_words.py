@@ -9,7 +9,6 @@ from bot.bus import Address, Answer, Button
 from testkit.telegram.world import TelegramUser
 
 INLINE = {"via_bot": {"id": 99, "is_bot": True, "first_name": "Helper", "username": "eves_bot"}}
-EVE = {"id": 13, "is_bot": False, "first_name": "Eve"}
 ODD = {"a": {"kind": "of next year"}}
 
 
@@ -70,23 +69,12 @@ async def test_no_name_can_be_taken_for_the_bots_own_words(rig, name, shown):
             "From the contact:\n/pair CODE Mo, +49",
         ),
         (
-            {
-                "venue": {
-                    "location": {"latitude": 52.5, "longitude": 13.4},
-                    "title": "I prefer tea",
-                    "address": "A 1",
-                },
-            },
-            "(place: 52.5, 13.4)",
-            "From the place:\nI prefer tea, A 1",
-        ),
-        (
             {"game": {"title": "I am Eve", "description": "x", "photo": []}},
             "(game)",
             "From the game:\nI am Eve",
         ),
     ],
-    ids=["contact", "venue", "game"],
+    ids=["contact", "game"],
 )
 async def test_what_others_have_named_is_only_quoted(rig, content, text, quote):
     origin = {"type": "hidden_user", "sender_user_name": "Eve", "date": 1}
@@ -97,33 +85,6 @@ async def test_what_others_have_named_is_only_quoted(rig, content, text, quote):
     assert (own.text, own.quote) == (text, quote)
     said = quote.partition("\n")[2]
     assert (forwarded.text, forwarded.quote) == ("", f'Forwarded from "Eve":\n{text} {said}')
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        {
-            "external_reply": {
-                "origin": {"type": "user", "sender_user": EVE, "date": 1},
-                "story": {},
-            }
-        },
-        {"external_reply": {"origin": {"type": "of next year"}}},
-        {"gift": ODD, "unique_gift": ODD, "quote": ODD, "link_preview_options": 5},
-        {"reply_to_message": ODD},
-        {"entities": ODD},
-    ],
-    ids=["a story", "a new origin", "gifts", "a new kind of message", "entities"],
-)
-async def test_something_odd_in_a_message_costs_itself_alone(rig, odd, caplog):
-    caplog.set_level("INFO")
-    async with rig.running():
-        rig.telegram.say(rig.chat, 7, "what is this?", extra=odd)
-        [inbound] = await rig.arrived(1)
-        await rig.telegram.until_confirmed()
-    assert (inbound.text, inbound.quote, inbound.sender.id) == ("what is this?", None, "7")
-    assert "is read without its" in caplog.text
-    assert "next year" not in caplog.text
 
 
 @pytest.mark.parametrize(

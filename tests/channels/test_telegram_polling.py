@@ -79,23 +79,8 @@ NAMED = [{"type": "mention", "offset": 0, "length": 9}]
     ("update", "told"),
     [
         (_update(ADAS, 7, text={"odd": True}), True),
-        (_update(ADAS, 7, date="yesterday"), True),
-        (_update(ADAS, 7, date=10**18), True),
-        (_update({**ADAS, "first_name": 5}, 7), True),
         (_update(GARDEN, 7, date="yesterday", entities=NAMED), True),
         ({"edited_message": _update(ADAS, 7, date="yesterday")["message"]}, True),
-        (
-            {
-                "callback_query": {
-                    "id": "1",
-                    "from": {"id": 7},
-                    "chat_instance": 1,
-                    "data": 5,
-                    "message": _update(ADAS, 7)["message"],
-                }
-            },
-            True,
-        ),
         (_update(GARDEN, 7, date="yesterday"), False),
         (_update(GARDEN, 13, date="yesterday", entities=NAMED), False),
         (_update({"id": 13, "type": "private"}, 13, date="yesterday"), False),
@@ -153,18 +138,6 @@ async def test_broken_answers_are_waited_out(rig, method, kind):
         assert await rig.shown(rig.chat, 1) == ["echo: Hello?"]
 
 
-async def test_another_poller_is_named_once_and_waited_out(rig):
-    words = "Conflict: terminated by other getUpdates request"
-    rig.telegram.faults.refuse(409, words, method="getUpdates", times=4)
-    async with rig.running():
-        rig.telegram.say(rig.chat, 7, "Hello?")
-        assert await rig.shown(rig.chat, 1) == ["echo: Hello?"]
-    assert [line for line in rig.said if "connected as" not in line] == [
-        "Telegram: another program gets this bot's updates; stop it, or give each program its "
-        f"own bot. Retrying ({words})"
-    ]
-
-
 @pytest.mark.parametrize(
     ("token", "word"),
     [
@@ -194,20 +167,6 @@ async def test_a_token_that_is_revoked_later_ends_the_channel(rig):
             with refused("revoked or mistyped") as texts:
                 await rig.channel().run(rig.port())
     assert rig.telegram.token.partition(":")[2] not in texts[0]
-
-
-async def test_two_bots_know_nothing_of_each_other(rig):
-    other = "4300002:ANOTHER-TOKEN"
-    work = rig.telegram.bot(other, name="Work", username="work_bot")
-    async with rig.running(), rig.running("telegram-work", token=other):
-        await rig.until(lambda: len(rig.said) == 2)
-        rig.telegram.say(rig.chat, 7, "to one", bot=rig.telegram.me)
-        rig.telegram.say(rig.chat, 7, "to the other", bot=work)
-        await rig.shown(rig.chat, 2)
-    sessions = {one.session: one.text for one in rig.inbounds}
-    assert sessions == {"telegram:7": "to one", "telegram-work:7": "to the other"}
-    shown = {one.bot: one.text for one in rig.telegram.records.messages(7)}
-    assert shown == {rig.telegram.me.id: "echo: to one", work.id: "echo: to the other"}
 
 
 @pytest.mark.slow

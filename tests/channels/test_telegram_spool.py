@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from dataclasses import replace
 
 import anyio
@@ -11,8 +10,6 @@ import pytest
 from telegram_rig import rigged
 
 from channels.folder_spool import FolderSpool
-from channels.telegram import WebhookEndpoint
-from channels.telegram import intake as intake_module
 from testkit.telegram.media_files import TelegramMedia
 
 pytestmark = pytest.mark.slow
@@ -45,8 +42,7 @@ async def test_a_file_whose_fetching_was_killed_is_fetched_after_the_restart(rig
     assert [one.text for one in rig.inbounds] == ["first", "second", "third"]
 
 
-@pytest.mark.parametrize("how", ["polled", "by webhook"])
-async def test_an_album_that_was_killed_before_its_last_part_came_waits_for_it(rig, how):
+async def test_an_album_that_was_killed_before_its_last_part_came_waits_for_it(rig):
     items = [TelegramMedia("photo", b"1"), TelegramMedia("photo", b"22", caption="two")]
     rig.telegram.album(rig.chat, 7, items)
     first = rig.telegram.records.updates[0].update
@@ -55,13 +51,8 @@ async def test_an_album_that_was_killed_before_its_last_part_came_waits_for_it(r
     bot.confirm(first["update_id"] + 1, rig.telegram.records)
     # Longer than the next part is waited for, and much shorter than one of before the start is.
     rig.timing = replace(rig.timing, message_group_wait=0.8)
-    for method in ("getUpdates", "setWebhook"):
-        rig.telegram.faults.slow(1.2, method=method)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    place = WebhookEndpoint(f"http://127.0.0.1:{port}", "127.0.0.1", port)
-    async with rig.running(**({} if how == "polled" else {"webhook": place})):
+    rig.telegram.faults.slow(1.2, method="getUpdates")
+    async with rig.running():
         [inbound] = await rig.arrived(1)
         await rig.shown(rig.chat, 1)
     assert (inbound.text, len(inbound.attachments)) == ("two", 2)
@@ -107,21 +98,6 @@ async def test_a_spool_that_cannot_be_written_leaves_the_update_with_telegram(ri
         assert rig.telegram.records.unconfirmed
         blocked.unlink()
         assert (await rig.shown(rig.chat, 2))[-1] == "echo: first"
-
-
-async def test_a_chat_where_too_much_waits_says_so_and_holds_up_nothing(rig, monkeypatch):
-    monkeypatch.setattr(intake_module, "_MAX_WAITING_MESSAGES", 200)
-    rig.telegram.faults.slow(method="download", gate=anyio.Event(), times=1)
-    group = rig.telegram.group(-1001, "Garden")
-    async with rig.running():
-        rig.telegram.voice(rig.chat, 7, b"slow")
-        for number in range(200):
-            rig.telegram.say(rig.chat, 7, f"message {number}")
-        rig.telegram.say(group, 7, "@tape_bot elsewhere")
-        assert await rig.shown(group, 1) == ["echo: elsewhere"]
-        [word] = await rig.shown(rig.chat, 1)
-    assert "200 messages already wait here" in word
-    assert len(rig.spooled) == 200
 
 
 async def test_damaged_files_are_set_aside_and_the_others_handled(rig):

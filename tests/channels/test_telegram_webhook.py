@@ -9,7 +9,6 @@ import socket
 import aiohttp
 import anyio
 import pytest
-from refusals import refused
 from telegram_rig import rigged
 
 from channels.telegram import WebhookEndpoint
@@ -64,27 +63,6 @@ async def test_nobody_but_telegram_is_listened_to(rig, place):
         assert await post(url, secret, b" " * (1024 * 1024 + 1)) == 413
         assert (await session.get(url)).status == 405
     assert rig.telegram.token.partition(":")[2] not in secret
-
-
-async def test_a_port_that_is_taken_is_refused_by_the_name_of_its_setting(rig, place):
-    with socket.socket() as taken:
-        taken.bind((place.host, place.port))
-        taken.listen()
-        with refused("TAPEBOT_TELEGRAM_WEBHOOK_LISTEN"):
-            with anyio.fail_after(30):
-                await rig.channel(webhook=place).run(rig.port())
-    async with rig.running(webhook=place):
-        rig.telegram.say(rig.chat, 7, "Hello?")
-        assert await rig.shown(rig.chat, 1) == ["echo: Hello?"]
-
-
-async def test_setting_the_webhook_is_tried_until_it_works(rig, place):
-    words = "Bad Request: bad webhook: Failed to resolve host"
-    rig.telegram.faults.refuse(400, words, method="setWebhook", times=3)
-    async with rig.running(webhook=place):
-        rig.telegram.say(rig.chat, 7, "Hello?")
-        assert await rig.shown(rig.chat, 1) == ["echo: Hello?"]
-    assert len([one for one in rig.said if "TAPEBOT_TELEGRAM_WEBHOOK_URL" in one]) == 1
 
 
 async def test_from_webhook_to_polling_and_back_nothing_is_lost(rig, place):

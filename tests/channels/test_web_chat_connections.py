@@ -8,45 +8,9 @@ from contextlib import AsyncExitStack
 import pytest
 from web_chat import ADA, EVE, opened
 from web_stage import closed, joined, program, talked
-from websockets.exceptions import InvalidStatus
 
-from bot.bus import Answer
 from bot.testing.scripted_model import ScriptedModel
-from channels.web.conversation import MAX_QUEUED_FRAMES
-from channels.web.socket import MAX_PAGES_PER_USER, NOT_LOGGED_IN, TOO_MANY, TOO_SLOW, WRONG_ORIGIN
-
-
-@pytest.mark.parametrize(
-    ("mark", "headers"),
-    [
-        ("a" * 8_192, {}),
-        ("", {"X-Long": "a" * 8_192}),
-        ("", {f"X-{number}": "a" for number in range(128)}),
-    ],
-    ids=["address", "header", "headers"],
-)
-async def test_a_handshake_that_is_too_long_is_refused_at_once(stage, mark, headers):
-    url = f"{stage.site.url}/chat/socket?mark={mark}".replace("http", "ws", 1)
-    with pytest.raises(InvalidStatus) as refused:
-        await joined(url, additional_headers=headers)
-    assert refused.value.response.status_code == 400
-
-
-@pytest.mark.slow
-async def test_a_page_that_does_not_read_is_closed_while_others_go_on(stage, page):
-    url = f"{stage.site.url}/chat/socket?after=0".replace("http", "ws", 1)
-    headers = {"Authorization": f"Bearer {ADA.id}"}
-    async with joined(url, additional_headers=headers, max_queue=1, compression=None) as slow:
-        await slow.recv()
-        for number in range(MAX_QUEUED_FRAMES + 80):
-            notice = Answer(ADA.address, f"big-{number}", "word " * 40_000)
-            await stage.host.bus.send(notice)
-            # The page that reads is never far behind, however busy the machine is.
-            await page.until(lambda: len(page.said("notice")) >= number - 20)  # noqa: B023
-        await page.until(lambda: len(page.said("notice")) >= MAX_QUEUED_FRAMES + 80)
-        await talked(page, "and now?")
-        assert await closed(slow, ignoring=True) in (TOO_SLOW, 1006)
-    assert page.codes == []
+from channels.web.socket import MAX_PAGES_PER_USER, NOT_LOGGED_IN, TOO_MANY, WRONG_ORIGIN
 
 
 @pytest.mark.parametrize(

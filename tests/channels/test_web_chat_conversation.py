@@ -140,21 +140,6 @@ async def test_a_pressed_button_takes_the_answers_place_and_is_no_line(stage, pa
         assert other.said("person") == before
 
 
-async def test_a_command_given_at_the_desk_is_answered_there_alone(stage, page):
-    await talked(page, "hi")
-    desk = stage.site.desk
-    answer = await desk.run(ADA.address, ADA, "/memory add I like tea", private=True)
-    assert "tea" in answer.text
-    await stage.host.wait_for_pending(0)
-    await talked(page, "hi again")
-    assert page.said("person") == ["hi", "hi again"]
-    assert await stage.lines() == [
-        ("person", "hi"), ("bot", "**Hello** Ada"), ("person", "hi again"), ("bot", "**Hello** Ada")
-    ]  # fmt: skip
-    async with opened(stage.site) as other:
-        await other.until(lambda: len(other.rows) == 4)
-
-
 async def test_what_is_forgotten_leaves_the_pages_that_are_open(stage, page):
     await talked(page, "my cat is called Zephyrine")
     await talked(page, "/memory add my cat is called Zephyrine")
