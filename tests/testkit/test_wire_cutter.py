@@ -48,8 +48,6 @@ async def silent(stream: SocketStream, seconds: float = 0.2) -> bool:
     return True
 
 
-
-
 async def test_a_cut_wire_breaks_what_it_carries_and_refuses_until_it_is_healed(echo):
     async with WireCutter(echo.port) as wire:
         one = await anyio.connect_tcp("127.0.0.1", wire.port)
