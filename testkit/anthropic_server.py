@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Self
 
 from aiohttp import web
@@ -33,14 +32,7 @@ _TYPES = {
 
 @dataclass(slots=True)
 class ScriptedAnthropic:
-    """The server; an async context manager.
-
-    Attributes:
-        script: The steps.
-        thinking: Whether each answer begins with a signed block of thinking.
-        requests: JSON of each request, in order of arrival.
-        headers: Headers of each request, names in lower case.
-    """
+    """The server; an async context manager."""
 
     script: Iterable[Step]
     thinking: bool = False
@@ -69,12 +61,7 @@ class ScriptedAnthropic:
         self._port = self._runner.addresses[0][1]
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         """Close every connection."""
         await self._runner.cleanup()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Self
 
 from aiohttp import web
@@ -15,12 +14,7 @@ from testkit.openai_server import Failure, Reply
 
 @dataclass(slots=True)
 class ScriptedOllama:
-    """The server; an async context manager.
-
-    Attributes:
-        script: Steps, one for each request.
-        requests: JSON of each request, in order of arrival.
-    """
+    """The server; an async context manager."""
 
     script: Iterable[Reply | Failure]
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -47,12 +41,7 @@ class ScriptedOllama:
         self._port = self._runner.addresses[0][1]
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         """Close every connection."""
         await self._runner.cleanup()
 

@@ -18,7 +18,6 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Self
 
 import anyio
@@ -33,14 +32,7 @@ DIMENSIONS = 384
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call that the scripted model makes.
-
-    Attributes:
-        name: Name of the tool.
-        arguments: Arguments; a string is sent as it is, an object in place of JSON text, as some
-            servers wrongly do.
-        id: Id of the call; empty as from some servers.
-    """
+    """A tool call that the scripted model makes."""
 
     name: str
     arguments: str | dict[str, Any]
@@ -49,21 +41,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer.
-
-    Attributes:
-        content: Text.
-        calls: Tool calls.
-        finish_reason: None sends ``tool_calls`` or ``stop``; empty sends none, as a stream that
-            ends too early.
-        prompt_tokens: Reported prompt tokens.
-        cached_tokens: Reported tokens from the prompt cache.
-        completion_tokens: Reported completion tokens.
-        counted: False reports no usage, as small local servers do.
-        piece: Characters in a streamed fragment.
-        gate: Event to wait for before the answer, or after a stream's first fragment.
-        hang_up: Whether a stream breaks after its text; other answers are never sent.
-    """
+    """An answer."""
 
     content: str = ""
     calls: tuple[Call, ...] = ()
@@ -86,14 +64,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An HTTP error.
-
-    Attributes:
-        status: HTTP status code.
-        message: Message in OpenAI's error object.
-        code: Code in the error object.
-        retry_after: The ``Retry-After`` header.
-    """
+    """An HTTP error."""
 
     status: int
     message: str = "scripted failure"
@@ -113,17 +84,7 @@ class NoChoices:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """An arbitrary HTTP body of any size.
-
-    Attributes:
-        head: Beginning of the body.
-        filler: Middle of the body, repeated ``times`` times.
-        times: Number of repetitions.
-        end: End of the body.
-        status: HTTP status code.
-        headers: Response headers, except the content type.
-        content_type: Content type; None uses what was requested, a stream or JSON.
-    """
+    """An arbitrary HTTP body of any size."""
 
     head: bytes
     filler: bytes = b""
@@ -152,19 +113,7 @@ OVERFLOW = Failure(
 
 @dataclass(slots=True)
 class ScriptedOpenAI:
-    """The server; an async context manager.
-
-    Attributes:
-        script: Steps of chat completions.
-        judge: Answers requests to judge claims; by default all claims are supported.
-        requests: JSON of each request, in order of arrival.
-        headers: Headers of each request, names in lower case.
-        embedded: Texts of each embeddings request, in order of arrival.
-        refusals: Failures for the next embeddings requests, one each.
-        refused: Texts that cannot be embedded: a request with one of them fails.
-        latency: Seconds before each answer.
-        port: Port on loopback; 0 picks a free one.
-    """
+    """The server; an async context manager."""
 
     script: Script
     judge: Callable[[dict[str, Any]], Step] = field(default_factory=lambda: holds_all)
@@ -205,12 +154,7 @@ class ScriptedOpenAI:
         self.port = self._runner.addresses[0][1]
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         """Close every connection."""
         await self._runner.cleanup()
 
@@ -278,12 +222,7 @@ def holds_all(body: dict[str, Any]) -> Step:
 
 
 def rules(body: dict[str, Any], ruling: Callable[[dict[str, Any]], str]) -> Step:
-    """Return a judge's answer.
-
-    Args:
-        body: JSON of the request.
-        ruling: Returns the ruling on a claim, given its JSON object.
-    """
+    """Return a judge's answer."""
     lines = str(body["messages"][-1]["content"]).splitlines()
     claims = [json.loads(line) for line in lines if line.startswith("{")]
     told = [{"number": one["number"], "reason": "", "ruling": ruling(one)} for one in claims]

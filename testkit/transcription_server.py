@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Self
 
 import anyio
@@ -18,14 +17,7 @@ Step = str | Failure | Disconnect | anyio.Event
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A received request.
-
-    Attributes:
-        model: The requested model.
-        name: Name of the file.
-        audio: Content of the file.
-        key: The ``Authorization`` header.
-    """
+    """A received request."""
 
     model: str
     name: str
@@ -35,13 +27,7 @@ class Heard:
 
 @dataclass(slots=True)
 class ScriptedTranscriptions:
-    """The server; an async context manager.
-
-    Attributes:
-        script: Steps, one for each request.
-        requests: Received requests, in order.
-        port: Port on loopback; 0 picks a free one.
-    """
+    """The server; an async context manager."""
 
     script: Iterable[Step]
     requests: list[Heard] = field(default_factory=list)
@@ -69,12 +55,7 @@ class ScriptedTranscriptions:
         self.port = self._runner.addresses[0][1]
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         """Close every connection."""
         await self._runner.cleanup()
 

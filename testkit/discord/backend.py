@@ -28,23 +28,7 @@ _THREAD_CREATED = 18
 
 @dataclass(slots=True)
 class DiscordBackend:
-    """The state and parts of the server, and actions that dispatch gateway events.
-
-    Attributes:
-        world: Users, guilds and channels.
-        gateway: The gateway that receives events.
-        limiter: Rate limits of REST calls.
-        faults: Faults of REST calls.
-        base: The server's URL, known once it listens.
-        nonce_window: Seconds in which a repeated nonce with ``enforce_nonce`` creates no second
-            message.
-        interaction_deadline: Seconds within which an interaction must be acknowledged.
-        interaction_life: Seconds for which its token is valid; Discord's are 15 minutes.
-        sessions_left: Remaining session starts that ``/gateway/bot`` reports.
-        sessions_after: Milliseconds until the session starts are reset.
-        announce_directs: Whether CHANNEL_CREATE is sent for DMs; Discord stopped that with version
-            8.
-    """
+    """The state and parts of the server, and actions that dispatch gateway events."""
 
     world: DiscordWorld
     gateway: Gateway

@@ -15,12 +15,7 @@ _SUBCOMMAND, _GROUP, _USER = 1, 2, 6
 def command_data(
     world: DiscordWorld, channel: ChannelState, name: str, values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the data of a command's interaction.
-
-    Raises:
-        LookupError: No command of that name is registered there.
-        ValueError: A required option is missing.
-    """
+    """Return the data of a command's interaction."""
     command, path, declared = _find(world, channel, name)
     given = [_option(declared, key, value) for key, value in values.items()]
     missing = [key for key, each in declared.items() if each.get("required") and key not in values]
@@ -36,11 +31,7 @@ def option_data(
     values: Mapping[str, Any],
     typed: tuple[str, str],
 ) -> dict[str, Any]:
-    """Return the data of an autocomplete interaction; ``typed`` is an option and its text.
-
-    Raises:
-        LookupError: No such option with autocompletion is registered there.
-    """
+    """Return the data of an autocomplete interaction; ``typed`` is an option and its text."""
     command, path, declared = _find(world, channel, name)
     option, text = typed
     if not declared.get(option, {}).get("autocomplete"):
@@ -51,11 +42,7 @@ def option_data(
 
 
 def component(shape: Iterable[Any], custom_id: str) -> int:
-    """Return the type of a message's component.
-
-    Raises:
-        LookupError: There is no component with that id, or it is disabled.
-    """
+    """Return the type of a message's component."""
     present = [each for each in components(shape) if "custom_id" in each]
     for each in present:
         if each["custom_id"] == custom_id:

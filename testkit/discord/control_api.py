@@ -29,12 +29,7 @@ _FAULTS = frozenset(
 
 
 class DiscordControlApi:
-    """Serves the control API.
-
-    Args:
-        actions: Actions of users.
-        faults: Faults of the server.
-    """
+    """Serves the control API."""
 
     def __init__(self, actions: DiscordUserActions, faults: DiscordFaults) -> None:
         self._actions, self._faults = actions, faults

@@ -17,14 +17,7 @@ POSTING = ("message.create", "message.edit")
 
 
 class DiscordFaults:
-    r"""Faults; each lasts for the given calls or seconds, or until ``heal``.
-
-    ``where`` is a regular expression that is searched in "METHOD /path" of REST calls, such as
-    ``POST /channels/\d+/messages$``.
-
-    Args:
-        hub: The server's backend.
-    """
+    r"""Faults; each lasts for the given calls or seconds, or until ``heal``."""
 
     def __init__(self, hub: DiscordBackend) -> None:
         self._hub = hub

@@ -54,13 +54,7 @@ def shard_receives_event(event: Any, shard: Shard) -> bool:
 
 @dataclass(slots=True)
 class SessionStartLimiter:
-    """Limits how fast sessions may start.
-
-    Attributes:
-        interval: Seconds between two starts in one bucket; Discord's are 5, and 0 means no limit.
-        concurrency: Number of buckets (``max_concurrency``).
-        recommended: Number of shards that ``/gateway/bot`` recommends.
-    """
+    """Limits how fast sessions may start."""
 
     interval: float = 0.0
     concurrency: int = 1
@@ -92,16 +86,7 @@ _ALREADY_AUTHENTICATED, _INVALID_SEQ, _WRONG_SHARD, _DISALLOWED_INTENTS = 4005, 
 
 @dataclass(slots=True)
 class GatewaySession:
-    """An identified client's session.
-
-    Attributes:
-        id: The session's id.
-        intents: Requested intents.
-        shard: Shard whose events it receives.
-        seq: Sequence number of its last event.
-        log: Its events, kept for replay.
-        link: Its connection; None while disconnected.
-    """
+    """An identified client's session."""
 
     id: str
     intents: int
@@ -121,13 +106,7 @@ class GatewaySession:
 
 @dataclass(slots=True)
 class GatewayFaults:
-    """Faults of the gateway.
-
-    Attributes:
-        refused_until: Monotonic time until which connections are answered with 503.
-        refusals: Number of further connections to refuse.
-        heartbeats_acked: Whether heartbeats are acknowledged.
-    """
+    """Faults of the gateway."""
 
     refused_until: float = 0.0
     refusals: int = 0
@@ -143,17 +122,7 @@ class GatewayFaults:
 
 @dataclass(slots=True)
 class Gateway:
-    """All sessions and connections.
-
-    Attributes:
-        world: Users, guilds and channels.
-        token: Returns the bot's token.
-        address: The gateway's URL, known once the server listens.
-        heartbeat: Milliseconds between heartbeats.
-        faults: Faults of the gateway.
-        session_starts: Limit of session starts.
-        sessions: Sessions by id.
-    """
+    """All sessions and connections."""
 
     world: DiscordWorld
     token: Callable[[], str]
@@ -179,16 +148,7 @@ class Gateway:
         content: bool = True,
         everywhere: bool = False,
     ) -> None:
-        """Send an event to every session of the guild's shard with the right intents.
-
-        Args:
-            event: Name of the event.
-            data: Payload of the event.
-            intent: Intents of which a session needs one; 0 sends to all.
-            bare: Payload for sessions without the message content intent.
-            content: Whether the payload needs no such intent.
-            everywhere: Whether to send it to all shards.
-        """
+        """Send an event to every session of the guild's shard with the right intents."""
         for session in self.sessions.values():
             if intent and not session.intents & intent:
                 continue

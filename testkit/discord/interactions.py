@@ -38,12 +38,7 @@ _WEBHOOK = "/webhooks/{application}/{token}"
 
 
 class InteractionServer:
-    """Sends interactions and serves the bot's responses.
-
-    Args:
-        hub: The server's backend.
-        door: The router that checks calls.
-    """
+    """Sends interactions and serves the bot's responses."""
 
     def __init__(self, hub: DiscordBackend, door: RestRouter) -> None:
         self.hub, self.world, self.door = hub, hub.world, door
@@ -71,16 +66,7 @@ class InteractionServer:
         *,
         message: DiscordMessage | None = None,
     ) -> InteractionRecord:
-        """Send INTERACTION_CREATE.
-
-        Args:
-            kind: Type of the interaction.
-            channel: The channel.
-            user: Id of the user.
-            name: Name for the records.
-            data: The interaction's data.
-            message: Message whose component was pressed.
-        """
+        """Send INTERACTION_CREATE."""
         known = self.world.records.interactions
         number = self.world.ids.next()
         made = InteractionRecord(number, secrets.token_urlsafe(48), kind, channel.id, user, name)

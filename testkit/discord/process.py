@@ -7,7 +7,6 @@ import json
 import signal
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
@@ -18,11 +17,7 @@ from testkit.discord.server import TEST_TOKEN, DiscordServer
 
 
 class DiscordProcess:
-    """The server in a process that outlives the bots under test; an async context manager.
-
-    Attributes:
-        urls: ``url``, ``api_url``, ``gateway_url`` and ``token``, once entered.
-    """
+    """The server in a process that outlives the bots under test; an async context manager."""
 
     def __init__(self, *options: str) -> None:
         """Prepare to start it with these command-line options."""
@@ -44,12 +39,7 @@ class DiscordProcess:
         self._session = aiohttp.ClientSession(self.urls["url"])
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         """Terminate the process, which writes its records first."""
         await self._session.close()
         if self._process.returncode is None:
@@ -59,11 +49,7 @@ class DiscordProcess:
         await self._process.aclose()
 
     async def do(self, action: str, **arguments: Any) -> Any:
-        """Call the server's method of this name, such as ``say`` or ``faults.drop``.
-
-        Raises:
-            RuntimeError: The server refused the call; the text says why.
-        """
+        """Call the server's method of this name, such as ``say`` or ``faults.drop``."""
         async with self._session.post(f"/control/{action}", json=arguments) as response:
             answer = await response.json()
         if response.status != 200:

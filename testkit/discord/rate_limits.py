@@ -34,16 +34,7 @@ class _Window:
 
 @dataclass(frozen=True, slots=True)
 class RateLimitDecision:
-    """The result of counting a request against a limit.
-
-    Attributes:
-        limit: The limit.
-        bucket: Opaque name of the counted bucket.
-        remaining: Requests left in the window.
-        reset_after: Seconds until the next window.
-        refused: Whether the request exceeds the limit.
-        everywhere: Whether the global limit over all routes applied.
-    """
+    """The result of counting a request against a limit."""
 
     limit: RateLimit
     bucket: str
@@ -81,13 +72,7 @@ DISCORD_RATE_LIMITS = {
 
 @dataclass(slots=True)
 class RestRateLimiter:
-    """Counts requests against rate limits.
-
-    Attributes:
-        routes: Limits by route name, for each channel.
-        channels: Limits by route name and channel.
-        everywhere: Limit over all routes except interactions; Discord's is 50 per second.
-    """
+    """Counts requests against rate limits."""
 
     routes: dict[str, RateLimit] = field(default_factory=dict)
     channels: dict[tuple[str, str], RateLimit] = field(default_factory=dict)
@@ -137,23 +122,7 @@ _HTML = "<html><head><title>{0} error</title></head><body><h1>{0}</h1>cloudflare
 
 @dataclass(slots=True)
 class RestFault:
-    """A fault of REST calls.
-
-    Attributes:
-        kind: ``status`` (an error with ``status``, as JSON or HTML), ``limit`` (an unexpected 429),
-            ``lose`` (performed, but not answered), ``break`` (not performed, no answer), ``slow``
-            (performed after ``seconds``, or once ``gate`` is set), ``endless`` (not performed,
-            endless answer).
-        where: Regular expression that is searched in "METHOD /path".
-        times: Number of remaining calls; may be infinite.
-        until: Monotonic time at which it ends.
-        status: HTTP status of ``status``.
-        html: Whether the error is a proxy's HTML page.
-        seconds: Delay of ``slow``, or the retry delay of a 429.
-        everywhere: Whether a 429 is global.
-        gate: Event that ``slow`` waits for instead.
-        packed: Whether ``endless`` is compressed.
-    """
+    """A fault of REST calls."""
 
     kind: str
     where: str = ""

@@ -20,15 +20,7 @@ LOADING = 1 << 7
 
 @dataclass(frozen=True, slots=True)
 class DiscordUpload:
-    """A file attached to a message.
-
-    Attributes:
-        name: Name of the file.
-        data: Content of the file.
-        mime: Media type.
-        seconds: Length of a voice message; None for other files.
-        id: Id assigned by the server.
-    """
+    """A file attached to a message."""
 
     name: str
     data: bytes
@@ -48,33 +40,7 @@ class MessageRevision:
 
 @dataclass(slots=True)
 class DiscordMessage:
-    """A message and its history.
-
-    Attributes:
-        id: The message's id.
-        channel_id: Id of the channel.
-        author_id: Id of the author.
-        content: Current text.
-        kind: Discord's message type: 0 default, 19 reply, 20 command response, 18 and 21 system
-            messages.
-        reference: Id of the message that it replies to.
-        uploads: Attached files.
-        embeds: Embeds.
-        components: Current components.
-        allowed_mentions: Value sent by the bot; None if it sent none.
-        mentions: Users who were mentioned and pinged.
-        mention_roles: Roles that were pinged.
-        mention_everyone: Whether everybody was pinged.
-        nonce: Nonce as sent.
-        flags: Discord's flags.
-        interaction_id: Id of the interaction that it responds to.
-        created: Time of creation.
-        edited: Time of the last edit; None if never edited.
-        deleted: Time of deletion; None if it exists.
-        shown: All revisions, starting with the first text.
-        reactions: Users who reacted, by emoji.
-        extra: Fields that override its JSON.
-    """
+    """A message and its history."""
 
     id: int
     channel_id: int
@@ -117,17 +83,7 @@ class DiscordMessage:
 
 @dataclass(frozen=True, slots=True)
 class RestCall:
-    """A REST call.
-
-    Attributes:
-        method: HTTP method.
-        path: Path below ``/api/v10``.
-        status: Status of the response; 0 if the connection was broken instead.
-        at: Time of arrival.
-        took: Seconds until the response.
-        code: Discord's error code; 0 for none.
-        body: JSON that was sent, without files.
-    """
+    """A REST call."""
 
     method: str
     path: str
@@ -140,24 +96,7 @@ class RestCall:
 
 @dataclass(slots=True)
 class InteractionRecord:
-    """A command, component press or autocomplete request, and the bot's response.
-
-    Attributes:
-        id: The interaction's id.
-        token: Token for responses, valid for a limited time.
-        kind: Discord's type: 2 command, 3 component, 4 autocomplete.
-        channel_id: Id of the channel.
-        user_id: Id of the user.
-        name: Name of the command, or ``custom_id`` of the component.
-        created: Time when it was sent.
-        acknowledged: Time of the bot's first response; None if there was none.
-        answer: Type of that response.
-        message_id: Id of the component's message.
-        response_id: Id of the message that responds to it.
-        followups: Ids of follow-up messages.
-        choices: Choices offered for autocompletion.
-        refused: Error codes of responses that came too late or twice.
-    """
+    """A command, component press or autocomplete request, and the bot's response."""
 
     id: int
     token: str
@@ -191,17 +130,7 @@ class RecordedEvent:
 
 @dataclass(slots=True)
 class DiscordRecords:
-    """All records, in order.
-
-    Attributes:
-        messages: All messages by id, deleted ones too.
-        calls: All REST calls.
-        interactions: All interactions by id.
-        typing: Channels where a bot showed typing.
-        gateway: Connects, identifies, resumes and closes.
-        downloads: Downloaded files.
-        commands: Registered commands by guild id; 0 is global.
-    """
+    """All records, in order."""
 
     messages: dict[int, DiscordMessage] = field(default_factory=dict)
     calls: list[RestCall] = field(default_factory=list)

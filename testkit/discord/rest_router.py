@@ -28,23 +28,13 @@ NO_CONTENT = object()
 
 
 class RestRequest:
-    """An accepted call.
-
-    Attributes:
-        request: The HTTP request.
-        body: Its JSON; empty if it has none.
-        uploads: The uploaded files.
-    """
+    """An accepted call."""
 
     def __init__(self, request: web.Request, body: Any, uploads: tuple[DiscordUpload, ...]) -> None:
         self.request, self.body, self.uploads = request, body, uploads
 
     def number(self, name: str) -> int:
-        """Return an id from the path.
-
-        Raises:
-            DiscordApiError: It is not a number.
-        """
+        """Return an id from the path."""
         text = self.request.match_info[name]
         if not text.isdigit():
             raise DiscordApiError(400, 50035, "Invalid Form Body", {name: {"_errors": []}})
@@ -61,12 +51,7 @@ class RestRequest:
 
 
 class RestRouter:
-    """Registers routes, and checks each call before it reaches them.
-
-    Args:
-        hub: The server's backend.
-        token: Returns the bot's current token.
-    """
+    """Registers routes, and checks each call before it reaches them."""
 
     def __init__(self, hub: DiscordBackend, token: Callable[[], str]) -> None:
         self.hub, self._token = hub, token
@@ -82,17 +67,7 @@ class RestRouter:
         major: str = "",
         public: bool = False,
     ) -> None:
-        """Add a route.
-
-        Args:
-            router: The application's router.
-            method: HTTP method.
-            path: Path below the API's base.
-            do: Handler; returns JSON, ``(status, JSON)`` or ``NO_CONTENT``.
-            limit: Name of the rate limit.
-            major: Path parameter by which the limit counts.
-            public: Whether it needs no bot token, because it carries an interaction's token.
-        """
+        """Add a route."""
 
         async def guarded(request: web.Request) -> web.StreamResponse:
             return await self._guard(request, do, limit, major, public)

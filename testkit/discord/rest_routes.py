@@ -31,12 +31,7 @@ _MAX_COMMANDS = 100
 
 
 class RestRoutes:
-    """Handlers of the REST API.
-
-    Args:
-        hub: The server's backend.
-        door: The router that checks calls.
-    """
+    """Handlers of the REST API."""
 
     def __init__(self, hub: DiscordBackend, door: RestRouter) -> None:
         self.hub, self.world, self.door = hub, hub.world, door

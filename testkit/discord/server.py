@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from types import TracebackType
 from typing import Self
 
 from aiohttp import web
@@ -33,15 +32,7 @@ _MAX_BODY = 64 * 1024 * 1024
 
 
 class DiscordServer(DiscordUserActions):
-    """The server; an async context manager.
-
-    Rate limits are too wide for tests to reach, until ``faults.flood`` or ``faults.real_limits``.
-
-    Attributes:
-        token: The bot's token; may be changed while it runs.
-        port: Port on loopback; 0 picks a free one.
-        faults: Causes failures.
-    """
+    """The server; an async context manager."""
 
     def __init__(
         self,
@@ -51,15 +42,7 @@ class DiscordServer(DiscordUserActions):
         portal_intents: int = PRIVILEGED,
         port: int = 0,
     ) -> None:
-        """Create a world with only the bot.
-
-        Args:
-            token: The bot's token.
-            bot_name: The bot's name.
-            portal_intents: Privileged intents that are enabled in the application's developer
-                portal.
-            port: Port on loopback; 0 picks a free one.
-        """
+        """Create a world with only the bot."""
         world = DiscordWorld.create(bot_name, portal_intents)
         hub = DiscordBackend(world, Gateway(world, lambda: self.token))
         door = RestRouter(hub, lambda: self.token)
@@ -102,12 +85,7 @@ class DiscordServer(DiscordUserActions):
         self.hub.base, self.hub.gateway.address = self.url, self.gateway_url
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         """Close every connection and refuse new ones."""
         self.faults.refuse_gateway(math.inf)
         self.hub.gateway.drop()
@@ -115,10 +93,7 @@ class DiscordServer(DiscordUserActions):
 
     @asynccontextmanager
     async def outage(self) -> AsyncIterator[None]:
-        """Be unreachable within the block: connections break, and new ones are refused.
-
-        The address, gateway sessions and records stay.
-        """
+        """Be unreachable within the block: connections break, and new ones are refused."""
         await self._site.stop()
         self.hub.gateway.drop()
         assert self._runner.server is not None

@@ -22,11 +22,7 @@ from testkit.discord.world import (
 
 
 class DiscordSetup:
-    """Creates users, guilds and channels; ids are integers.
-
-    Args:
-        hub: The server's backend.
-    """
+    """Creates users, guilds and channels; ids are integers."""
 
     def __init__(self, hub: DiscordBackend) -> None:
         self.hub = hub
@@ -62,14 +58,7 @@ class DiscordSetup:
         joined: bool = True,
         shard: Shard | None = None,
     ) -> int:
-        """Add a guild, by default with the bot; return its id.
-
-        Args:
-            name: Name of the guild.
-            members: Ids of its users.
-            joined: Whether the bot is a member.
-            shard: Shard that the guild's id must belong to; None takes any id.
-        """
+        """Add a guild, by default with the bot; return its id."""
         people = list(members)
         number = self.world.ids.next()
         while shard is not None and not shard_receives_guild(number, shard):
@@ -107,14 +96,7 @@ class DiscordSetup:
     def thread(
         self, channel: int, name: str, *, user: int | None = None, from_message: int | None = None
     ) -> int:
-        """Open a public thread, from a message or on its own; return its id.
-
-        Args:
-            channel: Id of the parent channel.
-            name: Name of the thread.
-            user: Id of the user who opens it; None takes the guild's owner.
-            from_message: Id of the message that it starts from; the thread gets the same id.
-        """
+        """Open a public thread, from a message or on its own; return its id."""
         parent = self.world.channels[channel]
         source = None if from_message is None else self.records.messages[from_message]
         owner = user or self.world.guilds[parent.guild_id or 0].owner_id

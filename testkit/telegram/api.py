@@ -52,13 +52,7 @@ class _Called:
 
 
 class BotApiHandler:
-    """Handlers of ``/bot<token>/<method>`` and ``/file/bot<token>/<path>``.
-
-    Attributes:
-        tasks: Task group for webhook deliveries; set before the first request.
-        missing: Methods that answer 404, as on an older server.
-        webhook_pause: Seconds before a failed webhook is called again.
-    """
+    """Handlers of ``/bot<token>/<method>`` and ``/file/bot<token>/<path>``."""
 
     def __init__(self, world: TelegramWorld, faults: TelegramFaults) -> None:
         self.tasks: TaskGroup
@@ -252,15 +246,7 @@ NAMES = {name.lower(): name for name in (*METHODS, "getUpdates")}
 
 
 def canonical(name: str, missing: Collection[str] = ()) -> str:
-    """Return a method's name as documented.
-
-    Args:
-        name: Name in any case.
-        missing: Names of methods to treat as unknown.
-
-    Raises:
-        BotApiError: There is no such method.
-    """
+    """Return a method's name as documented."""
     if name.lower() not in NAMES or NAMES[name.lower()] in missing:
         raise BotApiError(404, "Not Found")
     return NAMES[name.lower()]
@@ -271,15 +257,7 @@ _PATIENCE = aiohttp.ClientTimeout(total=60)
 
 
 async def deliver(bot: BotAccount, books: TelegramRecords, pause: float) -> None:
-    """Post the bot's updates to its webhook one at a time, each until a 2xx confirms it.
-
-    Ends when the webhook is removed or replaced.
-
-    Args:
-        bot: The bot.
-        books: Receives the delivery records.
-        pause: Seconds before a failed update is posted again.
-    """
+    """Post the bot's updates to its webhook one at a time, each until a 2xx confirms it."""
     webhook = bot.webhook
     async with aiohttp.ClientSession(timeout=_PATIENCE) as session:
         while webhook is not None and bot.webhook is webhook:

@@ -24,27 +24,7 @@ _SHOWING = ("sendMessage", "editMessageText", "editMessageReplyMarkup")
 
 @dataclass(slots=True)
 class BotApiFault:
-    """A fault of Bot API calls.
-
-    Attributes:
-        kind: ``refuse`` (an API error), ``html`` (a proxy's error page), ``hang_up`` (the
-            connection breaks, nothing is performed), ``lost`` (performed, then it breaks), ``slow``
-            (delayed by seconds or until the gate is set), ``garbage`` (performed, truncated JSON),
-            ``odd`` (performed, with values that no client knows), ``endless`` (not performed,
-            endless answer).
-        method: Method that it applies to.
-        chat: Id of the chat that it applies to.
-        text: Substring of the text that it applies to.
-        bot: Id of the bot that it applies to.
-        times: Number of calls.
-        status: HTTP status of ``refuse`` and ``html``.
-        description: Telegram's error description.
-        retry_after: Seconds in the error of ``refuse``.
-        entities: Whether it applies only to calls with entities or a parse mode.
-        packed: Whether ``endless`` is compressed.
-        seconds: Delay of ``slow``.
-        gate: Event that ``slow`` waits for instead.
-    """
+    """A fault of Bot API calls."""
 
     kind: FaultKind
     method: str | None = None
@@ -118,14 +98,7 @@ class TelegramFaults:
         retry_after: int = 1,
         methods: tuple[str, ...] = _SHOWING,
     ) -> None:
-        """Limit a chat's calls; above the limit and until ``retry_after`` has passed they get 429.
-
-        Args:
-            chat: The chat's id; None limits all chats together.
-            per_second: Calls allowed per second; may be below one.
-            retry_after: Whole seconds.
-            methods: Methods that are counted and limited.
-        """
+        """Limit a chat's calls; above the limit and until ``retry_after`` has passed they get 429."""
         self._floods[chat] = _Flood(per_second, retry_after, tuple(methods))
 
     def calm(self, chat: int | None) -> None:
@@ -233,11 +206,7 @@ class TelegramFaults:
         return method in _SHOWING and time.monotonic() < max(limits)
 
     def check_flood(self, method: str, chat: int | None) -> None:
-        """Count a call against the limits of its chat.
-
-        Raises:
-            BotApiError: 429 with ``retry_after``.
-        """
+        """Count a call against the limits of its chat."""
         now = time.monotonic()
         for key in {chat, None}:
             limit = self._floods.get(key)

@@ -22,18 +22,7 @@ _SIZES = ((90, 67), (320, 240), (800, 600), (1280, 960))
 
 @dataclass(frozen=True, slots=True)
 class TelegramMedia:
-    """A file to send.
-
-    Attributes:
-        kind: ``photo``, ``voice``, ``audio``, ``video``, ``video_note``, ``animation``,
-            ``document`` or ``sticker``.
-        data: Content of the file.
-        caption: Caption.
-        name: Name of the file.
-        mime: MIME type; empty takes the default of the kind.
-        size: Declared size in bytes; None takes the true size.
-        duration: Duration in seconds.
-    """
+    """A file to send."""
 
     kind: str
     data: bytes = b"\xff\xd8\xff\xe0 a picture"

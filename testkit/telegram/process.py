@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
@@ -14,12 +13,7 @@ from anyio.abc import Process
 
 
 class TelegramProcess:
-    """The server in a process; an async context manager.
-
-    Attributes:
-        url: Base URL for bots.
-        token: The first bot's token.
-    """
+    """The server in a process; an async context manager."""
 
     def __init__(self, books: Path | None = None, *options: str) -> None:
         """Prepare to start it, with a file for records and further command-line options."""
@@ -47,12 +41,7 @@ class TelegramProcess:
             raise
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         """Kill the process."""
         await self._session.close()
         if self._process.returncode is None:
@@ -62,11 +51,7 @@ class TelegramProcess:
             await self._process.aclose()
 
     async def do(self, act: str, **arguments: Any) -> Any:
-        """Call the server's method of this name; see ``testkit.telegram.control_api``.
-
-        Raises:
-            RuntimeError: The server refused the call; the text says why.
-        """
+        """Call the server's method of this name; see ``testkit.telegram.control_api``."""
         async with self._session.post(f"/control/{act}", json=arguments) as response:
             answer = await response.json()
         if response.status != 200:
@@ -89,11 +74,7 @@ class TelegramProcess:
         ]
 
     async def until(self, claim: Callable[[dict[str, Any]], Any], within: float = 60.0) -> None:
-        """Wait until a predicate on the records holds.
-
-        Raises:
-            TimeoutError: It did not hold in time; the message shows the texts.
-        """
+        """Wait until a predicate on the records holds."""
         books: dict[str, Any] = {}
         with anyio.move_on_after(within):
             while True:

@@ -23,7 +23,6 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import anyio
@@ -42,22 +41,7 @@ _MAX_BODY = 64 * 1024 * 1024
 
 
 class TelegramServer(TelegramUserActions):
-    """The server; an async context manager.
-
-    Attributes:
-        token: The first bot's token.
-        port: Port on loopback.
-        control_port: Second port for the control API, which stays open through outages.
-        faults: Faults of the server.
-        missing: Methods that answer 404, as on an older server.
-
-    Args:
-        token: The first bot's token.
-        port: Port on loopback; 0 picks a free one.
-        books: File to which each record is appended as a line of JSON.
-        colliding_ids: Whether each chat numbers its messages from 1, as real chats do.
-        control_port: Second port for the control API; 0 picks a free one, None opens none.
-    """
+    """The server; an async context manager."""
 
     def __init__(
         self,
@@ -105,12 +89,7 @@ class TelegramServer(TelegramUserActions):
             self.control_port = self._runner.addresses[-1][1]
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         """Close every connection."""
         self._api.end_polls()
         self._tasks.cancel_scope.cancel()
@@ -146,15 +125,7 @@ class TelegramServer(TelegramUserActions):
                 await self.up()
 
     async def until(self, claim: Callable[[TelegramRecords], Any], within: float = 60.0) -> None:
-        """Wait until a predicate on the records holds.
-
-        Args:
-            claim: Checked after every record.
-            within: Timeout in seconds.
-
-        Raises:
-            TimeoutError: It did not hold in time; the message shows statistics.
-        """
+        """Wait until a predicate on the records holds."""
         with anyio.move_on_after(within):
             while not claim(self.records):
                 await self._changed.wait()

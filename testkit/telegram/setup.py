@@ -10,10 +10,7 @@ from testkit.telegram.world import BotAccount, ChatState, TelegramChat, Telegram
 
 
 class TelegramSetup:
-    """Accounts and chats; the base of ``TelegramUserActions``.
-
-    A chat may be given as ``TelegramChat`` or id, a user as ``TelegramUser`` or id.
-    """
+    """Accounts and chats; the base of ``TelegramUserActions``."""
 
     def __init__(self, *, colliding_ids: bool = False) -> None:
         self.records = TelegramRecords()
@@ -23,14 +20,7 @@ class TelegramSetup:
     def bot(
         self, token: str, *, name: str = "Tape", username: str = "tape_bot", privacy: bool = False
     ) -> TelegramUser:
-        """Create a bot's account; its id is the part of the token before the colon.
-
-        Args:
-            token: Digits, a colon, any text.
-            name: Name of the bot.
-            username: Username without ``@``.
-            privacy: Whether it receives only commands, mentions and replies in groups.
-        """
+        """Create a bot's account; its id is the part of the token before the colon."""
         user = TelegramUser(int(token.partition(":")[0]), name, username, is_bot=True)
         self.world.bots[token] = BotAccount(token, user, privacy)
         return user
@@ -62,16 +52,7 @@ class TelegramSetup:
         bots: Sequence[TelegramUser] | None = None,
         username: str | None = None,
     ) -> TelegramChat:
-        """Open a group.
-
-        Args:
-            id: Negative; ids of supergroups begin with -100.
-            title: Title of the group.
-            forum: Whether it has topics.
-            basic: Whether it is a basic group instead of a supergroup.
-            bots: Bots that are members at first; None for all bots, even later ones.
-            username: Public username.
-        """
+        """Open a group."""
         kind = "group" if basic else "supergroup"
         chat = self._open(TelegramChat(id, kind, title, forum=forum, username=username))
         if bots is not None:

@@ -24,11 +24,7 @@ _ANONYMOUS: Json = {
 
 
 class TelegramUserActions(TelegramSetup):
-    """Actions of people; the base of ``TelegramServer``.
-
-    A bot's message may be given as ``BotMessage`` or id; if ids collide, ``chat`` says which is
-    meant.
-    """
+    """Actions of people; the base of ``TelegramServer``."""
 
     def say(
         self,
@@ -45,24 +41,7 @@ class TelegramUserActions(TelegramSetup):
         extra: Json | None = None,
         bot: TelegramUser | None = None,
     ) -> int:
-        """Send a text as a person; return the message's id.
-
-        Args:
-            chat: The chat.
-            user: The person.
-            text: Text of 1 to 4096 UTF-16 units; real clients split longer ones.
-            topic: ``message_thread_id``.
-            reply_to: The message that it replies to.
-            entities: Entities instead of the detected ones.
-            forward_from: Author of a forwarded text; a name alone for a hidden user.
-            quote: Quoted part of the replied-to message.
-            anonymous: Whether an admin writes as the group itself.
-            extra: Further fields of the message.
-            bot: The only bot that gets the update; None sends it to all.
-
-        Raises:
-            ValueError: The text is empty or too long.
-        """
+        """Send a text as a person; return the message's id."""
         if not 1 <= rules.units(text) <= rules.MAX_TEXT:
             raise ValueError("Telegram's clients send 1 to 4096 UTF-16 units; split the text")
         content: Json = {"text": text}
@@ -203,18 +182,7 @@ class TelegramUserActions(TelegramSetup):
         chat: TelegramChat | int | None = None,
         forged: bool = False,
     ) -> str:
-        """Press a button of a bot's message; return the callback query's id.
-
-        Args:
-            message: The bot's message.
-            data: ``callback_data`` of the button, or the words that stand on it.
-            user: The person; by default the one of a private chat, else the last who wrote.
-            chat: The chat, if ids collide.
-            forged: Whether to allow data of no button, as a modified client may send.
-
-        Raises:
-            ValueError: No version of the message has such a button.
-        """
+        """Press a button of a bot's message; return the callback query's id."""
         number = message.id if isinstance(message, BotMessage) else message
         room = self._room_of(number, message.chat if isinstance(message, BotMessage) else chat)
         shown = next(

@@ -73,17 +73,7 @@ class StoredFile:
 
 @dataclass(slots=True)
 class ChatState:
-    """A chat and its state.
-
-    Attributes:
-        chat: The chat.
-        away: Bots that are not in the chat, with the reason: ``left``, ``kicked`` or ``blocked``.
-        topics: Messages that opened topics, by ``message_thread_id``.
-        messages: Current JSON of each message, by id.
-        moved_to: Id of the supergroup that the group was migrated to.
-        members: People who wrote here, the latest last.
-        last_bot: Id of the bot that wrote last.
-    """
+    """A chat and its state."""
 
     chat: TelegramChat
     away: dict[int, str] = field(default_factory=dict)
@@ -96,20 +86,7 @@ class ChatState:
 
 @dataclass(slots=True)
 class BotAccount:
-    """A bot's account.
-
-    Attributes:
-        token: The bot's token.
-        user: Result of ``getMe``.
-        privacy: Whether it receives only commands, mentions and replies in groups.
-        revoked: Whether its token answers 401.
-        queue: Unconfirmed updates, oldest first.
-        allowed: Requested update kinds; None for the default.
-        webhook: Parameters of ``setWebhook``; None without a webhook.
-        poll: Number of the current poll; a change ends a waiting ``getUpdates``.
-        commands: Command menus by scope and language.
-        callbacks: Open callback queries.
-    """
+    """A bot's account."""
 
     token: str
     user: TelegramUser
@@ -144,13 +121,7 @@ class BotAccount:
 
 
 class TelegramWorld:
-    """All accounts, chats and files.
-
-    Args:
-        books: Receives the records.
-        colliding_ids: Whether each chat numbers its messages from 1, as real chats do; otherwise
-            message ids are unique across chats.
-    """
+    """All accounts, chats and files."""
 
     def __init__(self, books: TelegramRecords, *, colliding_ids: bool = False) -> None:
         self.records = books
@@ -163,33 +134,21 @@ class TelegramWorld:
         self.callback_ids = itertools.count(4_000_000_000_000_001)
 
     def bot_of(self, token: str) -> BotAccount:
-        """Return the bot with this token.
-
-        Raises:
-            BotApiError: There is none, or the token was revoked.
-        """
+        """Return the bot with this token."""
         bot = self.bots.get(token)
         if bot is None or bot.revoked:
             raise BotApiError(401, "Unauthorized")
         return bot
 
     def bot_by_id(self, bot: int) -> BotAccount:
-        """Return the bot with this id.
-
-        Raises:
-            KeyError: There is no such bot.
-        """
+        """Return the bot with this id."""
         for one in self.bots.values():
             if one.user.id == bot:
                 return one
         raise KeyError(f"no bot {bot} on this server")
 
     def room_for(self, bot: BotAccount, chat: str) -> ChatState:
-        """Return the chat that a call names, if the bot may write there.
-
-        Raises:
-            BotApiError: There is no such chat, it was migrated, or the bot is not in it.
-        """
+        """Return the chat that a call names, if the bot may write there."""
         room = None
         for one in self.rooms.values():
             if chat in (str(one.chat.id), f"@{one.chat.username}"):
