@@ -18,10 +18,12 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import anyio
 from aiohttp import web
+
+from testkit.loopback import LoopbackServer, hang_up
 
 _MAX_BODY = 256 * 1024 * 1024
 JUDGE = "judge_claims"
@@ -112,9 +114,10 @@ OVERFLOW = Failure(
 
 
 @dataclass(slots=True)
-class ScriptedOpenAI:
+class ScriptedOpenAI(LoopbackServer):
     """The server; an async context manager."""
 
+    prefix: ClassVar[str] = "/v1"
     script: Script
     judge: Callable[[dict[str, Any]], Step] = field(default_factory=lambda: holds_all)
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -125,7 +128,6 @@ class ScriptedOpenAI:
     latency: float = 0.0
     port: int = 0
     _steps: Callable[[dict[str, Any]], Step] = field(init=False)
-    _runner: web.AppRunner = field(init=False)
     _arrived: anyio.Event = field(init=False, default_factory=anyio.Event)
 
     def __post_init__(self) -> None:
@@ -136,27 +138,7 @@ class ScriptedOpenAI:
             left = iter(self.script)
             over = Failure(400, "the script has no further step", "script_over")
             self._steps = lambda _request: next(left, over)
-        app = web.Application(client_max_size=_MAX_BODY)
-        app.router.add_post("/v1/chat/completions", self._answer)
-        app.router.add_post("/v1/embeddings", self._embed)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-
-    @property
-    def base_url(self) -> str:
-        """The base URL for clients, with ``/v1``."""
-        return f"http://127.0.0.1:{self.port}/v1"
-
-    async def __aenter__(self) -> Self:
-        """Listen on loopback."""
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
-        return self
-
-    async def __aexit__(self, *_raised: object) -> None:
-        """Close every connection."""
-        await self._runner.cleanup()
+        self.serve({"/v1/chat/completions": self._answer, "/v1/embeddings": self._embed})
 
     async def received(self, count: int) -> None:
         """Wait until this many requests have arrived."""
@@ -176,7 +158,7 @@ class ScriptedOpenAI:
             case Failure():
                 return _refusal(step)
             case Disconnect():
-                return _hang_up(request)
+                return hang_up(request)
             case NoChoices():
                 return web.json_response(_envelope(body, "chat.completion", []))
             case Raw():
@@ -186,7 +168,7 @@ class ScriptedOpenAI:
             case Reply():
                 if step.gate is not None:
                     await step.gate.wait()
-                return _hang_up(request) if step.hang_up else _whole(body, step)
+                return hang_up(request) if step.hang_up else _whole(body, step)
 
     async def _embed(self, request: web.Request) -> web.Response:
         body = await request.json()
@@ -194,7 +176,7 @@ class ScriptedOpenAI:
         self.embedded.append(texts)
         if self.refusals:
             step = self.refusals.pop(0)
-            return _refusal(step) if isinstance(step, Failure) else _hang_up(request)
+            return _refusal(step) if isinstance(step, Failure) else hang_up(request)
         if self.refused.intersection(texts):
             return _refusal(Failure(400, "this input cannot be embedded", "invalid_input"))
         made = [embedding(text) for text in texts]
@@ -261,12 +243,6 @@ def _refusal(step: Failure) -> web.Response:
     error = {"message": step.message, "type": "scripted", "param": None, "code": step.code}
     headers = {} if step.retry_after is None else {"Retry-After": step.retry_after}
     return web.json_response({"error": error}, status=step.status, headers=headers)
-
-
-def _hang_up(request: web.Request) -> web.Response:
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response()
 
 
 def _call(call: Call) -> dict[str, Any]:
@@ -338,7 +314,7 @@ async def _stream(request: web.Request, body: dict[str, Any], step: Reply) -> we
     for change in _call_deltas(step):
         await delta(change)
     if step.hang_up:
-        _hang_up(request)
+        hang_up(request)
         return response
     if step.ending:
         await delta({}, step.ending)

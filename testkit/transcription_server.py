@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Self
+from typing import ClassVar
 
 import anyio
 from aiohttp import BodyPartReader, web
 
+from testkit.loopback import LoopbackServer, hang_up
 from testkit.openai_server import Disconnect, Failure
 
 Step = str | Failure | Disconnect | anyio.Event
@@ -26,38 +27,19 @@ class Heard:
 
 
 @dataclass(slots=True)
-class ScriptedTranscriptions:
+class ScriptedTranscriptions(LoopbackServer):
     """The server; an async context manager."""
 
+    prefix: ClassVar[str] = "/v1"
     script: Iterable[Step]
     requests: list[Heard] = field(default_factory=list)
     port: int = 0
     _steps: Iterator[Step] = field(init=False)
-    _runner: web.AppRunner = field(init=False)
 
     def __post_init__(self) -> None:
         """Register the route."""
         self._steps = iter(self.script)
-        app = web.Application(client_max_size=1 << 28)
-        app.router.add_post("/v1/audio/transcriptions", self._answer)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-
-    @property
-    def base_url(self) -> str:
-        """The base URL for clients, with ``/v1``."""
-        return f"http://127.0.0.1:{self.port}/v1"
-
-    async def __aenter__(self) -> Self:
-        """Listen on loopback."""
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
-        return self
-
-    async def __aexit__(self, *_raised: object) -> None:
-        """Close every connection."""
-        await self._runner.cleanup()
+        self.serve({"/v1/audio/transcriptions": self._answer})
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(await _heard(request))
@@ -66,9 +48,7 @@ class ScriptedTranscriptions:
             await step.wait()
             step = ""
         if isinstance(step, Disconnect):
-            if request.transport is not None:
-                request.transport.abort()
-            return web.Response()
+            return hang_up(request)
         if isinstance(step, Failure):
             headers = {} if step.retry_after is None else {"Retry-After": step.retry_after}
             error = {"message": step.message, "type": "scripted", "code": step.code}

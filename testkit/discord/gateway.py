@@ -18,12 +18,7 @@ import anyio
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from testkit.discord.gateway_socket import GatewaySocket
-from testkit.discord.serialization import (
-    application_flags,
-    guild_json,
-    member_json,
-    user_json,
-)
+from testkit.discord.serialization import application_flags, guild_json, member_json, user_json
 from testkit.discord.world import DiscordWorld, Guild
 
 Shard = tuple[int, int]
@@ -50,24 +45,6 @@ def shard_receives_event(event: Any, shard: Shard) -> bool:
     """Return whether a shard receives an event, by its ``guild_id``."""
     guild = event.get("guild_id")
     return shard_receives_guild(None if guild is None else int(guild), shard)
-
-
-@dataclass(slots=True)
-class SessionStartLimiter:
-    """Limits how fast sessions may start."""
-
-    interval: float = 0.0
-    concurrency: int = 1
-    recommended: int = 1
-    _begun: dict[int, float] = field(default_factory=dict)
-
-    def too_soon(self, shard: Shard) -> bool:
-        """Count a session start; return whether it comes too soon."""
-        now, bucket = time.monotonic(), shard[0] % self.concurrency
-        if now - self._begun.get(bucket, -self.interval) < self.interval:
-            return True
-        self._begun[bucket] = now
-        return False
 
 
 GUILDS, GUILD_MEMBERS, GUILD_PRESENCES = 1 << 0, 1 << 1, 1 << 8
@@ -110,7 +87,6 @@ class GatewayFaults:
 
     refused_until: float = 0.0
     refusals: int = 0
-    heartbeats_acked: bool = True
 
     def refuse(self) -> bool:
         """Return whether to refuse a new connection."""
@@ -129,7 +105,7 @@ class Gateway:
     address: str = ""
     heartbeat: int = 41_250
     faults: GatewayFaults = field(default_factory=GatewayFaults)
-    session_starts: SessionStartLimiter = field(default_factory=SessionStartLimiter)
+    concurrency: int = 1
     sessions: dict[str, GatewaySession] = field(default_factory=dict)
     _links: set[GatewaySocket] = field(default_factory=set)
 
@@ -173,14 +149,6 @@ class Gateway:
         for link in tuple(self._links):
             link.send({"op": _RECONNECT, "d": None})
 
-    def invalidate(self, *, resumable: bool = False) -> None:
-        """Declare every session invalid (op 9); ``resumable`` sessions may be resumed."""
-        for session in tuple(self.sessions.values()):
-            if session.link is not None:
-                session.link.send({"op": _INVALID, "d": resumable})
-            if not resumable:
-                self._forget(session)
-
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Serve one connection until it ends."""
         self._note("connect", request.path)
@@ -216,8 +184,7 @@ class Gateway:
         session = self._session_of(link)
         match op:
             case 1:
-                if self.faults.heartbeats_acked:
-                    link.send({"op": _ACK, "d": None})
+                link.send({"op": _ACK, "d": None})
             case 2 if session is None:
                 self._identify(link, data)
             case 2:
@@ -245,10 +212,6 @@ class Gateway:
         shard = shard_of(data)
         if shard is None:
             link.close(_WRONG_SHARD)
-            return
-        if self.session_starts.too_soon(shard):
-            self._note("too soon", shard)
-            link.send({"op": _INVALID, "d": False})
             return
         session = GatewaySession(secrets.token_hex(16), intents, shard, link=link)
         self.sessions[session.id] = session

@@ -12,13 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from testkit.discord.backend import DiscordBackend
-from testkit.discord.messages import (
-    DiscordApiError,
-    MessagePayload,
-    invalid,
-    rewrite,
-    write,
-)
+from testkit.discord.messages import DiscordApiError, MessagePayload, invalid, rewrite, write
 from testkit.discord.records import LOADING, DiscordMessage, InteractionRecord
 from testkit.discord.rest_router import NO_CONTENT, RestRequest, RestRouter
 from testkit.discord.serialization import (
@@ -46,7 +40,7 @@ class InteractionServer:
     def register(self, router: web.UrlDispatcher) -> None:
         """Register the routes; they are authorised by the interaction's token."""
         callback = "/interactions/{interaction}/{token}/callback"
-        self.door.route(router, "POST", callback, self._callback, limit="interaction", public=True)
+        self.door.route(router, "POST", callback, self._callback, public=True)
         one = _WEBHOOK + "/messages/{message}"
         for method, path, do in (
             ("POST", _WEBHOOK, self._follow_up),
@@ -54,7 +48,7 @@ class InteractionServer:
             ("PATCH", one, self._patch),
             ("DELETE", one, self._delete),
         ):
-            self.door.route(router, method, path, do, limit="webhook", major="token", public=True)
+            self.door.route(router, method, path, do, public=True)
 
     def send(
         self,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from testkit.discord.records import LOADING, DiscordMessage, DiscordUpload, MessageRevision
-from testkit.discord.validation import fault_in_components, fault_in_embeds
+from testkit.discord.validation import fault_in_components
 from testkit.discord.world import READ_MESSAGE_HISTORY, SEND_MESSAGES, ChannelState, DiscordWorld
 
 MAX_CONTENT = 2000
@@ -62,9 +62,6 @@ class MessagePayload:
             raise invalid("nonce", "BASE_TYPE_MAX_LENGTH", "Must be 25 or fewer in length.")
         if any(len(each.data) > MAX_FILE for each in self.uploads):
             raise DiscordApiError(413, 40005, "Request entity too large")
-        embeds = list(self.body.get("embeds") or ())
-        if wrong := fault_in_embeds(embeds):
-            raise invalid("embeds", "MAX_EMBED_SIZE_EXCEEDED", wrong)
         v2 = bool(int(self.body.get("flags") or 0) & _V2)
         if wrong := fault_in_components(list(self.body.get("components") or ()), v2=v2):
             raise invalid("components", "BASE_TYPE_BAD_LENGTH", wrong)

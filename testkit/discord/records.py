@@ -6,8 +6,7 @@ Times are seconds of the monotonic clock. Ids are Discord's snowflakes as intege
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import anyio
@@ -177,24 +176,7 @@ class DiscordRecords:
         """Count the gateway events of one kind."""
         return sum(note.what == what for note in self.gateway)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all records as JSON values; files as their sizes."""
+    def as_json(self) -> dict[str, Any]:
+        """Return all records by name."""
         public = (each.name for each in fields(self) if not each.name.startswith("_"))
-        return {name: _plain(getattr(self, name)) for name in public}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, DiscordUpload):
-        return {"id": value.id, "name": value.name, "mime": value.mime, "size": len(value.data)}
-    if is_dataclass(value) and not isinstance(value, type):
-        plain = {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
-        if isinstance(value, InteractionRecord):
-            plain["time_to_ack"] = value.time_to_ack
-        return plain
-    if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, str | int | float) or value is None:
-        return value
-    if isinstance(value, Iterable):
-        return [_plain(each) for each in value]
-    return str(value)
+        return {name: getattr(self, name) for name in public}

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from testkit.discord import gateway as intents
 from testkit.discord.backend import DiscordBackend
 from testkit.discord.gateway import Shard, shard_receives_guild
 from testkit.discord.records import DiscordRecords
-from testkit.discord.serialization import member_json
 from testkit.discord.world import (
     READ_MESSAGE_HISTORY,
     SEND_MESSAGES,
@@ -73,13 +71,6 @@ class DiscordSetup:
         place = self.world.guilds[guild]
         place.members.append(self.bot_id)
         self.hub.gateway.tell_joined(place)
-
-    def enter(self, guild: int, user: int) -> None:
-        """Add a user to a guild (GUILD_MEMBER_ADD)."""
-        self.world.guilds[guild].members.append(user)
-        who = self.world.users[user]
-        told = member_json(who) | {"guild_id": str(guild)}
-        self.hub.gateway.dispatch("GUILD_MEMBER_ADD", told, intent=intents.GUILD_MEMBERS)
 
     def channel(self, guild: int, name: str) -> int:
         """Add a text channel; return its id."""

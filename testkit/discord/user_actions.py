@@ -11,16 +11,10 @@ from typing import Any, TypeVar
 import anyio
 
 from testkit.discord.backend import DiscordBackend
-from testkit.discord.command_payloads import command_data, component, option_data
+from testkit.discord.command_payloads import command_data, component
 from testkit.discord.interactions import AUTOCOMPLETE, COMMAND, COMPONENT, InteractionServer
 from testkit.discord.messages import MessagePayload, rewrite, write
-from testkit.discord.records import (
-    DiscordMessage,
-    DiscordRecords,
-    DiscordUpload,
-    InteractionRecord,
-    MessageRevision,
-)
+from testkit.discord.records import DiscordMessage, DiscordRecords, DiscordUpload, InteractionRecord
 from testkit.discord.setup import DiscordSetup
 
 T = TypeVar("T")
@@ -83,10 +77,6 @@ class DiscordUserActions(DiscordSetup):
         """Add or remove a user's reaction to a message."""
         self.hub.react(self.records.messages[message], user, emoji, remove=remove)
 
-    def type(self, channel: int, user: int) -> None:
-        """Show that a user is typing."""
-        self.hub.typing(self.world.channels[channel], user)
-
     def raw(self, event: str, data: Any) -> None:
         """Send any event, even malformed or unknown, to all sessions."""
         self.hub.gateway.dispatch(event, data, everywhere=True)
@@ -96,35 +86,23 @@ class DiscordUserActions(DiscordSetup):
     ) -> int:
         """Use a registered command; return the interaction's id."""
         place = self.world.channels[channel]
-        data = command_data(self.world, place, name, options or {})
+        data = command_data(self.world, name, options or {})
         return self._interactions.send(COMMAND, place, user, name, data).id
 
     async def autocomplete(
-        self,
-        channel: int,
-        user: int,
-        name: str,
-        option: str,
-        typed: str,
-        *,
-        options: Mapping[str, Any] | None = None,
-        within: float = 60.0,
+        self, channel: int, user: int, name: str, option: str, typed: str, *, within: float = 60.0
     ) -> list[Any]:
         """Type into an option and wait for the choices."""
         place = self.world.channels[channel]
-        data = option_data(self.world, place, name, options or {}, (option, typed))
+        data = command_data(self.world, name, {}, (option, typed))
         made = self._interactions.send(AUTOCOMPLETE, place, user, name, data)
         return await self.until(lambda _books: made.choices, within=within, empty=True) or []
 
-    def press(
-        self, message: int, custom_id: str, user: int, values: Iterable[str] | None = None
-    ) -> int:
+    def press(self, message: int, custom_id: str, user: int) -> int:
         """Press a button or choose from a select menu; return the interaction's id."""
         standing = self.records.messages[message]
         kind = component(standing.components, custom_id)
         data: dict[str, Any] = {"custom_id": custom_id, "component_type": kind, "id": 1}
-        if values is not None:
-            data["values"] = list(values)
         place = self.world.channels[standing.channel_id]
         return self._interactions.send(COMPONENT, place, user, custom_id, data, message=standing).id
 
@@ -135,10 +113,6 @@ class DiscordUserActions(DiscordSetup):
         if message is None or message.loading or message.deleted is not None:
             return None
         return message.content
-
-    def history(self, message: int) -> list[MessageRevision]:
-        """Return all revisions of a message."""
-        return self.records.messages[message].shown
 
     def answers(self, channel: int) -> list[DiscordMessage]:
         """Return the bot's existing messages in a channel, without deferred empty ones."""

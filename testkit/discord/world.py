@@ -110,14 +110,14 @@ class DiscordWorld:
         """Return the channel whose permissions apply: a thread's parent, else itself."""
         return self.channels[channel.parent_id] if channel.parent_id else channel
 
-    def direct(self, user_id: int) -> tuple[ChannelState, bool]:
-        """Return the bot's DM channel with a user, and whether it is new."""
+    def direct(self, user_id: int) -> ChannelState:
+        """Return the bot's DM channel with a user, opening it if needed."""
         for channel in self.channels.values():
             if channel.recipient_id == user_id:
-                return channel, False
+                return channel
         channel = ChannelState(self.ids.next(), DM, recipient_id=user_id)
         self.channels[channel.id] = channel
-        return channel, True
+        return channel
 
     def visible_messages(self, channel_id: int) -> list[DiscordMessage]:
         """Return the messages of a channel's history, oldest first."""

@@ -5,11 +5,8 @@ Times are seconds of the machine's monotonic clock, comparable between processes
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
@@ -53,11 +50,6 @@ class BotMessage:
     def buttons(self) -> tuple[tuple[Json, ...], ...]:
         """Current rows of buttons."""
         return self.versions[-1].buttons
-
-    @property
-    def edits(self) -> list[MessageVersion]:
-        """The versions after the first."""
-        return self.versions[1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +128,6 @@ class Download:
 class TelegramRecords:
     """All records of the server."""
 
-    file: Path | None = None
     changed: Callable[[], None] = lambda: None
     shown: list[BotMessage] = field(default_factory=list)
     calls: list[BotApiCall] = field(default_factory=list)
@@ -145,7 +136,6 @@ class TelegramRecords:
     pressed: list[CallbackAnswer] = field(default_factory=list)
     updates: list[UpdateDelivery] = field(default_factory=list)
     downloads: list[Download] = field(default_factory=list)
-    reactions: list[Json] = field(default_factory=list)
     polling: list[int] = field(default_factory=list)
 
     def messages(
@@ -184,7 +174,6 @@ class TelegramRecords:
         """Return counts of all records, for the message of a failing test."""
         return {
             "shown": len(self.shown),
-            "edits": sum(len(one.edits) for one in self.shown),
             "calls": len(self.calls),
             "rejected": [(one.method, one.status, one.description) for one in self.rejected][-10:],
             "updates": len(self.updates),
@@ -197,13 +186,4 @@ class TelegramRecords:
         """Return all records, as ``/control/books`` serves them."""
         names = "shown calls actions drafts pressed updates downloads".split()
         facts = {name: [asdict(one) for one in getattr(self, name)] for name in names}
-        return {**facts, "reactions": self.reactions, "polling": self.polling}
-
-    def note(self, kind: str, fact: Any) -> None:
-        """Write a record to the file and signal the change."""
-        if self.file is not None:
-            content = fact if isinstance(fact, dict) else asdict(fact)
-            line = json.dumps({"at": time.monotonic(), "fact": kind, **content}, default=repr)
-            with self.file.open("a", encoding="utf-8") as stream:
-                stream.write(line + "\n")
-        self.changed()
+        return {**facts, "polling": self.polling}

@@ -7,7 +7,6 @@ Rule 3: nothing here does I/O or keeps state.
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from typing import Any
@@ -116,9 +115,6 @@ def checked_text(params: Params, name: str, limit: int, too_long: str) -> tuple[
     """Return the text and entities of a call as Telegram would show them."""
     raw = params.text(name)
     entities = params.json("caption_entities" if name == "caption" else "entities")
-    mode = params.text("parse_mode")
-    if not entities and mode:
-        raw = _unmarked(raw, mode)
     text = raw.rstrip()
     if units(text) > limit:
         raise bad(too_long)
@@ -146,24 +142,6 @@ def _check_entities(text: str, entities: Any) -> None:
                     "can't parse entities: Entity begins in a middle of a UTF-16 symbol "
                     f"at byte offset {edge}"
                 )
-
-
-def _unmarked(text: str, mode: str) -> str:
-    """Check markup with teremok's rules; remove it from HTML, keep other markup as written."""
-    from teremok.validation import ApiRuleViolation, validate_html, validate_markdown
-
-    try:
-        if mode.upper() == "HTML":
-            validate_html(text)
-        elif mode.upper() in {"MARKDOWN", "MARKDOWNV2"}:
-            validate_markdown(text, 2 if mode.upper() == "MARKDOWNV2" else 1)
-        else:
-            raise bad("unsupported parse_mode")
-    except ApiRuleViolation as exc:
-        raise BotApiError(400, exc.description) from exc
-    if mode.upper() != "HTML":
-        return text
-    return html.unescape(re.sub(r"<[^>]*>", "", text))
 
 
 def checked_buttons(markup: Any) -> tuple[tuple[Json, ...], ...]:

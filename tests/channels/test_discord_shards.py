@@ -33,7 +33,7 @@ def one(server, ada) -> int:
 @pytest.fixture
 async def fleet(server, ada, zero, one, tmp_path, monkeypatch) -> AsyncIterator[Fleet]:
     monkeypatch.setattr(turns_module, "IDENTIFY_INTERVAL_SECONDS", 0.0)
-    server.faults.pace_sessions(0.0, concurrency=2)
+    server.hub.gateway.concurrency = 2
     made = Fleet(server, tmp_path)
     made.doors.people[str(ada)] = "owner"
     # The servers are allowed as such, so that their channels are followed from the start.

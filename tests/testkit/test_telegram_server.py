@@ -55,20 +55,6 @@ async def poll_for_long(http, url):
         await answer.read()
 
 
-async def test_privacy_mode_hides_what_is_not_for_the_bot(telegram, ada):
-    shy = telegram.bot("55:T", username="shy_bot", privacy=True)
-    group = telegram.group(-1003, "Group")
-    for text in ("hello all", "/start@shy_bot", "/start@tape_bot", "so, @shy_bot?", "/help"):
-        telegram.say(group, ada, text)
-    async with client_of(telegram, "55:T") as client:
-        heard = [one.message.text for one in await client.get_updates()]
-        sent = await client.send_message(group.id, "here")
-        telegram.say(group, ada, "to you", reply_to=sent.message_id)
-        (reply,) = await client.get_updates(offset=-1)
-    assert heard == ["/start@shy_bot", "so, @shy_bot?", "/help"]
-    assert (reply.message.text, reply.message.reply_to_message.from_user.id) == ("to you", shy.id)
-
-
 async def test_a_webhook_gets_updates_until_it_confirms_them(telegram, client, chat, ada):
     from aiogram.exceptions import TelegramConflictError
 
@@ -103,7 +89,6 @@ async def test_a_webhook_gets_updates_until_it_confirms_them(telegram, client, c
         ("send_message", {"chat_id": 7, "text": " \n"}, "text must be non-empty"),
         ("send_message", {"chat_id": 8, "text": "x"}, "chat not found"),
         ("send_message", {"chat_id": 7, "text": "x", "message_thread_id": 99}, "thread not found"),
-        ("send_message", {"chat_id": 7, "text": "<b>x", "parse_mode": "HTML"}, "can't parse"),
         (
             "edit_message_text",
             {"chat_id": 7, "message_id": 99, "text": "x"},
@@ -171,20 +156,6 @@ async def test_a_group_that_became_a_supergroup_names_its_new_id(telegram, clien
         await client.send_message(old.id, "x")
     assert caught.value.migrate_to_chat_id == -1005
     await client.send_message(-1005, "x")
-
-
-async def test_a_flooded_chat_is_refused_and_early_calls_are_in_the_books(telegram, client, chat):
-    from aiogram.exceptions import TelegramRetryAfter
-
-    telegram.faults.flood(chat.id, per_second=1 / 60, retry_after=60)
-    await client.send_message(chat.id, "1")
-    for _ in range(2):
-        with pytest.raises(TelegramRetryAfter) as caught:
-            await client.send_message(chat.id, "2")
-        assert 30 < caught.value.retry_after <= 60
-    assert [one.early for one in telegram.records.calls] == [False, False, True]
-    telegram.faults.clear()
-    await client.send_message(chat.id, "3")
 
 
 async def test_errors_broken_connections_and_garbage_reach_the_client(telegram, client, chat):
