@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from aiohttp import web
 
+from testkit.loopback import LoopbackServer, hang_up
 from testkit.openai_server import Failure, Raw, Reply
 
 Step = Reply | Failure | Raw
@@ -32,51 +32,20 @@ _TYPES = {
 
 
 @dataclass(slots=True)
-class ScriptedAnthropic:
-    """The server; an async context manager.
-
-    Attributes:
-        script: The steps.
-        thinking: Whether each answer begins with a signed block of thinking.
-        requests: JSON of each request, in order of arrival.
-        headers: Headers of each request, names in lower case.
-    """
+class ScriptedAnthropic(LoopbackServer):
+    """The server; an async context manager."""
 
     script: Iterable[Step]
     thinking: bool = False
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
-    _port: int = 0
-    _runner: web.AppRunner = field(init=False)
+    port: int = 0
     _steps: Iterator[Step] = field(init=False)
 
     def __post_init__(self) -> None:
         """Register the route."""
         self._steps = iter(self.script)
-        app = web.Application(client_max_size=64 * 1024 * 1024)
-        app.router.add_post("/v1/messages", self._answer)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-
-    @property
-    def base_url(self) -> str:
-        """The base URL for clients."""
-        return f"http://127.0.0.1:{self._port}"
-
-    async def __aenter__(self) -> Self:
-        """Listen on loopback."""
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self._port = self._runner.addresses[0][1]
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close every connection."""
-        await self._runner.cleanup()
+        self.serve({"/v1/messages": self._answer})
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -141,8 +110,7 @@ class ScriptedAnthropic:
                 await send("content_block_delta", index=index, delta=delta)
             await send("content_block_stop", index=index)
         if step.hang_up:
-            if request.transport is not None:
-                request.transport.abort()
+            hang_up(request)
             return response
         if step.ending:
             delta = {"stop_reason": _ENDINGS.get(step.ending, step.ending)}

@@ -13,12 +13,7 @@ _GZIP = 31
 
 
 async def endless(request: web.Request, *, packed: bool) -> web.StreamResponse:
-    """Send spaces until the client disconnects, at most a gigabyte.
-
-    Args:
-        request: The request to answer.
-        packed: Compress with gzip, to a thousandth of the size.
-    """
+    """Send spaces until the client disconnects, at most a gigabyte."""
     response = web.StreamResponse(headers={"Content-Type": "application/json"})
     if packed:
         response.headers["Content-Encoding"] = "gzip"

@@ -5,56 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from aiohttp import web
 
+from testkit.loopback import LoopbackServer
 from testkit.openai_server import Failure, Reply
 
 
 @dataclass(slots=True)
-class ScriptedOllama:
-    """The server; an async context manager.
-
-    Attributes:
-        script: Steps, one for each request.
-        requests: JSON of each request, in order of arrival.
-    """
+class ScriptedOllama(LoopbackServer):
+    """The server; an async context manager."""
 
     script: Iterable[Reply | Failure]
     requests: list[dict[str, Any]] = field(default_factory=list)
-    _port: int = 0
-    _runner: web.AppRunner = field(init=False)
+    port: int = 0
     _steps: Iterator[Reply | Failure] = field(init=False)
 
     def __post_init__(self) -> None:
         """Register the route."""
         self._steps = iter(self.script)
-        app = web.Application(client_max_size=64 * 1024 * 1024)
-        app.router.add_post("/api/chat", self._answer)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-
-    @property
-    def base_url(self) -> str:
-        """The base URL for clients."""
-        return f"http://127.0.0.1:{self._port}"
-
-    async def __aenter__(self) -> Self:
-        """Listen on loopback."""
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self._port = self._runner.addresses[0][1]
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close every connection."""
-        await self._runner.cleanup()
+        self.serve({"/api/chat": self._answer})
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()

@@ -18,11 +18,12 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import anyio
 from aiohttp import web
+
+from testkit.loopback import LoopbackServer, hang_up
 
 _MAX_BODY = 256 * 1024 * 1024
 JUDGE = "judge_claims"
@@ -33,14 +34,7 @@ DIMENSIONS = 384
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call that the scripted model makes.
-
-    Attributes:
-        name: Name of the tool.
-        arguments: Arguments; a string is sent as it is, an object in place of JSON text, as some
-            servers wrongly do.
-        id: Id of the call; empty as from some servers.
-    """
+    """A tool call that the scripted model makes."""
 
     name: str
     arguments: str | dict[str, Any]
@@ -49,21 +43,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer.
-
-    Attributes:
-        content: Text.
-        calls: Tool calls.
-        finish_reason: None sends ``tool_calls`` or ``stop``; empty sends none, as a stream that
-            ends too early.
-        prompt_tokens: Reported prompt tokens.
-        cached_tokens: Reported tokens from the prompt cache.
-        completion_tokens: Reported completion tokens.
-        counted: False reports no usage, as small local servers do.
-        piece: Characters in a streamed fragment.
-        gate: Event to wait for before the answer, or after a stream's first fragment.
-        hang_up: Whether a stream breaks after its text; other answers are never sent.
-    """
+    """An answer."""
 
     content: str = ""
     calls: tuple[Call, ...] = ()
@@ -86,14 +66,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An HTTP error.
-
-    Attributes:
-        status: HTTP status code.
-        message: Message in OpenAI's error object.
-        code: Code in the error object.
-        retry_after: The ``Retry-After`` header.
-    """
+    """An HTTP error."""
 
     status: int
     message: str = "scripted failure"
@@ -113,17 +86,7 @@ class NoChoices:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """An arbitrary HTTP body of any size.
-
-    Attributes:
-        head: Beginning of the body.
-        filler: Middle of the body, repeated ``times`` times.
-        times: Number of repetitions.
-        end: End of the body.
-        status: HTTP status code.
-        headers: Response headers, except the content type.
-        content_type: Content type; None uses what was requested, a stream or JSON.
-    """
+    """An arbitrary HTTP body of any size."""
 
     head: bytes
     filler: bytes = b""
@@ -151,21 +114,10 @@ OVERFLOW = Failure(
 
 
 @dataclass(slots=True)
-class ScriptedOpenAI:
-    """The server; an async context manager.
+class ScriptedOpenAI(LoopbackServer):
+    """The server; an async context manager."""
 
-    Attributes:
-        script: Steps of chat completions.
-        judge: Answers requests to judge claims; by default all claims are supported.
-        requests: JSON of each request, in order of arrival.
-        headers: Headers of each request, names in lower case.
-        embedded: Texts of each embeddings request, in order of arrival.
-        refusals: Failures for the next embeddings requests, one each.
-        refused: Texts that cannot be embedded: a request with one of them fails.
-        latency: Seconds before each answer.
-        port: Port on loopback; 0 picks a free one.
-    """
-
+    prefix: ClassVar[str] = "/v1"
     script: Script
     judge: Callable[[dict[str, Any]], Step] = field(default_factory=lambda: holds_all)
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -176,7 +128,6 @@ class ScriptedOpenAI:
     latency: float = 0.0
     port: int = 0
     _steps: Callable[[dict[str, Any]], Step] = field(init=False)
-    _runner: web.AppRunner = field(init=False)
     _arrived: anyio.Event = field(init=False, default_factory=anyio.Event)
 
     def __post_init__(self) -> None:
@@ -187,32 +138,7 @@ class ScriptedOpenAI:
             left = iter(self.script)
             over = Failure(400, "the script has no further step", "script_over")
             self._steps = lambda _request: next(left, over)
-        app = web.Application(client_max_size=_MAX_BODY)
-        app.router.add_post("/v1/chat/completions", self._answer)
-        app.router.add_post("/v1/embeddings", self._embed)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-
-    @property
-    def base_url(self) -> str:
-        """The base URL for clients, with ``/v1``."""
-        return f"http://127.0.0.1:{self.port}/v1"
-
-    async def __aenter__(self) -> Self:
-        """Listen on loopback."""
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close every connection."""
-        await self._runner.cleanup()
+        self.serve({"/v1/chat/completions": self._answer, "/v1/embeddings": self._embed})
 
     async def received(self, count: int) -> None:
         """Wait until this many requests have arrived."""
@@ -232,7 +158,7 @@ class ScriptedOpenAI:
             case Failure():
                 return _refusal(step)
             case Disconnect():
-                return _hang_up(request)
+                return hang_up(request)
             case NoChoices():
                 return web.json_response(_envelope(body, "chat.completion", []))
             case Raw():
@@ -242,7 +168,7 @@ class ScriptedOpenAI:
             case Reply():
                 if step.gate is not None:
                     await step.gate.wait()
-                return _hang_up(request) if step.hang_up else _whole(body, step)
+                return hang_up(request) if step.hang_up else _whole(body, step)
 
     async def _embed(self, request: web.Request) -> web.Response:
         body = await request.json()
@@ -250,7 +176,7 @@ class ScriptedOpenAI:
         self.embedded.append(texts)
         if self.refusals:
             step = self.refusals.pop(0)
-            return _refusal(step) if isinstance(step, Failure) else _hang_up(request)
+            return _refusal(step) if isinstance(step, Failure) else hang_up(request)
         if self.refused.intersection(texts):
             return _refusal(Failure(400, "this input cannot be embedded", "invalid_input"))
         made = [embedding(text) for text in texts]
@@ -278,12 +204,7 @@ def holds_all(body: dict[str, Any]) -> Step:
 
 
 def rules(body: dict[str, Any], ruling: Callable[[dict[str, Any]], str]) -> Step:
-    """Return a judge's answer.
-
-    Args:
-        body: JSON of the request.
-        ruling: Returns the ruling on a claim, given its JSON object.
-    """
+    """Return a judge's answer."""
     lines = str(body["messages"][-1]["content"]).splitlines()
     claims = [json.loads(line) for line in lines if line.startswith("{")]
     told = [{"number": one["number"], "reason": "", "ruling": ruling(one)} for one in claims]
@@ -322,12 +243,6 @@ def _refusal(step: Failure) -> web.Response:
     error = {"message": step.message, "type": "scripted", "param": None, "code": step.code}
     headers = {} if step.retry_after is None else {"Retry-After": step.retry_after}
     return web.json_response({"error": error}, status=step.status, headers=headers)
-
-
-def _hang_up(request: web.Request) -> web.Response:
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response()
 
 
 def _call(call: Call) -> dict[str, Any]:
@@ -399,7 +314,7 @@ async def _stream(request: web.Request, body: dict[str, Any], step: Reply) -> we
     for change in _call_deltas(step):
         await delta(change)
     if step.hang_up:
-        _hang_up(request)
+        hang_up(request)
         return response
     if step.ending:
         await delta({}, step.ending)

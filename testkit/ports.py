@@ -10,11 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def kept_port() -> Iterator[int]:
-    """Yield a loopback port that no other program is given within the block.
-
-    Programs can listen there repeatedly: on Linux a socket that is bound but does not listen does
-    not block servers that set ``SO_REUSEADDR``.
-    """
+    """Yield a loopback port that no other program is given within the block."""
     with socket.socket() as kept:
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         kept.bind(("127.0.0.1", 0))

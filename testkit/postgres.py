@@ -36,12 +36,7 @@ _numbers = itertools.count(1)
 
 
 class RunningPostgres:
-    """A running server, started by this or another process.
-
-    Args:
-        folder: Folder of the server.
-        port: Port on loopback.
-    """
+    """A running server, started by this or another process."""
 
     def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder
@@ -106,13 +101,7 @@ class RunningPostgres:
 
 
 class PostgresServer(RunningPostgres):
-    """A server started by this process, in a temporary folder.
-
-    Args:
-        durable: Wait for the disk at each commit. An immediate stop keeps committed data in either
-            case.
-        settings: Additional server settings.
-    """
+    """A server started by this process, in a temporary folder."""
 
     def __init__(self, *, durable: bool = False, settings: dict[str, str] | None = None) -> None:
         self._kept = ExitStack()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
+from typing import ClassVar
 
 import anyio
 from aiohttp import BodyPartReader, web
 
+from testkit.loopback import LoopbackServer, hang_up
 from testkit.openai_server import Disconnect, Failure
 
 Step = str | Failure | Disconnect | anyio.Event
@@ -18,14 +18,7 @@ Step = str | Failure | Disconnect | anyio.Event
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A received request.
-
-    Attributes:
-        model: The requested model.
-        name: Name of the file.
-        audio: Content of the file.
-        key: The ``Authorization`` header.
-    """
+    """A received request."""
 
     model: str
     name: str
@@ -34,49 +27,19 @@ class Heard:
 
 
 @dataclass(slots=True)
-class ScriptedTranscriptions:
-    """The server; an async context manager.
+class ScriptedTranscriptions(LoopbackServer):
+    """The server; an async context manager."""
 
-    Attributes:
-        script: Steps, one for each request.
-        requests: Received requests, in order.
-        port: Port on loopback; 0 picks a free one.
-    """
-
+    prefix: ClassVar[str] = "/v1"
     script: Iterable[Step]
     requests: list[Heard] = field(default_factory=list)
     port: int = 0
     _steps: Iterator[Step] = field(init=False)
-    _runner: web.AppRunner = field(init=False)
 
     def __post_init__(self) -> None:
         """Register the route."""
         self._steps = iter(self.script)
-        app = web.Application(client_max_size=1 << 28)
-        app.router.add_post("/v1/audio/transcriptions", self._answer)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-
-    @property
-    def base_url(self) -> str:
-        """The base URL for clients, with ``/v1``."""
-        return f"http://127.0.0.1:{self.port}/v1"
-
-    async def __aenter__(self) -> Self:
-        """Listen on loopback."""
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close every connection."""
-        await self._runner.cleanup()
+        self.serve({"/v1/audio/transcriptions": self._answer})
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(await _heard(request))
@@ -85,9 +48,7 @@ class ScriptedTranscriptions:
             await step.wait()
             step = ""
         if isinstance(step, Disconnect):
-            if request.transport is not None:
-                request.transport.abort()
-            return web.Response()
+            return hang_up(request)
         if isinstance(step, Failure):
             headers = {} if step.retry_after is None else {"Retry-After": step.retry_after}
             error = {"message": step.message, "type": "scripted", "code": step.code}

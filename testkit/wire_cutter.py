@@ -11,7 +11,6 @@ from __future__ import annotations
 import socket
 import struct
 from contextlib import AsyncExitStack
-from types import TracebackType
 from typing import Self
 
 import anyio
@@ -22,16 +21,7 @@ _FAULTS = (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError)
 
 
 class WireCutter:
-    """A TCP proxy; an async context manager that listens while entered.
-
-    Args:
-        port: The server's port on loopback.
-
-    Attributes:
-        port: Port for clients; it stays the same through cuts.
-        carried: Bytes transferred, in both directions.
-        connections: Number of connections accepted.
-    """
+    """A TCP proxy; an async context manager that listens while entered."""
 
     def __init__(self, port: int) -> None:
         self.port = 0
@@ -56,12 +46,7 @@ class WireCutter:
         await self._tasks.start(self._listen)
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         """Close it with all connections."""
         self._tasks.cancel_scope.cancel()
         await self._stack.aclose()

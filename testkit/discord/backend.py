@@ -9,7 +9,7 @@ from typing import Any
 from testkit.discord import gateway as intents
 from testkit.discord.gateway import Gateway
 from testkit.discord.messages import MessagePayload, write
-from testkit.discord.rate_limits import RestFaults, RestRateLimiter
+from testkit.discord.rate_limits import RestFaults
 from testkit.discord.records import DiscordMessage
 from testkit.discord.serialization import (
     THREAD_STARTER,
@@ -18,7 +18,6 @@ from testkit.discord.serialization import (
     member_json,
     message_json,
     readable,
-    thread_json,
     without_content,
 )
 from testkit.discord.world import PUBLIC_THREAD, ChannelState, DiscordWorld
@@ -28,35 +27,15 @@ _THREAD_CREATED = 18
 
 @dataclass(slots=True)
 class DiscordBackend:
-    """The state and parts of the server, and actions that dispatch gateway events.
-
-    Attributes:
-        world: Users, guilds and channels.
-        gateway: The gateway that receives events.
-        limiter: Rate limits of REST calls.
-        faults: Faults of REST calls.
-        base: The server's URL, known once it listens.
-        nonce_window: Seconds in which a repeated nonce with ``enforce_nonce`` creates no second
-            message.
-        interaction_deadline: Seconds within which an interaction must be acknowledged.
-        interaction_life: Seconds for which its token is valid; Discord's are 15 minutes.
-        sessions_left: Remaining session starts that ``/gateway/bot`` reports.
-        sessions_after: Milliseconds until the session starts are reset.
-        announce_directs: Whether CHANNEL_CREATE is sent for DMs; Discord stopped that with version
-            8.
-    """
+    """The state and parts of the server, and actions that dispatch gateway events."""
 
     world: DiscordWorld
     gateway: Gateway
-    limiter: RestRateLimiter = field(default_factory=RestRateLimiter)
     faults: RestFaults = field(default_factory=RestFaults)
     base: str = ""
     nonce_window: float = 180.0
     interaction_deadline: float = 3.0
     interaction_life: float = 900.0
-    sessions_left: int = 999
-    sessions_after: int = 0
-    announce_directs: bool = False
 
     def json(self, message: DiscordMessage) -> dict[str, Any]:
         """Return a message object without its nonce, as in a channel's history."""
@@ -121,21 +100,9 @@ class DiscordBackend:
         event = "MESSAGE_REACTION_REMOVE" if remove else "MESSAGE_REACTION_ADD"
         self.gateway.dispatch(event, told, intent=intent)
 
-    def typing(self, channel: ChannelState, user: int) -> None:
-        """Send TYPING_START."""
-        told = self._place(channel) | {"user_id": str(user), "timestamp": int(time.time())}
-        if channel.guild_id is not None:
-            who = self.world.users[user]
-            told["member"] = member_json(who)
-        intent = self._either(channel, intents.GUILD_TYPING, intents.DIRECT_TYPING)
-        self.gateway.dispatch("TYPING_START", told, intent=intent)
-
     def direct(self, user_id: int) -> ChannelState:
         """Return the bot's DM channel with a user, opening it if needed."""
-        channel, new = self.world.direct(user_id)
-        if new and self.announce_directs:
-            self.gateway.dispatch("CHANNEL_CREATE", channel_json(self.world, channel))
-        return channel
+        return self.world.direct(user_id)
 
     def tell_channel(self, event: str, channel: ChannelState) -> None:
         """Send CHANNEL_CREATE, CHANNEL_UPDATE, THREAD_CREATE or THREAD_UPDATE."""
@@ -167,12 +134,6 @@ class DiscordBackend:
             added.reference = source.id
         self.announce("MESSAGE_CREATE", added)
         return thread
-
-    def thread_shape(self, thread: ChannelState) -> dict[str, Any]:
-        """Return a thread object with the bot's membership, as the API returns it."""
-        member = {"id": str(thread.id), "user_id": str(self.world.bot.id), "flags": 0}
-        member["join_timestamp"] = "2024-01-01T00:00:00+00:00"
-        return thread_json(self.world, thread) | {"member": member}
 
     @staticmethod
     def _place(channel: ChannelState) -> dict[str, Any]:

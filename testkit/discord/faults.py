@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
 from typing import Any
 
 import anyio
 
 from testkit.discord.backend import DiscordBackend
-from testkit.discord.rate_limits import DISCORD_RATE_LIMITS, RateLimit, RestFault
-
-POSTING = ("message.create", "message.edit")
-"""Routes by which a bot sends or edits messages."""
+from testkit.discord.rate_limits import RestFault
 
 
 class DiscordFaults:
-    r"""Faults; each lasts for the given calls or seconds, or until ``heal``.
-
-    ``where`` is a regular expression that is searched in "METHOD /path" of REST calls, such as
-    ``POST /channels/\d+/messages$``.
-
-    Args:
-        hub: The server's backend.
-    """
+    r"""Faults; each lasts for the given calls or seconds, or until ``heal``."""
 
     def __init__(self, hub: DiscordBackend) -> None:
         self._hub = hub
@@ -43,66 +32,14 @@ class DiscordFaults:
         """Ask every client to reconnect (op 7)."""
         self._hub.gateway.ask_to_reconnect()
 
-    def invalidate(self, *, resumable: bool = False) -> None:
-        """Invalidate every session (op 9)."""
-        self._hub.gateway.invalidate(resumable=resumable)
-
-    def mute_heartbeats(self, *, muted: bool = True) -> None:
-        """Stop acknowledging heartbeats."""
-        self._hub.gateway.faults.heartbeats_acked = not muted
-
     def refuse_gateway(self, seconds: float = 0.0, *, times: int = 0) -> None:
         """Refuse new gateway connections, for some seconds or a number of times."""
         self._hub.gateway.faults.refused_until = time.monotonic() + seconds
         self._hub.gateway.faults.refusals = times
 
-    def sessions(self, left: int, reset_after: float = 0.0) -> None:
-        """Set the session starts that are left today, and the seconds until they are reset."""
-        self._hub.sessions_left, self._hub.sessions_after = left, int(reset_after * 1000)
-
-    def pace_sessions(self, apart: float = 5.0, concurrency: int = 1) -> None:
-        """Refuse sessions that start within this many seconds of another one in their bucket."""
-        rule = self._hub.gateway.session_starts
-        rule.interval, rule.concurrency = apart, concurrency
-
-    def down(self, seconds: float) -> None:
-        """Take the server down for some seconds: connections break, new ones and calls fail."""
-        self._hub.faults.add("break", until=time.monotonic() + seconds, times=math.inf)
-        self.refuse_gateway(seconds)
-        self.drop()
-
-    def flood(
-        self,
-        channel: int,
-        *,
-        requests: int = 1,
-        per: float = 1.0,
-        routes: Iterable[str] = POSTING,
-    ) -> None:
-        """Limit the bot's requests in a channel to a number per seconds."""
-        for route in routes:
-            self._hub.limiter.channels[(route, str(channel))] = RateLimit(requests, per)
-
-    def limit_all(self, requests: int = 50, per: float = 1.0) -> None:
-        """Limit all routes together."""
-        self._hub.limiter.everywhere = RateLimit(requests, per)
-
-    def real_limits(self) -> None:
-        """Apply Discord's rate limits to every route."""
-        self._hub.limiter.routes = dict(DISCORD_RATE_LIMITS)
-        self.limit_all()
-
-    def limit_once(
-        self,
-        retry_after: float = 0.2,
-        where: str = "",
-        *,
-        times: float = 1,
-        everywhere: bool = False,
-    ) -> None:
-        """Answer calls with 429 although the rate limit headers allowed them."""
-        options = {"where": where, "times": times, "seconds": retry_after}
-        self._hub.faults.add("limit", everywhere=everywhere, **options)
+    def limit_once(self, retry_after: float = 0.2, where: str = "", *, times: float = 1) -> None:
+        """Answer calls with 429, unannounced."""
+        self._hub.faults.add("limit", where=where, times=times, seconds=retry_after)
 
     def fail(
         self, status: int = 500, where: str = "", *, times: float = 1, html: bool = False
@@ -141,15 +78,9 @@ class DiscordFaults:
         return self._hub.faults.add("slow", gate=gate, **options)
 
     def heal(self) -> None:
-        """End all faults and limits."""
+        """End all faults."""
         self._hub.faults.waiting.clear()
-        self._hub.limiter.channels.clear()
-        self._hub.limiter.routes.clear()
-        self.limit_all(1000)
-        self.mute_heartbeats(muted=False)
         self.refuse_gateway()
-        self.sessions(999)
-        self.pace_sessions(0.0)
 
     @property
     def planned(self) -> list[RestFault]:

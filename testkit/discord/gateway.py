@@ -18,12 +18,7 @@ import anyio
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from testkit.discord.gateway_socket import GatewaySocket
-from testkit.discord.serialization import (
-    application_flags,
-    guild_json,
-    member_json,
-    user_json,
-)
+from testkit.discord.serialization import application_flags, guild_json, member_json, user_json
 from testkit.discord.world import DiscordWorld, Guild
 
 Shard = tuple[int, int]
@@ -52,30 +47,6 @@ def shard_receives_event(event: Any, shard: Shard) -> bool:
     return shard_receives_guild(None if guild is None else int(guild), shard)
 
 
-@dataclass(slots=True)
-class SessionStartLimiter:
-    """Limits how fast sessions may start.
-
-    Attributes:
-        interval: Seconds between two starts in one bucket; Discord's are 5, and 0 means no limit.
-        concurrency: Number of buckets (``max_concurrency``).
-        recommended: Number of shards that ``/gateway/bot`` recommends.
-    """
-
-    interval: float = 0.0
-    concurrency: int = 1
-    recommended: int = 1
-    _begun: dict[int, float] = field(default_factory=dict)
-
-    def too_soon(self, shard: Shard) -> bool:
-        """Count a session start; return whether it comes too soon."""
-        now, bucket = time.monotonic(), shard[0] % self.concurrency
-        if now - self._begun.get(bucket, -self.interval) < self.interval:
-            return True
-        self._begun[bucket] = now
-        return False
-
-
 GUILDS, GUILD_MEMBERS, GUILD_PRESENCES = 1 << 0, 1 << 1, 1 << 8
 GUILD_MESSAGES, GUILD_REACTIONS, GUILD_TYPING = 1 << 9, 1 << 10, 1 << 11
 DIRECT_MESSAGES, DIRECT_REACTIONS, DIRECT_TYPING = 1 << 12, 1 << 13, 1 << 14
@@ -92,16 +63,7 @@ _ALREADY_AUTHENTICATED, _INVALID_SEQ, _WRONG_SHARD, _DISALLOWED_INTENTS = 4005, 
 
 @dataclass(slots=True)
 class GatewaySession:
-    """An identified client's session.
-
-    Attributes:
-        id: The session's id.
-        intents: Requested intents.
-        shard: Shard whose events it receives.
-        seq: Sequence number of its last event.
-        log: Its events, kept for replay.
-        link: Its connection; None while disconnected.
-    """
+    """An identified client's session."""
 
     id: str
     intents: int
@@ -121,17 +83,10 @@ class GatewaySession:
 
 @dataclass(slots=True)
 class GatewayFaults:
-    """Faults of the gateway.
-
-    Attributes:
-        refused_until: Monotonic time until which connections are answered with 503.
-        refusals: Number of further connections to refuse.
-        heartbeats_acked: Whether heartbeats are acknowledged.
-    """
+    """Faults of the gateway."""
 
     refused_until: float = 0.0
     refusals: int = 0
-    heartbeats_acked: bool = True
 
     def refuse(self) -> bool:
         """Return whether to refuse a new connection."""
@@ -143,24 +98,14 @@ class GatewayFaults:
 
 @dataclass(slots=True)
 class Gateway:
-    """All sessions and connections.
-
-    Attributes:
-        world: Users, guilds and channels.
-        token: Returns the bot's token.
-        address: The gateway's URL, known once the server listens.
-        heartbeat: Milliseconds between heartbeats.
-        faults: Faults of the gateway.
-        session_starts: Limit of session starts.
-        sessions: Sessions by id.
-    """
+    """All sessions and connections."""
 
     world: DiscordWorld
     token: Callable[[], str]
     address: str = ""
     heartbeat: int = 41_250
     faults: GatewayFaults = field(default_factory=GatewayFaults)
-    session_starts: SessionStartLimiter = field(default_factory=SessionStartLimiter)
+    concurrency: int = 1
     sessions: dict[str, GatewaySession] = field(default_factory=dict)
     _links: set[GatewaySocket] = field(default_factory=set)
 
@@ -179,16 +124,7 @@ class Gateway:
         content: bool = True,
         everywhere: bool = False,
     ) -> None:
-        """Send an event to every session of the guild's shard with the right intents.
-
-        Args:
-            event: Name of the event.
-            data: Payload of the event.
-            intent: Intents of which a session needs one; 0 sends to all.
-            bare: Payload for sessions without the message content intent.
-            content: Whether the payload needs no such intent.
-            everywhere: Whether to send it to all shards.
-        """
+        """Send an event to every session of the guild's shard with the right intents."""
         for session in self.sessions.values():
             if intent and not session.intents & intent:
                 continue
@@ -212,14 +148,6 @@ class Gateway:
         """Ask every client to reconnect and resume (op 7)."""
         for link in tuple(self._links):
             link.send({"op": _RECONNECT, "d": None})
-
-    def invalidate(self, *, resumable: bool = False) -> None:
-        """Declare every session invalid (op 9); ``resumable`` sessions may be resumed."""
-        for session in tuple(self.sessions.values()):
-            if session.link is not None:
-                session.link.send({"op": _INVALID, "d": resumable})
-            if not resumable:
-                self._forget(session)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Serve one connection until it ends."""
@@ -256,8 +184,7 @@ class Gateway:
         session = self._session_of(link)
         match op:
             case 1:
-                if self.faults.heartbeats_acked:
-                    link.send({"op": _ACK, "d": None})
+                link.send({"op": _ACK, "d": None})
             case 2 if session is None:
                 self._identify(link, data)
             case 2:
@@ -285,10 +212,6 @@ class Gateway:
         shard = shard_of(data)
         if shard is None:
             link.close(_WRONG_SHARD)
-            return
-        if self.session_starts.too_soon(shard):
-            self._note("too soon", shard)
-            link.send({"op": _INVALID, "d": False})
             return
         session = GatewaySession(secrets.token_hex(16), intents, shard, link=link)
         self.sessions[session.id] = session

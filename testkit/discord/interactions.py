@@ -12,13 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from testkit.discord.backend import DiscordBackend
-from testkit.discord.messages import (
-    DiscordApiError,
-    MessagePayload,
-    invalid,
-    rewrite,
-    write,
-)
+from testkit.discord.messages import DiscordApiError, MessagePayload, invalid, rewrite, write
 from testkit.discord.records import LOADING, DiscordMessage, InteractionRecord
 from testkit.discord.rest_router import NO_CONTENT, RestRequest, RestRouter
 from testkit.discord.serialization import (
@@ -38,12 +32,7 @@ _WEBHOOK = "/webhooks/{application}/{token}"
 
 
 class InteractionServer:
-    """Sends interactions and serves the bot's responses.
-
-    Args:
-        hub: The server's backend.
-        door: The router that checks calls.
-    """
+    """Sends interactions and serves the bot's responses."""
 
     def __init__(self, hub: DiscordBackend, door: RestRouter) -> None:
         self.hub, self.world, self.door = hub, hub.world, door
@@ -51,7 +40,7 @@ class InteractionServer:
     def register(self, router: web.UrlDispatcher) -> None:
         """Register the routes; they are authorised by the interaction's token."""
         callback = "/interactions/{interaction}/{token}/callback"
-        self.door.route(router, "POST", callback, self._callback, limit="interaction", public=True)
+        self.door.route(router, "POST", callback, self._callback, public=True)
         one = _WEBHOOK + "/messages/{message}"
         for method, path, do in (
             ("POST", _WEBHOOK, self._follow_up),
@@ -59,7 +48,7 @@ class InteractionServer:
             ("PATCH", one, self._patch),
             ("DELETE", one, self._delete),
         ):
-            self.door.route(router, method, path, do, limit="webhook", major="token", public=True)
+            self.door.route(router, method, path, do, public=True)
 
     def send(
         self,
@@ -71,16 +60,7 @@ class InteractionServer:
         *,
         message: DiscordMessage | None = None,
     ) -> InteractionRecord:
-        """Send INTERACTION_CREATE.
-
-        Args:
-            kind: Type of the interaction.
-            channel: The channel.
-            user: Id of the user.
-            name: Name for the records.
-            data: The interaction's data.
-            message: Message whose component was pressed.
-        """
+        """Send INTERACTION_CREATE."""
         known = self.world.records.interactions
         number = self.world.ids.next()
         made = InteractionRecord(number, secrets.token_urlsafe(48), kind, channel.id, user, name)

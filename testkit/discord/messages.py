@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from testkit.discord.records import LOADING, DiscordMessage, DiscordUpload, MessageRevision
-from testkit.discord.validation import fault_in_components, fault_in_embeds
+from testkit.discord.validation import fault_in_components
 from testkit.discord.world import READ_MESSAGE_HISTORY, SEND_MESSAGES, ChannelState, DiscordWorld
 
 MAX_CONTENT = 2000
@@ -25,13 +25,7 @@ _KEPT_FLAGS = 1 << 2 | 1 << 6 | 1 << 12 | 1 << 13 | _V2
 
 
 class DiscordApiError(Exception):
-    """An error response of Discord's API.
-
-    Attributes:
-        status: HTTP status.
-        code: Discord's error code.
-        errors: Details by field.
-    """
+    """An error response of Discord's API."""
 
     def __init__(self, status: int, code: int, message: str, errors: Any = None) -> None:
         super().__init__(message)
@@ -52,25 +46,13 @@ def invalid(field: str, code: str, text: str) -> DiscordApiError:
 
 @dataclass(frozen=True, slots=True)
 class MessagePayload:
-    """A message as a bot sends it.
-
-    Attributes:
-        body: The JSON payload.
-        uploads: The uploaded files.
-    """
+    """A message as a bot sends it."""
 
     body: Mapping[str, Any]
     uploads: tuple[DiscordUpload, ...] = ()
 
     def check(self, standing: DiscordMessage | None = None) -> None:
-        """Check the text, the nonce and the files.
-
-        Args:
-            standing: The message to edit; fields that the payload omits keep their values.
-
-        Raises:
-            DiscordApiError: Discord would reject it.
-        """
+        """Check the text, the nonce and the files."""
         content = self.body.get("content")
         if content is not None and not isinstance(content, str):
             raise invalid("content", "STRING_TYPE_CONVERT", f'Could not convert "{content}"')
@@ -80,9 +62,6 @@ class MessagePayload:
             raise invalid("nonce", "BASE_TYPE_MAX_LENGTH", "Must be 25 or fewer in length.")
         if any(len(each.data) > MAX_FILE for each in self.uploads):
             raise DiscordApiError(413, 40005, "Request entity too large")
-        embeds = list(self.body.get("embeds") or ())
-        if wrong := fault_in_embeds(embeds):
-            raise invalid("embeds", "MAX_EMBED_SIZE_EXCEEDED", wrong)
         v2 = bool(int(self.body.get("flags") or 0) & _V2)
         if wrong := fault_in_components(list(self.body.get("components") or ()), v2=v2):
             raise invalid("components", "BASE_TYPE_BAD_LENGTH", wrong)
@@ -108,11 +87,7 @@ class MessagePayload:
 
 
 def check_place(world: DiscordWorld, channel: ChannelState) -> None:
-    """Check that the bot may write in a channel.
-
-    Raises:
-        DiscordApiError: 50007, 50001, 50013 or 50083.
-    """
+    """Check that the bot may write in a channel."""
     if channel.recipient_id is not None and world.users[channel.recipient_id].blocks:
         raise DiscordApiError(403, 50007, "Cannot send messages to this user")
     if not world.visible(channel):
@@ -126,19 +101,7 @@ def check_place(world: DiscordWorld, channel: ChannelState) -> None:
 def write(
     world: DiscordWorld, channel: ChannelState, author: int, draft: MessagePayload, **more: Any
 ) -> DiscordMessage:
-    """Add a message to a channel.
-
-    Args:
-        world: The world.
-        channel: The channel.
-        author: Id of the author.
-        draft: The payload.
-        more: Further fields of ``DiscordMessage``.
-
-    Raises:
-        DiscordApiError: The message that it replies to is unknown, or the bot may not read it
-            (160002).
-    """
+    """Add a message to a channel."""
     body = draft.body
     unreadable = author == world.bot.id and world.parent(channel).denied & READ_MESSAGE_HISTORY
     if unreadable and body.get("message_reference"):

@@ -6,8 +6,7 @@ Times are seconds of the monotonic clock. Ids are Discord's snowflakes as intege
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import anyio
@@ -20,15 +19,7 @@ LOADING = 1 << 7
 
 @dataclass(frozen=True, slots=True)
 class DiscordUpload:
-    """A file attached to a message.
-
-    Attributes:
-        name: Name of the file.
-        data: Content of the file.
-        mime: Media type.
-        seconds: Length of a voice message; None for other files.
-        id: Id assigned by the server.
-    """
+    """A file attached to a message."""
 
     name: str
     data: bytes
@@ -48,33 +39,7 @@ class MessageRevision:
 
 @dataclass(slots=True)
 class DiscordMessage:
-    """A message and its history.
-
-    Attributes:
-        id: The message's id.
-        channel_id: Id of the channel.
-        author_id: Id of the author.
-        content: Current text.
-        kind: Discord's message type: 0 default, 19 reply, 20 command response, 18 and 21 system
-            messages.
-        reference: Id of the message that it replies to.
-        uploads: Attached files.
-        embeds: Embeds.
-        components: Current components.
-        allowed_mentions: Value sent by the bot; None if it sent none.
-        mentions: Users who were mentioned and pinged.
-        mention_roles: Roles that were pinged.
-        mention_everyone: Whether everybody was pinged.
-        nonce: Nonce as sent.
-        flags: Discord's flags.
-        interaction_id: Id of the interaction that it responds to.
-        created: Time of creation.
-        edited: Time of the last edit; None if never edited.
-        deleted: Time of deletion; None if it exists.
-        shown: All revisions, starting with the first text.
-        reactions: Users who reacted, by emoji.
-        extra: Fields that override its JSON.
-    """
+    """A message and its history."""
 
     id: int
     channel_id: int
@@ -117,17 +82,7 @@ class DiscordMessage:
 
 @dataclass(frozen=True, slots=True)
 class RestCall:
-    """A REST call.
-
-    Attributes:
-        method: HTTP method.
-        path: Path below ``/api/v10``.
-        status: Status of the response; 0 if the connection was broken instead.
-        at: Time of arrival.
-        took: Seconds until the response.
-        code: Discord's error code; 0 for none.
-        body: JSON that was sent, without files.
-    """
+    """A REST call."""
 
     method: str
     path: str
@@ -140,24 +95,7 @@ class RestCall:
 
 @dataclass(slots=True)
 class InteractionRecord:
-    """A command, component press or autocomplete request, and the bot's response.
-
-    Attributes:
-        id: The interaction's id.
-        token: Token for responses, valid for a limited time.
-        kind: Discord's type: 2 command, 3 component, 4 autocomplete.
-        channel_id: Id of the channel.
-        user_id: Id of the user.
-        name: Name of the command, or ``custom_id`` of the component.
-        created: Time when it was sent.
-        acknowledged: Time of the bot's first response; None if there was none.
-        answer: Type of that response.
-        message_id: Id of the component's message.
-        response_id: Id of the message that responds to it.
-        followups: Ids of follow-up messages.
-        choices: Choices offered for autocompletion.
-        refused: Error codes of responses that came too late or twice.
-    """
+    """A command, component press or autocomplete request, and the bot's response."""
 
     id: int
     token: str
@@ -191,17 +129,7 @@ class RecordedEvent:
 
 @dataclass(slots=True)
 class DiscordRecords:
-    """All records, in order.
-
-    Attributes:
-        messages: All messages by id, deleted ones too.
-        calls: All REST calls.
-        interactions: All interactions by id.
-        typing: Channels where a bot showed typing.
-        gateway: Connects, identifies, resumes and closes.
-        downloads: Downloaded files.
-        commands: Registered commands by guild id; 0 is global.
-    """
+    """All records, in order."""
 
     messages: dict[int, DiscordMessage] = field(default_factory=dict)
     calls: list[RestCall] = field(default_factory=list)
@@ -248,24 +176,7 @@ class DiscordRecords:
         """Count the gateway events of one kind."""
         return sum(note.what == what for note in self.gateway)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all records as JSON values; files as their sizes."""
+    def as_json(self) -> dict[str, Any]:
+        """Return all records by name."""
         public = (each.name for each in fields(self) if not each.name.startswith("_"))
-        return {name: _plain(getattr(self, name)) for name in public}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, DiscordUpload):
-        return {"id": value.id, "name": value.name, "mime": value.mime, "size": len(value.data)}
-    if is_dataclass(value) and not isinstance(value, type):
-        plain = {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
-        if isinstance(value, InteractionRecord):
-            plain["time_to_ack"] = value.time_to_ack
-        return plain
-    if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, str | int | float) or value is None:
-        return value
-    if isinstance(value, Iterable):
-        return [_plain(each) for each in value]
-    return str(value)
+        return {name: getattr(self, name) for name in public}

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from testkit.discord.backend import DiscordBackend
 from testkit.discord.messages import DiscordApiError, MessagePayload
-from testkit.discord.rate_limits import RestFault, json_answer, too_many
+from testkit.discord.rate_limits import RestFault, json_answer
 from testkit.discord.records import DiscordUpload, RestCall
 from testkit.endless import endless
 
@@ -28,23 +28,13 @@ NO_CONTENT = object()
 
 
 class RestRequest:
-    """An accepted call.
-
-    Attributes:
-        request: The HTTP request.
-        body: Its JSON; empty if it has none.
-        uploads: The uploaded files.
-    """
+    """An accepted call."""
 
     def __init__(self, request: web.Request, body: Any, uploads: tuple[DiscordUpload, ...]) -> None:
         self.request, self.body, self.uploads = request, body, uploads
 
     def number(self, name: str) -> int:
-        """Return an id from the path.
-
-        Raises:
-            DiscordApiError: It is not a number.
-        """
+        """Return an id from the path."""
         text = self.request.match_info[name]
         if not text.isdigit():
             raise DiscordApiError(400, 50035, "Invalid Form Body", {name: {"_errors": []}})
@@ -61,41 +51,18 @@ class RestRequest:
 
 
 class RestRouter:
-    """Registers routes, and checks each call before it reaches them.
-
-    Args:
-        hub: The server's backend.
-        token: Returns the bot's current token.
-    """
+    """Registers routes, and checks each call before it reaches them."""
 
     def __init__(self, hub: DiscordBackend, token: Callable[[], str]) -> None:
         self.hub, self._token = hub, token
 
     def route(
-        self,
-        router: web.UrlDispatcher,
-        method: str,
-        path: str,
-        do: Route,
-        *,
-        limit: str = "other",
-        major: str = "",
-        public: bool = False,
+        self, router: web.UrlDispatcher, method: str, path: str, do: Route, *, public: bool = False
     ) -> None:
-        """Add a route.
-
-        Args:
-            router: The application's router.
-            method: HTTP method.
-            path: Path below the API's base.
-            do: Handler; returns JSON, ``(status, JSON)`` or ``NO_CONTENT``.
-            limit: Name of the rate limit.
-            major: Path parameter by which the limit counts.
-            public: Whether it needs no bot token, because it carries an interaction's token.
-        """
+        """Add a route."""
 
         async def guarded(request: web.Request) -> web.StreamResponse:
-            return await self._guard(request, do, limit, major, public)
+            return await self._guard(request, do, public)
 
         router.add_route(method, API + path, guarded)
 
@@ -106,13 +73,11 @@ class RestRouter:
             raise DiscordApiError(404, 0, "404: Not Found")
 
         async def guarded(request: web.Request) -> web.StreamResponse:
-            return await self._guard(request, nothing, "other", "", True)
+            return await self._guard(request, nothing, True)
 
         router.add_route("*", "/api/{rest:.*}", guarded)
 
-    async def _guard(
-        self, request: web.Request, do: Route, limit: str, major: str, public: bool
-    ) -> web.StreamResponse:
+    async def _guard(self, request: web.Request, do: Route, public: bool) -> web.StreamResponse:
         began = time.monotonic()
         path = request.path.removeprefix(API)
         fault = self.hub.faults.take(request.method, path)
@@ -128,9 +93,7 @@ class RestRouter:
                 response = fault.answer()
             elif fault is None or fault.kind != "break":
                 body, uploads = await _read(request)
-                counted = request.match_info.get(major, "")
-                call = RestRequest(request, body, uploads)
-                response, code = await self._pass(call, do, limit, counted, public)
+                response, code = await self._pass(RestRequest(request, body, uploads), do, public)
             status = 0 if response is None or _is_lost(fault) else response.status
         finally:
             took = time.monotonic() - began
@@ -141,24 +104,17 @@ class RestRouter:
             return _broken(request)
         return response
 
-    async def _pass(
-        self, call: RestRequest, do: Route, limit: str, counted: str, public: bool
-    ) -> tuple[web.Response, int]:
+    async def _pass(self, call: RestRequest, do: Route, public: bool) -> tuple[web.Response, int]:
         if not public and call.request.headers.get("Authorization") != f"Bot {self._token()}":
             return json_answer({"message": "401: Unauthorized", "code": 0}, 401), 0
-        verdict = self.hub.limiter.take(limit, counted)
-        headers = verdict.headers()
-        if verdict.refused:
-            waits = verdict.reset_after
-            return too_many(waits, headers, everywhere=verdict.everywhere), 0
         try:
             result = await do(call)
         except DiscordApiError as error:
-            return json_answer(error.to_json(), error.status, headers), error.code
+            return json_answer(error.to_json(), error.status), error.code
         if result is NO_CONTENT:
-            return web.Response(status=204, headers=headers), 0
+            return web.Response(status=204), 0
         status, data = result if isinstance(result, tuple) else (200, result)
-        return json_answer(data, status, headers), 0
+        return json_answer(data, status), 0
 
 
 async def _read(request: web.Request) -> tuple[Any, tuple[DiscordUpload, ...]]:

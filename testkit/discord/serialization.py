@@ -143,13 +143,7 @@ def channel_json(world: DiscordWorld, channel: ChannelState) -> dict[str, Any]:
 
 
 def guild_json(world: DiscordWorld, guild: Guild, *, everybody: bool = True) -> dict[str, Any]:
-    """Return a guild object as in GUILD_CREATE: channels, threads, members, default role.
-
-    Args:
-        world: The world.
-        guild: The guild.
-        everybody: Whether members other than the bot are listed.
-    """
+    """Return a guild object as in GUILD_CREATE: channels, threads, members, default role."""
     inside = [c for c in world.channels.values() if c.guild_id == guild.id and world.visible(c)]
     role = {"id": str(guild.id), "name": "@everyone", "color": 0, "hoist": False, "position": 0}
     role |= {"permissions": str(ALL_PERMISSIONS), "managed": False, "mentionable": False}
@@ -198,14 +192,7 @@ def attachment_json(base: str, channel_id: int, upload: DiscordUpload) -> dict[s
 def message_json(
     world: DiscordWorld, base: str, message: DiscordMessage, *, deep: bool = True
 ) -> dict[str, Any]:
-    """Return a message object.
-
-    Args:
-        world: The world.
-        base: Base URL of attachments.
-        message: The message.
-        deep: Whether to include the message that it replies to.
-    """
+    """Return a message object."""
     channel = world.channels[message.channel_id]
     mentioned = [world.users[user] for user in message.mentions if user in world.users]
     shape: dict[str, Any] = {

@@ -2,23 +2,20 @@
 
 The unmodified discord.py runs against it (see ``DiscordServer.used_by_discord_py``). The methods of
 ``DiscordUserActions`` act for people, ``faults`` causes failures, and ``records`` holds what the
-bot did.
-
-Also runs as a process: ``python -m testkit.discord --port 0 --books FILE``.
+bot did. It also runs
+as a process (see ``testkit.process``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self
 
 from aiohttp import web
 
 from testkit.discord.backend import DiscordBackend
-from testkit.discord.control_api import DiscordControlApi
 from testkit.discord.faults import DiscordFaults
 from testkit.discord.gateway import PRIVILEGED, Gateway
 from testkit.discord.interactions import InteractionServer
@@ -26,6 +23,7 @@ from testkit.discord.rest_router import API, RestRouter
 from testkit.discord.rest_routes import RestRoutes
 from testkit.discord.user_actions import DiscordUserActions
 from testkit.discord.world import DiscordWorld
+from testkit.process import add_control
 
 TEST_TOKEN = "MTA.test.discord-token"  # noqa: S105 - a server that knows no secrets
 """Default token of the bot."""
@@ -33,39 +31,16 @@ _MAX_BODY = 64 * 1024 * 1024
 
 
 class DiscordServer(DiscordUserActions):
-    """The server; an async context manager.
+    """The server; an async context manager."""
 
-    Rate limits are too wide for tests to reach, until ``faults.flood`` or ``faults.real_limits``.
-
-    Attributes:
-        token: The bot's token; may be changed while it runs.
-        port: Port on loopback; 0 picks a free one.
-        faults: Causes failures.
-    """
-
-    def __init__(
-        self,
-        *,
-        token: str = TEST_TOKEN,
-        bot_name: str = "tapebot",
-        portal_intents: int = PRIVILEGED,
-        port: int = 0,
-    ) -> None:
-        """Create a world with only the bot.
-
-        Args:
-            token: The bot's token.
-            bot_name: The bot's name.
-            portal_intents: Privileged intents that are enabled in the application's developer
-                portal.
-            port: Port on loopback; 0 picks a free one.
-        """
-        world = DiscordWorld.create(bot_name, portal_intents)
+    def __init__(self, *, token: str = TEST_TOKEN, portal_intents: int = PRIVILEGED) -> None:
+        """Create a world with only the bot."""
+        world = DiscordWorld.create("tapebot", portal_intents)
         hub = DiscordBackend(world, Gateway(world, lambda: self.token))
         door = RestRouter(hub, lambda: self.token)
         interactions = InteractionServer(hub, door)
         super().__init__(hub, interactions)
-        self.token, self.port = token, port
+        self.token, self.port = token, 0
         self.faults = DiscordFaults(hub)
         app = web.Application(client_max_size=_MAX_BODY)
         app.router.add_get("/gateway/", hub.gateway.handle)
@@ -75,9 +50,8 @@ class DiscordServer(DiscordUserActions):
         RestRoutes(hub, door).register(app.router)
         interactions.register(app.router)
         door.unknown(app.router)
-        DiscordControlApi(self, self.faults).register(app.router)
+        add_control(app, self, self.records.as_json)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        self._site: web.TCPSite
 
     @property
     def url(self) -> str:
@@ -97,42 +71,16 @@ class DiscordServer(DiscordUserActions):
     async def __aenter__(self) -> Self:
         """Listen on loopback."""
         await self._runner.setup()
-        await self._listen()
+        await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
         self.port = self._runner.addresses[0][1]
         self.hub.base, self.hub.gateway.address = self.url, self.gateway_url
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         """Close every connection and refuse new ones."""
         self.faults.refuse_gateway(math.inf)
         self.hub.gateway.drop()
         await self._runner.cleanup()
-
-    @asynccontextmanager
-    async def outage(self) -> AsyncIterator[None]:
-        """Be unreachable within the block: connections break, and new ones are refused.
-
-        The address, gateway sessions and records stay.
-        """
-        await self._site.stop()
-        self.hub.gateway.drop()
-        assert self._runner.server is not None
-        for connection in self._runner.server.connections:
-            if connection.transport is not None:
-                connection.transport.abort()
-        try:
-            yield
-        finally:
-            await self._listen()
-
-    async def _listen(self) -> None:
-        self._site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
-        await self._site.start()
 
     @contextmanager
     def used_by_discord_py(self) -> Iterator[None]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from testkit.discord import gateway as intents
 from testkit.discord.backend import DiscordBackend
 from testkit.discord.gateway import Shard, shard_receives_guild
 from testkit.discord.records import DiscordRecords
-from testkit.discord.serialization import member_json
 from testkit.discord.world import (
     READ_MESSAGE_HISTORY,
     SEND_MESSAGES,
@@ -22,11 +20,7 @@ from testkit.discord.world import (
 
 
 class DiscordSetup:
-    """Creates users, guilds and channels; ids are integers.
-
-    Args:
-        hub: The server's backend.
-    """
+    """Creates users, guilds and channels; ids are integers."""
 
     def __init__(self, hub: DiscordBackend) -> None:
         self.hub = hub
@@ -62,14 +56,7 @@ class DiscordSetup:
         joined: bool = True,
         shard: Shard | None = None,
     ) -> int:
-        """Add a guild, by default with the bot; return its id.
-
-        Args:
-            name: Name of the guild.
-            members: Ids of its users.
-            joined: Whether the bot is a member.
-            shard: Shard that the guild's id must belong to; None takes any id.
-        """
+        """Add a guild, by default with the bot; return its id."""
         people = list(members)
         number = self.world.ids.next()
         while shard is not None and not shard_receives_guild(number, shard):
@@ -84,13 +71,6 @@ class DiscordSetup:
         place = self.world.guilds[guild]
         place.members.append(self.bot_id)
         self.hub.gateway.tell_joined(place)
-
-    def enter(self, guild: int, user: int) -> None:
-        """Add a user to a guild (GUILD_MEMBER_ADD)."""
-        self.world.guilds[guild].members.append(user)
-        who = self.world.users[user]
-        told = member_json(who) | {"guild_id": str(guild)}
-        self.hub.gateway.dispatch("GUILD_MEMBER_ADD", told, intent=intents.GUILD_MEMBERS)
 
     def channel(self, guild: int, name: str) -> int:
         """Add a text channel; return its id."""
@@ -107,14 +87,7 @@ class DiscordSetup:
     def thread(
         self, channel: int, name: str, *, user: int | None = None, from_message: int | None = None
     ) -> int:
-        """Open a public thread, from a message or on its own; return its id.
-
-        Args:
-            channel: Id of the parent channel.
-            name: Name of the thread.
-            user: Id of the user who opens it; None takes the guild's owner.
-            from_message: Id of the message that it starts from; the thread gets the same id.
-        """
+        """Open a public thread, from a message or on its own; return its id."""
         parent = self.world.channels[channel]
         source = None if from_message is None else self.records.messages[from_message]
         owner = user or self.world.guilds[parent.guild_id or 0].owner_id

@@ -11,16 +11,10 @@ from typing import Any, TypeVar
 import anyio
 
 from testkit.discord.backend import DiscordBackend
-from testkit.discord.command_payloads import command_data, component, option_data
+from testkit.discord.command_payloads import command_data, component
 from testkit.discord.interactions import AUTOCOMPLETE, COMMAND, COMPONENT, InteractionServer
 from testkit.discord.messages import MessagePayload, rewrite, write
-from testkit.discord.records import (
-    DiscordMessage,
-    DiscordRecords,
-    DiscordUpload,
-    InteractionRecord,
-    MessageRevision,
-)
+from testkit.discord.records import DiscordMessage, DiscordRecords, DiscordUpload, InteractionRecord
 from testkit.discord.setup import DiscordSetup
 
 T = TypeVar("T")
@@ -29,12 +23,7 @@ _POLL = 0.05  # for predicates that depend on more than the records
 
 
 class DiscordUserActions(DiscordSetup):
-    """Actions of users, and waiting for what the bot does.
-
-    Args:
-        hub: The server's backend.
-        interactions: Sends commands and component presses.
-    """
+    """Actions of users, and waiting for what the bot does."""
 
     def __init__(self, hub: DiscordBackend, interactions: InteractionServer) -> None:
         super().__init__(hub)
@@ -52,18 +41,7 @@ class DiscordUserActions(DiscordSetup):
         mentions: Iterable[int] = (),
         extra: Mapping[str, Any] | None = None,
     ) -> int:
-        """Send a message as a user; return its id.
-
-        Args:
-            channel: Id of the channel.
-            user: Id of the user.
-            text: Text; mentions are written ``<@id>``.
-            reply_to: Id of the message that it replies to.
-            ping: Whether a reply pings the replied-to user.
-            attachments: Files.
-            mentions: Ids of users to mention before the text, unless it does.
-            extra: Fields that override the message's JSON: stickers, polls, forwarded snapshots.
-        """
+        """Send a message as a user; return its id."""
         place = self.world.channels[channel]
         missing = [f"<@{each}>" for each in mentions if f"<@{each}>" not in text]
         body: dict[str, Any] = {"content": " ".join([*missing, text])}
@@ -99,10 +77,6 @@ class DiscordUserActions(DiscordSetup):
         """Add or remove a user's reaction to a message."""
         self.hub.react(self.records.messages[message], user, emoji, remove=remove)
 
-    def type(self, channel: int, user: int) -> None:
-        """Show that a user is typing."""
-        self.hub.typing(self.world.channels[channel], user)
-
     def raw(self, event: str, data: Any) -> None:
         """Send any event, even malformed or unknown, to all sessions."""
         self.hub.gateway.dispatch(event, data, everywhere=True)
@@ -110,57 +84,25 @@ class DiscordUserActions(DiscordSetup):
     def slash(
         self, channel: int, user: int, name: str, options: Mapping[str, Any] | None = None
     ) -> int:
-        """Use a registered command; return the interaction's id.
-
-        Args:
-            channel: Id of the channel.
-            user: Id of the user.
-            name: Name of the command; sub-commands after a space.
-            options: Values by option name.
-
-        Raises:
-            LookupError: The bot has registered no such command or option there.
-            ValueError: A required option is missing.
-        """
+        """Use a registered command; return the interaction's id."""
         place = self.world.channels[channel]
-        data = command_data(self.world, place, name, options or {})
+        data = command_data(self.world, name, options or {})
         return self._interactions.send(COMMAND, place, user, name, data).id
 
     async def autocomplete(
-        self,
-        channel: int,
-        user: int,
-        name: str,
-        option: str,
-        typed: str,
-        *,
-        options: Mapping[str, Any] | None = None,
-        within: float = 60.0,
+        self, channel: int, user: int, name: str, option: str, typed: str, *, within: float = 60.0
     ) -> list[Any]:
-        """Type into an option and wait for the choices.
-
-        Raises:
-            LookupError: The bot has registered no such command or option there.
-            TimeoutError: No choices were offered in time.
-        """
+        """Type into an option and wait for the choices."""
         place = self.world.channels[channel]
-        data = option_data(self.world, place, name, options or {}, (option, typed))
+        data = command_data(self.world, name, {}, (option, typed))
         made = self._interactions.send(AUTOCOMPLETE, place, user, name, data)
         return await self.until(lambda _books: made.choices, within=within, empty=True) or []
 
-    def press(
-        self, message: int, custom_id: str, user: int, values: Iterable[str] | None = None
-    ) -> int:
-        """Press a button or choose from a select menu; return the interaction's id.
-
-        Raises:
-            LookupError: The message has no such component, or it is disabled.
-        """
+    def press(self, message: int, custom_id: str, user: int) -> int:
+        """Press a button or choose from a select menu; return the interaction's id."""
         standing = self.records.messages[message]
         kind = component(standing.components, custom_id)
         data: dict[str, Any] = {"custom_id": custom_id, "component_type": kind, "id": 1}
-        if values is not None:
-            data["values"] = list(values)
         place = self.world.channels[standing.channel_id]
         return self._interactions.send(COMPONENT, place, user, custom_id, data, message=standing).id
 
@@ -172,10 +114,6 @@ class DiscordUserActions(DiscordSetup):
             return None
         return message.content
 
-    def history(self, message: int) -> list[MessageRevision]:
-        """Return all revisions of a message."""
-        return self.records.messages[message].shown
-
     def answers(self, channel: int) -> list[DiscordMessage]:
         """Return the bot's existing messages in a channel, without deferred empty ones."""
         mine = self.records.messages_in(channel, author=self.bot_id)
@@ -184,16 +122,7 @@ class DiscordUserActions(DiscordSetup):
     async def until(
         self, predicate: Callable[[DiscordRecords], T], *, within: float = 60.0, empty: bool = False
     ) -> T:
-        """Wait until a predicate on the records holds; return its result.
-
-        Args:
-            predicate: Called with the records after each change.
-            within: Timeout in seconds.
-            empty: Whether any result but None counts, even an empty one.
-
-        Raises:
-            TimeoutError: It did not hold in time; the text shows the latest records.
-        """
+        """Wait until a predicate on the records holds; return its result."""
         with anyio.move_on_after(within):
             while True:
                 value = predicate(self.records)
@@ -206,20 +135,12 @@ class DiscordUserActions(DiscordSetup):
     async def until_messages(
         self, channel: int, count: int, *, within: float = 60.0
     ) -> list[DiscordMessage]:
-        """Wait until the bot has this many messages in a channel; return them.
-
-        Raises:
-            TimeoutError: There are fewer in time; the text shows the latest records.
-        """
+        """Wait until the bot has this many messages in a channel; return them."""
         await self.until(lambda _books: len(self.answers(channel)) >= count, within=within)
         return self.answers(channel)
 
     async def until_connected(self, sessions: int = 1, *, within: float = 60.0) -> None:
-        """Wait until this many sessions have a connection.
-
-        Raises:
-            TimeoutError: There are fewer in time.
-        """
+        """Wait until this many sessions have a connection."""
         await self.until(lambda _books: self.hub.gateway.connected >= sessions, within=within)
 
     def _end(self) -> str:

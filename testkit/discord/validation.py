@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-MAX_EMBED_TEXT = 6000
 _MAX_ROWS, _MAX_ROWS_V2 = 5, 40
 _MAX_BUTTONS, _MAX_CUSTOM_ID, _MAX_LABEL = 5, 100, 80
 _MAX_CHOICES, _MAX_CHOICE = 25, 100
 _BUTTON, _ROW = 2, 1
 _ENTRY_POINT = 4
 _NAME = re.compile(r"[-_'\w]{1,32}")
-_COUNTED = ("title", "description")
 
 
 def components(shape: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
@@ -43,16 +41,6 @@ def fault_in_components(shape: list[Any], *, v2: bool) -> str | None:
         if each["type"] == _ROW and len(buttons) > _MAX_BUTTONS:
             return "The specified component exceeds the maximum width"
     return None
-
-
-def fault_in_embeds(shape: Iterable[Any]) -> str | None:
-    """Return Discord's error about a message's embeds; None if they are valid."""
-    size = 0
-    for embed in shape:
-        size += sum(len(embed.get(name) or "") for name in _COUNTED)
-        size += len((embed.get("footer") or {}).get("text") or "")
-        size += sum(len(each["name"]) + len(each["value"]) for each in embed.get("fields") or ())
-    return "Embed size exceeds maximum size of 6000" if size > MAX_EMBED_TEXT else None
 
 
 def fault_in_choices(choices: list[Any]) -> str | None:

@@ -35,16 +35,7 @@ class Snowflakes:
 
 @dataclass(slots=True)
 class DiscordUser:
-    """A user.
-
-    Attributes:
-        id: The user's id.
-        name: Unique name.
-        display_name: Display name; None shows the name.
-        bot: Whether the user is a bot.
-        blocks: Whether direct messages from the bot are refused.
-        locale: The language of the user's client.
-    """
+    """A user."""
 
     id: int
     name: str
@@ -56,14 +47,7 @@ class DiscordUser:
 
 @dataclass(slots=True)
 class Guild:
-    """A guild.
-
-    Attributes:
-        id: The guild's id; also the id of its @everyone role.
-        name: Name of the guild.
-        owner_id: Id of the owner.
-        members: Ids of the members, including the bot if it has joined.
-    """
+    """A guild."""
 
     id: int
     name: str
@@ -73,20 +57,7 @@ class Guild:
 
 @dataclass(slots=True)
 class ChannelState:
-    """A channel, thread or direct message channel.
-
-    Attributes:
-        id: The channel's id.
-        kind: Discord's channel type.
-        name: Name; empty for DMs.
-        guild_id: Id of the guild; None for DMs.
-        parent_id: Id of a thread's channel.
-        owner_id: Id of the user who opened a thread.
-        recipient_id: Id of the other user of a DM.
-        denied: Permissions that the bot lacks.
-        archived: Whether a thread is archived; a new message reopens it.
-        locked: Whether an archived thread cannot be reopened by a message.
-    """
+    """A channel, thread or direct message channel."""
 
     id: int
     kind: int
@@ -107,17 +78,7 @@ class ChannelState:
 
 @dataclass(slots=True)
 class DiscordWorld:
-    """All users, guilds and channels.
-
-    Attributes:
-        bot: The bot's user; its id is also the application's.
-        records: Messages and other records.
-        ids: Generator of ids.
-        users: Users by id.
-        guilds: Guilds by id.
-        channels: Channels by id.
-        portal_intents: Privileged intents that are enabled for the application.
-    """
+    """All users, guilds and channels."""
 
     bot: DiscordUser
     records: DiscordRecords
@@ -149,14 +110,14 @@ class DiscordWorld:
         """Return the channel whose permissions apply: a thread's parent, else itself."""
         return self.channels[channel.parent_id] if channel.parent_id else channel
 
-    def direct(self, user_id: int) -> tuple[ChannelState, bool]:
-        """Return the bot's DM channel with a user, and whether it is new."""
+    def direct(self, user_id: int) -> ChannelState:
+        """Return the bot's DM channel with a user, opening it if needed."""
         for channel in self.channels.values():
             if channel.recipient_id == user_id:
-                return channel, False
+                return channel
         channel = ChannelState(self.ids.next(), DM, recipient_id=user_id)
         self.channels[channel.id] = channel
-        return channel, True
+        return channel
 
     def visible_messages(self, channel_id: int) -> list[DiscordMessage]:
         """Return the messages of a channel's history, oldest first."""

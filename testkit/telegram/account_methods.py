@@ -21,7 +21,7 @@ def get_me(_world: TelegramWorld, bot: BotAccount, _params: Params) -> Json:
     """``getMe``."""
     return bot.user.as_json() | {
         "can_join_groups": True,
-        "can_read_all_group_messages": not bot.privacy,
+        "can_read_all_group_messages": True,
         "supports_inline_queries": False,
     }
 
@@ -35,7 +35,7 @@ def answer_callback(world: TelegramWorld, bot: BotAccount, params: Params) -> bo
     bot.callbacks.discard(number)
     fact = CallbackAnswer(bot.user.id, number, text, params.boolean("show_alert"), time.monotonic())
     world.records.pressed.append(fact)
-    world.records.note("pressed", fact)
+    world.records.changed()
     return True
 
 
@@ -68,12 +68,7 @@ def get_file(world: TelegramWorld, _bot: BotAccount, params: Params) -> Json:
         raise bad("wrong file_id or the file is temporarily unavailable")
     if stored.size > MAX_DOWNLOAD:
         raise bad("file is too big")
-    return {
-        "file_id": stored.id,
-        "file_unique_id": stored.unique,
-        "file_size": stored.size,
-        "file_path": stored.path,
-    }
+    return stored.as_json() | {"file_path": stored.path}
 
 
 def member(world: TelegramWorld, room: ChatState, user: int) -> Json:
@@ -86,31 +81,6 @@ def member(world: TelegramWorld, room: ChatState, user: int) -> Json:
     if why in {"kicked", "blocked"}:
         return {"user": who.as_json(), "status": "kicked", "until_date": 0}
     return {"user": who.as_json(), "status": why}
-
-
-def get_chat(world: TelegramWorld, bot: BotAccount, params: Params) -> Json:
-    """``getChat``."""
-    gifts = "unlimited_gifts limited_gifts unique_gifts premium_subscription gifts_from_channels"
-    return world.room_for(bot, params.text("chat_id")).chat.as_json() | {
-        "accent_color_id": 0,
-        "max_reaction_count": 11,
-        "accepted_gift_types": dict.fromkeys(gifts.split(), False),
-    }
-
-
-def get_member(world: TelegramWorld, bot: BotAccount, params: Params) -> Json:
-    """``getChatMember``."""
-    room = world.room_for(bot, params.text("chat_id"))
-    return member(world, room, params.integer("user_id") or 0)
-
-
-def leave(world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
-    """``leaveChat``; the bot receives an update as well."""
-    room = world.room_for(bot, params.text("chat_id"))
-    if room.chat.type == "private":
-        raise bad("chat member status can't be changed in private chats")
-    move(world, room, bot, "left", bot.user.as_json())
-    return True
 
 
 def move(world: TelegramWorld, room: ChatState, bot: BotAccount, status: str, by: Json) -> None:

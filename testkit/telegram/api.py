@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,14 +18,7 @@ from testkit.telegram import account_methods as account
 from testkit.telegram import message_methods as posting
 from testkit.telegram.account_methods import allow
 from testkit.telegram.faults import BotApiFault, TelegramFaults
-from testkit.telegram.http_messages import (
-    BROKEN,
-    CLOSED,
-    BotApiResponse,
-    page,
-    read,
-    respond,
-)
+from testkit.telegram.http_messages import BROKEN, CLOSED, BotApiResponse, page, read, respond
 from testkit.telegram.records import BotApiCall, Download, Json, TelegramRecords, UpdateDelivery
 from testkit.telegram.validation import BotApiError, Params
 from testkit.telegram.world import BotAccount, TelegramWorld
@@ -52,18 +45,10 @@ class _Called:
 
 
 class BotApiHandler:
-    """Handlers of ``/bot<token>/<method>`` and ``/file/bot<token>/<path>``.
-
-    Attributes:
-        tasks: Task group for webhook deliveries; set before the first request.
-        missing: Methods that answer 404, as on an older server.
-        webhook_pause: Seconds before a failed webhook is called again.
-    """
+    """Handlers of ``/bot<token>/<method>`` and ``/file/bot<token>/<path>``."""
 
     def __init__(self, world: TelegramWorld, faults: TelegramFaults) -> None:
         self.tasks: TaskGroup
-        self.missing: set[str] = set()
-        self.webhook_pause = 0.05
         self._world = world
         self._books = world.records
         self._faults = faults
@@ -90,7 +75,7 @@ class BotApiHandler:
             performed=outcome.performed,
         )
         self._books.calls.append(call)
-        self._books.note("call", call)
+        self._books.changed()
         return respond(request, outcome)
 
     async def download(self, request: web.Request) -> web.StreamResponse:
@@ -113,7 +98,7 @@ class BotApiHandler:
             outcome = BotApiResponse(200, "")
         fact = Download(number, path, time.monotonic(), outcome.status)
         self._books.downloads.append(fact)
-        self._books.note("download", fact)
+        self._books.changed()
         if outcome.status == 200 and stored is not None:
             return web.Response(body=stored.data, content_type="application/octet-stream")
         return respond(request, outcome)
@@ -129,14 +114,9 @@ class BotApiHandler:
         bot = self._world.bots.get(token)
         params = Params(await read(request))
         number = 0 if bot is None else bot.user.id
-        return _Called(token, number, NAMES.get(method.lower(), method), params, self._chat(params))
-
-    def _chat(self, params: Params) -> int | None:
         name = params.text("chat_id")
-        for room in self._world.rooms.values():
-            if name in (str(room.chat.id), f"@{room.chat.username}"):
-                return room.chat.id
-        return int(name) if name.lstrip("-").isdecimal() else None
+        chat = int(name) if name.lstrip("-").isdecimal() else None
+        return _Called(token, number, NAMES.get(method.lower(), method), params, chat)
 
     async def _outcome(
         self, request: web.Request, called: _Called, fault: BotApiFault | None
@@ -164,15 +144,14 @@ class BotApiHandler:
         self, request: web.Request, called: _Called, fault: BotApiFault | None
     ) -> Any:
         bot = self._world.bot_of(called.token)
-        method = canonical(called.method, self.missing)
+        method = canonical(called.method)
         if fault is not None and fault.kind == "refuse":
             raise fault.refusal()
-        self._faults.check_flood(method, called.chat)
         if method == "getUpdates":
             return await self._updates(request, bot, called.params)
         result = METHODS[method](self._world, bot, called.params)
         if method == "setWebhook" and bot.webhook is not None:
-            self.tasks.start_soon(deliver, bot, self._books, self.webhook_pause)
+            self.tasks.start_soon(deliver, bot, self._books)
         return result
 
     async def _updates(self, request: web.Request, bot: BotAccount, params: Params) -> list[Json]:
@@ -200,13 +179,13 @@ class BotApiHandler:
         for one in given:
             one.handed_at.append(time.monotonic())
         if given:
-            self._books.note("handed", {"bot": bot.user.id, "updates": [one.id for one in given]})
+            self._books.changed()
         return [one.update for one in given]
 
     async def _wait_for_updates(self, bot: BotAccount, seconds: int) -> None:
         mine = bot.poll
         self._books.polling.append(bot.user.id)
-        self._books.note("polling", {"bot": bot.user.id})
+        self._books.changed()
         try:
             with anyio.move_on_after(seconds):
                 while not bot.queue and bot.poll == mine:
@@ -235,51 +214,29 @@ METHODS: dict[str, Method] = {
     "getMyCommands": account.get_commands,
     "deleteMyCommands": account.delete_commands,
     "getFile": account.get_file,
-    "getChat": account.get_chat,
-    "getChatMember": account.get_member,
-    "leaveChat": account.leave,
-    "setMessageReaction": posting.react,
     "setWebhook": account.set_webhook,
     "deleteWebhook": account.delete_webhook,
     "getWebhookInfo": account.webhook_info,
-    **{
-        f"send{kind.title()}": posting.send_media(kind)
-        for kind in ("photo", "document", "audio", "voice", "video")
-    },
+    "sendDocument": posting.send_document,
 }
 NAMES = {name.lower(): name for name in (*METHODS, "getUpdates")}
 """Method names by lower-case name, since Telegram ignores case."""
 
 
-def canonical(name: str, missing: Collection[str] = ()) -> str:
-    """Return a method's name as documented.
-
-    Args:
-        name: Name in any case.
-        missing: Names of methods to treat as unknown.
-
-    Raises:
-        BotApiError: There is no such method.
-    """
-    if name.lower() not in NAMES or NAMES[name.lower()] in missing:
+def canonical(name: str) -> str:
+    """Return a method's name as documented."""
+    if name.lower() not in NAMES:
         raise BotApiError(404, "Not Found")
     return NAMES[name.lower()]
 
 
 _SECRET = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - a header's name
+_WEBHOOK_PAUSE = 0.05
 _PATIENCE = aiohttp.ClientTimeout(total=60)
 
 
-async def deliver(bot: BotAccount, books: TelegramRecords, pause: float) -> None:
-    """Post the bot's updates to its webhook one at a time, each until a 2xx confirms it.
-
-    Ends when the webhook is removed or replaced.
-
-    Args:
-        bot: The bot.
-        books: Receives the delivery records.
-        pause: Seconds before a failed update is posted again.
-    """
+async def deliver(bot: BotAccount, books: TelegramRecords) -> None:
+    """Post the bot's updates to its webhook one at a time, each until a 2xx confirms it."""
     webhook = bot.webhook
     async with aiohttp.ClientSession(timeout=_PATIENCE) as session:
         while webhook is not None and bot.webhook is webhook:
@@ -291,13 +248,13 @@ async def deliver(bot: BotAccount, books: TelegramRecords, pause: float) -> None
             fault = await _post(session, webhook, update)
             if fault:
                 bot.webhook_error = (int(time.time()), fault)
-                await anyio.sleep(pause)
+                await anyio.sleep(_WEBHOOK_PAUSE)
                 continue
             bot.webhook_error = None
             update.confirmed_at = time.monotonic()
             if update in bot.queue:
                 bot.queue.remove(update)
-            books.note("confirmed", {"bot": bot.user.id, "update_id": update.id})
+            books.changed()
 
 
 async def _post(session: aiohttp.ClientSession, webhook: Json, update: UpdateDelivery) -> str:

@@ -7,7 +7,6 @@ Rule 2: without a method it applies to every call except ``getUpdates``, so that
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, field
 from typing import Literal
@@ -24,27 +23,7 @@ _SHOWING = ("sendMessage", "editMessageText", "editMessageReplyMarkup")
 
 @dataclass(slots=True)
 class BotApiFault:
-    """A fault of Bot API calls.
-
-    Attributes:
-        kind: ``refuse`` (an API error), ``html`` (a proxy's error page), ``hang_up`` (the
-            connection breaks, nothing is performed), ``lost`` (performed, then it breaks), ``slow``
-            (delayed by seconds or until the gate is set), ``garbage`` (performed, truncated JSON),
-            ``odd`` (performed, with values that no client knows), ``endless`` (not performed,
-            endless answer).
-        method: Method that it applies to.
-        chat: Id of the chat that it applies to.
-        text: Substring of the text that it applies to.
-        bot: Id of the bot that it applies to.
-        times: Number of calls.
-        status: HTTP status of ``refuse`` and ``html``.
-        description: Telegram's error description.
-        retry_after: Seconds in the error of ``refuse``.
-        entities: Whether it applies only to calls with entities or a parse mode.
-        packed: Whether ``endless`` is compressed.
-        seconds: Delay of ``slow``.
-        gate: Event that ``slow`` waits for instead.
-    """
+    """A fault of Bot API calls."""
 
     kind: FaultKind
     method: str | None = None
@@ -55,7 +34,6 @@ class BotApiFault:
     status: int = 500
     description: str = "Internal Server Error"
     retry_after: int | None = None
-    entities: bool = False
     packed: bool = False
     seconds: float = 0.0
     gate: anyio.Event | None = None
@@ -64,13 +42,11 @@ class BotApiFault:
         """Return whether a call matches."""
         if self.times <= 0 or (self.method is None and method == "getUpdates"):
             return False
-        marked = bool(params.get("entities") or params.get("parse_mode"))
         return (
             self.method in (None, "*", method)
             and self.chat in (None, chat)
             and self.bot in (None, bot)
             and self.text in str(params.get("text", ""))
-            and (marked or not self.entities)
         )
 
     def refusal(self) -> BotApiError:
@@ -80,20 +56,10 @@ class BotApiFault:
 
 
 @dataclass(slots=True)
-class _Flood:
-    per_second: float
-    retry_after: int
-    methods: tuple[str, ...]
-    passed: list[float] = field(default_factory=list)
-    until: float = 0.0
-
-
-@dataclass(slots=True)
 class TelegramFaults:
     """The active faults; every method may be called while bots run."""
 
     _faults: list[BotApiFault] = field(default_factory=list)
-    _floods: dict[int | None, _Flood] = field(default_factory=dict)
     _penalties: dict[int | None, float] = field(default_factory=dict)
 
     def add(self, fault: BotApiFault) -> BotApiFault:
@@ -107,31 +73,7 @@ class TelegramFaults:
             if fault.gate is not None:
                 fault.gate.set()
         self._faults.clear()
-        self._floods.clear()
         self._penalties.clear()
-
-    def flood(
-        self,
-        chat: int | None,
-        per_second: float = 1.0,
-        *,
-        retry_after: int = 1,
-        methods: tuple[str, ...] = _SHOWING,
-    ) -> None:
-        """Limit a chat's calls; above the limit and until ``retry_after`` has passed they get 429.
-
-        Args:
-            chat: The chat's id; None limits all chats together.
-            per_second: Calls allowed per second; may be below one.
-            retry_after: Whole seconds.
-            methods: Methods that are counted and limited.
-        """
-        self._floods[chat] = _Flood(per_second, retry_after, tuple(methods))
-
-    def calm(self, chat: int | None) -> None:
-        """Remove a chat's flood limit."""
-        self._floods.pop(chat, None)
-        self._penalties.pop(chat, None)
 
     def flood_once(
         self, chat: int | None = None, retry_after: int = 1, times: int = 1
@@ -171,12 +113,6 @@ class TelegramFaults:
         """Break the connection without performing the call."""
         return self.add(BotApiFault("hang_up", method=method, times=times))
 
-    def lose_answer(
-        self, *, method: str | None = "sendMessage", chat: int | None = None, times: int = 1
-    ) -> BotApiFault:
-        """Perform the call, then break the connection instead of answering."""
-        return self.add(BotApiFault("lost", method=method, chat=chat, times=times))
-
     def garbage(self, *, method: str | None = None, times: int = 1) -> BotApiFault:
         """Perform the call, then answer with truncated JSON."""
         return self.add(BotApiFault("garbage", method=method, times=times))
@@ -205,18 +141,6 @@ class TelegramFaults:
             BotApiFault("slow", method=method, chat=chat, times=times, seconds=seconds, gate=gate)
         )
 
-    def refuse_entities(self, chat: int | None = None, times: int = FOR_EVER) -> BotApiFault:
-        """Reject texts with entities or markup as malformed."""
-        fault = BotApiFault("refuse", chat=chat, times=times, status=400, entities=True)
-        fault.description = "Bad Request: can't parse entities: Can't find end of the entity"
-        return self.add(fault)
-
-    def forbid(
-        self, chat: int, description: str = "Forbidden: bot was blocked by the user"
-    ) -> BotApiFault:
-        """Answer 403 in a chat until the fault is ended."""
-        return self.refuse(403, description, chat=chat, times=FOR_EVER)
-
     def take(self, bot: int, method: str, chat: int | None, params: Json) -> BotApiFault | None:
         """Return the fault for this call, if any, and count it; called by the server."""
         for fault in self._faults:
@@ -231,27 +155,3 @@ class TelegramFaults:
         """Return whether a call that sends or edits comes before ``retry_after`` has passed."""
         limits = (self._penalties.get(chat, 0.0), self._penalties.get(None, 0.0))
         return method in _SHOWING and time.monotonic() < max(limits)
-
-    def check_flood(self, method: str, chat: int | None) -> None:
-        """Count a call against the limits of its chat.
-
-        Raises:
-            BotApiError: 429 with ``retry_after``.
-        """
-        now = time.monotonic()
-        for key in {chat, None}:
-            limit = self._floods.get(key)
-            if limit is None or method not in limit.methods:
-                continue
-            window = max(1.0, 1.0 / limit.per_second)
-            limit.passed = [at for at in limit.passed if now - at < window]
-            waiting = now < limit.until
-            if not waiting and len(limit.passed) < limit.per_second * window:
-                limit.passed.append(now)
-                continue
-            if not waiting:
-                limit.until = now + limit.retry_after
-                self._penalties[key] = limit.until
-            seconds = max(1, math.ceil(limit.until - now))
-            why = f"Too Many Requests: retry after {seconds}"
-            raise BotApiError(429, why, {"retry_after": seconds})

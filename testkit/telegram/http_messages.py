@@ -16,13 +16,7 @@ _PAGE = "<html><head><title>{0}</title></head><body><h1>{0} Bad Gateway</h1></bo
 
 @dataclass(frozen=True, slots=True)
 class BotApiResponse:
-    """A response; status 0 breaks the connection.
-
-    Attributes:
-        status: HTTP status.
-        body: JSON, or text sent unchanged.
-        performed: Whether the call was performed, whatever the response.
-    """
+    """A response; status 0 breaks the connection."""
 
     status: int
     body: Json | str

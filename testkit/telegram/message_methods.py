@@ -7,8 +7,6 @@ Each method is a function of world, bot and parameters; it returns ``result`` or
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
 
 from testkit.telegram import validation as rules
 from testkit.telegram.records import Action, BotMessage, Json, MessageDraft, MessageVersion
@@ -67,11 +65,10 @@ def _show(
         message["reply_markup"] = {"inline_keyboard": now.buttons}
     number = message["message_id"]
     room.messages[number] = message
-    room.last_bot = bot.user.id
     silent = params.boolean("disable_notification")
     shown = BotMessage(bot.user.id, room.chat.id, number, topic, target, kind, silent, [now])
     world.records.shown.append(shown)
-    world.records.note("shown", shown)
+    world.records.changed()
     return message
 
 
@@ -94,39 +91,23 @@ def _text(params: Params) -> tuple[str, list[Json]]:
     return text, entities
 
 
-def send_media(kind: str) -> Callable[[TelegramWorld, BotAccount, Params], Json]:
-    """Return the method for a kind of media; files may be uploads, file ids or URLs."""
-
-    def send(world: TelegramWorld, bot: BotAccount, params: Params) -> Json:
-        world.room_for(bot, params.text("chat_id"))
-        source = params.values.get(kind)
-        if not source:
-            raise bad(f"there is no {kind} in the request")
-        caption, entities = rules.checked_text(
-            params, "caption", rules.MAX_CAPTION, "message caption is too long"
-        )
-        name, data = source if isinstance(source, tuple) else (str(source), b"")
-        if len(data) > rules.MAX_UPLOAD:
-            raise BotApiError(413, "Request Entity Too Large")
-        stored = world.add_file(f"{kind}s", "", data, None)
-        media: Any = {"file_id": stored.id, "file_unique_id": stored.unique}
-        media |= {"file_size": stored.size}
-        if kind == "photo":
-            media = [media | {"width": 90, "height": 90}]
-        elif kind in {"voice", "audio", "video"}:
-            media |= {"duration": 1} | ({"width": 2, "height": 2} if kind == "video" else {})
-        else:
-            media |= {"file_name": name}
-        now = MessageVersion(
-            time.monotonic(),
-            caption,
-            tuple(entities),
-            rules.checked_buttons(params.json("reply_markup")),
-        )
-        content = {kind: media} | ({"caption": caption} if caption else {})
-        return _show(world, bot, params, kind=kind, content=content, now=now)
-
-    return send
+def send_document(world: TelegramWorld, bot: BotAccount, params: Params) -> Json:
+    """``sendDocument``, with an upload."""
+    world.room_for(bot, params.text("chat_id"))
+    source = params.values.get("document")
+    if not isinstance(source, tuple):
+        raise bad("there is no document in the request")
+    name, data = source
+    caption, entities = rules.checked_text(
+        params, "caption", rules.MAX_CAPTION, "message caption is too long"
+    )
+    if len(data) > rules.MAX_UPLOAD:
+        raise BotApiError(413, "Request Entity Too Large")
+    media = world.add_file("documents", "", data, None).as_json() | {"file_name": name}
+    buttons = rules.checked_buttons(params.json("reply_markup"))
+    now = MessageVersion(time.monotonic(), caption, tuple(entities), buttons)
+    content = {"document": media} | ({"caption": caption} if caption else {})
+    return _show(world, bot, params, kind="document", content=content, now=now)
 
 
 def _own(
@@ -164,7 +145,7 @@ def _change(
         message.pop(name, None)
         if value:
             message[name] = value
-    world.records.note("edited", {"chat": shown.chat, "id": shown.id, "text": version.text})
+    world.records.changed()
     return message
 
 
@@ -201,7 +182,7 @@ def delete_message(world: TelegramWorld, bot: BotAccount, params: Params) -> boo
     for shown in world.records.shown:
         if (shown.chat, shown.id) == (room.chat.id, number):
             shown.deleted_at = time.monotonic()
-    world.records.note("deleted", {"chat": room.chat.id, "id": number})
+    world.records.changed()
     return True
 
 
@@ -216,7 +197,7 @@ def chat_action(world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
     topic = _GENERAL if general else _topic(room, params)
     fact = Action(bot.user.id, room.chat.id, topic, params.text("action"), time.monotonic())
     world.records.actions.append(fact)
-    world.records.note("action", fact)
+    world.records.changed()
     return True
 
 
@@ -232,18 +213,5 @@ def draft(world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
     topic = _topic(room, params)
     fact = MessageDraft(bot.user.id, room.chat.id, topic, number, text, time.monotonic())
     world.records.drafts.append(fact)
-    world.records.note("draft", fact)
-    return True
-
-
-def react(world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
-    """``setMessageReaction``."""
-    room = world.room_for(bot, params.text("chat_id"))
-    number = params.integer("message_id")
-    if number not in room.messages:
-        raise bad("message to react not found")
-    reactions = params.json("reaction") or []
-    fact = {"bot": bot.user.id, "chat": room.chat.id, "id": number, "reaction": reactions}
-    world.records.reactions.append(fact)
-    world.records.note("reaction", fact)
+    world.records.changed()
     return True

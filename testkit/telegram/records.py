@@ -5,11 +5,8 @@ Times are seconds of the machine's monotonic clock, comparable between processes
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
@@ -17,14 +14,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class MessageVersion:
-    """The content of a message from a point in time on.
-
-    Attributes:
-        at: Time of this version.
-        text: Text or caption, without markup.
-        entities: Entities as the bot sent them, with offsets in UTF-16 units.
-        buttons: Rows of inline buttons.
-    """
+    """The content of a message from a point in time on."""
 
     at: float
     text: str
@@ -34,19 +24,7 @@ class MessageVersion:
 
 @dataclass(slots=True)
 class BotMessage:
-    """A message that a bot sent, as people in the chat see it.
-
-    Attributes:
-        bot: The bot's id.
-        chat: The chat's id.
-        id: The message's id.
-        topic: ``message_thread_id`` given by the bot.
-        reply_to: Id of the message that it replies to.
-        kind: ``text``, or the kind of media.
-        silent: Whether it was sent without a notification.
-        versions: First version and edits, in order; never empty.
-        deleted_at: Time of deletion.
-    """
+    """A message that a bot sent, as people in the chat see it."""
 
     bot: int
     chat: int
@@ -73,27 +51,10 @@ class BotMessage:
         """Current rows of buttons."""
         return self.versions[-1].buttons
 
-    @property
-    def edits(self) -> list[MessageVersion]:
-        """The versions after the first."""
-        return self.versions[1:]
-
 
 @dataclass(frozen=True, slots=True)
 class BotApiCall:
-    """A call of the Bot API.
-
-    Attributes:
-        bot: The caller's id; 0 for an unknown token.
-        method: Name as documented, or as called if unknown.
-        chat: Id of the chat parameter.
-        at: Time of arrival.
-        status: HTTP status of the response; 0 if the connection was broken instead.
-        description: Error description.
-        params: Parameters without files.
-        early: Whether it came before the chat's ``retry_after`` had passed.
-        performed: Whether the method was performed, whatever the response.
-    """
+    """A call of the Bot API."""
 
     bot: int
     method: str
@@ -142,17 +103,7 @@ class CallbackAnswer:
 
 @dataclass(slots=True)
 class UpdateDelivery:
-    """An update for a bot.
-
-    Attributes:
-        bot: The bot's id.
-        id: The update's id.
-        update: JSON of the update.
-        queued_at: Time of creation.
-        handed_at: Times at which it was given to the bot.
-        confirmed_at: Time at which a higher offset or the webhook's 200 confirmed it.
-        dropped: Whether it was not queued, because the bot does not receive its kind.
-    """
+    """An update for a bot."""
 
     bot: int
     id: int
@@ -175,15 +126,8 @@ class Download:
 
 @dataclass(slots=True)
 class TelegramRecords:
-    """All records of the server.
+    """All records of the server."""
 
-    Attributes:
-        file: File to which each record is appended as a line of JSON.
-        changed: Called after each record.
-        polling: Bots whose ``getUpdates`` is waiting.
-    """
-
-    file: Path | None = None
     changed: Callable[[], None] = lambda: None
     shown: list[BotMessage] = field(default_factory=list)
     calls: list[BotApiCall] = field(default_factory=list)
@@ -192,19 +136,12 @@ class TelegramRecords:
     pressed: list[CallbackAnswer] = field(default_factory=list)
     updates: list[UpdateDelivery] = field(default_factory=list)
     downloads: list[Download] = field(default_factory=list)
-    reactions: list[Json] = field(default_factory=list)
     polling: list[int] = field(default_factory=list)
 
     def messages(
         self, chat: int, *, topic: int | None = None, deleted: bool = False
     ) -> list[BotMessage]:
-        """Return the bots' messages in a chat, oldest first.
-
-        Args:
-            chat: The chat's id.
-            topic: Id of a topic to filter by.
-            deleted: Whether to include deleted messages.
-        """
+        """Return the bots' messages in a chat, oldest first."""
         return [
             one
             for one in self.shown
@@ -237,7 +174,6 @@ class TelegramRecords:
         """Return counts of all records, for the message of a failing test."""
         return {
             "shown": len(self.shown),
-            "edits": sum(len(one.edits) for one in self.shown),
             "calls": len(self.calls),
             "rejected": [(one.method, one.status, one.description) for one in self.rejected][-10:],
             "updates": len(self.updates),
@@ -250,13 +186,4 @@ class TelegramRecords:
         """Return all records, as ``/control/books`` serves them."""
         names = "shown calls actions drafts pressed updates downloads".split()
         facts = {name: [asdict(one) for one in getattr(self, name)] for name in names}
-        return {**facts, "reactions": self.reactions, "polling": self.polling}
-
-    def note(self, kind: str, fact: Any) -> None:
-        """Write a record to the file and signal the change."""
-        if self.file is not None:
-            content = fact if isinstance(fact, dict) else asdict(fact)
-            line = json.dumps({"at": time.monotonic(), "fact": kind, **content}, default=repr)
-            with self.file.open("a", encoding="utf-8") as stream:
-                stream.write(line + "\n")
-        self.changed()
+        return {**facts, "polling": self.polling}

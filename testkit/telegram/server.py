@@ -11,72 +11,40 @@ An unmodified bot client runs against it, by polling or webhook::
 
 ``telegram.url`` is the server's base URL (aiogram: ``TelegramAPIServer.from_base``),
 ``telegram.token`` the bot's token, and ``telegram.faults`` injects faults. It also runs as a
-process, so that bots can be killed while it lives: ``python -m testkit.telegram.server --port 0
---books FILE`` prints its URL and then the URL of its control API (see
-``testkit.telegram.control_api``), one per line.
+process, so that bots can be killed while it lives (see ``testkit.process``).
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import anyio
 from aiohttp import web
 from anyio.abc import TaskGroup
 
-from testkit.telegram import control_api as control
+from testkit.process import add_control
 from testkit.telegram.api import BotApiHandler
 from testkit.telegram.faults import TelegramFaults
 from testkit.telegram.records import TelegramRecords
 from testkit.telegram.user_actions import TelegramUserActions
-from testkit.telegram.world import TelegramChat
+from testkit.telegram.world import Chat, TelegramChat
 
 TELEGRAM_TEST_TOKEN = "4200001:TEST-TOKEN-of-the-test-server"  # noqa: S105 - opens nothing
 _MAX_BODY = 64 * 1024 * 1024
 
 
 class TelegramServer(TelegramUserActions):
-    """The server; an async context manager.
+    """The server; an async context manager."""
 
-    Attributes:
-        token: The first bot's token.
-        port: Port on loopback.
-        control_port: Second port for the control API, which stays open through outages.
-        faults: Faults of the server.
-        missing: Methods that answer 404, as on an older server.
-
-    Args:
-        token: The first bot's token.
-        port: Port on loopback; 0 picks a free one.
-        books: File to which each record is appended as a line of JSON.
-        colliding_ids: Whether each chat numbers its messages from 1, as real chats do.
-        control_port: Second port for the control API; 0 picks a free one, None opens none.
-    """
-
-    def __init__(
-        self,
-        token: str = TELEGRAM_TEST_TOKEN,
-        *,
-        port: int = 0,
-        books: Path | None = None,
-        colliding_ids: bool = False,
-        control_port: int | None = None,
-    ) -> None:
-        super().__init__(colliding_ids=colliding_ids)
+    def __init__(self, token: str = TELEGRAM_TEST_TOKEN) -> None:
+        super().__init__()
         self.token = token
         self.me = self.bot(token)
-        self.port = port
-        self.control_port = control_port
+        self.port = 0
         self.faults = TelegramFaults()
         self._api = BotApiHandler(self.world, self.faults)
-        self.missing = self._api.missing
-        self.records.file = books
         self.records.changed = self._wake
         self._changed = anyio.Event()
         self._stack = AsyncExitStack()
@@ -85,7 +53,7 @@ class TelegramServer(TelegramUserActions):
         app = web.Application(client_max_size=_MAX_BODY)
         app.router.add_route("*", "/bot{token:[^/]+}/{method}", self._api.call)
         app.router.add_get("/file/bot{token:[^/]+}/{path:.+}", self._api.download)
-        control.add_routes(app, self)
+        add_control(app, self, self.records.as_json)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
 
     @property
@@ -100,17 +68,9 @@ class TelegramServer(TelegramUserActions):
         self._api.tasks = self._tasks
         await self._runner.setup()
         await self.up()
-        if self.control_port is not None:
-            await web.TCPSite(self._runner, "127.0.0.1", self.control_port).start()
-            self.control_port = self._runner.addresses[-1][1]
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         """Close every connection."""
         self._api.end_polls()
         self._tasks.cancel_scope.cancel()
@@ -121,11 +81,10 @@ class TelegramServer(TelegramUserActions):
         assert self._site is not None, "the server is down already"
         await self._site.stop()
         self._site = None
-        self.records.note("down", {"port": self.port})
+        self.records.changed()
         for handler in self._runner.server.connections if self._runner.server else ():
-            transport = handler.transport
-            if transport is not None and transport.get_extra_info("sockname")[1] == self.port:
-                transport.abort()
+            if handler.transport is not None:
+                handler.transport.abort()
         self._api.end_polls()
 
     async def up(self) -> None:
@@ -133,7 +92,7 @@ class TelegramServer(TelegramUserActions):
         self._site = web.TCPSite(self._runner, "127.0.0.1", self.port)
         await self._site.start()
         self.port = self.port or self._runner.addresses[-1][1]
-        self.records.note("up", {"port": self.port})
+        self.records.changed()
 
     @asynccontextmanager
     async def outage(self) -> AsyncIterator[None]:
@@ -146,32 +105,17 @@ class TelegramServer(TelegramUserActions):
                 await self.up()
 
     async def until(self, claim: Callable[[TelegramRecords], Any], within: float = 60.0) -> None:
-        """Wait until a predicate on the records holds.
-
-        Args:
-            claim: Checked after every record.
-            within: Timeout in seconds.
-
-        Raises:
-            TimeoutError: It did not hold in time; the message shows statistics.
-        """
+        """Wait until a predicate on the records holds."""
         with anyio.move_on_after(within):
             while not claim(self.records):
                 await self._changed.wait()
             return
         raise TimeoutError(f"not within {within} s: {self.records.statistics()}")
 
-    async def until_messages(
-        self, chat: TelegramChat | int, count: int, within: float = 60.0
-    ) -> None:
+    async def until_messages(self, chat: Chat, count: int, within: float = 60.0) -> None:
         """Wait until the bots have sent this many messages to a chat."""
         number = chat.id if isinstance(chat, TelegramChat) else chat
         await self.until(lambda books: len(books.messages(number)) >= count, within)
-
-    async def until_changed(self, within: float = 60.0) -> None:
-        """Wait for the next record, at most ``within`` seconds."""
-        with anyio.move_on_after(within):
-            await self._changed.wait()
 
     async def until_confirmed(self, within: float = 60.0) -> None:
         """Wait until every update is confirmed."""
@@ -180,35 +124,3 @@ class TelegramServer(TelegramUserActions):
     def _wake(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
-
-
-async def _serve(options: argparse.Namespace) -> None:
-    server = TelegramServer(
-        options.token,
-        port=options.port,
-        books=options.books,
-        colliding_ids=options.colliding_ids,
-        control_port=options.control_port,
-    )
-    async with server:
-        sys.stdout.write(f"{server.url}\nhttp://127.0.0.1:{server.control_port}\n")
-        sys.stdout.flush()
-        await anyio.sleep_forever()
-
-
-def main() -> None:
-    """Serve until the process ends; print the URL, then the URL of the control API."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
-    parser.add_argument("--control-port", type=int, default=0, help="0 picks a free one")
-    parser.add_argument("--token", default=TELEGRAM_TEST_TOKEN, help="the first bot's token")
-    parser.add_argument("--colliding-ids", action="store_true", help="each chat counts from 1")
-    parser.add_argument("--books", type=Path, help="each fact is appended here, a line of JSON")
-    try:
-        anyio.run(_serve, parser.parse_args())
-    except KeyboardInterrupt:
-        sys.exit(130)
-
-
-if __name__ == "__main__":
-    main()

@@ -6,33 +6,29 @@ from collections.abc import Sequence
 
 from testkit.telegram.account_methods import move
 from testkit.telegram.records import Json, TelegramRecords
-from testkit.telegram.world import BotAccount, ChatState, TelegramChat, TelegramUser, TelegramWorld
+from testkit.telegram.world import (
+    BotAccount,
+    Chat,
+    ChatState,
+    TelegramChat,
+    TelegramUser,
+    TelegramWorld,
+    User,
+)
 
 
 class TelegramSetup:
-    """Accounts and chats; the base of ``TelegramUserActions``.
+    """Accounts and chats; the base of ``TelegramUserActions``."""
 
-    A chat may be given as ``TelegramChat`` or id, a user as ``TelegramUser`` or id.
-    """
-
-    def __init__(self, *, colliding_ids: bool = False) -> None:
+    def __init__(self) -> None:
         self.records = TelegramRecords()
-        self.world = TelegramWorld(self.records, colliding_ids=colliding_ids)
+        self.world = TelegramWorld(self.records)
         self._albums = 0
 
-    def bot(
-        self, token: str, *, name: str = "Tape", username: str = "tape_bot", privacy: bool = False
-    ) -> TelegramUser:
-        """Create a bot's account; its id is the part of the token before the colon.
-
-        Args:
-            token: Digits, a colon, any text.
-            name: Name of the bot.
-            username: Username without ``@``.
-            privacy: Whether it receives only commands, mentions and replies in groups.
-        """
+    def bot(self, token: str, *, name: str = "Tape", username: str = "tape_bot") -> TelegramUser:
+        """Create a bot's account; its id is the part of the token before the colon."""
         user = TelegramUser(int(token.partition(":")[0]), name, username, is_bot=True)
-        self.world.bots[token] = BotAccount(token, user, privacy)
+        self.world.bots[token] = BotAccount(token, user)
         return user
 
     def user(
@@ -47,10 +43,10 @@ class TelegramSetup:
         self.world.users[id] = person
         return person
 
-    def private(self, user: TelegramUser | int, *, topics: bool = False) -> TelegramChat:
+    def private(self, user: User) -> TelegramChat:
         """Open the private chat with a person; it has the person's id."""
         person = self._user(user)
-        return self._open(TelegramChat(person.id, "private", user=person, forum=topics))
+        return self._open(TelegramChat(person.id, "private", user=person))
 
     def group(
         self,
@@ -60,27 +56,17 @@ class TelegramSetup:
         forum: bool = False,
         basic: bool = False,
         bots: Sequence[TelegramUser] | None = None,
-        username: str | None = None,
     ) -> TelegramChat:
-        """Open a group.
-
-        Args:
-            id: Negative; ids of supergroups begin with -100.
-            title: Title of the group.
-            forum: Whether it has topics.
-            basic: Whether it is a basic group instead of a supergroup.
-            bots: Bots that are members at first; None for all bots, even later ones.
-            username: Public username.
-        """
+        """Open a group."""
         kind = "group" if basic else "supergroup"
-        chat = self._open(TelegramChat(id, kind, title, forum=forum, username=username))
+        chat = self._open(TelegramChat(id, kind, title, forum=forum))
         if bots is not None:
             inside = {one.id for one in bots}
             every = [one.user.id for one in self.world.bots.values()]
             self._room(chat).away = {one: "left" for one in every if one not in inside}
         return chat
 
-    def topic(self, chat: TelegramChat | int, name: str, user: TelegramUser | int) -> int:
+    def topic(self, chat: Chat, name: str, user: User) -> int:
         """Open a topic of a forum; return its ``message_thread_id``."""
         room = self._room(chat)
         head = self.world.base(room, self._user(user), None)
@@ -91,37 +77,14 @@ class TelegramSetup:
         self._put(room, head, head["from"]["id"])
         return number
 
-    def drop_topic(self, chat: TelegramChat | int, topic: int) -> None:
-        """Delete a topic; messages to it are refused from then on."""
-        room = self._room(chat)
-        del room.topics[topic]
-        room.messages = {
-            number: one
-            for number, one in room.messages.items()
-            if one.get("message_thread_id") != topic
-        }
-
-    def join(self, bot: TelegramUser, chat: TelegramChat | int, by: TelegramUser | int) -> None:
+    def join(self, bot: TelegramUser, chat: Chat, by: User) -> None:
         """Let a person add a bot to a group."""
         room, who = self._room(chat), self._user(by)
         move(self.world, room, self.world.bot_by_id(bot.id), "member", who.as_json())
         head = self.world.base(room, who, None) | {"new_chat_members": [bot.as_json()]}
         self._put(room, head, who.id)
 
-    def kick(self, bot: TelegramUser, chat: TelegramChat | int, by: TelegramUser | int) -> None:
-        """Let a person remove a bot from a group."""
-        member = self.world.bot_by_id(bot.id)
-        move(self.world, self._room(chat), member, "kicked", self._user(by).as_json())
-
-    def block(self, chat: TelegramChat | int, *, blocked: bool = True) -> None:
-        """Let the person of a private chat block or unblock the bots."""
-        room = self._room(chat)
-        assert room.chat.user is not None, "only private chats are blocked"
-        for bot in list(self.world.bots.values()):
-            status = "blocked" if blocked else "member"
-            move(self.world, room, bot, status, room.chat.user.as_json())
-
-    def migrate(self, chat: TelegramChat | int, new: int) -> TelegramChat:
+    def migrate(self, chat: Chat, new: int) -> TelegramChat:
         """Migrate a basic group to a supergroup with another id; bots get updates in both."""
         room = self._room(chat)
         fresh = self.group(new, room.chat.title or "")
@@ -147,13 +110,13 @@ class TelegramSetup:
             self.world.rooms[chat.id].members[chat.user.id] = chat.user
         return chat
 
-    def _user(self, user: TelegramUser | int) -> TelegramUser:
+    def _user(self, user: User) -> TelegramUser:
         return user if isinstance(user, TelegramUser) else self.world.users[user]
 
-    def _room(self, chat: TelegramChat | int) -> ChatState:
+    def _room(self, chat: Chat) -> ChatState:
         return self.world.rooms[chat.id if isinstance(chat, TelegramChat) else chat]
 
-    def _room_of(self, message: int, chat: TelegramChat | int | None) -> ChatState:
+    def _room_of(self, message: int, chat: Chat | None) -> ChatState:
         if chat is not None:
             return self._room(chat)
         shown = {one.chat for one in self.records.shown if one.id == message}
@@ -173,7 +136,5 @@ class TelegramSetup:
         room.members.pop(sender, None)
         room.members[sender] = self.world.users[sender]
         for bot in self.world.present(room):
-            service = "text" not in message and "caption" not in message
-            told = only is None or only.id == bot.user.id
-            if told and (service or self.world.hears(bot, room, message)):
+            if only is None or only.id == bot.user.id:
                 self.world.queue(bot, "message", message)

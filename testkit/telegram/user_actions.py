@@ -13,7 +13,7 @@ from testkit.telegram import validation as rules
 from testkit.telegram.media_files import TelegramMedia, media_fields
 from testkit.telegram.records import BotMessage, Json, UpdateDelivery
 from testkit.telegram.setup import TelegramSetup
-from testkit.telegram.world import TelegramChat, TelegramUser
+from testkit.telegram.world import Chat, Message, TelegramChat, TelegramUser, User
 
 _ANONYMOUS: Json = {
     "id": 1087968824,
@@ -24,20 +24,16 @@ _ANONYMOUS: Json = {
 
 
 class TelegramUserActions(TelegramSetup):
-    """Actions of people; the base of ``TelegramServer``.
-
-    A bot's message may be given as ``BotMessage`` or id; if ids collide, ``chat`` says which is
-    meant.
-    """
+    """Actions of people; the base of ``TelegramServer``."""
 
     def say(
         self,
-        chat: TelegramChat | int,
-        user: TelegramUser | int,
+        chat: Chat,
+        user: User,
         text: str,
         *,
         topic: int | None = None,
-        reply_to: int | BotMessage | None = None,
+        reply_to: Message | None = None,
         entities: list[Json] | None = None,
         forward_from: TelegramUser | str | None = None,
         quote: str | None = None,
@@ -45,24 +41,7 @@ class TelegramUserActions(TelegramSetup):
         extra: Json | None = None,
         bot: TelegramUser | None = None,
     ) -> int:
-        """Send a text as a person; return the message's id.
-
-        Args:
-            chat: The chat.
-            user: The person.
-            text: Text of 1 to 4096 UTF-16 units; real clients split longer ones.
-            topic: ``message_thread_id``.
-            reply_to: The message that it replies to.
-            entities: Entities instead of the detected ones.
-            forward_from: Author of a forwarded text; a name alone for a hidden user.
-            quote: Quoted part of the replied-to message.
-            anonymous: Whether an admin writes as the group itself.
-            extra: Further fields of the message.
-            bot: The only bot that gets the update; None sends it to all.
-
-        Raises:
-            ValueError: The text is empty or too long.
-        """
+        """Send a text as a person; return the message's id."""
         if not 1 <= rules.units(text) <= rules.MAX_TEXT:
             raise ValueError("Telegram's clients send 1 to 4096 UTF-16 units; split the text")
         content: Json = {"text": text}
@@ -77,12 +56,7 @@ class TelegramUserActions(TelegramSetup):
         return self.post(chat, user, content, topic=topic, reply_to=reply_to, bot=bot)
 
     def edit(
-        self,
-        message: int,
-        text: str,
-        *,
-        chat: TelegramChat | int | None = None,
-        caption: bool = False,
+        self, message: int, text: str, *, chat: Chat | None = None, caption: bool = False
     ) -> None:
         """Edit a person's text or caption."""
         room = self._room_of(message, chat)
@@ -93,10 +67,9 @@ class TelegramUserActions(TelegramSetup):
         found = rules.detect(text)
         now |= {marks: found} if found else {}
         for bot in self.world.present(room):
-            if self.world.hears(bot, room, now):
-                self.world.queue(bot, "edited_message", now)
+            self.world.queue(bot, "edited_message", now)
 
-    def remove(self, message: int | BotMessage, *, chat: TelegramChat | int | None = None) -> None:
+    def remove(self, message: Message, *, chat: Chat | None = None) -> None:
         """Delete a message as a person; bots get no update, as on the real server."""
         number = message.id if isinstance(message, BotMessage) else message
         room = self._room_of(number, message.chat if isinstance(message, BotMessage) else chat)
@@ -104,16 +77,16 @@ class TelegramUserActions(TelegramSetup):
         for shown in self.records.shown:
             if (shown.chat, shown.id) == (room.chat.id, number):
                 shown.deleted_at = time.monotonic()
-        self.records.note("deleted", {"chat": room.chat.id, "id": number})
+        self.records.changed()
 
     def send(
         self,
-        chat: TelegramChat | int,
-        user: TelegramUser | int,
+        chat: Chat,
+        user: User,
         media: TelegramMedia,
         *,
         topic: int | None = None,
-        reply_to: int | BotMessage | None = None,
+        reply_to: Message | None = None,
         extra: Json | None = None,
     ) -> int:
         """Send a file as a person."""
@@ -123,68 +96,32 @@ class TelegramUserActions(TelegramSetup):
             content |= {"caption": media.caption} | ({"caption_entities": found} if found else {})
         return self.post(chat, user, content | (extra or {}), topic=topic, reply_to=reply_to)
 
-    def photo(
-        self,
-        chat: TelegramChat | int,
-        user: TelegramUser | int,
-        data: bytes | None = None,
-        **more: Any,
-    ) -> int:
+    def photo(self, chat: Chat, user: User, data: bytes | None = None, **more: Any) -> int:
         """Send a photo in several sizes; see ``TelegramMedia`` for the keyword arguments."""
         fields = _media(more) | ({} if data is None else {"data": data})
         picture = TelegramMedia("photo", **fields)
         return self.send(chat, user, picture, **more)
 
-    def voice(
-        self, chat: TelegramChat | int, user: TelegramUser | int, data: bytes = b"OggS", **more: Any
-    ) -> int:
+    def voice(self, chat: Chat, user: User, data: bytes = b"OggS", **more: Any) -> int:
         """Send a voice message."""
         return self.send(chat, user, TelegramMedia("voice", data, **_media(more)), **more)
 
-    def audio(
-        self, chat: TelegramChat | int, user: TelegramUser | int, data: bytes = b"ID3", **more: Any
-    ) -> int:
-        """Send an audio file."""
-        return self.send(chat, user, TelegramMedia("audio", data, **_media(more)), **more)
-
-    def sticker(self, chat: TelegramChat | int, user: TelegramUser | int, **more: Any) -> int:
-        """Send a sticker."""
-        return self.send(chat, user, TelegramMedia("sticker", b"RIFF", **_media(more)), **more)
-
     def document(
-        self,
-        chat: TelegramChat | int,
-        user: TelegramUser | int,
-        name: str,
-        mime: str,
-        data: bytes,
-        **more: Any,
+        self, chat: Chat, user: User, name: str, mime: str, data: bytes, **more: Any
     ) -> int:
         """Send a document."""
         media = TelegramMedia("document", data, name=name, mime=mime, **_media(more))
         return self.send(chat, user, media, **more)
 
     def album(
-        self,
-        chat: TelegramChat | int,
-        user: TelegramUser | int,
-        items: Sequence[TelegramMedia],
-        *,
-        topic: int | None = None,
+        self, chat: Chat, user: User, items: Sequence[TelegramMedia], *, topic: int | None = None
     ) -> list[int]:
         """Send an album: one message per file, with a common ``media_group_id``."""
         self._albums += 1
         group = {"media_group_id": f"136{self._albums:014d}"}
         return [self.send(chat, user, one, topic=topic, extra=group) for one in items]
 
-    def location(
-        self, chat: TelegramChat | int, user: TelegramUser | int, latitude: float, longitude: float
-    ) -> int:
-        """Share a location."""
-        content = {"location": {"latitude": latitude, "longitude": longitude}}
-        return self.post(chat, user, content)
-
-    def files(self, chat: TelegramChat | int) -> dict[str, bytes]:
+    def files(self, chat: Chat) -> dict[str, bytes]:
         """Return the content of the documents that bots sent to a chat, by file name."""
         number = chat.id if isinstance(chat, TelegramChat) else chat
         documents = [
@@ -196,25 +133,14 @@ class TelegramUserActions(TelegramSetup):
 
     def press(
         self,
-        message: int | BotMessage,
+        message: Message,
         data: str,
         *,
-        user: TelegramUser | int | None = None,
-        chat: TelegramChat | int | None = None,
+        user: User | None = None,
+        chat: Chat | None = None,
         forged: bool = False,
     ) -> str:
-        """Press a button of a bot's message; return the callback query's id.
-
-        Args:
-            message: The bot's message.
-            data: ``callback_data`` of the button, or the words that stand on it.
-            user: The person; by default the one of a private chat, else the last who wrote.
-            chat: The chat, if ids collide.
-            forged: Whether to allow data of no button, as a modified client may send.
-
-        Raises:
-            ValueError: No version of the message has such a button.
-        """
+        """Press a button of a bot's message; return the callback query's id."""
         number = message.id if isinstance(message, BotMessage) else message
         room = self._room_of(number, message.chat if isinstance(message, BotMessage) else chat)
         shown = next(
@@ -241,11 +167,11 @@ class TelegramUserActions(TelegramSetup):
 
     def react(
         self,
-        message: int | BotMessage,
+        message: Message,
         emoji: str | None,
         *,
-        user: TelegramUser | int | None = None,
-        chat: TelegramChat | int | None = None,
+        user: User | None = None,
+        chat: Chat | None = None,
     ) -> None:
         """Set a person's reaction; None removes it."""
         number = message.id if isinstance(message, BotMessage) else message
@@ -276,12 +202,12 @@ class TelegramUserActions(TelegramSetup):
 
     def post(
         self,
-        chat: TelegramChat | int,
-        user: TelegramUser | int,
+        chat: Chat,
+        user: User,
         content: Json,
         *,
         topic: int | None = None,
-        reply_to: int | BotMessage | None = None,
+        reply_to: Message | None = None,
         bot: TelegramUser | None = None,
     ) -> int:
         """Send a message with these fields of the Bot API's ``Message``."""
@@ -309,5 +235,5 @@ def _forwarded(author: TelegramUser | str | None) -> Json:
 
 def _media(more: dict[str, Any]) -> dict[str, Any]:
     """Remove the attributes of ``TelegramMedia`` from keyword arguments and return them."""
-    names = "caption name mime size duration".split()
+    names = "caption name mime size".split()
     return {name: more.pop(name) for name in names if name in more}

@@ -7,7 +7,6 @@ Rule 3: nothing here does I/O or keeps state.
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from typing import Any
@@ -41,13 +40,7 @@ _FOUND = re.compile(
 
 
 class BotApiError(Exception):
-    """An error response of the Bot API.
-
-    Attributes:
-        status: HTTP status and ``error_code``.
-        description: Telegram's error description.
-        parameters: ``retry_after`` or ``migrate_to_chat_id``.
-    """
+    """An error response of the Bot API."""
 
     def __init__(self, status: int, description: str, parameters: Json | None = None) -> None:
         super().__init__(description)
@@ -83,11 +76,7 @@ class Params:
         return "" if value is None else str(value)
 
     def integer(self, name: str) -> int | None:
-        """Return an integer parameter; None if it is absent.
-
-        Raises:
-            BotApiError: It is not a number.
-        """
+        """Return an integer parameter; None if it is absent."""
         value = self.values.get(name)
         if value is None or value == "":
             return None
@@ -101,11 +90,7 @@ class Params:
         return str(self.values.get(name, "")).lower() in {"true", "1", "yes"}
 
     def json(self, name: str) -> Any:
-        """Return a JSON-serialised parameter; None if it is absent.
-
-        Raises:
-            BotApiError: It is not valid JSON.
-        """
+        """Return a JSON-serialised parameter; None if it is absent."""
         value = self.values.get(name)
         if not isinstance(value, str):
             return value
@@ -127,22 +112,9 @@ def detect(text: str) -> list[Json]:
 
 
 def checked_text(params: Params, name: str, limit: int, too_long: str) -> tuple[str, list[Json]]:
-    """Return the text and entities of a call as Telegram would show them.
-
-    Args:
-        params: The call's parameters.
-        name: ``text`` or ``caption``.
-        limit: Maximum UTF-16 units after parsing.
-        too_long: Error description if the limit is exceeded.
-
-    Raises:
-        BotApiError: The text is too long, or its markup or entities are invalid.
-    """
+    """Return the text and entities of a call as Telegram would show them."""
     raw = params.text(name)
     entities = params.json("caption_entities" if name == "caption" else "entities")
-    mode = params.text("parse_mode")
-    if not entities and mode:
-        raw = _unmarked(raw, mode)
     text = raw.rstrip()
     if units(text) > limit:
         raise bad(too_long)
@@ -172,30 +144,8 @@ def _check_entities(text: str, entities: Any) -> None:
                 )
 
 
-def _unmarked(text: str, mode: str) -> str:
-    """Check markup with teremok's rules; remove it from HTML, keep other markup as written."""
-    from teremok.validation import ApiRuleViolation, validate_html, validate_markdown
-
-    try:
-        if mode.upper() == "HTML":
-            validate_html(text)
-        elif mode.upper() in {"MARKDOWN", "MARKDOWNV2"}:
-            validate_markdown(text, 2 if mode.upper() == "MARKDOWNV2" else 1)
-        else:
-            raise bad("unsupported parse_mode")
-    except ApiRuleViolation as exc:
-        raise BotApiError(400, exc.description) from exc
-    if mode.upper() != "HTML":
-        return text
-    return html.unescape(re.sub(r"<[^>]*>", "", text))
-
-
 def checked_buttons(markup: Any) -> tuple[tuple[Json, ...], ...]:
-    """Return the rows of an inline keyboard; empty for other kinds of markup.
-
-    Raises:
-        BotApiError: A button is invalid.
-    """
+    """Return the rows of an inline keyboard; empty for other kinds of markup."""
     if not markup or not isinstance(markup, dict):
         return ()
     rows = markup.get("inline_keyboard") or []
@@ -214,22 +164,14 @@ def checked_buttons(markup: Any) -> tuple[tuple[Json, ...], ...]:
 
 
 def checked_toast(text: str) -> str:
-    """Return the text of an answer to a callback query.
-
-    Raises:
-        BotApiError: It is too long.
-    """
+    """Return the text of an answer to a callback query."""
     if units(text) > _MAX_TOAST:
         raise bad("MESSAGE_TOO_LONG")
     return text
 
 
 def checked_commands(commands: Any) -> list[Json]:
-    """Return the commands of a menu.
-
-    Raises:
-        BotApiError: A name or description is invalid, or there are too many.
-    """
+    """Return the commands of a menu."""
     if not isinstance(commands, list) or len(commands) > 100:
         raise bad("BOT_COMMANDS_TOO_MUCH")
     for one in commands:

@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from testkit.telegram.records import Json, TelegramRecords, UpdateDelivery
+from testkit.telegram.records import BotMessage, Json, TelegramRecords, UpdateDelivery
 from testkit.telegram.validation import BotApiError, bad
 
 _ASKED_FOR = frozenset({"chat_member", "message_reaction", "message_reaction_count"})
@@ -46,7 +46,6 @@ class TelegramChat:
     title: str | None = None
     user: TelegramUser | None = None
     forum: bool = False
-    username: str | None = None
 
     def as_json(self) -> Json:
         """Return the Bot API's ``Chat``."""
@@ -56,8 +55,13 @@ class TelegramChat:
             known |= {"username": self.user.username} if self.user.username else {}
         elif self.title is not None:
             known |= {"title": self.title}
-            known |= {"username": self.username} if self.username else {}
         return known | ({"is_forum": True} if self.forum else {})
+
+
+Chat = TelegramChat | int
+User = TelegramUser | int
+Message = BotMessage | int
+"""What the actions of people take: itself or its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +74,14 @@ class StoredFile:
     data: bytes
     size: int
 
+    def as_json(self) -> Json:
+        """Return the fields that each kind of file has."""
+        return {"file_id": self.id, "file_unique_id": self.unique, "file_size": self.size}
+
 
 @dataclass(slots=True)
 class ChatState:
-    """A chat and its state.
-
-    Attributes:
-        chat: The chat.
-        away: Bots that are not in the chat, with the reason: ``left``, ``kicked`` or ``blocked``.
-        topics: Messages that opened topics, by ``message_thread_id``.
-        messages: Current JSON of each message, by id.
-        moved_to: Id of the supergroup that the group was migrated to.
-        members: People who wrote here, the latest last.
-        last_bot: Id of the bot that wrote last.
-    """
+    """A chat and its state."""
 
     chat: TelegramChat
     away: dict[int, str] = field(default_factory=dict)
@@ -91,29 +89,14 @@ class ChatState:
     messages: dict[int, Json] = field(default_factory=dict)
     moved_to: int | None = None
     members: dict[int, TelegramUser] = field(default_factory=dict)
-    last_bot: int | None = None
 
 
 @dataclass(slots=True)
 class BotAccount:
-    """A bot's account.
-
-    Attributes:
-        token: The bot's token.
-        user: Result of ``getMe``.
-        privacy: Whether it receives only commands, mentions and replies in groups.
-        revoked: Whether its token answers 401.
-        queue: Unconfirmed updates, oldest first.
-        allowed: Requested update kinds; None for the default.
-        webhook: Parameters of ``setWebhook``; None without a webhook.
-        poll: Number of the current poll; a change ends a waiting ``getUpdates``.
-        commands: Command menus by scope and language.
-        callbacks: Open callback queries.
-    """
+    """A bot's account."""
 
     token: str
     user: TelegramUser
-    privacy: bool = False
     revoked: bool = False
     queue: list[UpdateDelivery] = field(default_factory=list)
     allowed: frozenset[str] | None = None
@@ -140,59 +123,40 @@ class BotAccount:
         while self.queue and self.queue[0].id < below:
             done = self.queue.pop(0)
             done.confirmed_at = time.monotonic()
-            books.note("confirmed", {"bot": self.user.id, "update_id": done.id})
+            books.changed()
 
 
 class TelegramWorld:
-    """All accounts, chats and files.
+    """All accounts, chats and files."""
 
-    Args:
-        books: Receives the records.
-        colliding_ids: Whether each chat numbers its messages from 1, as real chats do; otherwise
-            message ids are unique across chats.
-    """
-
-    def __init__(self, books: TelegramRecords, *, colliding_ids: bool = False) -> None:
+    def __init__(self, books: TelegramRecords) -> None:
         self.records = books
         self.bots: dict[str, BotAccount] = {}
         self.users: dict[int, TelegramUser] = {}
         self.rooms: dict[int, ChatState] = {}
         self.files: dict[str, StoredFile] = {}
-        self._colliding = colliding_ids
         self._numbers = itertools.count(1)
         self.callback_ids = itertools.count(4_000_000_000_000_001)
 
     def bot_of(self, token: str) -> BotAccount:
-        """Return the bot with this token.
-
-        Raises:
-            BotApiError: There is none, or the token was revoked.
-        """
+        """Return the bot with this token."""
         bot = self.bots.get(token)
         if bot is None or bot.revoked:
             raise BotApiError(401, "Unauthorized")
         return bot
 
     def bot_by_id(self, bot: int) -> BotAccount:
-        """Return the bot with this id.
-
-        Raises:
-            KeyError: There is no such bot.
-        """
+        """Return the bot with this id."""
         for one in self.bots.values():
             if one.user.id == bot:
                 return one
         raise KeyError(f"no bot {bot} on this server")
 
     def room_for(self, bot: BotAccount, chat: str) -> ChatState:
-        """Return the chat that a call names, if the bot may write there.
-
-        Raises:
-            BotApiError: There is no such chat, it was migrated, or the bot is not in it.
-        """
+        """Return the chat that a call names, if the bot may write there."""
         room = None
         for one in self.rooms.values():
-            if chat in (str(one.chat.id), f"@{one.chat.username}"):
+            if chat == str(one.chat.id):
                 room = one
         if room is None:
             raise bad("chat_id is empty" if not chat else "chat not found")
@@ -210,14 +174,10 @@ class TelegramWorld:
                 )
         return room
 
-    def next_id(self, room: ChatState) -> int:
-        """Return the id of a chat's next message."""
-        return max(room.messages, default=0) + 1 if self._colliding else next(self._numbers)
-
     def base(self, room: ChatState, sender: TelegramUser, topic: int | None) -> Json:
         """Return a message's common fields: id, sender, chat, date and topic."""
         head: Json = {
-            "message_id": self.next_id(room),
+            "message_id": next(self._numbers),
             "from": sender.as_json(),
             "chat": room.chat.as_json(),
             "date": int(time.time()),
@@ -259,7 +219,7 @@ class TelegramWorld:
         if not delivery.dropped:
             bot.queue.append(delivery)
             bot.wake()
-        self.records.note("update", delivery)
+        self.records.changed()
 
     def _delivery(self, bot: BotAccount, content: Json) -> UpdateDelivery:
         number = next(bot.ids)
@@ -271,25 +231,11 @@ class TelegramWorld:
         """Return the bots in a chat."""
         return [bot for bot in self.bots.values() if bot.user.id not in room.away]
 
-    def hears(self, bot: BotAccount, room: ChatState, message: Json) -> bool:
-        """Return whether a bot receives a person's message in its privacy mode."""
-        if not bot.privacy or room.chat.type == "private":
-            return True
-        text = str(message.get("text") or message.get("caption") or "")
-        name = (bot.user.username or "").lower()
-        reply = message.get("reply_to_message", {}).get("from", {})
-        if text.startswith("/"):
-            target = text.split(maxsplit=1)[0].partition("@")[2].lower()
-            return target == name or (not target and room.last_bot in (None, bot.user.id))
-        return f"@{name}" in text.lower() or reply.get("id") == bot.user.id
-
     def add_file(self, folder: str, suffix: str, data: bytes, size: int | None) -> StoredFile:
         """Store a file for download by bots."""
         number = len(self.files)
-        unique = f"AgAD{number:08x}"
-        name = f"{folder}/file_{number}{suffix}"
-        stored = StoredFile(
-            f"AgACAgIAAx{number:08x}", unique, name, data, len(data) if size is None else size
-        )
+        ids = f"AgACAgIAAx{number:08x}", f"AgAD{number:08x}"
+        path = f"{folder}/file_{number}{suffix}"
+        stored = StoredFile(*ids, path, data, len(data) if size is None else size)
         self.files[stored.id] = stored
         return stored

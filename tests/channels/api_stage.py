@@ -61,16 +61,7 @@ class Keeps:
 
 @dataclass
 class Stage:
-    """The program, and its clients.
-
-    Attributes:
-        host: The program below.
-        url: Where it is served.
-        token: A token of the owner, called ``webui``.
-        client: OpenAI's library.
-        http: A client of plain HTTP, with the token.
-        channel: The channel.
-    """
+    """The program, and its clients, which hold a token of the owner called ``webui``."""
 
     host: Host
     url: str

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import anyio
 import pytest
+from discord_rig import Rig
 from web_chat import Page, opened
 from web_stage import Stage, program
 
@@ -16,7 +17,7 @@ from testkit.discord.server import DiscordServer
 @pytest.fixture
 async def server() -> AsyncIterator[DiscordServer]:
     async with DiscordServer() as listening:
-        with anyio.fail_after(40):
+        with anyio.fail_after(60):
             yield listening
 
 
@@ -36,8 +37,26 @@ def home(server, ada, eve) -> int:
 
 
 @pytest.fixture
+def general(server, home) -> int:
+    return server.channel(home, "general")
+
+
+@pytest.fixture
 def place(server, ada) -> int:
     return server.direct(ada)
+
+
+@pytest.fixture
+def made(server, ada, tmp_path) -> Rig:
+    """A channel of Discord, not running, whose owner is Ada."""
+    rig = Rig(server, tmp_path)
+    rig.doors.people[str(ada)] = "owner"
+    return rig
+
+
+@pytest.fixture
+def rig(made) -> Rig:
+    return made
 
 
 @pytest.fixture

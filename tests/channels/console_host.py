@@ -1,9 +1,7 @@
 """Runs the console channel against a bus end that echoes, for tests over real pipes and ptys.
 
-What a message makes it do: ``slow…`` thinks, ``tool…`` uses a tool, both until ``/stop``;
-``say:X`` answers X with its escapes decoded; ``long`` gets more than a terminal's buffer holds;
-``full`` and ``closed`` are refused by the bus, and ``stuck`` stays on its way to it;
-anything else is streamed back as ``echo: TEXT``.
+What a message makes it do: ``slow`` thinks until ``/stop``; ``say:X`` answers X with its escapes
+decoded; anything else is streamed back as ``echo: TEXT``.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ import argparse
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 
 import anyio
@@ -22,13 +19,11 @@ from bot.bus import (
     Activity,
     Address,
     Answer,
-    BusClosed,
     DeliveryReport,
     Inbound,
     Outbound,
     PartialAnswer,
     PublishResult,
-    SessionFull,
 )
 from channels.console import ConsoleChannel
 
@@ -43,12 +38,6 @@ class EchoPort:
         self._stop = anyio.Event()
 
     async def publish(self, inbound: Inbound) -> PublishResult:
-        if inbound.text == "full":
-            raise SessionFull("too many messages wait")
-        if inbound.text == "closed":
-            raise BusClosed("the bus is shutting down")
-        if inbound.text == "stuck":
-            await anyio.sleep_forever()
         self._note(
             inbound=inbound.text,
             id=inbound.id,
@@ -85,11 +74,7 @@ class EchoPort:
             text = inbound.text.removeprefix("say:").encode().decode("unicode_escape")
         elif inbound.text == "/stop":
             text = "Stopped."
-        elif inbound.text == "long":
-            text = "much to read " * 20_000
-        elif inbound.text.startswith(("slow", "tool")):
-            if inbound.text.startswith("tool"):
-                await self._to_person.send(Activity(address, "tool", "memory_save"))
+        elif inbound.text == "slow":
             await self._to_person.send(PartialAnswer(address, stream, "first words"))
             await self._to_person.send(PartialAnswer(address, stream, "first words and more"))
             await self._stop.wait()
@@ -136,13 +121,10 @@ def main() -> None:
     parser.add_argument("--log", type=Path)
     parser.add_argument("--history", type=Path)
     parser.add_argument("--leftover")
-    parser.add_argument("--list-modules", type=Path)
     options = parser.parse_args()
     # The mode that files and directories get must not depend on the machine's mask.
     os.umask(0)
     anyio.run(host, options)
-    if options.list_modules is not None:
-        options.list_modules.write_text("\n".join(sys.modules))
 
 
 if __name__ == "__main__":

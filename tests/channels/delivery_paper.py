@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
 import anyio
-from waiting import until
 
 from bot.bus import Address, Answer, Button, DeliveryReport, Outbound
 from channels.delivery.dispatcher import OutboundDispatcher
@@ -34,12 +32,9 @@ class Paper:
     replies: dict[str, str | None] = field(default_factory=dict)
     buttons: dict[str, tuple[Button, ...]] = field(default_factory=dict)
     typed: list[str] = field(default_factory=list)
-    alone: list[tuple[str, ...]] = field(default_factory=list)
     calls: list[tuple[str, str, float]] = field(default_factory=list)
     faults: dict[str, list[MessengerError]] = field(default_factory=lambda: defaultdict(list))
     drafts: list[str] | None = None
-    seen: list[str] = field(default_factory=list)
-    interval: float = 0.0
     refuses_markup: bool = False
     numbers: int = 0
 
@@ -50,7 +45,7 @@ class Paper:
         return address.chat_id
 
     def pace(self, _: Address) -> Pace:
-        return Pace(edit=self.interval, typing=0.01, first_edit=0.0)
+        return Pace(edit=0.0, typing=0.01, first_edit=0.0)
 
     def render(self, text: str) -> list[str]:
         return [text[at : at + LIMIT] for at in range(0, len(text), LIMIT)]
@@ -80,11 +75,6 @@ class Paper:
         await self._called("delete", address, "")
         self.pages[address.chat_id].pop(message_id, None)
 
-    async def tell_presser(self, address: Address, press: str, pieces: Sequence[str]) -> bool:
-        await anyio.lowlevel.checkpoint()
-        self.alone.append((press, *pieces))
-        return True
-
     async def typing(self, address: Address) -> None:
         await anyio.lowlevel.checkpoint()
         self.typed.append(address.chat_id)
@@ -99,7 +89,6 @@ class Paper:
     async def _called(self, call: str, address: Address, piece: str) -> None:
         await anyio.lowlevel.checkpoint()
         self.calls.append((call, address.chat_id, anyio.current_time()))
-        self.seen.append(piece)
         if self.refuses_markup and "*" in piece:
             raise FormattingRejected("can't parse entities")
         if self.faults[address.chat_id]:
@@ -118,9 +107,6 @@ class Port:
         for one in outbound:
             self._give.send_nowait(one)
 
-    async def publish(self, inbound: object) -> None:
-        raise AssertionError("nothing comes in here")
-
     async def receive(self) -> Outbound:
         return await self._take.receive()
 
@@ -128,9 +114,6 @@ class Port:
         self.reports.append(report)
         self._reported.set()
         self._reported = anyio.Event()
-
-    async def wait_drained(self) -> None:
-        raise AssertionError("nobody waits for it here")
 
     def finals(self) -> list[DeliveryReport]:
         return [report for report in self.reports if report.final]
@@ -158,13 +141,6 @@ class Running:
         await self._tasks.__aenter__()
         self._tasks.start_soon(self.courier.run)
         return self
-
-    def stop(self) -> None:
-        self._tasks.cancel_scope.cancel()
-
-    async def until_left(self) -> None:
-        """Wait until every chat was left: nothing has been due in it for a while."""
-        await until(lambda: self.courier.statistics() == {"lines": 0})
 
     async def __aexit__(self, *error: object) -> None:
         self._tasks.cancel_scope.cancel()

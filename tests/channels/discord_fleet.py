@@ -15,7 +15,6 @@ from discord_rig import COMMANDS, Doors, Shelf
 
 from bot.bus import (
     Answer,
-    BusError,
     ChannelPort,
     DeliveryReport,
     Inbound,
@@ -24,45 +23,28 @@ from bot.bus import (
     ReadPosition,
 )
 from bot.bus.local import LocalBus
-from channels.base import ChannelContext, GroupPolicy, ReserveSlot
+from channels.base import ChannelContext, GroupPolicy
 from channels.discord import DiscordChannel
 from testkit.discord.server import DiscordServer
 
 
-class SharedMarks:
-    """A store of marks that all machines reach."""
-
-    def __init__(self) -> None:
-        self.rows: dict[int, ReadPosition] = {}
-        self.failures = 0
-
-    async def read(self) -> Iterable[ReadPosition]:
-        if self.failures:
-            self.failures -= 1
-            raise BusError("the database cannot be reached.")
-        return tuple(self.rows.values())
-
-    async def write(self, moved: Sequence[ReadPosition], dropped: Sequence[int]) -> None:
-        for row in moved:
-            self.rows[row[0]] = max(row, self.rows.get(row[0], row), key=lambda each: each[1])
-        for channel in dropped:
-            self.rows.pop(channel, None)
-
-
 class Machine:
-    """One gateway's: its marks reach the store while it lives."""
+    """One gateway's: its marks reach the store of all while it lives."""
 
-    def __init__(self, marks: SharedMarks) -> None:
-        self._marks = marks
+    def __init__(self, rows: dict[int, ReadPosition]) -> None:
+        self._rows = rows
         self.dead = False
 
     async def read(self) -> Iterable[ReadPosition]:
-        return await self._marks.read()
+        return tuple(self._rows.values())
 
     async def write(self, moved: Sequence[ReadPosition], dropped: Sequence[int]) -> None:
         if self.dead:
             raise OSError("the machine is gone")
-        await self._marks.write(moved, dropped)
+        for row in moved:
+            self._rows[row[0]] = max(row, self._rows.get(row[0], row), key=lambda each: each[1])
+        for channel in dropped:
+            self._rows.pop(channel, None)
 
 
 class Post:
@@ -73,14 +55,15 @@ class Post:
         self.given: dict[str, Answer] = {}
         self.changed = anyio.Event()
 
-    def put(self, outbound: Outbound) -> None:
-        self.waiting.append(outbound)
-        self._wake()
+    def put(self, *outbound: Outbound) -> None:
+        self.waiting += outbound
+        self.changed.set()
+        self.changed = anyio.Event()
 
     def hand_back(self) -> None:
-        self.waiting = [*self.given.values(), *self.waiting]
+        back, self.waiting = [*self.given.values(), *self.waiting], []
         self.given.clear()
-        self._wake()
+        self.put(*back)
 
     async def take(self) -> Outbound:
         while not self.waiting:
@@ -90,24 +73,18 @@ class Post:
             self.given[outbound.id] = outbound
         return outbound
 
-    def _wake(self) -> None:
-        self.changed.set()
-        self.changed = anyio.Event()
-
 
 class ShardPort:
     """A shard's end of the bus."""
 
     def __init__(self, port: ChannelPort, post: Post, fleet: Fleet, machine: Machine) -> None:
         self._port, self._post, self._fleet, self._machine = port, post, fleet, machine
+        self.receive, self.wait_drained = post.take, port.wait_drained
         self.published: list[str] = []
 
     async def publish(self, inbound: Inbound) -> PublishResult:
         self.published.append(inbound.text)
         return await self._port.publish(inbound)
-
-    async def receive(self) -> Outbound:
-        return await self._post.take()
 
     async def report(self, report: DeliveryReport) -> None:
         if self._machine.dead:
@@ -117,24 +94,19 @@ class ShardPort:
         self._fleet.reports.append(report)
         self._fleet.touch()
 
-    async def wait_drained(self) -> None:
-        await self._port.wait_drained()
-
 
 class Gateway:
     """One shard on one machine."""
 
-    def __init__(
-        self, fleet: Fleet, tasks: TaskGroup, shard: int, reserve: ReserveSlot | None
-    ) -> None:
-        self._fleet, self._tasks, self.shard = fleet, tasks, shard
-        self._reserve = reserve
+    def __init__(self, fleet: Fleet, shard: int) -> None:
+        self._fleet, self.shard = fleet, shard
         self._machine = Machine(fleet.marks)
         self._scope = anyio.CancelScope()
         self.ended = anyio.Event()
         self.announced: list[str] = []
-        post = fleet.posts[shard]
-        self.port = ShardPort(fleet.bus.channel("discord"), post, fleet, self._machine)
+        self.port = ShardPort(
+            fleet.bus.channel("discord"), fleet.posts[shard], fleet, self._machine
+        )
 
     async def stop(self) -> None:
         """End it in order."""
@@ -157,15 +129,9 @@ class Gateway:
             folder,
             self.announced.append,
             read_positions=self._machine,
-            reserve_login=self._reserve,
         )
-        channel = DiscordChannel(
-            "discord",
-            fleet.server.token,
-            context,
-            shard=self.shard,
-            shards=len(fleet.posts),
-        )
+        token, shards = fleet.server.token, len(fleet.posts)
+        channel = DiscordChannel("discord", token, context, shard=self.shard, shards=shards)
         try:
             with self._scope:
                 await channel.run(self.port)
@@ -178,20 +144,19 @@ class Fleet:
 
     def __init__(self, server: DiscordServer, folder: Path, shards: int = 2) -> None:
         self.server, self._folder = server, folder
-        self.doors, self.shelf, self.marks = Doors(), Shelf(), SharedMarks()
+        self.doors, self.shelf = Doors(), Shelf()
+        self.marks: dict[int, ReadPosition] = {}
         self.heard: list[Inbound] = []
         self.reports: list[DeliveryReport] = []
-        self.gateways: list[Gateway] = []
+        self.posts = [Post() for _ in range(shards)]
+        self._begun = 0
         self._changed = anyio.Event()
-        self._shards = shards
-        self.posts: list[Post]
         self.bus: LocalBus
         self._tasks: TaskGroup
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Fleet]:
         """Run the bus and its worker, without a gateway yet."""
-        self.posts = [Post() for _ in range(self._shards)]
         self.bus = LocalBus(self._folder / "bus", max_queued_messages=1000, sync=False)
         with self.server.used_by_discord_py():
             async with anyio.create_task_group() as tasks:
@@ -201,12 +166,12 @@ class Fleet:
                 tasks.cancel_scope.cancel()
         await self.bus.aclose()
 
-    def begin(self, shard: int, reserve: ReserveSlot | None = None) -> Gateway:
+    def begin(self, shard: int) -> Gateway:
         """Let another machine run a shard; it is given what was not reported on."""
         self.posts[shard].hand_back()
-        gateway = Gateway(self, self._tasks, shard, reserve)
-        self.gateways.append(gateway)
-        self._tasks.start_soon(gateway.run, self._folder / f"machine-{len(self.gateways)}")
+        gateway = Gateway(self, shard)
+        self._begun += 1
+        self._tasks.start_soon(gateway.run, self._folder / f"machine-{self._begun}")
         return gateway
 
     async def connected(self, *shards: int) -> list[Gateway]:
@@ -234,7 +199,7 @@ class Fleet:
 
     async def followed(self, *channels: int) -> None:
         """Wait until channels have a mark in the store."""
-        await self.until(lambda: self.marks.rows.keys() >= {*channels})
+        await self.until(lambda: self.marks.keys() >= {*channels})
 
     async def until(self, true: Callable[[], bool], within: float = 60.0) -> None:
         with anyio.move_on_after(within):

@@ -6,7 +6,6 @@ import resource
 from collections.abc import Iterator
 
 import pytest
-from discord_rig import Rig
 from telegram_rig import rigged
 
 from channels.discord import channel as channel_module
@@ -32,21 +31,18 @@ async def test_telegrams_answer_that_does_not_end_is_broken_off_and_asked_for_ag
     tmp_path, method, packed
 ):
     async with rigged(tmp_path) as rig:
-        chat = rig.telegram.private(7)
         rig.telegram.faults.endless(method=method, packed=packed)
         async with rig.running():
-            rig.telegram.say(chat, 7, "Hello?")
-            assert await rig.shown(chat, 1) == ["echo: Hello?"]
+            rig.telegram.say(rig.chat, 7, "Hello?")
+            assert await rig.shown(rig.chat, 1) == ["echo: Hello?"]
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
 @pytest.mark.parametrize("where", ["GET /users/@me", r"POST /channels/\d+/messages"])
 async def test_discords_answer_that_does_not_end_is_broken_off_and_asked_for_again(
-    server, ada, place, tmp_path, monkeypatch, where, packed
+    rig, server, ada, place, monkeypatch, where, packed
 ):
     monkeypatch.setattr(channel_module, "MIN_BACKOFF_SECONDS", 0.1)
-    rig = Rig(server, tmp_path)
-    rig.doors.people[str(ada)] = "owner"
     server.faults.endless(where, packed=packed)
     async with rig.running():
         await server.until_connected()
@@ -56,11 +52,9 @@ async def test_discords_answer_that_does_not_end_is_broken_off_and_asked_for_aga
 
 
 async def test_a_message_of_discords_gateway_that_is_too_large_costs_the_connection_alone(
-    server, ada, place, tmp_path, monkeypatch
+    rig, server, ada, place, monkeypatch
 ):
     monkeypatch.setattr(channel_module, "MIN_BACKOFF_SECONDS", 0.1)
-    rig = Rig(server, tmp_path)
-    rig.doors.people[str(ada)] = "owner"
     async with rig.connected():
         server.faults.shout(2 * MAX_RESPONSE_BYTES)
         await server.until(lambda books: books.count_gateway_events("connect") == 2)

@@ -7,10 +7,9 @@ from typing import Any
 
 import openai
 import pytest
-from api_stage import FIRST, PIXEL, program, talk
+from api_stage import FIRST, program, talk
 
 from bot.core.errors import ModelRejected
-from bot.llm.base import CapabilityProfile, ModelRequest
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
 
 WEATHER: Any = {
@@ -119,18 +118,6 @@ async def test_an_image_that_nobody_named_is_text_whether_streamed_or_whole(tmp_
         assert (await stage.said())[1::2] == [plain, answer]
 
 
-async def test_streamed_calls_arrive_whole(tmp_path: Path) -> None:
-    model = ScriptedModel([tool_call_reply(("weather", {"city": "Rome"}))])
-    async with program(tmp_path, model) as stage:
-        stream = await stage.client.chat.completions.create(
-            model="tapebot", messages=talk("Weather?"), tools=[WEATHER], stream=True
-        )
-        chunks = [chunk async for chunk in stream]
-        calls = [c for one in chunks for c in one.choices[0].delta.tool_calls or ()]
-        assert [call.function and call.function.name for call in calls] == ["weather"]
-        assert chunks[-1].choices[0].finish_reason == "tool_calls"
-
-
 async def test_system_messages_are_advice_and_parameters_go_to_the_model(tmp_path: Path) -> None:
     model = ScriptedModel([text_reply('{"ok": true}')])
     form: Any = {
@@ -158,28 +145,6 @@ async def test_system_messages_are_advice_and_parameters_go_to_the_model(tmp_pat
         assert await stage.said() == ["Hello.", '{"ok": true}']
 
 
-async def test_an_image_by_data_url_is_kept_and_shown(tmp_path: Path) -> None:
-    seen: list[ModelRequest] = []
-
-    def look(request: ModelRequest) -> Any:
-        seen.append(request)
-        return text_reply("A pixel.")
-
-    model = ScriptedModel(look, profile=CapabilityProfile(vision=True))
-    image: Any = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
-    async with program(tmp_path, model) as stage:
-        content = [{"type": "text", "text": "What is this?"}, image]
-        await stage.client.chat.completions.create(
-            model="tapebot", messages=[{"role": "user", "content": content}]
-        )
-        assert PIXEL in str(seen[0].messages[-1]["content"])
-        away: Any = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
-        with pytest.raises(openai.BadRequestError, match="data URL"):
-            await stage.client.chat.completions.create(
-                model="tapebot", messages=[{"role": "user", "content": [away]}]
-            )
-
-
 async def test_errors_have_the_shape_that_clients_know(tmp_path: Path) -> None:
     model = ScriptedModel([ModelRejected("the provider says no", of_content=False)])
     async with program(tmp_path, model) as stage:
@@ -197,32 +162,3 @@ async def test_errors_have_the_shape_that_clients_know(tmp_path: Path) -> None:
         stranger = stage.client.with_options(api_key="tapebot_no")
         with pytest.raises(openai.AuthenticationError):
             await stranger.models.list()
-
-
-async def test_what_is_nested_deeper_than_a_tape_records_is_refused_and_the_next_question_answered(
-    tmp_path: Path,
-) -> None:
-    schema: dict[str, Any] = {"type": "string"}
-    for _level in range(100):
-        schema = {"type": "object", "properties": {"a": schema}}
-    deep: Any = {"type": "function", "function": {"name": "deep", "parameters": schema}}
-    async with program(tmp_path, ScriptedModel([text_reply("Hi.")])) as stage:
-        with pytest.raises(openai.BadRequestError, match="nested deeper than 150 levels"):
-            await stage.client.chat.completions.create(
-                model="tapebot", messages=talk("Hello."), tools=[deep]
-            )
-        assert await stage.ask("Hello.") == "Hi."
-
-
-async def test_a_schema_that_is_nested_as_deep_as_a_request_may_be_is_recorded(
-    tmp_path: Path,
-) -> None:
-    schema: dict[str, Any] = {"type": "string"}
-    for _level in range(72):
-        schema = {"type": "object", "properties": {"a": schema}}
-    deep: Any = {"type": "function", "function": {"name": "deep", "parameters": schema}}
-    async with program(tmp_path, ScriptedModel([text_reply("Hi.")])) as stage:
-        answer = await stage.client.chat.completions.create(
-            model="tapebot", messages=talk("Hello."), tools=[deep]
-        )
-        assert answer.choices[0].message.content == "Hi."

@@ -6,12 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx
-import openai
 import pytest
 from api_stage import FIRST, SECOND, program, talk
 
-from bot.bus import API_CHANNEL, Address, Inbound, Sender
 from bot.llm.base import ModelRequest
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
 
@@ -23,12 +20,6 @@ JSON format: { "title": "your concise title here" }
 <chat_history>
 USER: I live in Oslo.
 ASSISTANT: Nice.
-</chat_history>"""
-FOLLOW_UPS = """### Task:
-Suggest 3-5 relevant follow-up questions or prompts that the user might naturally ask next.
-### Chat History:
-<chat_history>
-USER: I live in Oslo.
 </chat_history>"""
 LIBRECHAT_TITLE = """Provide a concise, 5-word-or-less title for the conversation, using its same \
 language, with no punctuation. Apply title case conventions appropriate for the language. Never \
@@ -82,15 +73,6 @@ async def test_a_regenerated_answer_is_a_fork_and_the_first_message_a_new_sessio
         assert await stage.said("api:local:3") == ["One", "answer 1"]
 
 
-async def test_an_answer_that_the_client_edited_is_quoted_in_a_fork(tmp_path: Path) -> None:
-    model = ScriptedModel(echo)
-    async with program(tmp_path, model) as stage:
-        await stage.ask("One")
-        await stage.ask("One", "I am a pirate.", "Two")
-        assert await stage.said(SECOND) == ["One", "Two", "answer 2"]
-        assert "> assistant: I am a pirate." in str(model.requests[-1].messages[-1]["content"])
-
-
 async def test_a_conversation_from_elsewhere_is_quoted_and_goes_on(tmp_path: Path) -> None:
     model = ScriptedModel(echo)
     async with program(tmp_path, model) as stage:
@@ -133,30 +115,7 @@ async def test_an_answer_that_did_not_arrive_is_given_to_the_same_request(tmp_pa
         assert await stage.said() == ["Hi", "Hello."]
 
 
-async def test_a_message_that_only_the_bus_had_is_not_taken_twice(tmp_path: Path) -> None:
-    async with program(tmp_path, ScriptedModel(echo)) as stage:
-        # As a killed process left it: accepted, on no tape yet, and its client asks again.
-        port = stage.host.bus.channel(API_CHANNEL)
-        sent = Inbound(
-            Address.parse(FIRST), "after-0", Sender("local", "webui"), "Hi",
-            stage.host.clock.now(), role="owner",
-        )  # fmt: skip
-        await port.publish(sent)
-        assert await stage.ask("Hi") == "answer 1"
-        assert await stage.sessions() == [FIRST]
-        assert await stage.said() == ["Hi", "answer 1"]
-
-
-async def test_two_conversations_that_begin_at_once_are_two_sessions(tmp_path: Path) -> None:
-    async with program(tmp_path, ScriptedModel(echo)) as stage:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(stage.ask, "Hi")
-            tasks.start_soon(stage.ask, "Hello")
-        firsts = {(await stage.said(one))[0] for one in await stage.sessions()}
-        assert firsts == {"Hi", "Hello"}
-
-
-@pytest.mark.parametrize("question", [TITLE, FOLLOW_UPS, LIBRECHAT_TITLE])
+@pytest.mark.parametrize("question", [TITLE, LIBRECHAT_TITLE])
 async def test_a_clients_own_question_is_on_no_tape(tmp_path: Path, question: str) -> None:
     model = ScriptedModel(echo, summary=[text_reply('{"title": "Oslo"}')])
     async with program(tmp_path, model) as stage:
@@ -203,29 +162,8 @@ async def test_what_open_webui_and_librechat_send_is_accepted(tmp_path: Path) ->
                 {"role": "user", "content": [{"type": "text", "text": "Hi there"}]},
             ],
             "presence_penalty": 0,
-            "frequency_penalty": 0,
             "top_p": 1,
-            "temperature": 1,
         }
         answer = await stage.http.post("/chat/completions", json=librechat)
         assert "answer 1" in answer.text
         assert await stage.said(SECOND) == ["Hi there", "answer 1"]
-
-
-async def test_what_a_client_cannot_send_is_told_in_openais_shape(tmp_path: Path) -> None:
-    async with program(tmp_path, ScriptedModel(echo)) as stage:
-        for body in (
-            b"{",
-            b"[]",
-            b'{"model": "tapebot"}',
-            b'{"model": "tapebot", "messages": [1]}',
-        ):
-            answer = await stage.http.post("/chat/completions", content=body)
-            assert answer.status_code == 400, body
-            assert answer.json()["error"]["type"] == "invalid_request_error"
-        async with httpx.AsyncClient() as stranger:
-            answer = await stranger.get(f"{stage.url}/v1/models")
-            assert answer.status_code == 401
-            assert answer.json()["error"]["type"] == "authentication_error"
-        with pytest.raises(openai.BadRequestError, match="n = 1"):
-            await stage.ask("Hi", n=2)

@@ -6,14 +6,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import openai
-import pytest
-from api_stage import FIRST, SECOND, Stage, program, talk
+from api_stage import FIRST, Stage, program
 
 from bot.bus import Sender
 from bot.memory.records.fact_fold import fold_entries
 from bot.offline import OfflineModel
-from bot.tape.stores.folder_verification import verify_folder
 from bot.testing.host import HostLimits
 from bot.testing.scripted_model import (
     ScriptedModel,
@@ -96,48 +93,3 @@ async def test_a_conversation_is_consolidated_and_its_clients_words_are_no_evide
         await stage.host.wait_for_event("memory/consolidated", session=FIRST)
         facts = fold_entries(await stage.host.tape(PERSON)).active()
         assert [fact.text for fact in facts] == ["The user lives in Oslo."]
-
-
-async def test_limits_on_spending_hold(tmp_path: Path) -> None:
-    model = ScriptedModel(lambda _: text_reply("Hello."), summary=[text_reply("Title")] * 9)
-    async with program(tmp_path, model, metered=True) as stage:
-        talker, console = Talker(stage), stage.host.add_channel("console")
-        await console.wait_for_answer(await console.send("/budget rate 1", **OWNER))
-        assert await talker.say("Hi") == "Hello."
-        with pytest.raises(openai.RateLimitError) as reached:
-            await talker.say("More")
-        assert reached.value.code == "insufficient_quota"
-        for command in ("/budget off rate", "/budget set everyone 0.0001$ day"):
-            await console.wait_for_answer(await console.send(command, **OWNER))
-        with pytest.raises(openai.RateLimitError):
-            await stage.ask("Provide a concise, 5-word-or-less title for the conversation: Hi")
-
-
-async def test_a_fork_that_a_kill_left_half_made_is_completed(tmp_path: Path) -> None:
-    model = ScriptedModel(lambda request: text_reply(f"answer {len(request.messages)}"))
-    async with program(tmp_path, model) as stage:
-        await stage.ask("One")
-        await stage.ask("One", "answer 2", "Two")
-        [end, _] = await stage.host.events("turn.end", FIRST)
-        await stage.host.store.fork(FIRST, SECOND, to_entry=end.id)
-        await stage.ask("One", "answer 2", "Other")
-        assert await stage.sessions() == [FIRST, SECOND]
-        assert len(await stage.anchors(SECOND)) == 1
-        assert await stage.said(SECOND) == ["One", "answer 2", "Other", "answer 4"]
-    assert verify_folder(tmp_path / "tapes", "").problems == []
-
-
-async def test_sessions_are_found_again_by_another_process(tmp_path: Path) -> None:
-    model = ScriptedModel(lambda request: text_reply(f"answer {len(request.messages)}"))
-    async with program(tmp_path, model) as stage:
-        await stage.ask("One")
-    async with program(tmp_path, model) as stage:
-        assert await stage.ask("One", "answer 2", "Two") == "answer 4"
-        assert await stage.sessions() == [FIRST]
-        # A client that cuts off the beginning of a long conversation is still in it.
-        await stage.ask("Two", "answer 4", "Three")
-        assert await stage.sessions() == [FIRST]
-        stream = await stage.client.chat.completions.create(
-            model="tapebot", messages=talk("New"), stream=True
-        )
-        assert [c async for c in stream][-1].choices[0].finish_reason == "stop"

@@ -9,7 +9,7 @@ import openai
 import pytest
 from api_stage import FIRST, SECOND, program
 
-from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 WEATHER: Any = {
     "type": "function",
@@ -43,21 +43,6 @@ async def test_a_response_goes_on_from_the_previous_one_or_from_an_earlier_one(
             await create(model="tapebot", input="Hi", previous_response_id="resp_99_after-0")
 
 
-async def test_a_response_is_streamed(tmp_path: Path) -> None:
-    step = PausedStep(text_reply("One, two."), partial="One, ")
-    async with program(tmp_path, ScriptedModel([step])) as stage:
-        async with stage.client.responses.stream(model="tapebot", input="Count.") as stream:
-            pieces: list[str] = []
-            async for event in stream:
-                if event.type == "response.output_text.delta":
-                    pieces.append(event.delta)
-                    step.release.set()
-            final = await stream.get_final_response()
-        assert pieces == ["One, ", "two."]
-        assert final.output_text == "One, two."
-        assert final.status == "completed"
-
-
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_calls_and_their_outputs(tmp_path: Path, streamed: bool) -> None:
     call = tool_call_reply(("weather", {"city": "Rome"}))
@@ -79,13 +64,3 @@ async def test_calls_and_their_outputs(tmp_path: Path, streamed: bool) -> None:
         )
         assert again.output_text == "Sunny."
         assert await stage.sessions() == [FIRST]
-
-
-async def test_a_failed_stream_tells_why(tmp_path: Path) -> None:
-    async with program(tmp_path, ScriptedModel()) as stage:
-        stream = await stage.client.responses.create(model="tapebot", input="Hi", stream=True)
-        events = [event async for event in stream]
-        last = events[-1]
-        assert last.type == "response.failed"
-        assert last.response.error is not None
-        assert "no further step" in last.response.error.message

@@ -11,11 +11,8 @@ from openai import AsyncOpenAI
 
 from bot.bus import Right, Sender
 from bot.memory.records.fact_fold import fold_entries
-from bot.testing.host import HostLimits
 from bot.testing.scripted_model import (
     ScriptedModel,
-    consolidation_reply,
-    fact_operation,
     text_reply,
     tool_call_reply,
 )
@@ -116,18 +113,6 @@ def _is_unknown(stage: Stage, command: str) -> bool:
     return stage.host.services.commands.get(name) is None
 
 
-async def test_no_command_is_open_to_tokens_unless_it_says_so(tmp_path):
-    async with (
-        program(tmp_path, ScriptedModel([])) as stage,
-        await another(stage, "all", "chat", "read", "propose", "site", own=False) as client,
-    ):
-        for name in stage.host.services.commands.names():
-            command = stage.host.services.commands.get(name)
-            assert command is not None
-            if command.right is None and not command.reads:
-                assert (await answer(client, f"/{name} x")).startswith("A token may not do"), name
-
-
 MINTING = ("/link", "/link AB12-CD34", "/link confirm", "/unlink", "/login", "/pair here", "/mcp allow x",
            "/skills allow x", "/schedules task every day at 8 mail Eve", "/budget rate 1")  # fmt: skip
 
@@ -187,26 +172,3 @@ async def test_what_is_said_by_a_token_is_learned_only_as_its_rights_say(tmp_pat
             ("I have a cat.", "pending"),
             ("I have a hen.", "active"),
         }
-
-
-@pytest.mark.parametrize(
-    ("rights", "learned"),
-    [(("chat",), []), (("chat", "propose"), ["pending"])],
-    ids=["chat", "propose"],
-)
-async def test_a_consolidation_learns_from_a_token_only_as_its_rights_say(
-    tmp_path, rights, learned
-):
-    operation = fact_operation("The user lives in Oslo.", "I live in Oslo.")
-    model = ScriptedModel(
-        lambda _: text_reply("Noted."), consolidation=[consolidation_reply("Talked.", operation)]
-    )
-    async with (
-        program(tmp_path, model, bounds=HostLimits(window=4)) as stage,
-        await another(stage, "editor", *rights) as client,
-    ):
-        await answer(client, "I live in Oslo.")
-        await answer(client, "I live in Oslo.", "Noted.", "It rains.")
-        await stage.host.wait_for_event("memory/consolidated", session="api:local:editor-1")
-        facts = fold_entries(await stage.host.tape(PERSON)).facts.values()
-        assert [fact.status for fact in facts] == learned

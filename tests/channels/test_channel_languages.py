@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 
-import anyio
 import pytest
 from discord_rig import Rig as DiscordRig
 from telegram_rig import rigged
 
 from bot.core.i18n import LANGUAGES, _, use_language
 from channels.base import MenuCommand
-from channels.discord.interactions import command_payload
-from testkit.discord.server import DiscordServer
 
 SUMMARY = "show or choose the language that I speak with you"
 COMMAND = MenuCommand("language", SUMMARY, (("auto", "follow the language of your app"),))
@@ -56,25 +52,6 @@ async def test_telegram_states_the_language_of_the_client(rig):
             rig.telegram.say(rig.telegram.private(person), person, "Hello")
         await rig.arrived(2)
     assert {one.sender.id: one.sender.language for one in rig.inbounds} == {"8": "de", "9": ""}
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[DiscordServer]:
-    async with DiscordServer() as listening:
-        with anyio.fail_after(60):
-            yield listening
-
-
-def test_discord_describes_commands_in_each_of_its_locales():
-    [payload] = command_payload([COMMAND])
-    described = payload["description_localizations"]
-    assert payload["description"] == SUMMARY
-    assert described["de"] == in_language("de")
-    assert payload["name"] == "language"
-    assert "name_localizations" not in payload
-    [german] = command_payload([COMMAND], "de")
-    assert german["description"] == in_language("de")
-    assert german["description_localizations"]["en-US"] == SUMMARY
 
 
 async def test_discord_states_the_language_of_the_client_that_gives_a_command(server, tmp_path):

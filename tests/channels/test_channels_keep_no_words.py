@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import logging
-import resource
 from pathlib import Path
 
 import pytest
-from discord_rig import Rig
 from telegram_rig import rigged
 
-from bot.bus import BusError, SessionFull
-from channels.folder_spool import FolderSpool
+from bot.bus import SessionFull
 from testkit.discord.records import DiscordUpload
 
 WORDS = "xyzzy plugh"
@@ -38,16 +35,15 @@ def everything_is_logged(caplog):
 
 async def test_telegram_keeps_none(tmp_path, caplog):
     async with rigged(tmp_path) as rig:
-        chat = rig.telegram.private(7)
         async with rig.running():
-            rig.telegram.voice(chat, 7, WORDS.encode())
-            rig.telegram.say(chat, 7, f"{WORDS} while the voice is fetched")
-            rig.telegram.say(chat, 13, f"{WORDS} of a stranger")
+            rig.telegram.voice(rig.chat, 7, WORDS.encode())
+            rig.telegram.say(rig.chat, 7, f"{WORDS} while the voice is fetched")
+            rig.telegram.say(rig.chat, 13, f"{WORDS} of a stranger")
             await rig.arrived(2)
-            await rig.shown(chat, 2)
-            rig.telegram.say(chat, 7, f"/memory forget {WORDS}")
+            await rig.shown(rig.chat, 2)
+            rig.telegram.say(rig.chat, 7, f"/memory forget {WORDS}")
             await rig.arrived(3)
-            await rig.shown(chat, 3)
+            await rig.shown(rig.chat, 3)
             await rig.until_handled()
             assert holding(tmp_path) == ["inbox.jsonl"]
         await rig.bus.purge()
@@ -56,16 +52,14 @@ async def test_telegram_keeps_none(tmp_path, caplog):
     assert WORDS not in caplog.text
 
 
-async def test_discord_keeps_none(tmp_path, server, ada, eve, home, caplog):
-    rig = Rig(server, tmp_path)
-    rig.doors.people[str(ada)] = "owner"
+async def test_discord_keeps_none(rig, server, ada, eve, general, tmp_path, caplog):
     async with rig.connected():
         place = server.direct(ada)
         rig.refusals[:] = [SessionFull("too many wait")]
         for number in range(2):
             server.say(place, ada, f"{WORDS} {number}", attachments=[DiscordUpload("a.txt", b"x")])
         server.say(server.direct(eve), eve, f"{WORDS} of a stranger")
-        server.say(server.channel(home, "general"), ada, f"<@{server.bot_id}> {WORDS}")
+        server.say(general, ada, f"<@{server.bot_id}> {WORDS}")
         await rig.hear(2)
     async with rig.connected():
         server.say(place, ada, f"{WORDS} after a restart")
@@ -75,14 +69,3 @@ async def test_discord_keeps_none(tmp_path, server, ada, eve, home, caplog):
         assert holding(tmp_path) == []
     assert (tmp_path / "discord" / "marks.json").is_file()
     assert WORDS not in caplog.text
-
-
-async def test_an_update_that_the_disk_refuses_leaves_nothing_behind(tmp_path):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20, before[1]))
-    try:
-        with pytest.raises(BusError, match="could not be kept"):
-            await FolderSpool(tmp_path).store_claimed(1, {"text": WORDS * 9})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert list(tmp_path.iterdir()) == []

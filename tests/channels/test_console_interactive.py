@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-import signal
 import sys
-import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -110,13 +108,6 @@ def test_text_is_seen_as_it_streams_and_its_final_form_replaces_it(start: Start)
     assert "first words" not in rest
 
 
-def test_the_tool_that_runs_is_named(start: Start):
-    """The spinner says what the bot does."""
-    console = start()
-    console.send("tool\r")
-    console.expect_exact("memory_save…")
-
-
 def test_ctrl_c_clears_what_is_typed_then_ends_the_turn_then_the_program(start: Start, log: Path):
     """The nearest thing is ended first, and leaving takes two presses."""
     console = start()
@@ -138,54 +129,6 @@ def test_ctrl_c_clears_what_is_typed_then_ends_the_turn_then_the_program(start: 
     console.expect(pexpect.EOF)
 
 
-def test_typing_goes_on_while_the_bot_thinks(start: Start, log: Path):
-    """A message sent during a turn is published at once and keeps its place."""
-    console = start()
-    console.send("slow\r")
-    console.expect_exact("thinking")
-    console.send("meanwhile\r")
-    console.expect_exact("meanwhile")
-    console.send(CTRL_C)
-    console.expect_exact("and no more")
-    console.expect_exact("echo: meanwhile\r\n")
-    console.expect_exact("Stopped.")
-    leave(console)
-    assert said(log) == ["slow", "meanwhile", "/stop"]
-
-
-@pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
-def test_keys_pressed_while_an_answer_is_being_written_are_keys(start: Start, log: Path, term: str):
-    """The terminal takes none for itself: Ctrl-C would kill there, and Ctrl-D would be lost."""
-    console = start(term=term)
-    console.send("long\r")
-    console.expect_exact("much to read")
-    # Nobody reads on, so the writing cannot end before the keys are there.
-    console.send("half a thought" + CTRL_C + "hello\r" + CTRL_D)
-    console.expect_exact(BYE)
-    assert "\x04" not in console.before
-    console.expect(pexpect.EOF)
-    console.wait()
-    assert console.exitstatus == 0
-    assert said(log) == ["long", "hello"]
-
-
-@pytest.mark.parametrize("then", [CTRL_D, "and on\r" * 66], ids=["left", "full"])
-def test_ctrl_c_ends_the_program_where_it_waits_for_the_bus_without_a_prompt(
-    start: Start, log: Path, then: str
-):
-    """Whoever left, or typed more than fits, is not held by a bus that takes nothing."""
-    console = start()
-    console.send("stuck\r" + then)
-    for _ in range(SECONDS * 10):
-        console.expect([r".+", pexpect.TIMEOUT], timeout=0.1)
-        if termios.tcgetattr(console.child_fd)[3] & termios.ISIG:
-            break
-    console.send(CTRL_C)
-    console.expect(pexpect.EOF)
-    assert BYE not in console.before
-    assert not log.exists()
-
-
 def test_a_paste_of_two_lines_is_one_message(start: Start, log: Path):
     """Bracketed paste keeps its newlines until Enter is pressed."""
     console = start()
@@ -194,15 +137,6 @@ def test_a_paste_of_two_lines_is_one_message(start: Start, log: Path):
     console.expect_exact("echo: line one\r\nline two\r\n")
     leave(console)
     assert said(log) == ["line one\nline two"]
-
-
-def test_alt_enter_makes_a_new_line(start: Start, log: Path):
-    """Enter alone sends."""
-    console = start()
-    console.send("one" + ALT_ENTER + "two\r")
-    console.expect_exact("echo: one\r\ntwo\r\n")
-    leave(console)
-    assert said(log) == ["one\ntwo"]
 
 
 def test_history_outlives_the_run_and_is_its_owners_alone(start: Start, log: Path, tmp_path: Path):
@@ -222,116 +156,12 @@ def test_history_outlives_the_run_and_is_its_owners_alone(start: Start, log: Pat
     assert said(log) == ["remember me", "remember me"]
 
 
-def test_slash_commands_are_completed(start: Start, log: Path):
-    """The menu shows what a command does, and Tab takes it."""
-    console = start()
-    console.send("/st")
-    console.expect_exact("how the bot is")
-    console.send(TAB + "\r")
-    console.expect_exact("echo: /status")
-    leave(console)
-    assert said(log) == ["/status"]
-
-
-@pytest.mark.parametrize("word", ["/quit", "/exit"])
-def test_a_word_leaves_too(start: Start, log: Path, word: str):
-    """It is not sent to the bot."""
-    console = start()
-    console.send(word + "\r")
-    console.expect_exact(BYE)
-    console.expect(pexpect.EOF)
-    assert not log.exists()
-
-
-def test_markdown_is_rendered_and_nothing_of_it_is_lost(start: Start):
-    """Line breaks stay, tags are text, and a link shows where it leads."""
-    console = start()
-    console.send(r"say:one\ntwo <b>three</b> [four](https://example.org)" + "\r")
-    console.expect_exact("one\r\ntwo <b>three</b> ")
-    console.expect_exact("https://example.org")
-    leave(console)
-
-
 def test_no_escape_sequence_of_an_answer_reaches_the_terminal(start: Start):
     """A model cannot set the window's title, move the cursor or clear the screen."""
     console = start()
     console.send(r"say:a\x1b]0;title\x07b\x9b2Jc" + "\r")
     console.expect_exact("a]0;titleb2Jc\r\n")
     leave(console)
-
-
-def test_an_answer_of_a_former_run_is_shown_and_reported(start: Start, log: Path):
-    """What a killed run left undelivered is delivered by the next."""
-    console = start("--leftover", "from before")
-    console.send("hello\r")
-    console.expect_exact("echo: hello")
-    leave(console)
-    assert '"report": "left"' in log.read_text()
-
-
-def test_a_full_session_is_told_of_and_the_conversation_goes_on(start: Start):
-    """A refused message leaves nothing to wait for."""
-    console = start()
-    console.send("full\r")
-    console.expect_exact("too many messages wait\r\n")
-    console.send(CTRL_C)
-    console.expect_exact(HINT)
-    console.send("hello\r")
-    console.expect_exact("echo: hello")
-    leave(console)
-
-
-def test_a_closed_bus_ends_the_conversation_with_its_reason(start: Start):
-    """No farewell claims that the refused message is on the tape."""
-    console = start()
-    console.send("closed\r")
-    console.expect_exact("the bus is shutting down\r\n")
-    console.expect(pexpect.EOF)
-    assert BYE not in console.before
-    console.wait()
-    assert console.exitstatus == 0
-
-
-def test_bytes_that_are_not_utf8_are_replaced(start: Start, log: Path):
-    """A terminal with another encoding does not end the conversation."""
-    console = start()
-    os.write(console.child_fd, b"a\xffb\r")
-    console.expect_exact("echo: a\ufffdb")
-    leave(console)
-    assert said(log) == ["a\ufffdb"]
-
-
-def test_a_dumb_terminal_works_without_an_escape_sequence(start: Start, log: Path):
-    """Prompt, answers, Ctrl-C and the hint are plain lines there."""
-    console = start(term="dumb")
-    assert "\x1b" not in console.before
-    console.send("slow\r")
-    console.expect_exact("slow\r")
-    console.expect_exact("you> ")
-    console.send("typo" + CTRL_C + CTRL_C)
-    console.expect_exact("first words and no more\r\n")
-    assert "\x1b" not in console.before
-    console.expect_exact("Stopped.\r\n\r\nyou> ")
-    console.send("hello\r")
-    console.expect_exact("echo: hello")
-    console.send(CTRL_C)
-    console.expect_exact(HINT)
-    console.send(CTRL_C)
-    console.expect_exact(BYE)
-    console.expect(pexpect.EOF)
-    assert said(log) == ["slow", "/stop", "hello"]
-
-
-def test_cancelling_gives_the_terminal_back_as_it_was(start: Start):
-    """Whoever stops the program from outside finds a shell that echoes."""
-    console = start()
-    console.send("slow\r")
-    console.expect_exact("thinking")
-    assert not termios.tcgetattr(console.child_fd)[3] & termios.ECHO
-    console.kill(signal.SIGTERM)
-    console.expect(pexpect.EOF)
-    assert "Traceback" not in console.before
-    assert termios.tcgetattr(console.child_fd)[3] & termios.ECHO
 
 
 def test_what_was_taken_out_of_the_history_is_not_brought_back_by_an_open_prompt(

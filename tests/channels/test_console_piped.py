@@ -61,52 +61,6 @@ def test_any_bytes_are_lines_of_text(given: bytes, expected: str):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_file_is_read_like_a_pipe(tmp_path: Path):
-    """Epoll refuses regular files; the console does not, at either end."""
-    given, written = tmp_path / "in", tmp_path / "out"
-    given.write_text("one\ntwo")
-    with given.open("rb") as source, written.open("wb") as sink:
-        subprocess.run(
-            HOST, stdin=source, stdout=sink, env=environment(), timeout=SECONDS, check=True
-        )
-    assert written.read_text() == "echo: one\n\necho: two\n"
-
-
-def test_a_line_is_answered_before_the_next_is_written():
-    """A program may hold a conversation through the pipes."""
-    with subprocess.Popen(
-        HOST, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
-    ) as process:
-        process.stdin.write(b"one\n")
-        process.stdin.flush()
-        assert process.stdout.readline() == b"echo: one\n"
-        rest, _ = process.communicate(b"two\n", timeout=SECONDS)
-    assert rest == b"\necho: two\n"
-
-
-def test_every_answer_is_reported_and_says_whose_line_it_answers(tmp_path: Path):
-    """The bus learns of each delivery in the session that the line was sent from."""
-    log = tmp_path / "log"
-    converse(b"one\ntwo\n", "--log", str(log))
-    first, first_report, second, second_report = events(log)
-    assert [first["inbound"], second["inbound"]] == ["one", "two"]
-    assert first_report["report"] == f"a-{first['id']}"
-    assert second_report["report"] == f"a-{second['id']}"
-    assert first_report["delivered"]
-    assert {event["session"] for event in events(log)} == {"console:local"}
-    assert first["sender"] == ["local", "Ada"]
-    assert first["aware"]
-
-
-def test_ids_never_repeat_over_restarts(tmp_path: Path):
-    """The bus drops known ids, so a repeated one would lose a message."""
-    log = tmp_path / "log"
-    for _ in range(2):
-        converse(b"one\ntwo\n", "--log", str(log))
-    ids = [event["id"] for event in events(log) if "id" in event]
-    assert len(set(ids)) == len(ids) == 4
-
-
 def test_an_answer_of_a_former_run_is_printed_and_reported_first(tmp_path: Path):
     """What a killed run left undelivered is delivered by the next, once."""
     log = tmp_path / "log"
@@ -140,26 +94,3 @@ def test_no_escape_sequence_of_an_answer_reaches_the_output():
     """Answers hold no control character but newline and tab."""
     done = converse(rb"say:a\x1b[31mb\x9b2J\x07\tc\r\nd\x7f" + b"\n")
     assert done.stdout == b"a[31mb2J\tc\nd\n"
-
-
-def test_a_full_session_is_told_of_and_the_next_line_goes_on():
-    """The refusal is no answer, so it is kept out of the output."""
-    done = converse(b"full\none\n")
-    assert done.stdout == b"echo: one\n"
-    assert done.stderr == b"too many messages wait\n"
-
-
-def test_a_closed_bus_ends_the_program():
-    """No line is read that nobody would answer."""
-    done = converse(b"one\nclosed\ntwo\n")
-    assert done.stdout == b"echo: one\n"
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
-def test_pipes_load_no_terminal_library(tmp_path: Path):
-    """Starting up is fast where no terminal is."""
-    modules = tmp_path / "modules"
-    converse(b"one\n", "--list-modules", str(modules))
-    loaded = set(modules.read_text().split())
-    assert "channels.console.piped" in loaded
-    assert not loaded & {"prompt_toolkit", "rich", "markdown_it"}

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import anyio
-import pytest
 from delivery_paper import HERE, THERE, Paper, Running, answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
-from waiting import until
 
-from bot.bus import Activity, Address, Button, DeliveryReport, PartialAnswer
-from bot.core.reasons import Reason
+from bot.bus import Button, DeliveryReport, PartialAnswer
 from channels.delivery.messenger import (
     FormattingRejected,
     MessageGone,
     MessageRejected,
-    OutgoingMessage,
-    PlatformUnreachable,
     RateLimited,
 )
 
@@ -29,21 +24,6 @@ async def test_an_answer_is_shown_as_a_reply_and_reported_once_with_its_platform
     assert run.paper.shown() == ["hello"]
     assert run.paper.replies == {"1": "7"}
     assert run.port.reports == [DeliveryReport("paper:1", "t1", platform_ids=("1",))]
-
-
-@pytest.mark.parametrize("text", ["42", '{"a": [1]}', "null", "/etc/passwd", "@everyone", " x "])
-async def test_text_is_text(text):
-    async with Running() as run:
-        run.port.give(answer(text))
-        await run.port.until_final(1)
-    assert run.paper.shown() == [text]
-
-
-async def test_an_answer_without_a_visible_sign_still_says_something():
-    async with Running() as run:
-        run.port.give(answer(""))
-        await run.port.until_final(1)
-    assert run.paper.shown() == ["(an answer without words)"]
 
 
 async def test_a_long_answer_arrives_whole_and_only_its_first_part_is_a_reply():
@@ -88,110 +68,6 @@ async def test_an_answer_that_is_refused_for_good_is_reported_with_the_reason():
     assert second.delivered
 
 
-async def test_an_error_of_the_adapters_own_costs_one_answer_and_no_other():
-    class Broken(Paper):
-        def render(self, text: str) -> list[str]:
-            if "boom" in text:
-                raise ValueError(text)
-            return super().render(text)
-
-    async with Running(Broken()) as run:
-        run.port.give(PartialAnswer(HERE, "t0", "boom, in what is streamed, too"))
-        run.port.give(answer("boom"), answer("fine", "t2"), answer("fine, too", "t3", THERE))
-        await run.port.until_final(3)
-    reports = {report.answer: report.delivered for report in run.port.finals()}
-    assert reports == {"t1": False, "t2": True, "t3": True}
-    assert run.port.finals()[0].error == Reason("delivery_broken")
-    assert run.paper.shown() == ["fine"]
-
-
-async def test_an_answer_to_a_message_that_is_gone_is_sent_without_it_once():
-    class Gone(Paper):
-        async def send(self, message: OutgoingMessage[str]) -> str:
-            await self._called("send", message.address, message.piece)
-            if message.reply_to is not None or message.piece == "never":
-                raise MessageGone("message to be replied not found")
-            return await super().send(message)
-
-    async with Running(Gone()) as run:
-        run.port.give(answer("hello"), answer("never", "t2"))
-        await run.port.until_final(2)
-    assert run.paper.shown() == ["hello"]
-    assert [report.delivered for report in run.port.finals()] == [True, False]
-    assert len(run.paper.calls) < 8
-
-
-async def test_an_edit_that_is_refused_becomes_a_message():
-    paper = Paper(numbers=1)
-    paper.pages["1"] = {"1": "page 1"}
-    paper.faults["1"] = [MessageRejected("message can't be edited")]
-    async with Running(paper) as run:
-        run.port.give(answer("page 2", replaced_message_id="1"))
-        await run.port.until_final(1)
-    assert paper.shown() == ["page 2"]
-    assert run.port.finals()[0].delivered
-
-
-async def test_topics_of_a_chat_share_its_flood():
-    """Asking again in another topic makes it longer for all."""
-    paper = Paper()
-    paper.faults["1"] = [RateLimited(0.3)]
-    topics = [Address("paper", "1", str(number)) for number in range(3)]
-    async with Running(paper) as run:
-        run.port.give(answer("one", "t1", topics[0]))
-        await until(lambda: bool(paper.calls))
-        run.port.give(answer("two", "t2", topics[1]), answer("three", "t3", topics[2]))
-        await run.port.until_final(3)
-    (_, _, began), *later = paper.calls
-    assert len(later) == 3
-    assert all(when - began >= 0.25 for _, _, when in later)
-
-
-async def test_buttons_that_the_platform_refuses_cost_no_answer():
-    class NoButtons(Paper):
-        async def send(self, message: OutgoingMessage[str]) -> str:
-            if message.buttons:
-                raise FormattingRejected("invalid form body")
-            return await super().send(message)
-
-    async with Running(NoButtons()) as run:
-        run.port.give(answer("hello", buttons=(Button("More", "/memory 2"),)))
-        await run.port.until_final(1)
-    assert run.paper.shown() == ["hello"]
-
-
-async def _stopped_while_sending(text: str) -> Running:
-    """Stop while the first message of an answer is on its way."""
-    sending, go = anyio.Event(), anyio.Event()
-
-    class Slow(Paper):
-        async def send(self, message: OutgoingMessage[str]) -> str:
-            sending.set()
-            await go.wait()
-            return await super().send(message)
-
-    async with Running(Slow()) as run:
-        run.port.give(answer(text))
-        await sending.wait()
-        run.stop()
-        go.set()
-    return run
-
-
-async def test_a_stop_while_the_only_message_is_sent_ends_the_answer():
-    """Else another process that takes the channel over at once sends it again."""
-    run = await _stopped_while_sending("hello")
-    assert run.paper.shown() == ["hello"]
-    assert run.port.reports == [DeliveryReport("paper:1", "t1", platform_ids=("1",))]
-
-
-async def test_a_stop_while_a_part_is_sent_reports_the_part():
-    run = await _stopped_while_sending("x" * 60)
-    assert run.paper.shown() == ["x" * 40]
-    part = DeliveryReport("paper:1", "t1", platform_ids=("1",), final=False)
-    assert set(run.port.reports) == {part}
-
-
 async def test_after_a_restart_what_was_shown_is_edited_and_not_sent_again():
     paper = Paper(numbers=3)
     paper.pages["1"] = {"1": "It was a dark and", "2": "and then too much of it", "3": "rest"}
@@ -211,28 +87,6 @@ async def test_the_answer_to_a_button_takes_the_place_of_its_message():
         await run.port.until_final(1)
     assert paper.pages["1"] == {"1": "page 2"}
     assert paper.buttons["1"] == more
-
-
-async def test_typing_is_shown_while_a_turn_runs_and_not_after(monkeypatch):
-    monkeypatch.setattr("channels.delivery.dispatcher._IDLE_SECONDS", 0.05)
-    async with Running() as run:
-        run.port.give(Activity(HERE, "thinking"))
-        await until(lambda: len(run.paper.typed) >= 3)
-        run.port.give(answer("done"), Activity(HERE, "idle"))
-        await run.port.until_final(1)
-        # A chat where the sign is still shown is not left.
-        await run.until_left()
-        assert len(run.paper.typed) >= 3
-
-
-@pytest.mark.slow
-async def test_answers_of_a_chat_keep_their_order():
-    paper = Paper()
-    paper.faults["1"] = [PlatformUnreachable("no network")]
-    async with Running(paper) as run:
-        run.port.give(*(answer(f"number {n}", f"t{n}") for n in range(20)))
-        await run.port.until_final(20)
-    assert paper.shown() == [f"number {n}" for n in range(20)]
 
 
 FAULTS = st.sampled_from(

@@ -11,22 +11,18 @@ from delivery_paper import Paper, Running, answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
-from waiting import until
 
-from bot.bus import Button, OutgoingFile
+from bot.bus import OutgoingFile
 from channels.delivery import dispatcher as line
 from channels.delivery.messenger import (
-    FileRejected,
     MessageGone,
     MessageRejected,
     MessengerError,
     OutgoingMessage,
     PlatformUnreachable,
     RateLimited,
-    check_file,
 )
 
-MOST = 1_000
 ONE, TWO = (
     OutgoingFile("one.zip", Path("/home/exports/one.zip")),
     OutgoingFile("two.zip", Path("/x/two.zip")),
@@ -73,18 +69,6 @@ async def test_files_stand_below_the_text_in_order_and_are_reported_with_it():
     assert (first.delivered, first.platform_ids) == (True, ("1", "2", "3"))
 
 
-async def test_a_flood_or_a_lost_network_at_a_file_repeats_nothing_that_is_shown():
-    paper = Pinboard()
-    paper.trouble["two.zip"] = [
-        RateLimited(0.01),
-        PlatformUnreachable("no network"),
-        RateLimited(0.01),
-    ]
-    run = await shown(paper, answer("Here.", files=(ONE, TWO)))
-    assert run.paper.shown() == ["Here.", "<one.zip>", "<two.zip>"]
-    assert [call for call, _, _ in paper.calls].count("send_file") == 5
-
-
 async def test_a_file_that_the_platform_refuses_is_told_of_with_where_it_lies():
     paper = Pinboard()
     paper.trouble["one.zip"] = [MessageRejected("no files here")]
@@ -96,30 +80,6 @@ async def test_a_file_that_the_platform_refuses_is_told_of_with_where_it_lies():
     assert run.port.finals()[0].delivered
 
 
-async def test_a_word_on_a_second_file_that_makes_the_text_longer_keeps_the_order():
-    paper = Pinboard()
-    paper.trouble["two.zip"] = [
-        FileRejected(TWO, "(two.zip is gone, which takes many words to say.)")
-    ]
-    run = await shown(paper, answer("Here it all is for you.", files=(ONE, TWO)))
-    texts = run.paper.shown()
-    assert texts[-1] == "<one.zip>"
-    assert "".join(texts[:-1]).endswith("many words to say.)")
-    assert texts.count("<one.zip>") == 1
-
-
-async def test_a_refused_form_and_a_refused_file_are_both_mended():
-    paper = Pinboard(refuses_markup=True)
-    paper.trouble["one.zip"] = [FileRejected(ONE, "(one.zip is gone.)")]
-    run = await shown(paper, answer("*Here.*", files=(ONE,)))
-    assert run.paper.shown() == ["Here.\n\n(one.zip is gone.)"]
-
-
-async def test_buttons_stay_below_the_text():
-    run = await shown(Pinboard(), answer("Here.", files=(ONE,), buttons=(Button("Go", "/go"),)))
-    assert run.paper.buttons == {"1": (Button("Go", "/go"),)}
-
-
 @pytest.mark.parametrize("before", [(), ("1",), ("1", "2"), ("1", "2", "3")])
 async def test_what_was_shown_before_a_restart_is_not_shown_again(before):
     paper = Pinboard(numbers=len(before))
@@ -128,43 +88,6 @@ async def test_what_was_shown_before_a_restart_is_not_shown_again(before):
     run = await shown(paper, answer("Here.", files=(ONE, TWO), sent_message_ids=before))
     assert run.paper.shown() == ["Here.", "<one.zip>", "<two.zip>"]
     assert run.port.finals()[0].platform_ids == ("1", "2", "3")
-
-
-async def test_a_file_deleted_after_it_was_shown_and_before_the_receipt_is_not_told_of():
-    paper = Pinboard(numbers=2)
-    paper.pages["1"] = {"1": "Here.", "2": "<one.zip>"}
-    paper.trouble["one.zip"] = [FileRejected(ONE, "(one.zip is gone.)")]
-    run = await shown(paper, answer("Here.", files=(ONE,), sent_message_ids=("1", "2")))
-    assert run.paper.shown() == ["Here.", "<one.zip>"]
-
-
-async def test_each_file_shown_is_reported_before_the_next_is_begun():
-    paper = Pinboard()
-    paper.trouble["two.zip"] = [RateLimited(30)]
-    run = Running(paper)
-    async with run:
-        run.port.give(answer("Here.", files=(ONE, TWO)))
-        await until(lambda: any(call == "send_file" for call, _, _ in paper.calls[2:]))
-        run.stop()
-    assert run.port.reports[-1].platform_ids == ("1", "2")
-    assert not run.port.finals()
-
-
-async def test_each_part_is_known_to_have_been_shown_when_the_next_one_is_begun():
-    """A process that is killed then can tell nothing any more."""
-    known = []
-
-    class Witness(Pinboard):
-        async def _called(self, call, address, piece) -> None:
-            reports = run.port.reports
-            known.append(reports[-1].platform_ids if reports else ())
-            await super()._called(call, address, piece)
-
-    text = "It takes two messages to tell: this and another."
-    async with Running(Witness()) as run:
-        run.port.give(answer(text, files=(ONE, TWO)))
-        await run.port.until_final(1)
-    assert known == [(), ("1",), ("1", "2"), ("1", "2", "3")]
 
 
 TROUBLE = st.lists(
@@ -191,15 +114,3 @@ async def test_whatever_goes_wrong_each_file_is_there_once_in_order_or_told_of(o
     assert pinned == sorted(set(pinned))
     for file in (ONE, TWO):
         assert (f"<{file.name}>" in pinned) != (f"({file.name} could not be sent" in said)
-
-
-async def test_a_file_is_looked_at_before_it_is_sent(tmp_path):
-    path = tmp_path / "exports" / "big.zip"
-    path.parent.mkdir()
-    path.write_bytes(b"x" * (MOST + 1))
-    with pytest.raises(FileRejected, match=r"It is in tapebot's home folder, as exports/big\.zip"):
-        await check_file(OutgoingFile("big.zip", path), MOST)
-    await check_file(OutgoingFile("big.zip", path), MOST + 1)
-    path.unlink()
-    with pytest.raises(FileRejected, match="no longer exists"):
-        await check_file(OutgoingFile("big.zip", path), MOST)

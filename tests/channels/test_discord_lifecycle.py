@@ -9,15 +9,12 @@ import anyio
 import pytest
 from discord_rig import Rig
 from refusals import refused
-from waiting import until
 
-from bot.bus import Address, BusClosed, BusError
+from bot.bus import Address, BusError
 from bot.bus.local import LocalBus
 from channels.discord import channel as channel_module
-from channels.discord import client as client_module
 from channels.discord import connection as life_module
 from channels.discord import intake as gate_module
-from testkit.discord.records import DiscordUpload
 from testkit.discord.server import DiscordServer
 
 TOKEN = "MTIzNDU2Nzg5MDEyMzQ1Njc4.GabcDE.a-secret-that-nobody-may-see"
@@ -28,18 +25,6 @@ async def server() -> AsyncIterator[DiscordServer]:
     async with DiscordServer(token=TOKEN) as listening:
         with anyio.fail_after(60):
             yield listening
-
-
-@pytest.fixture
-def general(server, ada) -> int:
-    return server.channel(server.guild("home", [ada]), "general")
-
-
-@pytest.fixture
-def rig(server, ada, tmp_path) -> Rig:
-    made = Rig(server, tmp_path)
-    made.doors.people[str(ada)] = "owner"
-    return made
 
 
 async def refusal(rig: Rig, once_connected: Callable[[], None] | None = None) -> str:
@@ -69,85 +54,11 @@ async def test_a_wrong_token_is_refused_with_its_settings_name(rig, token):
     assert token not in text or len(token) < 2
 
 
-async def test_a_token_that_was_changed_meanwhile_is_refused_too(rig, server, monkeypatch):
-    monkeypatch.setattr(channel_module, "MIN_BACKOFF_SECONDS", 0.1)
-
-    def change() -> None:
-        server.token = "another"
-        server.faults.invalidate()
-
-    assert "TAPEBOT_DISCORD_TOKEN" in await refusal(rig, change)
-
-
 async def test_a_missing_intent_is_refused_before_the_gateway_is_asked(rig, server):
     server.world.portal_intents = 0
     text = await refusal(rig)
     assert '"Message Content Intent" under Bot' in text
     assert not server.records.gateway
-
-
-async def test_an_intent_that_is_switched_off_meanwhile_is_refused_with_the_same_words(rig, server):
-    text = await refusal(rig, lambda: server.faults.drop(4014))
-    assert '"Message Content Intent" under Bot' in text
-
-
-@pytest.mark.slow
-async def test_it_says_who_it_is_once_and_how_to_invite_it(rig, server):
-    async with rig.connected():
-        await _announced(rig, 2)
-        server.faults.drop()
-        await server.until(lambda books: books.count_gateway_events("connect") == 2)
-        await server.until_connected()
-    assert rig.announced[0] == "Discord: connected as @tapebot"
-    assert f"client_id={server.bot_id}" in rig.announced[1]
-    assert len(rig.announced) == 2
-
-
-@pytest.mark.slow
-async def test_being_added_to_a_server_is_announced_with_how_to_allow_it(rig, server, ada):
-    async with rig.connected():
-        await _announced(rig, 2)
-        guild = server.guild("Club", [ada])
-        await _announced(rig, 3)
-    assert "Club" in rig.announced[2]
-    assert f"discord:{guild}" in rig.announced[2]
-
-
-@pytest.mark.slow
-async def test_a_first_connection_that_fails_is_tried_again(rig, server, ada, place):
-    server.faults.refuse_gateway(times=1)
-    async with rig.running():
-        await server.until_connected()
-        server.say(place, ada, "hello")
-        await rig.hear()
-        await _announced(rig, 2)
-    assert server.records.count_gateway_events("refused") == 1
-    # Whoever runs it is told of both, once.
-    assert rig.announced[0].startswith("Discord: no connection to 127.0.0.1; retrying (")
-    assert rig.announced[1] == "Discord: connected again"
-
-
-async def test_a_network_that_swallows_everything_is_soon_told(rig, server):
-    gate = anyio.Event()
-    server.faults.slow(where=r"GET /users/@me$", gate=gate)
-    async with rig.running():
-        await _announced(rig, 1)
-        gate.set()
-        await server.until_connected()
-        await _announced(rig, 3)
-    assert rig.announced[:2] == [
-        "Discord: no connection to 127.0.0.1; retrying (TimeoutError: )",
-        "Discord: connected again",
-    ]
-
-
-@pytest.mark.slow
-async def test_a_login_while_the_network_is_away_is_tried_again(rig, server, ada, place):
-    server.faults.hang_up(r"GET /users/@me$", times=2)
-    async with rig.running():
-        await server.until_connected()
-        server.say(place, ada, "hello")
-        await rig.hear()
 
 
 async def test_an_ask_to_reconnect_is_followed_and_the_session_resumed(rig, server, ada, place):
@@ -174,55 +85,6 @@ async def test_whatever_closes_the_connection_it_comes_back(rig, server, ada, pl
     assert rig.texts() == ["before", "between"]
 
 
-@pytest.mark.slow
-async def test_a_gateway_that_breaks_every_connection_is_met_with_longer_and_longer_pauses(
-    rig, server, caplog
-):
-    async with rig.running():
-        for count in range(1, 7):
-            await server.until(lambda b, n=count: b.count_gateway_events("connect") >= n)
-            await server.until_connected()
-            server.faults.drop(4000)
-            await server.until(lambda _: server.hub.gateway.connected == 0)
-        await server.until(lambda b: b.count_gateway_events("identify") == 2)
-    assert "broke 6 connections within a minute" in caplog.text
-    assert "next attempt in" in caplog.text
-
-
-@pytest.mark.slow
-async def test_what_was_taken_before_the_connection_was_lost_reaches_the_bus(
-    rig, server, ada, place, general
-):
-    rig.shelf.gate = anyio.Event()
-    async with rig.connected():
-        server.say(place, ada, "slow", attachments=[DiscordUpload("a.png", b"x", "image/png")])
-        await rig.shelf.arrived.wait()
-        number = server.say(place, ada, "hello")
-        server.react(number, ada, "👍")
-        server.say(general, ada, f"<@{server.bot_id}> all before this has arrived")
-        await rig.hear()
-        server.faults.refuse_gateway(times=1)
-        server.faults.drop()
-        await server.until(lambda books: books.count_gateway_events("refused") == 1)
-        rig.shelf.gate.set()
-        await rig.hear(4)
-        await server.until_connected()
-        assert server.records.count_gateway_events("identify") == 2
-    assert rig.texts()[1:] == ["slow", "hello", "(reacted with 👍 to an earlier message)"]
-
-
-async def test_a_connection_that_fell_silent_is_given_up(rig, server, ada, place, monkeypatch):
-    monkeypatch.setattr(client_module, "SILENCE_SECONDS", 0.5)
-    server.hub.gateway.heartbeat = 200
-    async with rig.connected():
-        server.faults.mute_heartbeats()
-        await server.until(lambda books: books.count_gateway_events("connect") >= 2)
-        server.faults.mute_heartbeats(muted=False)
-        await server.until_connected()
-        server.say(place, ada, "hello")
-        await rig.hear()
-
-
 async def test_a_stop_is_quick_at_any_moment_and_leaves_no_connection(
     rig, server, ada, place, monkeypatch
 ):
@@ -237,18 +99,6 @@ async def test_a_stop_is_quick_at_any_moment_and_leaves_no_connection(
         server.say(place, ada, "hello")
         await rig.hear()
     await server.until(lambda _: server.hub.gateway.connected == 0)
-
-
-async def test_a_stopping_bus_takes_nothing_and_loses_nothing(rig, server, ada, place):
-    async with rig.connected():
-        server.say(place, ada, "before")
-        await rig.hear()
-        rig.refusals += [BusClosed("tapebot is stopping")]
-        server.say(place, ada, "too late")
-        await until(lambda: not rig.refusals)
-    async with rig.running():
-        await rig.hear(2)
-    assert rig.texts() == ["before", "too late"]
 
 
 async def test_an_error_of_the_bus_is_told_once_and_the_message_taken_in_the_end(
@@ -286,7 +136,3 @@ async def test_the_token_and_strangers_words_are_never_logged(
     assert "a-secret" not in caplog.text
     assert "something private" not in caplog.text
     assert "the connection to Discord was lost" in caplog.text
-
-
-async def _announced(rig: Rig, count: int) -> None:
-    await until(lambda: len(rig.announced) >= count)

@@ -1,42 +1,20 @@
-"""What is said while the bot is away is answered after it is back: once, and in order."""
+"""What is said while the bot is away is answered after it is back: once, in order, within bounds."""
 
 from __future__ import annotations
 
 import json
-import logging
 import stat
-from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import anyio
 import pytest
 from discord_rig import Rig
 from waiting import until
 
-from bot.bus import Address
-from channels.discord import channel as channel_module
-from channels.discord.read_positions import FileReadPositions, ReadPositions
-from channels.discord.shards import SINGLE_SHARD
+from channels.discord import missed_messages as missed_module
 from testkit.discord.records import DiscordUpload
-from testkit.discord.server import DiscordServer
 
-
-@pytest.fixture
-async def server() -> AsyncIterator[DiscordServer]:
-    async with DiscordServer() as listening:
-        with anyio.fail_after(60):
-            yield listening
-
-
-@pytest.fixture
-def general(server, home) -> int:
-    return server.channel(home, "general")
-
-
-@pytest.fixture
-def rig(server, ada, tmp_path) -> Rig:
-    made = Rig(server, tmp_path)
-    made.doors.people[str(ada)] = "owner"
-    return made
+PICTURE = DiscordUpload("a.png", b"png", "image/png")
 
 
 async def test_what_was_said_in_private_while_it_was_away_is_heard_once_and_in_order(
@@ -56,26 +34,6 @@ async def test_what_was_said_in_private_while_it_was_away_is_heard_once_and_in_o
         server.say(place, ada, "last")
         await rig.hear(253)
     assert rig.texts() == ["before", *(f"missed {n}" for n in range(250)), "live", "last"]
-
-
-async def test_files_and_questions_in_channels_are_missed_neither(
-    rig, server, ada, eve, general, home
-):
-    async with rig.connected():
-        server.say(general, ada, f"<@{server.bot_id}> before")
-        await rig.hear()
-    server.say(general, eve, f"<@{server.bot_id}> a stranger's")
-    server.say(general, ada, "not for the bot")
-    server.say(
-        general,
-        ada,
-        f"<@{server.bot_id}> look",
-        attachments=[DiscordUpload("a.png", b"png", "image/png")],
-    )
-    async with rig.running():
-        await rig.hear(2)
-    assert rig.texts() == ["before", "look"]
-    assert rig.heard[1].attachments[0].name == "a.png"
 
 
 async def test_an_allowed_channel_is_followed_from_first_sight_and_nothing_old_is_answered(
@@ -101,63 +59,6 @@ async def test_an_allowed_channel_is_followed_from_first_sight_and_nothing_old_i
     assert not [c for c in server.records.calls if str(quiet) in c.path]
 
 
-@pytest.mark.slow
-async def test_live_messages_wait_behind_what_was_missed_in_their_channel_alone(
-    rig, server, ada, general
-):
-    place = server.direct(ada)
-    async with rig.connected():
-        server.say(place, ada, "before")
-        await rig.hear()
-    server.say(place, ada, "missed 1")
-    server.say(place, ada, "missed 2")
-    gate = anyio.Event()
-    server.faults.slow(where=rf"GET /channels/{place}/messages$", times=1, gate=gate)
-    async with rig.connected():
-        server.say(place, ada, "live", attachments=[DiscordUpload("a.png", b"x", "image/png")])
-        server.say(general, ada, f"<@{server.bot_id}> elsewhere")
-        await rig.hear(2)
-        assert rig.texts()[1] == "elsewhere"
-        gate.set()
-        await rig.hear(5)
-        server.say(place, ada, "end")
-        await rig.hear(6)
-    assert rig.texts() == ["before", "elsewhere", "missed 1", "missed 2", "live", "end"]
-    assert len(server.records.downloads) == 1  # the history held it, too
-
-
-async def test_after_a_session_was_declared_invalid_what_fell_between_is_heard(
-    rig, server, ada, monkeypatch
-):
-    monkeypatch.setattr(channel_module, "MIN_BACKOFF_SECONDS", 0.3)
-    place = server.direct(ada)
-    async with rig.connected():
-        server.say(place, ada, "before")
-        await rig.hear()
-        server.faults.invalidate()
-        await server.until(lambda _: server.hub.gateway.connected == 0)
-        server.say(place, ada, "between 1")
-        server.say(place, ada, "between 2")
-        await rig.hear(3)
-        server.say(place, ada, "after")
-        await rig.hear(4)
-    assert rig.texts() == ["before", "between 1", "between 2", "after"]
-
-
-@pytest.mark.slow
-async def test_history_that_cannot_be_read_at_once_is_tried_again(rig, server, ada):
-    place = server.direct(ada)
-    async with rig.connected():
-        server.say(place, ada, "before")
-        await rig.hear()
-    server.say(place, ada, "missed")
-    server.faults.hang_up(rf"GET /channels/{place}/messages$", times=2)
-    async with rig.connected():
-        server.say(place, ada, "live")
-        await rig.hear(3)
-    assert rig.texts() == ["before", "missed", "live"]
-
-
 async def test_a_message_that_was_not_taken_before_a_kill_comes_again_with_its_file(
     rig, server, ada
 ):
@@ -175,60 +76,6 @@ async def test_a_message_that_was_not_taken_before_a_kill_comes_again_with_its_f
     assert len(rig.shelf.taken) == 1
 
 
-@pytest.mark.slow
-async def test_a_lost_network_loses_no_message(rig, server, ada):
-    place = server.direct(ada)
-    async with rig.connected():
-        server.say(place, ada, "before")
-        await rig.hear()
-        server.faults.down(1.0)
-        server.say(place, ada, "while the network was away")
-        await rig.hear(2)
-    assert rig.texts() == ["before", "while the network was away"]
-
-
-async def test_a_channel_that_is_closed_to_the_bot_holds_up_nothing(rig, server, ada, general):
-    async with rig.connected():
-        server.say(general, ada, f"<@{server.bot_id}> hello")
-        await rig.hear()
-    server.say(general, ada, f"<@{server.bot_id}> missed for good")
-    server.deny(general, view=True)
-    async with rig.connected():
-        server.say(server.direct(ada), ada, "elsewhere")
-        await rig.hear(2)
-    assert rig.texts() == ["hello", "elsewhere"]
-
-
-async def test_a_message_of_history_that_cannot_be_handled_costs_itself_alone(
-    rig, server, ada, caplog
-):
-    place = server.direct(ada)
-    async with rig.connected():
-        server.say(place, ada, "before")
-        await rig.hear()
-    server.say(place, ada, "first")
-    server.say(place, ada, "bad", attachments=[DiscordUpload("break.png", b"x", "image/png")])
-    server.say(place, ada, "last")
-    async with rig.connected():
-        server.say(place, ada, "live")
-        await rig.hear(4)
-    assert rig.texts() == ["before", "first", "last", "live"]
-    assert "could not be handled" in caplog.text
-
-
-async def test_history_that_discord_garbles_holds_up_nothing(rig, server, ada, caplog):
-    place = server.direct(ada)
-    async with rig.connected():
-        server.say(place, ada, "before")
-        await rig.hear()
-    server.say(place, ada, "garbled", extra={"author": None})
-    async with rig.connected():
-        server.say(place, ada, "live")
-        await rig.hear(2)
-    assert rig.texts() == ["before", "live"]
-    assert "cannot be read" in caplog.text
-
-
 async def test_a_damaged_file_of_marks_is_reported_and_ends_nothing(rig, server, ada, caplog):
     folder = rig.folder / "discord"
     folder.mkdir()
@@ -241,43 +88,61 @@ async def test_a_damaged_file_of_marks_is_reported_and_ends_nothing(rig, server,
     assert str(server.direct(ada)) in _marks(rig)
 
 
-async def test_marks_move_forward_only_and_only_where_a_channel_is_followed(tmp_path):
-    marks = ReadPositions(FileReadPositions(tmp_path, SINGLE_SHARD))
-    marks.advance(1, 50)
-    assert marks.get(1) is None
-    marks.follow(1, 10, None)
-    marks.follow(1, 90, None)
-    marks.advance(1, 30)
-    marks.advance(1, 20)
-    assert marks.get(1) == 30
+@pytest.mark.parametrize("kept", [False, True])
+async def test_what_was_asked_long_ago_is_context_at_most(
+    server, ada, place, general, tmp_path, monkeypatch, caplog, kept
+):
+    rig = Rig(server, tmp_path, keep_context=kept)
+    rig.doors.people[str(ada)] = "owner"
+    async with rig.connected():
+        server.say(place, ada, "before")
+        server.say(general, ada, f"<@{server.bot_id}> before")
+        await rig.hear(2)
+    server.say(place, ada, "/start 123456789012")
+    server.say(general, ada, f"<@{server.bot_id}> long ago")
+    monkeypatch.setattr(missed_module, "MAX_ANSWER_AGE", timedelta(0))
+    async with rig.connected():
+        await until(lambda: caplog.text.count("that were too old to be answered: 1") == 2)
+        server.say(place, ada, "now")
+        server.say(general, ada, f"<@{server.bot_id}> now")
+        await rig.hear(6 if kept else 5)
+    heard = {(each.text, each.private): each.expects_answer for each in rig.heard[2:]}
+    expected = {("/start 123456789012", True): False, ("now", True): True, ("now", False): True}
+    assert heard == expected | ({("long ago", False): False} if kept else {})
+    assert "/start 123456789012" not in {each.text for each in rig.doors.knocks}
 
 
-async def test_a_stored_position_never_moves_back(tmp_path):
-    store = FileReadPositions(tmp_path, SINGLE_SHARD)
-    await store.write([(1, 30, None)], [])
-    await store.write([(1, 20, None), (2, 5, None)], [])
-    assert sorted(await store.read()) == [(1, 30, None), (2, 5, None)]
-    await store.write([], [1])
-    await store.write([(1, 20, None)], [2])
-    assert list(await store.read()) == [(1, 20, None)]
+async def test_of_very_many_missed_messages_the_newest_are_read(
+    rig, server, ada, place, monkeypatch, caplog
+):
+    monkeypatch.setattr(missed_module, "MAX_MISSED_MESSAGES", 200)
+    async with rig.connected():
+        server.say(place, ada, "before")
+        await rig.hear()
+    for number in range(350):
+        server.say(place, ada, f"missed {number}")
+    async with rig.connected():
+        await rig.hear(201)
+        server.say(place, ada, "live")
+        await rig.hear(202)
+    assert rig.texts() == ["before", *(f"missed {n}" for n in range(150, 350)), "live"]
+    assert "more than 200 messages were missed" in caplog.text
+    [told] = server.records.texts(place, author=server.bot_id)
+    assert told.startswith("While I was away, more than 200 messages were sent here.")
 
 
-@pytest.mark.slow
-async def test_a_disk_that_refuses_the_marks_is_reported_and_tried_again(tmp_path, caplog):
-    caplog.set_level(logging.WARNING)
-    folder = tmp_path / "gone"
-    folder.write_text("a file where the folder should be")
-    marks = ReadPositions(FileReadPositions(folder, SINGLE_SHARD))
-    marks.follow(1, 10, None)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(marks.save_periodically)
-        await until(lambda: caplog.records)
-        folder.unlink()
-        await until((folder / "marks.json").exists)
-        tasks.cancel_scope.cancel()
-    again = ReadPositions(FileReadPositions(folder, SINGLE_SHARD))
-    await again.load()
-    assert again.get(1) == 10
+async def test_who_is_let_out_while_their_file_is_fetched_is_not_heard(
+    rig, server, ada, place, caplog
+):
+    caplog.set_level("INFO")
+    rig.shelf.gate = anyio.Event()
+    async with rig.connected():
+        server.say(place, ada, "look", attachments=[PICTURE])
+        await rig.shelf.arrived.wait()
+        rig.doors.people.clear()
+        rig.shelf.gate.set()
+        await until(lambda: "no longer has access" in caplog.text)
+    assert not rig.heard
 
 
 def _marks(rig: Rig) -> dict:
@@ -288,9 +153,3 @@ async def _marked(rig: Rig, channel: int) -> None:
     """Wait until a channel is followed on disk."""
     path = rig.folder / "discord" / "marks.json"
     await until(lambda: path.exists() and str(channel) in path.read_text())
-
-
-def test_an_address_of_a_thread_is_written_to_by_its_topic():
-    from channels.discord.message_content import target_channel_id
-
-    assert target_channel_id(Address("discord", "5", "7")) == 7

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-import aiohttp
-import anyio
 import pytest
-from discord_fleet import Fleet, SharedMarks
+from discord_fleet import Fleet
 from refusals import refused
 
 from bot.bus import Address, Answer
 from channels.base import ChannelContext, GroupPolicy
 from channels.discord import DiscordChannel
-from channels.discord import channel as channel_module
-from channels.discord import deferred_responses as deferred_module
-from channels.discord import read_positions as marks_module
 from channels.discord import shards as turns_module
-from channels.discord.current_client import SentMessages
-from channels.discord.read_positions import FileReadPositions, ReadPositions
-from channels.discord.shards import SINGLE_SHARD, IdentifySchedule, IdentifySlot, Shard
-from testkit.discord.records import LOADING
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +33,7 @@ def one(server, ada) -> int:
 @pytest.fixture
 async def fleet(server, ada, zero, one, tmp_path, monkeypatch) -> AsyncIterator[Fleet]:
     monkeypatch.setattr(turns_module, "IDENTIFY_INTERVAL_SECONDS", 0.0)
-    server.faults.pace_sessions(0.0, concurrency=2)
+    server.hub.gateway.concurrency = 2
     made = Fleet(server, tmp_path)
     made.doors.people[str(ada)] = "owner"
     # The servers are allowed as such, so that their channels are followed from the start.
@@ -95,22 +86,6 @@ async def test_what_is_said_while_a_shard_is_dead_is_heard_once_by_whoever_takes
         assert [x.text for x in fleet.heard if x.address.session == session] == expected
 
 
-async def test_a_gateway_that_does_not_know_yet_that_it_was_replaced_doubles_nothing(
-    fleet, server, ada, one
-):
-    _, old = await fleet.connected(0, 1)
-    (new,) = await fleet.connected(1)
-    await server.until(lambda books: books.commands.get(0))
-    server.say(one, ada, asks(server, "hello"))
-    server.slash(one, ada, "memory")
-    server.say(one, ada, asks(server, "and again"))
-    await fleet.until(lambda: len(old.port.published) >= 3 and len(new.port.published) >= 3)
-    await old.stop()
-    server.say(one, ada, asks(server, "at last"))
-    heard = await fleet.hear(4)
-    assert sorted(heard) == ["/memory", "and again", "at last", "hello"]
-
-
 @pytest.mark.parametrize("known_by", ["nonce", "history"])
 async def test_an_answer_that_a_dead_gateway_showed_is_not_shown_again_by_the_next(
     fleet, server, ada, one, known_by
@@ -136,14 +111,6 @@ async def test_an_answer_that_a_dead_gateway_showed_is_not_shown_again_by_the_ne
     assert report.platform_ids == (str(server.answers(one)[0].id),)
 
 
-def test_the_same_part_of_an_answer_has_the_same_nonce_in_every_process():
-    here, there = (SentMessages("a token", shared=True) for _ in range(2))
-    assert here.nonce_for("a1/0") == there.nonce_for("a1/0")
-    assert len({here.nonce_for(each) for each in ("a1/0", "a1/1", "a2/0")}) == 3
-    # Discord takes no longer ones.
-    assert len(here.nonce_for("a" * 500)) == 25
-
-
 async def test_an_answer_for_a_chat_of_another_shard_is_shown_and_belongs_to_no_stranger(
     fleet, server, ada, one
 ):
@@ -157,93 +124,6 @@ async def test_an_answer_for_a_chat_of_another_shard_is_shown_and_belongs_to_no_
     assert len(first.announced) == len(second.announced) == 1
 
 
-async def test_another_programs_messages_are_still_told_of(fleet, server, one):
-    _, second = await fleet.connected(0, 1)
-    async with aiohttp.ClientSession() as session:
-        await session.post(
-            f"{server.api_url}/channels/{one}/messages",
-            json={"content": "from elsewhere", "nonce": "0" * 25},
-            headers={"Authorization": f"Bot {server.token}"},
-        )
-    await fleet.until(lambda: any("another program" in each for each in second.announced))
-
-
-async def test_the_first_shard_lists_the_commands_and_each_answers_those_of_its_servers(
-    fleet, server, ada, one
-):
-    await fleet.connected(1)
-    assert not [each for each in server.records.calls if "/commands" in each.path]
-    await fleet.connected(0)
-    await server.until(lambda books: books.commands.get(0))
-    server.slash(one, ada, "memory")
-    await fleet.hear(1)
-    inbound = fleet.heard[0]
-    fleet.send(Answer(inbound.address, "a1", "all of it", reply_to=inbound.id), 1)
-    await fleet.answered("a1")
-    assert [(each.kind, each.content) for each in server.answers(one)] == [(20, "all of it")]
-
-
-async def test_a_command_whose_gateway_died_is_answered_and_no_more_thought_about(
-    fleet, server, ada, one, monkeypatch
-):
-    monkeypatch.setattr(deferred_module, "_GREETING_SECONDS", 0.1)
-    _, second = await fleet.connected(0, 1)
-    await server.until(lambda books: books.commands.get(0))
-    server.slash(one, ada, "memory")
-    await fleet.hear(1)
-    await server.until(lambda books: [m for m in books.messages_in(one) if m.flags & LOADING])
-    await second.die()
-    inbound = fleet.heard[0]
-    fleet.send(Answer(inbound.address, "a1", "all of it", reply_to=inbound.id), 1)
-    fleet.begin(1)
-    assert (await fleet.answered("a1")).delivered
-    mine = server.records.messages_in(one, author=server.bot_id)
-    assert [each.content for each in mine if each.deleted is None] == ["all of it"]
-
-
-async def test_shards_of_one_process_begin_their_sessions_in_turns(fleet, server, monkeypatch):
-    monkeypatch.setattr(turns_module, "IDENTIFY_INTERVAL_SECONDS", 1.5)
-    monkeypatch.setattr(turns_module, "_SPARE", 0.2)
-    server.faults.pace_sessions(0.5)
-    await fleet.connected(0, 1)
-    assert server.records.count_gateway_events("identify") == 2
-    assert not server.records.count_gateway_events("too soon")
-
-
-async def test_who_comes_too_late_to_its_turn_takes_another(monkeypatch):
-    monkeypatch.setattr(turns_module, "IDENTIFY_INTERVAL_SECONDS", 0.3)
-    monkeypatch.setattr(turns_module, "_SPARE", 0.2)
-    turns = IdentifySchedule()
-    slow, quick = (IdentifySlot(Shard(number, 2), turns.reserve) for number in (0, 1))
-    await slow.reserve(1, 1)
-    await anyio.sleep(0.4)  # its connection is long in coming
-    await quick.reserve(1, 1)
-    await quick.wait()
-    first = anyio.current_time()
-    await slow.wait()
-    assert anyio.current_time() - first >= 0.3
-
-
-async def test_shards_of_different_buckets_begin_at_once(fleet, server, monkeypatch):
-    monkeypatch.setattr(turns_module, "IDENTIFY_INTERVAL_SECONDS", 60.0)
-    server.faults.pace_sessions(60.0, concurrency=2)
-    await fleet.connected(0, 1)
-    assert not server.records.count_gateway_events("too soon")
-
-
-async def test_processes_that_do_not_know_of_each_other_come_in_one_after_the_other(
-    fleet, server, monkeypatch
-):
-    monkeypatch.setattr(channel_module, "IDENTIFY_INTERVAL_SECONDS", 0.5)
-    server.faults.pace_sessions(60.0)
-    both = [fleet.begin(0, IdentifySchedule().reserve), fleet.begin(1, IdentifySchedule().reserve)]
-    await server.until(lambda books: books.count_gateway_events("too soon"))
-    server.faults.pace_sessions(0.5)
-    await fleet.until(lambda: all(each.announced for each in both))
-    # It is no lost connection, and nobody need hear of it.
-    assert not [each for one in both for each in one.announced if "no connection" in each]
-
-
 async def test_a_division_that_discord_does_not_take_is_refused_with_its_settings_name(
     fleet, server, tmp_path
 ):
@@ -251,56 +131,3 @@ async def test_a_division_that_discord_does_not_take_is_refused_with_its_setting
     channel = DiscordChannel("discord", server.token, platform, shard=2, shards=2)
     with refused("TAPEBOT_DISCORD_SHARDS"):
         await channel.run(fleet.bus.channel("discord"))
-
-
-async def test_marks_that_cannot_be_had_yet_are_waited_for(
-    fleet, server, ada, zero, monkeypatch, caplog
-):
-    monkeypatch.setattr(marks_module, "MIN_BACKOFF_SECONDS", 0.05)
-    (first,) = await fleet.connected(0)
-    server.say(zero, ada, asks(server, "before"))
-    await fleet.hear(1)
-    await fleet.followed(zero)
-    await first.die()
-    server.say(zero, ada, asks(server, "meanwhile"))
-    fleet.marks.failures = 2
-    await fleet.connected(0)
-    assert await fleet.hear(2) == ["before", "meanwhile"]
-    assert "cannot be read yet" in caplog.text
-
-
-async def test_a_bot_that_is_divided_anew_keeps_its_marks(tmp_path):
-    whole = ReadPositions(FileReadPositions(tmp_path, SINGLE_SHARD))
-    whole.follow(7, 70, None)
-    whole.follow(8, 80, 2 << 22)
-    whole.follow(9, 90, 3 << 22)
-    await _written(whole)
-    parts = [Shard(0, 2), Shard(1, 2)]
-    halves = [ReadPositions(FileReadPositions(tmp_path, each), each) for each in parts]
-    for half in halves:
-        await half.load()
-    assert [sorted(each.snapshot()) for each in halves] == [[7, 8], [9]]
-    halves[1].advance(9, 95)
-    await _written(halves[1])
-    again = ReadPositions(FileReadPositions(tmp_path, SINGLE_SHARD))
-    await again.load()
-    assert [again.get(each) for each in (7, 8, 9)] == [70, 80, 95]
-
-
-async def test_a_mark_in_a_shared_store_never_goes_back():
-    store = SharedMarks()
-    late, early = ReadPositions(store), ReadPositions(store)
-    late.follow(1, 20, None)
-    early.follow(1, 10, None)
-    await _written(late)
-    await _written(early)
-    again = ReadPositions(store)
-    await again.load()
-    assert again.get(1) == 20
-
-
-async def _written(marks: ReadPositions) -> None:
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(marks.save_periodically)
-        await anyio.wait_all_tasks_blocked()
-        tasks.cancel_scope.cancel()

@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 
 import anyio
 import anyio.lowlevel
 import pytest
-from discord_rig import COMMANDS, Rig
+from discord_rig import Rig
 
-from bot.bus import Address, Answer, BusError, PartialAnswer
-from channels.base import MenuCommand
-from channels.discord.interactions import autocomplete_choices, command_payload
+from bot.bus import BusError
 from testkit.discord.records import DiscordUpload
-from testkit.discord.server import DiscordServer
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[DiscordServer]:
-    async with DiscordServer() as listening:
-        with anyio.fail_after(60):
-            yield listening
-
-
-@pytest.fixture
-def general(server, ada, eve) -> int:
-    return server.channel(server.guild("home", [ada, eve]), "general")
-
-
-@pytest.fixture
-def made(server, ada, tmp_path) -> Rig:
-    rig = Rig(server, tmp_path)
-    rig.doors.people[str(ada)] = "owner"
-    return rig
 
 
 @pytest.fixture
@@ -77,42 +54,6 @@ async def test_a_command_is_deferred_in_time_and_its_answer_takes_that_place(
     assert len(server.records.messages_in(general, author=server.bot_id)) == 1
 
 
-async def test_a_long_answer_to_a_command_goes_on_in_the_channel(rig, server, ada, place):
-    number = server.slash(place, ada, "memory")
-    (inbound,) = await rig.hear()
-    text = "\n\n".join("word " * 100 for _ in range(10))
-    report = await rig.answer(inbound.address, text, reply_to=inbound.id)
-    assert len(report.platform_ids) > 2
-    pieces = server.records.texts(place, author=server.bot_id)
-    assert pieces[0] == server.shown(number)
-    assert " ".join(" ".join(pieces).split()) == " ".join(text.split())
-
-
-async def test_a_long_answer_goes_on_as_follow_up_where_the_bot_may_not_write(
-    rig, server, ada, general
-):
-    server.deny(general, send=True)
-    number = server.slash(general, ada, "memory")
-    (inbound,) = await rig.hear()
-    report = await rig.answer(inbound.address, "word " * 600, reply_to=inbound.id)
-    assert report.delivered
-    assert len(server.records.interactions[number].followups) == 1
-
-
-@pytest.mark.slow
-async def test_a_streamed_answer_to_a_command_is_edited_in_its_place(rig, server, ada, place):
-    number = server.slash(place, ada, "memory")
-    (inbound,) = await rig.hear()
-    partial = PartialAnswer(
-        inbound.address, "s1", "the beginning of an answer", reply_to=inbound.id
-    )
-    await rig.send(partial)
-    await server.until(lambda _: server.shown(number) == "the beginning of an answer")
-    await rig.send(Answer(inbound.address, "s1", "all of it", inbound.id, stream="s1"))
-    await server.until(lambda _: server.shown(number) == "all of it")
-    assert len(server.records.messages_in(place, author=server.bot_id)) == 1
-
-
 async def test_a_command_is_acknowledged_and_heard_at_once_while_its_chat_is_busy(
     rig, server, ada, place
 ):
@@ -141,20 +82,6 @@ async def test_strangers_are_refused_for_themselves_alone_or_given_their_code(
     assert not rig.heard
 
 
-async def test_what_may_stand_behind_a_command_is_offered_to_those_who_may_use_it(
-    rig, server, ada, eve, general
-):
-    offered = await server.autocomplete(general, ada, "memory", "what", "")
-    assert offered == [
-        {"name": "undo: go back", "value": "undo"},
-        {"name": "add TEXT: keep", "value": "add"},
-    ]
-    offered = await server.autocomplete(general, ada, "memory", "what", "add some tea")
-    assert offered == [{"name": "add some tea: keep", "value": "add some tea"}]
-    assert await server.autocomplete(general, eve, "memory", "what", "") == []
-    assert not rig.heard
-
-
 async def test_a_command_whose_time_is_over_is_answered_in_the_channel(rig, server, ada, place):
     server.hub.interaction_life = 0.0
     number = server.slash(place, ada, "memory")
@@ -163,19 +90,6 @@ async def test_a_command_whose_time_is_over_is_answered_in_the_channel(rig, serv
     assert report.delivered
     assert server.answers(place)[-1].content == "late"
     assert server.shown(number) is None
-
-
-async def test_a_command_from_before_a_new_connection_is_answered_in_its_place(
-    rig, server, ada, place
-):
-    number = server.slash(place, ada, "memory")
-    (inbound,) = await rig.hear()
-    await server.until(lambda books: books.interactions[number].acknowledged)
-    server.faults.refuse_gateway(times=1)
-    server.faults.drop()
-    await server.until(lambda books: books.count_gateway_events("identify") == 2)
-    await rig.answer(inbound.address, "in its place", reply_to=inbound.id)
-    assert server.shown(number) == "in its place"
 
 
 @pytest.mark.parametrize("accepted", [True, False])
@@ -221,111 +135,3 @@ async def test_a_command_of_who_lost_access_before_a_restart_is_refused_in_its_p
             await anyio.lowlevel.checkpoint()
     assert "I do not know you" in server.shown(number)
     assert made.heard == []
-
-
-@pytest.mark.parametrize("stored", [{"waiting": [1, "t", 0]}, [], "x", {"session": "discord:1"}])
-async def test_a_stored_command_of_another_shape_is_dropped_and_the_others_are_heard(
-    made, server, ada, place, stored
-):
-    spool = made.folder / "discord" / "spool"
-    async with made.connected():
-        await server.until(lambda books: books.commands.get(0))
-        made.refusals += [BusError("the disk is full")] * 1000
-        number = server.slash(place, ada, "memory")
-        await server.until(lambda books: books.interactions[number].acknowledged)
-    made.refusals.clear()
-    (spool / "5.json").write_text(json.dumps(stored))
-    async with made.connected():
-        (inbound,) = await made.hear()
-        assert inbound.id == f"i{number}"
-    assert not (spool / "5.json").exists()
-
-
-async def test_a_command_whose_time_is_over_after_a_kill_is_answered_in_the_channel(
-    made, server, ada, place
-):
-    async with made.connected():
-        await server.until(lambda books: books.commands.get(0))
-        number = server.slash(place, ada, "memory")
-        await server.until(lambda books: books.interactions[number].acknowledged)
-        (inbound,) = await made.hear()
-    [kept] = (made.folder / "discord" / "spool").iterdir()
-    record = json.loads(kept.read_bytes())
-    record["waiting"][2] = 0.0
-    kept.write_text(json.dumps(record))
-    async with made.connected():
-        await made.answer(inbound.address, "after the restart", reply_to=inbound.id)
-    assert [one.content for one in server.answers(place)] == ["after the restart"]
-    assert server.shown(number) is None
-    assert not kept.exists()
-
-
-async def test_a_command_that_cannot_be_acknowledged_in_time_is_heard_all_the_same(
-    rig, server, ada, place
-):
-    server.hub.interaction_deadline = -1.0
-    server.slash(place, ada, "memory")
-    (inbound,) = await rig.hear()
-    await rig.answer(inbound.address, "as a message", reply_to=inbound.id)
-    assert server.records.texts(place, author=server.bot_id) == ["as a message"]
-
-
-async def test_a_quick_command_leaves_a_slower_ones_place_alone(rig, server, ada, place):
-    slow = server.slash(place, ada, "memory")
-    quick = server.slash(place, ada, "stop")
-    await rig.hear(2)
-    address = rig.heard[0].address
-    await rig.answer(address, "quick", number="a1", reply_to=f"i{quick}")
-    await rig.answer(address, "slow", number="a2", reply_to=f"i{slow}")
-    assert (server.shown(quick), server.shown(slow)) == ("quick", "slow")
-
-
-async def test_a_full_session_is_told_in_the_commands_place(made, server, ada, place):
-    made.limit = -1000
-    async with made.connected():
-        await server.until(lambda books: books.commands.get(0))
-        number = server.slash(place, ada, "memory")
-        await server.until(lambda _: server.shown(number))
-    assert "please send it again later" in server.shown(number)
-
-
-@pytest.mark.slow
-async def test_a_lost_response_to_the_answer_shows_it_once(rig, server, ada, place):
-    number = server.slash(place, ada, "memory")
-    (inbound,) = await rig.hear()
-    server.faults.lose(r"PATCH /webhooks/")
-    await rig.answer(inbound.address, "once", reply_to=inbound.id)
-    assert server.shown(number) == "once"
-    assert server.records.texts(place, author=server.bot_id) == ["once"]
-
-
-async def test_a_command_in_a_thread_belongs_to_the_thread(rig, server, ada, general):
-    thread = server.thread(general, "plans", user=ada)
-    server.slash(thread, ada, "stop")
-    (inbound,) = await rig.hear()
-    assert inbound.address == Address("discord", str(general), str(thread))
-
-
-async def test_the_first_answer_does_not_wait_for_the_commands_registration(
-    made, server, ada, place
-):
-    server.faults.slow(90.0, r"GET /applications/\d+/commands$", times=1)
-    with anyio.fail_after(60):
-        async with made.connected():
-            server.say(place, ada, "hello")
-            await made.hear()
-
-
-def test_names_that_discord_refuses_are_left_out_and_texts_are_cut():
-    commands = (MenuCommand("Not Allowed", "x"), MenuCommand("fine", "y" * 300))
-    (listed,) = command_payload(commands)
-    assert (listed["name"], len(listed["description"])) == ("fine", 100)
-
-
-def test_choices_are_bounded_and_unknown_commands_have_none():
-    many = MenuCommand("many", "x", tuple((f"form{n} TEXT", "y" * 200) for n in range(60)))
-    found = autocomplete_choices(many, "")
-    assert len(found) == 25
-    assert all(len(each.name) <= 100 for each in found)
-    assert autocomplete_choices(None, "") == []
-    assert autocomplete_choices(COMMANDS[0], "nothing like it") == []

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import anyio
 import pytest
-from discord_rig import Rig as DiscordRig
-from telegram_rig import QUICK, Desk, Door, rigged
+from telegram_rig import Rig as TelegramRig
+from telegram_rig import rigged
 
 from bot.bus import SessionFull
 from bot.runtime.settings.schema import Settings
-from bot.tape.entries import TapeEntry
 from bot.testing.host import HostLimits, session_host
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
-from channels.base import ChannelContext, GroupPolicy
-from channels.telegram import TelegramChannel
 from testkit.telegram.server import TelegramServer
 
 DEFAULT_LIMIT = Settings.model_fields["session_limit"].default
 BACKLOG = 300
-
-
-def _answered(entries: list[TapeEntry]) -> list[str]:
-    """Return the platform ids that turns answered, in order."""
-    return [one for entry in entries for one in entry.data["inbound"]]
 
 
 @pytest.mark.slow
@@ -30,47 +22,27 @@ async def test_a_backlog_after_downtime_is_answered_whole_and_delays_no_other_ch
     """Sessions, tapes and bus are the program's own, with its own bound."""
     gate = anyio.Event()
     model = ScriptedModel(lambda _: PausedStep(text_reply("Here I am."), release=gate))
-    access_control = Door()
-    access_control.roles |= {"7": "owner", "8": "member"}
     bounds = HostLimits(session_limit=DEFAULT_LIMIT, window=2_000)
-    async with (
-        TelegramServer() as telegram,
-        session_host(tmp_path, model, bounds=bounds) as host,
-        anyio.create_task_group() as tasks,
-    ):
-        telegram.user(7, "Ada", "ada")
-        telegram.user(8, "Ben", "ben")
-        busy, quiet = telegram.private(7), telegram.private(8)
-        sent = [str(telegram.say(busy, 7, f"busy {number}")) for number in range(BACKLOG)]
-        others = [str(telegram.say(quiet, 8, f"quiet {number}")) for number in range(5)]
-        platform = ChannelContext(
-            access_control,
-            Desk(),
-            (),
-            GroupPolicy(),
-            tmp_path / "telegram",
-            announce=lambda _: None,
-        )
-        channel = TelegramChannel(
-            "telegram", telegram.token, platform, api_base=telegram.url, webhook=None, timing=QUICK
-        )
-        tasks.start_soon(channel.run, host.bus.channel("telegram"))
-        # While the model answers nobody, all of it is taken: nothing is refused.
-        await telegram.until_confirmed()
-        gate.set()
-        await host.wait_for_pending(0)
-        turns = await host.events("turn.end", "telegram:7")
-        other_turns = await host.events("turn.end", "telegram:8")
-        tasks.cancel_scope.cancel()
-    assert _answered(turns) == sent
-    assert _answered(other_turns) == others
-    shown = {text for chat in (busy, quiet) for text in telegram.records.texts(chat.id)}
-    assert shown == {"Here I am."}
+    async with TelegramServer() as telegram, session_host(tmp_path, model, bounds=bounds) as host:
+        rig = TelegramRig(telegram, tmp_path, host.bus)
+        sent: dict[int, list[str]] = {}
+        for person, role, count in ((7, "owner", BACKLOG), (8, "member", 5)):
+            rig.access_control.roles[str(person)] = role
+            chat = telegram.private(telegram.user(person, "Ada"))
+            sent[person] = [str(telegram.say(chat, person, f"number {n}")) for n in range(count)]
+        async with rig.running():
+            # While the model answers nobody, all of it is taken: nothing is refused.
+            await telegram.until_confirmed()
+            gate.set()
+            await host.wait_for_pending(0)
+            for person, numbers in sent.items():
+                turns = await host.events("turn.end", f"telegram:{person}")
+                assert [one for turn in turns for one in turn.data["inbound"]] == numbers
+                assert set(telegram.records.texts(person)) == {"Here I am."}
 
 
 async def test_telegram_names_each_message_that_a_full_session_refuses(tmp_path):
     async with rigged(tmp_path) as rig:
-        rig.chat = rig.telegram.private(7)
         rig.answering = False
         rig.port().refusals += [SessionFull("50 messages already wait here")] * 40
         numbers = [rig.telegram.say(rig.chat, 7, f"number {n}.") for n in range(40)]
@@ -95,40 +67,12 @@ def _named(rig) -> set[str]:
     return found
 
 
-async def test_discord_replies_to_each_message_that_a_full_session_refuses(
-    server, ada, place, tmp_path
-):
-    rig = DiscordRig(server, tmp_path)
-    rig.doors.people[str(ada)] = "owner"
+async def test_discord_replies_to_each_message_that_a_full_session_refuses(rig, server, ada, place):
     async with rig.connected():
         rig.refusals += [SessionFull("50 messages already wait here")] * 3
         refused = [server.say(place, ada, f"number {n}") for n in range(3)]
         server.say(place, ada, "taken")
         await rig.hear()
-        await server.until(lambda books: len(books.messages_in(place, author=server.bot_id)) >= 3)
+        told = await server.until_messages(place, 3)
     assert rig.texts() == ["taken"]
-    assert [
-        one.reference for one in server.records.messages_in(place, author=server.bot_id)
-    ] == refused
-
-
-async def test_a_backlog_on_discord_is_read_whole_and_delays_no_other_chat(
-    server, ada, eve, place, tmp_path
-):
-    rig = DiscordRig(server, tmp_path)
-    rig.limit = DEFAULT_LIMIT
-    rig.doors.people |= {str(ada): "owner", str(eve): "member"}
-    other = server.direct(eve)
-    async with rig.connected():
-        server.say(place, ada, "before")
-        server.say(other, eve, "before")
-        await rig.hear(2)
-    for number in range(BACKLOG):
-        server.say(place, ada, f"busy {number}")
-    for number in range(5):
-        server.say(other, eve, f"quiet {number}")
-    async with rig.connected():
-        await rig.hear(2 + BACKLOG + 5)
-    heard = rig.texts()[2:]
-    assert [one for one in heard if one.startswith("busy")] == [f"busy {n}" for n in range(BACKLOG)]
-    assert [one for one in heard if one.startswith("quiet")] == [f"quiet {n}" for n in range(5)]
+    assert [one.reference for one in told] == refused

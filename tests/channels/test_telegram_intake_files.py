@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio
 import pytest
-from telegram_garden import garden, settled
+from telegram_rig import garden
 
 from testkit.telegram.media_files import TelegramMedia
 
@@ -32,18 +32,6 @@ async def test_what_a_voice_message_says_is_the_message(rig):
     assert (inbound.text, inbound.attachments[0].kind) == ("buy milk", "voice")
 
 
-async def test_a_document_keeps_its_name(rig):
-    async with rig.running():
-        rig.telegram.document(rig.chat, 7, "plan.pdf", "application/pdf", b"%PDF")
-        [inbound] = await rig.arrived(1)
-    [document] = inbound.attachments
-    assert (document.kind, document.name, document.mime) == (
-        "document",
-        "plan.pdf",
-        "application/pdf",
-    )
-
-
 @pytest.mark.parametrize("declared", [25 * 1024 * 1024, None])
 async def test_a_file_that_telegram_does_not_give_is_told_of(rig, declared):
     rig.desk.most = 100 if declared is None else rig.desk.most
@@ -53,16 +41,6 @@ async def test_a_file_that_telegram_does_not_give_is_told_of(rig, declared):
     note = inbound.attachments[0].note
     assert "larger than" in note
     assert ("20 MB" in note) == (declared is not None)
-
-
-async def test_a_file_is_fetched_through_a_bad_network(rig):
-    rig.telegram.faults.html(502, method="download")
-    rig.telegram.faults.hang_up(method="download")
-    rig.telegram.faults.hang_up(method="getFile")
-    async with rig.running():
-        rig.telegram.voice(rig.chat, 7, b"buy milk")
-        [inbound] = await rig.arrived(1)
-    assert inbound.text == "buy milk"
 
 
 async def test_an_album_is_one_message(rig):
@@ -83,35 +61,6 @@ async def test_an_album_is_one_message(rig):
     first, second = map(str, numbers)
     assert album.parts == ((first, 0, 0), (second, 0, len("two cats")))
     assert (edit.text, edit.edited_message_id) == ("three cats", second)
-
-
-async def test_an_album_whose_next_part_is_slow_to_take_stays_one(rig):
-    rig.access_control.holds[2] = anyio.Event()
-    async with rig.running():
-        rig.telegram.album(
-            rig.chat, 7, [TelegramMedia("photo"), TelegramMedia("photo", caption="two")]
-        )
-        with anyio.fail_after(30):
-            await rig.access_control.held.wait()
-        await anyio.sleep(
-            2 * rig.timing.message_group_wait
-        )  # the first part has waited long enough
-        rig.access_control.holds[2].set()
-        [album] = await rig.arrived(1)
-    assert (album.text, len(album.attachments)) == ("two", 2)
-
-
-async def test_an_album_that_names_the_bot_anywhere_is_for_the_bot(rig):
-    async with rig.running():
-        silent = [TelegramMedia("photo"), TelegramMedia("photo", caption="for us")]
-        rig.telegram.album(rig.group, 7, silent)
-        rig.telegram.say(rig.chat, 7, "between")
-        named = [TelegramMedia("photo"), TelegramMedia("photo", caption="@tape_bot which?")]
-        rig.telegram.album(rig.group, 7, named)
-        await rig.arrived(2)
-        got = await settled(rig)
-    assert [(one.text, len(one.attachments)) for one in got] == [("between", 0), ("which?", 2)]
-    assert len(rig.telegram.records.downloads) == 2
 
 
 async def test_a_file_on_its_way_holds_its_own_chat_in_order_and_no_other(rig):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from telegram_garden import GROUP, garden, settled
-from telegram_rig import REFUSAL
+from telegram_rig import GROUP, REFUSAL, garden
 
-from bot.bus import Address, Sender, SessionFull
+from bot.bus import Address, Sender
 from channels.base import GroupPolicy
 from testkit.telegram.media_files import TelegramMedia
 
@@ -17,9 +16,6 @@ from testkit.telegram.media_files import TelegramMedia
 async def rig(tmp_path):
     async with garden(tmp_path) as rig:
         yield rig
-
-
-FORUM = -1002
 
 
 # Who may.
@@ -52,7 +48,7 @@ async def test_of_a_stranger_nothing_is_fetched_kept_or_published(rig, caplog):
         rig.telegram.edit(number, "let me in now")
         rig.telegram.react(number, "👍", user=13)
         rig.telegram.say(rig.group, 13, "@tape_bot hello")
-        assert await settled(rig) == []
+        assert await rig.settled() == []
         await rig.shown(eve, 1)
     books = rig.telegram.records
     assert (books.downloads, books.called("getFile"), rig.spooled) == ([], [], [])
@@ -68,7 +64,7 @@ async def test_a_stranger_who_says_nothing_to_the_bot_is_told_nothing(rig):
         rig.telegram.say(rig.group, 13, "nice weather")
         rig.telegram.album(rig.group, 13, [TelegramMedia("photo"), TelegramMedia("photo")])
         rig.telegram.say(rig.group, 13, "@tape_bot hello")
-        assert await settled(rig) == []
+        assert await rig.settled() == []
         assert await rig.shown(rig.group, 1) == [REFUSAL]
 
 
@@ -94,54 +90,18 @@ async def test_members_of_an_allowed_group_are_let_in_as_members(rig):
     assert rig.access_control.knocks[0].text is None
 
 
-async def test_an_anonymous_administrator_is_the_group_itself(rig):
-    rig.access_control.chats.add(str(GROUP))
-    anonymous = rig.telegram.world.users[1087968824] = type(rig.telegram.me)(
-        1087968824, "Group", "GroupAnonymousBot", is_bot=True
-    )
-    async with rig.running():
-        chat = {"id": GROUP, "type": "supergroup", "title": "Garden"}
-        rig.telegram.say(rig.group, anonymous, "@tape_bot hi", extra={"sender_chat": chat})
-        [inbound] = await rig.arrived(1)
-    assert inbound.sender == Sender(str(GROUP), "Garden")
-
-
-async def test_an_anonymous_administrator_of_a_group_that_is_not_allowed_learns_why_it_stays_so(
-    rig,
-):
-    async with rig.running():
-        rig.telegram.say(rig.group, 7, "/pair@tape_bot here", anonymous=True)
-        [told] = await rig.shown(rig.group, 1)
-    assert "cannot see who you are" in told
-    assert rig.inbounds == []
-
-
 async def test_bots_and_channels_are_not_listened_to(rig):
     rig.access_control.chats.add(str(GROUP))
     rig.access_control.roles["99"] = "owner"
+    news = {"id": -1009, "type": "channel", "title": "News"}
     robot = rig.telegram.world.users[99] = type(rig.telegram.me)(99, "Robot", is_bot=True)
     async with rig.running():
         rig.telegram.say(rig.group, robot, "@tape_bot hi")
-        rig.telegram.say(
-            rig.group,
-            7,
-            "@tape_bot news",
-            extra={
-                "is_automatic_forward": True,
-                "sender_chat": {"id": -1009, "type": "channel", "title": "News"},
-            },
-        )
-        rig.telegram.raw(
-            {
-                "channel_post": {
-                    "message_id": 1,
-                    "date": 1,
-                    "chat": {"id": -1009, "type": "channel", "title": "News"},
-                    "text": "post",
-                }
-            }
-        )
-        assert await settled(rig) == []
+        forward = {"is_automatic_forward": True, "sender_chat": news}
+        rig.telegram.say(rig.group, 7, "@tape_bot news", extra=forward)
+        post = {"message_id": 1, "date": 1, "chat": news, "text": "post"}
+        rig.telegram.raw({"channel_post": post})
+        assert await rig.settled() == []
 
 
 async def test_while_the_door_cannot_record_nothing_is_confirmed(rig):
@@ -182,27 +142,10 @@ async def test_while_the_door_cannot_record_nothing_is_confirmed(rig):
 async def test_in_a_group_only_what_is_said_to_the_bot_is_answered(rig, text, heard):
     async with rig.running():
         rig.telegram.say(rig.group, 7, text)
-        got = await settled(rig)
+        got = await rig.settled()
     assert [(one.text, one.expects_answer) for one in got] == (
         [] if heard is None else [(heard, True)]
     )
-
-
-async def test_a_mention_without_a_handle_counts_and_one_of_somebody_else_is_a_name(rig):
-    me = rig.telegram.me.as_json()
-    dora = {"id": 5, "is_bot": False, "first_name": "Dora"}
-    async with rig.running():
-        rig.telegram.say(
-            rig.group,
-            7,
-            "🌱 Tape, ask Dora",
-            entities=[
-                {"type": "text_mention", "offset": 3, "length": 4, "user": me},
-                {"type": "text_mention", "offset": 13, "length": 4, "user": dora},
-            ],
-        )
-        [inbound] = await rig.arrived(1)
-    assert inbound.text == "🌱 , ask @Dora"
 
 
 async def test_a_reply_to_the_bot_is_for_the_bot(rig):
@@ -217,49 +160,19 @@ async def test_a_reply_to_the_bot_is_for_the_bot(rig):
     assert rig.inbounds[1].quote is None, "its last answer is known to the bot"
 
 
-async def test_where_everything_is_answered_everything_asks(rig):
-    rig.groups = GroupPolicy(always_answer=frozenset({f"telegram:{GROUP}"}))
-    async with rig.running("telegram-work"):
-        rig.telegram.say(rig.group, 7, "what grows here?")
-        [inbound] = await rig.arrived(1)
-    assert (inbound.expects_answer, inbound.address.channel) == (True, "telegram-work")
-
-
 async def test_overheard_messages_are_context_where_that_is_wanted(rig):
     rig.groups = GroupPolicy(keep_context=True)
     async with rig.running():
         rig.telegram.say(rig.group, 7, "the roses need water")
         rig.telegram.say(rig.group, 13, "from a stranger")
         rig.telegram.say(rig.group, 7, "/water@other_bot")
-        got = await settled(rig)
+        got = await rig.settled()
     assert [(one.text, one.expects_answer) for one in got] == [("the roses need water", False)]
     assert rig.telegram.records.texts(GROUP) == []
 
 
-async def test_a_command_of_nobody_knows_which_bot_is_overheard_as_any_text(rig):
-    rig.groups = GroupPolicy(keep_context=True)
-    async with rig.running():
-        rig.telegram.say(rig.group, 7, "/weather tomorrow")
-        rig.telegram.say(rig.chat, 7, "/weather tomorrow")
-        got = await rig.arrived(2)
-    assert [(one.text, one.private, one.expects_answer) for one in got] == [
-        ("/weather tomorrow", False, False),
-        ("/weather tomorrow", True, True),
-    ]
-
-
-async def test_privacy_mode_is_told_of_where_it_is_in_the_way(rig):
-    rig.telegram.world.bots[rig.telegram.token].privacy = True
-    async with rig.running():
-        await rig.until(lambda: len(rig.said) == 1)
-    rig.groups = GroupPolicy(keep_context=True)
-    async with rig.running():
-        await rig.until(lambda: len(rig.said) == 3)
-    assert "/setprivacy" in rig.said[1]
-
-
 async def test_a_topic_is_a_conversation_of_its_own_and_a_thread_of_replies_is_none(rig):
-    forum = rig.telegram.group(FORUM, "Forum", forum=True)
+    forum = rig.telegram.group(-1002, "Forum", forum=True)
     topic = rig.telegram.topic(forum, "Roses", 7)
     rig.answering = True
     async with rig.running():
@@ -271,12 +184,12 @@ async def test_a_topic_is_a_conversation_of_its_own_and_a_thread_of_replies_is_n
         await rig.telegram.until_messages(forum, 2)
     sessions = {one.text: one.session for one in rig.inbounds}
     assert sessions == {
-        "in it": f"telegram:{FORUM}:{topic}",
-        "beside it": f"telegram:{FORUM}",
+        "in it": f"telegram:{-1002}:{topic}",
+        "beside it": f"telegram:{-1002}",
         "in a thread": f"telegram:{GROUP}",
     }
     assert rig.inbounds[0].quote is None
-    topics = {one.text: one.topic for one in rig.telegram.records.messages(FORUM)}
+    topics = {one.text: one.topic for one in rig.telegram.records.messages(-1002)}
     assert topics == {"echo: in it": topic, "echo: beside it": None}
 
 
@@ -287,31 +200,3 @@ async def test_whoever_adds_the_bot_to_a_group_is_told_by_the_program_how_to_all
         await rig.until(lambda: len(rig.said) > 1)
     assert "/pair here" in rig.said[1]
     assert "telegram:-1003" in rig.said[1]
-
-
-async def test_a_full_session_is_told_and_holds_up_nothing(rig):
-    rig.port().refusals.append(SessionFull("50 messages already wait here"))
-    async with rig.running():
-        rig.telegram.say(rig.chat, 7, "one")
-        rig.telegram.say(rig.chat, 7, "two")
-        [inbound] = await rig.arrived(1)
-        assert await rig.shown(rig.chat, 1) == ["50 messages already wait here"]
-        await rig.telegram.until_confirmed()
-    assert inbound.text == "two"
-
-
-async def test_of_a_full_session_only_those_hear_who_spoke_to_the_bot(rig):
-    """At once, and in the chat's lane behind a file."""
-    rig.groups = GroupPolicy(keep_context=True)
-    rig.port().refusals += [SessionFull("full")] * 4
-    async with rig.running():
-        rig.telegram.say(rig.group, 7, "the roses need water")
-        await rig.until_tried(1)
-        rig.telegram.photo(rig.group, 7, caption="see")
-        await rig.until_tried(2)
-        rig.telegram.say(rig.group, 7, "@tape_bot help")
-        await rig.until_tried(3)
-        rig.telegram.photo(rig.group, 7, caption="@tape_bot see")
-        assert await rig.shown(rig.group, 2) == ["full", "full"]
-        assert await settled(rig) == []
-    assert rig.telegram.records.texts(GROUP) == ["full", "full"]

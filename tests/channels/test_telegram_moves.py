@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
-from functools import partial
-
 import pytest
-from databases import drop, fresh_database
 from telegram_rig import rigged
 
 from bot.bus import Address, Answer, BusError
-from bot.bus.access.control import open_access_control
-from bot.bus.access.postgres_store import PostgresAccessStore
-from bot.core.database.connections import Database
-from channels.base import GroupPolicy
 
 OLD = -55
 NEW = -1009
@@ -22,7 +14,6 @@ NEW = -1009
 @pytest.fixture
 async def rig(tmp_path):
     async with rigged(tmp_path) as rig:
-        rig.chat = rig.telegram.private(7)
         rig.group = rig.telegram.group(OLD, "Garden", basic=True)
         rig.answering = False
         kept: dict[str, str] = {}
@@ -33,66 +24,6 @@ async def rig(tmp_path):
 
         rig.move_chats = move_chats
         yield rig
-
-
-@pytest.fixture(params=["a home", pytest.param("a database", marks=pytest.mark.slow)])
-def place(request, tmp_path):
-    if request.param == "a home":
-        yield tmp_path / "home"
-        return
-    url = fresh_database()
-    yield url
-    drop(url)
-
-
-@asynccontextmanager
-async def gateway(rig, place, name: str):
-    """Run the channel with the access list of a place and a folder of this machine's own."""
-    database = None
-    try:
-        if isinstance(place, str):
-            database = Database(place, connections=4)
-            await database.open()
-        opened = place if database is None else PostgresAccessStore(database)
-        async with open_access_control(opened, owners=("telegram:7",)) as access:
-            rig.folder = rig.folder.parent / name
-            rig.access_control, rig.move_chats = access, partial(access.move_chats, "telegram")
-            async with rig.running():
-                yield access
-    finally:
-        if database is not None:
-            await database.close()
-
-
-async def test_both_ids_lead_to_one_session_on_a_machine_that_did_not_see_the_move(rig, place):
-    """Those who may write in the group still may, until either id is removed."""
-    async with gateway(rig, place, "one") as access:
-        await access.allow_chat(f"telegram:{OLD}")
-        rig.telegram.say(rig.group, 13, "@tape_bot hello")
-        await rig.arrived(1)
-        new = rig.telegram.migrate(rig.group, NEW)
-        await rig.telegram.until_confirmed()
-    async with gateway(rig, place, "two") as access:
-        rig.telegram.say(new, 13, "@tape_bot hello again")
-        before, after = await rig.arrived(2)
-        assert after.address == before.address == Address("telegram", str(OLD))
-        assert (before.moved_to, after.moved_to) == (None, str(NEW))
-        await rig.bus.send(Answer(after.address, "a2", "two", after.id))
-        await rig.telegram.until(lambda books: "two" in books.texts(NEW))
-        assert await access.remove(f"telegram:{NEW}") == "removed"
-        rig.telegram.say(new, 13, "@tape_bot may I still?")
-        rig.telegram.say(new, 7, "@tape_bot I may")
-        assert [one.text for one in await rig.arrived(3)][2:] == ["I may"]
-
-
-@pytest.mark.parametrize("named", [OLD, NEW])
-async def test_a_group_that_is_always_answered_may_be_named_by_either_id(rig, named):
-    rig.groups = GroupPolicy(frozenset({f"telegram:{named}"}))
-    new = rig.telegram.migrate(rig.group, NEW)
-    rig.telegram.say(new, 7, "hello")
-    async with rig.running():
-        [inbound] = await rig.arrived(1)
-    assert inbound.expects_answer
 
 
 async def test_nothing_of_a_moved_group_is_taken_before_the_move_is_kept(rig):
@@ -149,20 +80,6 @@ async def test_both_ids_of_a_group_lead_to_the_session_that_it_had(rig, told):
         assert str(number) in str(sent.params["reply_parameters"])
 
 
-async def test_a_message_of_the_new_chat_that_comes_before_the_word_on_the_move_is_no_new_session(
-    rig,
-):
-    rig.access_control.chats.add(str(OLD))
-    new = rig.telegram.group(NEW, "Garden")
-    rig.telegram.say(new, 7, "@tape_bot hello")
-    chat = rig.telegram.world.rooms[NEW].chat.as_json()
-    head = {"message_id": 900, "date": 1_700_000_000, "chat": chat}
-    rig.telegram.raw({"message": head | {"migrate_from_chat_id": OLD}})
-    async with rig.running():
-        [inbound] = await rig.arrived(1)
-    assert inbound.address == Address("telegram", str(OLD))
-
-
 async def test_an_answer_for_the_old_chat_comes_to_the_new_one_and_replies_to_nothing(rig):
     number = rig.telegram.say(rig.group, 7, "@tape_bot hello")
     new = rig.telegram.migrate(rig.group, NEW)
@@ -173,13 +90,3 @@ async def test_an_answer_for_the_old_chat_comes_to_the_new_one_and_replies_to_no
         assert await rig.shown(new, 2) == ["one", "two"]
     asked = [one.params for one in rig.telegram.records.called("sendMessage", chat=NEW)]
     assert not any(one.get("reply_parameters") for one in asked)
-
-
-async def test_strangers_groups_do_not_keep_a_move_from_being_announced(rig):
-    groups = [rig.telegram.group(-3000 - number, "New", bots=[]) for number in range(25)]
-    async with rig.running():
-        for group in groups:
-            rig.telegram.join(rig.telegram.me, group, 13)
-        rig.telegram.migrate(rig.group, NEW)
-        await rig.until(lambda: any(f"telegram:{NEW}" in one for one in rig.said))
-    assert sum("was added to the group" in one for one in rig.said) == 20

@@ -3,46 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import stat
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import anyio
 import pytest
 from telegram_rig import rigged
 
-from bot.bus import BusClosed, BusError
-from channels.base import GroupPolicy
 from channels.folder_spool import FolderSpool
-from channels.telegram import WebhookEndpoint
-from channels.telegram import intake as intake_module
 from testkit.telegram.media_files import TelegramMedia
 
 pytestmark = pytest.mark.slow
-
-KILLED = """
-import asyncio, os, sys
-from pathlib import Path
-from channels.folder_spool import FolderSpool
-
-async def main():
-    spool = FolderSpool(Path(sys.argv[1]))
-    await spool.store_claimed(1, {"update_id": 1, "text": "Grüße \\ud83d"})
-    print("durable", flush=True)
-    await asyncio.sleep(60)
-
-asyncio.run(main())
-"""
 
 
 @pytest.fixture
 async def rig(tmp_path):
     async with rigged(tmp_path) as rig:
-        rig.chat = rig.telegram.private(7)
         yield rig
 
 
@@ -67,25 +42,7 @@ async def test_a_file_whose_fetching_was_killed_is_fetched_after_the_restart(rig
     assert [one.text for one in rig.inbounds] == ["first", "second", "third"]
 
 
-async def test_an_album_that_was_killed_half_way_is_one_message_after_the_restart(rig):
-    rig.port().gate = anyio.Event()
-    async with rig.running():
-        rig.telegram.album(
-            rig.chat,
-            7,
-            [TelegramMedia("photo", b"1"), TelegramMedia("photo", b"22", caption="two")],
-        )
-        await rig.until_tried(1)
-    assert len(rig.spooled) == 2
-    rig.port().gate = None
-    async with rig.running():
-        [inbound] = await rig.arrived(1)
-        await rig.shown(rig.chat, 1)
-    assert (inbound.text, len(inbound.attachments)) == ("two", 2)
-
-
-@pytest.mark.parametrize("how", ["polled", "by webhook"])
-async def test_an_album_that_was_killed_before_its_last_part_came_waits_for_it(rig, how):
+async def test_an_album_that_was_killed_before_its_last_part_came_waits_for_it(rig):
     items = [TelegramMedia("photo", b"1"), TelegramMedia("photo", b"22", caption="two")]
     rig.telegram.album(rig.chat, 7, items)
     first = rig.telegram.records.updates[0].update
@@ -94,13 +51,8 @@ async def test_an_album_that_was_killed_before_its_last_part_came_waits_for_it(r
     bot.confirm(first["update_id"] + 1, rig.telegram.records)
     # Longer than the next part is waited for, and much shorter than one of before the start is.
     rig.timing = replace(rig.timing, message_group_wait=0.8)
-    for method in ("getUpdates", "setWebhook"):
-        rig.telegram.faults.slow(1.2, method=method)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    place = WebhookEndpoint(f"http://127.0.0.1:{port}", "127.0.0.1", port)
-    async with rig.running(**({} if how == "polled" else {"webhook": place})):
+    rig.telegram.faults.slow(1.2, method="getUpdates")
+    async with rig.running():
         [inbound] = await rig.arrived(1)
         await rig.shown(rig.chat, 1)
     assert (inbound.text, len(inbound.attachments)) == ("two", 2)
@@ -135,72 +87,6 @@ async def test_who_was_shut_out_meanwhile_stays_out(rig):
     assert len(rig.telegram.records.downloads) == before
 
 
-async def test_who_is_shut_out_while_something_of_theirs_waits_is_out_at_once(rig):
-    gate = anyio.Event()
-    rig.telegram.faults.slow(method="download", gate=gate, times=1)
-    eve, group = rig.telegram.private(13), rig.telegram.group(-1001, "Garden")
-    rig.access_control.roles["13"] = "member"
-    async with rig.running():
-        rig.telegram.voice(eve, 13, b"first")
-        await rig.telegram.until(lambda books: books.called("getFile"))
-        rig.telegram.voice(eve, 13, b"second")
-        rig.telegram.say(eve, 13, "third")
-        rig.telegram.say(group, 7, "@tape_bot hello")
-        assert await rig.shown(group, 1) == ["echo: hello"]
-        await rig.until_handled(left=3)
-        del rig.access_control.roles["13"]
-        asked = len(rig.access_control.knocks)
-        rig.access_control.holds[asked + 2] = anyio.Event()
-        gate.set()
-        with anyio.fail_after(30):
-            await (
-                rig.access_control.held.wait()
-            )  # the third is asked for, so the second is done with
-        await rig.shown(eve, 1)
-    assert [one.text for one in rig.inbounds] == ["hello", "first"]
-    assert rig.telegram.records.texts(13) == ["echo: first"]
-    assert len(rig.telegram.records.called("getFile")) == 1
-    assert [one.text for one in rig.access_control.knocks[asked:]] == [None, None]
-
-
-async def test_of_too_much_that_waits_only_those_hear_who_spoke_to_the_bot(rig, monkeypatch):
-    monkeypatch.setattr(intake_module, "_MAX_WAITING_MESSAGES", 200)
-    rig.groups = GroupPolicy(keep_context=True)
-    rig.telegram.faults.slow(method="download", gate=anyio.Event(), times=1)
-    group = rig.telegram.group(-1001, "Garden")
-    async with rig.running():
-        rig.telegram.voice(group, 7, b"slow")
-        for number in range(205):
-            rig.telegram.say(group, 7, f"message {number}")
-        rig.telegram.say(group, 7, "@tape_bot hello?")
-        [word] = await rig.shown(group, 1)
-        rig.telegram.say(rig.chat, 7, "elsewhere")
-        await rig.shown(rig.chat, 1)
-    assert "200 messages already wait here" in word
-    assert len(rig.telegram.records.texts(-1001)) == 1
-
-
-async def test_what_the_bus_refuses_in_a_lane_is_tried_again_and_told_once(rig):
-    rig.port().refusals += [BusError("the disk is full")] * 3
-    async with rig.running():
-        rig.telegram.voice(rig.chat, 7, b"first")
-        rig.telegram.say(rig.chat, 7, "second")
-        shown = await rig.shown(rig.chat, 3)
-        await rig.until_handled()
-    assert [one for one in shown if "disk" not in one] == ["echo: first", "echo: second"]
-    assert len(shown) == 3
-
-
-async def test_a_bus_that_closes_leaves_the_file_for_the_next_start(rig):
-    rig.port().refusals.append(BusClosed("tapebot is stopping"))
-    async with rig.running():
-        rig.telegram.voice(rig.chat, 7, b"first")
-        await rig.until_tried(1)
-        assert len(rig.spooled) == 1
-    async with rig.running():
-        assert await rig.shown(rig.chat, 1) == ["echo: first"]
-
-
 async def test_a_spool_that_cannot_be_written_leaves_the_update_with_telegram(rig):
     (rig.folder / "telegram").mkdir()
     blocked = rig.folder / "telegram" / "spool"
@@ -212,21 +98,6 @@ async def test_a_spool_that_cannot_be_written_leaves_the_update_with_telegram(ri
         assert rig.telegram.records.unconfirmed
         blocked.unlink()
         assert (await rig.shown(rig.chat, 2))[-1] == "echo: first"
-
-
-async def test_a_chat_where_too_much_waits_says_so_and_holds_up_nothing(rig, monkeypatch):
-    monkeypatch.setattr(intake_module, "_MAX_WAITING_MESSAGES", 200)
-    rig.telegram.faults.slow(method="download", gate=anyio.Event(), times=1)
-    group = rig.telegram.group(-1001, "Garden")
-    async with rig.running():
-        rig.telegram.voice(rig.chat, 7, b"slow")
-        for number in range(200):
-            rig.telegram.say(rig.chat, 7, f"message {number}")
-        rig.telegram.say(group, 7, "@tape_bot elsewhere")
-        assert await rig.shown(group, 1) == ["echo: elsewhere"]
-        [word] = await rig.shown(rig.chat, 1)
-    assert "200 messages already wait here" in word
-    assert len(rig.spooled) == 200
 
 
 async def test_damaged_files_are_set_aside_and_the_others_handled(rig):
@@ -248,27 +119,3 @@ async def test_damaged_files_are_set_aside_and_the_others_handled(rig):
         assert await rig.shown(rig.chat, 1) == ["echo: kept"]
         await rig.until_handled(left=2)
     assert rig.spooled == ["5.damaged", "README"]
-
-
-async def test_files_are_open_to_their_owner_only(tmp_path):
-    spool = FolderSpool(tmp_path / "a" / "spool")
-    await spool.store_claimed(3, {"update_id": 3})
-    path = tmp_path / "a" / "spool" / "3.json"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    await spool.store_claimed(12, {"update_id": 12})
-    assert [number for number, _ in await spool.load()] == [3, 12]
-    await spool.remove(3)
-    await spool.remove(3)
-    assert [number for number, _ in await spool.load()] == [12]
-
-
-async def test_what_was_put_is_there_after_a_kill(tmp_path):
-    with subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(tmp_path)],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-    ) as process:
-        assert process.stdout.readline() == b"durable\n"
-        process.kill()
-    assert await FolderSpool(tmp_path).load() == [(1, {"update_id": 1, "text": "Grüße \ud83d"})]

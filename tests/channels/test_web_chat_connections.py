@@ -4,84 +4,13 @@ from __future__ import annotations
 
 import json
 from contextlib import AsyncExitStack
-from typing import Any
 
-import anyio
 import pytest
 from web_chat import ADA, EVE, opened
-from web_stage import app_of, closed, joined, program, talked
-from websockets.exceptions import InvalidStatus
+from web_stage import closed, joined, program, talked
 
-from bot.bus import Answer
 from bot.testing.scripted_model import ScriptedModel
-from channels.web import socket
-from channels.web.conversation import MAX_QUEUED_CHARACTERS, MAX_QUEUED_FRAMES, PageQueue
-from channels.web.socket import MAX_PAGES_PER_USER, NOT_LOGGED_IN, TOO_MANY, TOO_SLOW, WRONG_ORIGIN
-
-
-async def test_a_slow_page_is_closed_and_no_other(stage, page):
-    tab = PageQueue()
-    for number in range(MAX_QUEUED_FRAMES):
-        tab.put(str(number))
-    assert not tab.overflowed.is_set()
-    tab.put("one more")
-    assert tab.overflowed.is_set()
-    assert [await tab.get() for _ in range(MAX_QUEUED_FRAMES)] == [
-        str(n) for n in range(MAX_QUEUED_FRAMES)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("mark", "headers"),
-    [
-        ("a" * 8_192, {}),
-        ("", {"X-Long": "a" * 8_192}),
-        ("", {f"X-{number}": "a" for number in range(128)}),
-    ],
-    ids=["address", "header", "headers"],
-)
-async def test_a_handshake_that_is_too_long_is_refused_at_once(stage, mark, headers):
-    url = f"{stage.site.url}/chat/socket?mark={mark}".replace("http", "ws", 1)
-    with pytest.raises(InvalidStatus) as refused:
-        await joined(url, additional_headers=headers)
-    assert refused.value.response.status_code == 400
-
-
-@pytest.mark.slow
-async def test_a_page_that_does_not_read_is_closed_while_others_go_on(stage, page):
-    url = f"{stage.site.url}/chat/socket?after=0".replace("http", "ws", 1)
-    headers = {"Authorization": f"Bearer {ADA.id}"}
-    async with joined(url, additional_headers=headers, max_queue=1, compression=None) as slow:
-        await slow.recv()
-        for number in range(MAX_QUEUED_FRAMES + 80):
-            notice = Answer(ADA.address, f"big-{number}", "word " * 40_000)
-            await stage.host.bus.send(notice)
-            # The page that reads is never far behind, however busy the machine is.
-            await page.until(lambda: len(page.said("notice")) >= number - 20)  # noqa: B023
-        await page.until(lambda: len(page.said("notice")) >= MAX_QUEUED_FRAMES + 80)
-        await talked(page, "and now?")
-        assert await closed(slow, ignoring=True) in (TOO_SLOW, 1006)
-    assert page.codes == []
-
-
-async def test_pages_that_are_gone_without_a_word_give_their_places_to_others(stage, monkeypatch):
-    monkeypatch.setattr(socket, "SEND_TIMEOUT_SECONDS", 0.3)
-    url = f"{stage.site.url}/chat/socket?after=0".replace("http", "ws", 1)
-    headers = {"Authorization": f"Bearer {ADA.id}"}
-    async with AsyncExitStack() as stack:
-        for _ in range(MAX_PAGES_PER_USER):
-            asleep = joined(
-                url, additional_headers=headers, max_queue=1, compression=None, close_timeout=0.1
-            )
-            silent = await stack.enter_async_context(asleep)
-            # It does not say that it goes at the end either, nor is it waited for.
-            stack.callback(silent.transport.abort)
-            await silent.recv()
-        # Fewer frames than make a page a slow one, and more bytes than lie on their way.
-        for number in range(MAX_QUEUED_FRAMES // 2):
-            await stage.host.bus.send(Answer(ADA.address, f"big-{number}", "word " * 80_000))
-        page = await stack.enter_async_context(opened(stage.site))
-        await page.until(lambda: page.welcome, within=30)
+from channels.web.socket import MAX_PAGES_PER_USER, NOT_LOGGED_IN, TOO_MANY, WRONG_ORIGIN
 
 
 @pytest.mark.parametrize(
@@ -140,46 +69,3 @@ async def test_a_login_that_ends_is_noticed_without_a_word(tmp_path):
         ended = [frame for frame in page.frames if frame["type"] == "ended"]
         assert "Log in" in ended[0]["text"]
         assert page.codes[0] == NOT_LOGGED_IN
-
-
-@pytest.mark.parametrize("origin", ["http://[", "https://a]"])
-async def test_an_origin_that_is_no_address_is_another_site(stage, origin):
-    upload = await stage.send("/chat/uploads?name=a", content=b"x", headers={"Origin": origin})
-    assert upload.status_code == 401
-    url = f"{stage.site.url}/chat/socket".replace("http", "ws", 1)
-    headers = {"Authorization": f"Bearer {ADA.id}", "Origin": origin}
-    async with joined(url, additional_headers=headers) as socket:
-        assert await closed(socket) == WRONG_ORIGIN
-
-
-async def test_a_page_that_asks_for_very_long_lines_and_takes_none_is_closed():
-    tab = PageQueue()
-    tab.put("x" * (2 * MAX_QUEUED_CHARACTERS))
-    assert not tab.overflowed.is_set()
-    tab.put("one more")
-    assert tab.overflowed.is_set()
-    assert len(await tab.get()) == 2 * MAX_QUEUED_CHARACTERS
-    tab.put("and more")
-    assert await tab.get() == "and more"
-
-
-async def test_a_page_that_says_nonsense_without_a_pause_leaves_others_theirs_and_is_closed(stage):
-    received, codes = 0, list[int]()
-
-    async def receive() -> Any:
-        nonlocal received
-        received += 1
-        assert received < 10_000
-        kind = "websocket.connect" if received == 1 else "websocket.receive"
-        return {"type": kind, "text": "nonsense"}
-
-    async def send(message: Any) -> None:
-        if message["type"] == "websocket.close":
-            codes.append(message["code"])
-        elif message["type"] == "websocket.send":
-            await anyio.sleep_forever()
-
-    scope = {"type": "websocket", "path": "/chat/socket", "query_string": b"", "subprotocols": [],
-             "headers": [(b"authorization", f"Bearer {ADA.id}".encode())]}  # fmt: skip
-    await app_of(stage)(scope, receive, send)
-    assert codes == [TOO_SLOW]

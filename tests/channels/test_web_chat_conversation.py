@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import stat
-from dataclasses import replace
 from uuid import uuid4
 
-import anyio
-import pytest
 from web_chat import ADA, Page, opened
 from web_stage import SESSION, program, talked
 
-from bot.bus import Address, Answer, Button, InvalidInbound
-from bot.memory.records.tombstones import tombstone
+from bot.bus import Address, Answer, Button
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
-from channels.web import conversation as rooms
 
 
 async def test_a_message_is_answered_in_formatted_text_and_is_a_row_with_a_place(stage, page):
@@ -26,30 +21,6 @@ async def test_a_message_is_answered_in_formatted_text_and_is_a_row_with_a_place
     assert 0 < heard["position"] < answer["position"]
     await page.until(lambda: page.unsent == {})
     await stage.host.wait_for_pending(0)
-
-
-async def test_the_welcome_says_who_one_is_and_what_can_be_commanded(page):
-    assert page.welcome == {
-        "type": "welcome",
-        "session": SESSION,
-        "name": "Ada",
-        "role": "owner",
-        "commands": [
-            {"name": "memory", "summary": "What I know", "forms": [["undo", "take back"]]}
-        ],
-        "max_bytes": 1_000,
-    }
-
-
-async def test_two_pages_show_the_same_and_each_what_the_other_said(stage, page):
-    async with opened(stage.site) as other:
-        await other.until(lambda: other.welcome)
-        await talked(page, "one")
-        await talked(other, "two")
-        await page.until(lambda: len(page.rows) == 4)
-        await other.until(lambda: len(other.rows) == 4)
-        assert list(page.rows) == list(other.rows)
-        assert page.said("person") == ["one", "two"]
 
 
 async def test_a_page_that_comes_in_mid_answer_gets_what_was_said_and_the_answer_so_far(tmp_path):
@@ -130,26 +101,6 @@ async def test_what_cannot_be_understood_is_refused_and_the_page_goes_on(stage, 
     assert page.connections == 1
 
 
-@pytest.mark.slow
-async def test_older_lines_come_in_portions_until_there_are_no_more(stage, page):
-    for number in range(60):
-        await talked(page, f"message {number}")
-    async with opened(stage.site) as other:
-        await other.until(lambda: len(other.rows) == 50)
-        assert other.frames[1]["older"] is True
-        first = next(iter(other.rows.values()))["position"]
-        found: list[dict] = []
-        more = True
-        while more:
-            other.frames.clear()
-            await other.raw(json.dumps({"type": "older", "before": first}))
-            await other.until(lambda: any(one["type"] == "older" for one in other.frames))
-            frame = next(one for one in other.frames if one["type"] == "older")
-            found, more = [*frame["lines"], *found], frame["more"]
-            first = found[0]["position"]
-        assert [*(row["id"] for row in found), *other.rows] == list(page.rows)
-
-
 async def test_a_notice_is_kept_over_a_restart_and_shown_where_it_came(tmp_path):
     async with program(tmp_path, ScriptedModel(lambda _: text_reply("ok"))) as stage:
         async with opened(stage.site) as page:
@@ -176,24 +127,6 @@ async def test_a_notice_is_kept_over_a_restart_and_shown_where_it_came(tmp_path)
     assert not any("local" in path.name for path in kept.rglob("*"))
 
 
-async def test_a_full_session_says_so_and_the_message_is_not_shown_as_said(tmp_path):
-    held = PausedStep(text_reply("done"))
-    async with (
-        program(tmp_path, ScriptedModel([held]), limit=1) as stage,
-        opened(stage.site) as page,
-    ):
-        await page.until(lambda: page.welcome)
-        await page.say("one")
-        await held.entered.wait()
-        await page.say("two")
-        await page.until(lambda: page.refused)
-        assert "already waits here" in page.refused[0]
-        await page.say("/stop")
-        await page.until(lambda: page.activity == "idle" and page.said("bot"))
-        await page.until(lambda: len(page.said("person")) == 2)
-        assert page.said("person") == ["one", "/stop"]
-
-
 async def test_a_pressed_button_takes_the_answers_place_and_is_no_line(stage, page):
     await talked(page, "/memory add I like tea")
     await talked(page, "/memory forget tea")
@@ -205,83 +138,6 @@ async def test_a_pressed_button_takes_the_answers_place_and_is_no_line(stage, pa
     async with opened(stage.site) as other:
         await other.until(lambda: other.rows)
         assert other.said("person") == before
-
-
-async def test_a_command_given_at_the_desk_is_answered_there_alone(stage, page):
-    await talked(page, "hi")
-    desk = stage.site.desk
-    answer = await desk.run(ADA.address, ADA, "/memory add I like tea", private=True)
-    assert "tea" in answer.text
-    await stage.host.wait_for_pending(0)
-    await talked(page, "hi again")
-    assert page.said("person") == ["hi", "hi again"]
-    assert await stage.lines() == [
-        ("person", "hi"), ("bot", "**Hello** Ada"), ("person", "hi again"), ("bot", "**Hello** Ada")
-    ]  # fmt: skip
-    async with opened(stage.site) as other:
-        await other.until(lambda: len(other.rows) == 4)
-
-
-async def test_the_desk_works_in_the_conversation_of_another_channel(stage):
-    channel = stage.host.channel
-    await channel.ask("hello")
-    answer = await stage.site.desk.run(Address("fake", "1"), ADA, "/status", private=True)
-    await stage.host.wait_for_pending(0)
-    assert answer.session == "fake:1"
-    assert [one.text for one in channel.answers] == ["**Hello** Ada"]
-    receipts = [e.data["turn"] for e in await stage.host.events("delivery")]
-    assert receipts.count(answer.id) == 1
-
-
-async def test_the_desk_takes_commands_alone_and_waits_no_longer_than_it_is_to(tmp_path):
-    held = PausedStep(text_reply("done"))
-    async with program(tmp_path, ScriptedModel([held])) as stage:
-        await stage.host.channel.send("hello")
-        await held.entered.wait()
-        place, desk = Address("fake", "1"), stage.site.desk
-        with pytest.raises(InvalidInbound):
-            await desk.run(place, ADA, "remember tea", private=True)
-        with pytest.raises(TimeoutError):
-            # It waits behind the turn.
-            await desk.run(place, replace(ADA), "/new", private=True, within=0.05)
-        held.release.set()
-        # Nobody waits for its answer any more; it is on the tape and reported.
-        await stage.host.wait_for_pending(0)
-        assert [one.text for one in stage.host.channel.answers] == ["done"]
-
-
-async def test_what_is_forgotten_from_elsewhere_leaves_pages_however_far_up_they_were_read(
-    stage, page, monkeypatch
-):
-    monkeypatch.setattr(rooms, "ERASURE_CHECK_SECONDS", 0.05)
-    await talked(page, "my cat is called Zephyrine")
-    away = Page(stage.site, rows=dict(page.rows), position=page.position, mark=page.mark)
-    for number in range(30):
-        await talked(page, f"message {number}")
-    assert "Zephyrine" in str(page.rows)
-    heard = next(e for e in await stage.host.store.read(SESSION) if "Zephyrine" in str(e.payload))
-    # Nothing is said here: it was done at another place.
-    await stage.host.store.erase(SESSION, [tombstone(heard)])
-    await page.until(lambda: page.rows and "Zephyrine" not in str(page.rows))
-    # Nor does a page have it that slept meanwhile.
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(away.run)
-        await away.until(lambda: away.welcome and "Zephyrine" not in str(away.rows))
-        assert len(away.said("person")) >= 25
-        tasks.cancel_scope.cancel()
-
-
-async def test_an_answer_with_half_a_character_is_shown_and_the_chat_goes_on(tmp_path):
-    model = ScriptedModel([text_reply("half \ud83d of it"), text_reply("and on")])
-    async with program(tmp_path, model) as stage, opened(stage.site) as page:
-        await page.until(lambda: page.welcome)
-        await talked(page, "one")
-        await talked(page, "two")
-        await stage.host.wait_for_pending(0)
-        answers = [row for row in page.rows.values() if row["author"] == "bot"]
-        assert "half \ufffd of it" in answers[0]["html"]
-    async with program(tmp_path, model) as stage, opened(stage.site) as page:
-        await page.until(lambda: len(page.rows) == 4)
 
 
 async def test_what_is_forgotten_leaves_the_pages_that_are_open(stage, page):

@@ -7,11 +7,9 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
 
 import anyio
 import httpx
-from fastapi import FastAPI
 from web_chat import ADA, ChatSite, Page
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
@@ -22,11 +20,6 @@ from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import ScriptedModel
 from channels.base import ChannelContext, GroupPolicy, MenuCommand
 from channels.web import WebChannel
-from channels.web.conversation import ConversationRegistry
-from channels.web.notices import NoticeStore
-from channels.web.routes import ChatRoutes
-from channels.web.socket import ConnectionContext, SocketServer
-from channels.web.uploads import UploadStore
 
 SESSION = "web:local"
 joined = partial(connect, proxy=None, open_timeout=60)
@@ -119,15 +112,3 @@ async def talked(page: Page, text: str) -> None:
     count = len(page.said("bot"))
     await page.say(text)
     await page.until(lambda: len(page.said("bot")) > count)
-
-
-def app_of(stage: Stage) -> FastAPI:
-    """Return the chat's routes, for whoever is a server and a page at once."""
-    notices, saying = NoticeStore(stage.folder), cast("Any", None)
-    lobby = ConnectionContext(
-        stage.site, ConversationRegistry(stage.site, notices), saying, (), 1_000
-    )
-    app = FastAPI()
-    uploads = UploadStore(stage.folder, 1_000)
-    app.include_router(ChatRoutes(stage.site, SocketServer(lobby), uploads, notices).router())
-    return app

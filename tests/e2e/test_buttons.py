@@ -16,6 +16,7 @@ from bot.testing.host import Host, session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel
 from channels.base import ChannelContext, GroupPolicy, MenuCommand
+from testkit.discord.server import DiscordServer
 from testkit.telegram.server import TelegramServer
 
 ADA, BOB, FORUM = 7, 8, -1005

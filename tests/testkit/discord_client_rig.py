@@ -22,11 +22,6 @@ class Bot(discord.Client):
         self.tree = app_commands.CommandTree(self)
         self.ready_once = anyio.Event()
         self.heard: list[discord.Message] = []
-        self.edits: list[discord.RawMessageUpdateEvent] = []
-        self.reactions: list[tuple[str, str]] = []
-        self.threads_seen: list[discord.Thread] = []
-        self.typists: list[int] = []
-        self.resumes = 0
 
     async def before_identify_hook(self, _shard, *, initial=False) -> None:
         """Do not wait five seconds before identifying anew."""
@@ -40,26 +35,8 @@ class Bot(discord.Client):
     async def on_ready(self) -> None:
         self.ready_once.set()
 
-    async def on_resumed(self) -> None:
-        self.resumes += 1
-
     async def on_message(self, message: discord.Message) -> None:
         self.heard.append(message)
-
-    async def on_raw_message_edit(self, event: discord.RawMessageUpdateEvent) -> None:
-        self.edits.append(event)
-
-    async def on_raw_reaction_add(self, event: discord.RawReactionActionEvent) -> None:
-        self.reactions.append(("+", event.emoji.name))
-
-    async def on_raw_reaction_remove(self, event: discord.RawReactionActionEvent) -> None:
-        self.reactions.append(("-", event.emoji.name))
-
-    async def on_thread_create(self, thread: discord.Thread) -> None:
-        self.threads_seen.append(thread)
-
-    async def on_raw_typing(self, event: discord.RawTypingEvent) -> None:
-        self.typists.append(event.user_id)
 
     def knows(self, number: int) -> bool:
         """Whether it was told of a guild, and of its members where it asks for them."""

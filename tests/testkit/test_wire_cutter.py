@@ -5,11 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 import anyio
-import psycopg
 import pytest
 from anyio.abc import SocketStream
-from databases import server
-from waiting import until
 
 from testkit.wire_cutter import WireCutter
 
@@ -51,23 +48,6 @@ async def silent(stream: SocketStream, seconds: float = 0.2) -> bool:
     return True
 
 
-async def test_a_whole_wire_carries_both_ways(echo):
-    async with (
-        WireCutter(echo.port) as wire,
-        await anyio.connect_tcp("127.0.0.1", wire.port) as one,
-    ):
-        await one.send(b"x" * 300_000)
-        back = b""
-        with anyio.fail_after(30):
-            while len(back) < 300_000:
-                back += await one.receive()
-        assert wire.whole
-        assert wire.carried == 600_000
-        await one.send_eof()
-        with pytest.raises(anyio.EndOfStream), anyio.fail_after(30):
-            await one.receive()
-
-
 async def test_a_cut_wire_breaks_what_it_carries_and_refuses_until_it_is_healed(echo):
     async with WireCutter(echo.port) as wire:
         one = await anyio.connect_tcp("127.0.0.1", wire.port)
@@ -103,47 +83,3 @@ async def test_a_frozen_wire_is_silent_and_what_it_held_comes_late(echo):
             with anyio.fail_after(30):
                 assert await one.receive() == b"late"
                 assert await two.receive() == b"new"
-
-
-async def test_what_a_frozen_wire_held_is_lost_where_it_is_cut(echo):
-    async with (
-        WireCutter(echo.port) as wire,
-        await anyio.connect_tcp("127.0.0.1", wire.port) as one,
-    ):
-        await one.send(b"a")
-        assert await one.receive() == b"a"
-        wire.freeze()
-        await one.send(b"late")
-        assert await silent(one)
-        await wire.cut()
-        await wire.heal()
-        async with await anyio.connect_tcp("127.0.0.1", wire.port) as two:
-            await two.send(b"b")
-            assert await two.receive() == b"b"
-        assert echo.heard == b"ab"
-
-
-async def test_the_end_of_a_client_is_not_heard_through_a_frozen_wire():
-    """A black hole keeps even the death of a client from a database, which goes on waiting for it."""
-    async with WireCutter(server().port) as wire:
-        there = server().url("postgres").replace(str(server().port), str(wire.port))
-        one = await psycopg.AsyncConnection.connect(there, autocommit=True)
-        number = one.info.backend_pid
-        wire.freeze()
-        one.pgconn.finish()
-
-        async def connected() -> bool:
-            async with await psycopg.AsyncConnection.connect(server().url("postgres")) as watch:
-                found = await watch.execute(
-                    "select count(*) from pg_stat_activity where pid = %s", [number]
-                )
-                row = await found.fetchone()
-            return bool(row and row[0])
-
-        assert await connected()
-        await wire.heal()
-
-        async def gone() -> bool:
-            return not await connected()
-
-        await until(gone, every=0.02)
