@@ -43,7 +43,6 @@ class ScriptedAnthropic(LoopbackServer):
     _steps: Iterator[Step] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Register the route."""
         self._steps = iter(self.script)
         self.serve({"/v1/messages": self._answer})
 

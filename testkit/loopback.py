@@ -32,14 +32,12 @@ class LoopbackServer:
         return f"http://127.0.0.1:{self.port}{self.prefix}"
 
     async def __aenter__(self) -> Self:
-        """Listen on loopback."""
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
         self.port = self._runner.addresses[0][1]
         return self
 
     async def __aexit__(self, *_raised: object) -> None:
-        """Close every connection."""
         await self._runner.cleanup()
 
 

@@ -23,7 +23,6 @@ class ScriptedOllama(LoopbackServer):
     _steps: Iterator[Reply | Failure] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Register the route."""
         self._steps = iter(self.script)
         self.serve({"/api/chat": self._answer})
 

@@ -131,7 +131,6 @@ class ScriptedOpenAI(LoopbackServer):
     _arrived: anyio.Event = field(init=False, default_factory=anyio.Event)
 
     def __post_init__(self) -> None:
-        """Convert the script to a function and register the routes."""
         if callable(self.script):
             self._steps = self.script
         else:

@@ -114,20 +114,8 @@ class PostgresServer(RunningPostgres):
         self._process: subprocess.Popen[bytes] | None = None
         more = {} if durable else {"fsync": "off", "full_page_writes": "off"}
         self._settings = {**_SETTINGS, **more, **(settings or {})}
-        self._command(
-            "initdb",
-            "-D",
-            self._data,
-            "-U",
-            "tapebot",
-            "-A",
-            "trust",
-            "-E",
-            "UTF8",
-            "--locale=C.UTF-8",
-            "--no-sync",
-            "--no-instructions",
-        )
+        options = "-U tapebot -A trust -E UTF8 --locale=C.UTF-8 --no-sync --no-instructions"
+        self._command("initdb", "-D", self._data, *options.split())
 
     def own(self, *paths: Path) -> None:
         """Change the owner of files to the server's user."""
@@ -146,18 +134,10 @@ class PostgresServer(RunningPostgres):
         options = [
             part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")
         ]
+        places: list[str | Path] = ["-D", self._data, "-p", str(self.port), "-k", self.folder]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 (our own binaries)
-                [
-                    self.program("postgres"),
-                    "-D",
-                    self._data,
-                    "-p",
-                    str(self.port),
-                    "-k",
-                    self.folder,
-                    *options,
-                ],
+                [self.program("postgres"), *places, *options],
                 stdout=log,
                 stderr=log,
                 cwd=self.folder,

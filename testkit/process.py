@@ -78,7 +78,6 @@ class ServerProcess:
         self._session: aiohttp.ClientSession
 
     async def __aenter__(self) -> Self:
-        """Start the process and read its addresses."""
         command = [sys.executable, "-m", self.module]
         self._process = await anyio.open_process(command, stderr=None)
         line = b""
@@ -95,7 +94,6 @@ class ServerProcess:
         return self
 
     async def __aexit__(self, *_raised: object) -> None:
-        """Kill the process."""
         await self._session.close()
         if self._process.returncode is None:
             self._process.kill()

@@ -37,7 +37,6 @@ class ScriptedTranscriptions(LoopbackServer):
     _steps: Iterator[Step] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Register the route."""
         self._steps = iter(self.script)
         self.serve({"/v1/audio/transcriptions": self._answer})
 

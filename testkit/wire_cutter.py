@@ -25,8 +25,6 @@ class WireCutter:
 
     def __init__(self, port: int) -> None:
         self.port = 0
-        self.carried = 0
-        self.connections = 0
         self._server = port
         self._stack = AsyncExitStack()
         self._tasks: TaskGroup
@@ -35,19 +33,12 @@ class WireCutter:
         self._free.set()
         self._closed = anyio.Event()
 
-    @property
-    def whole(self) -> bool:
-        """True if it is neither cut nor frozen."""
-        return self._listening is not None and self._free.is_set()
-
     async def __aenter__(self) -> Self:
-        """Start listening."""
         self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
         await self._tasks.start(self._listen)
         return self
 
     async def __aexit__(self, *_raised: object) -> None:
-        """Close it with all connections."""
         self._tasks.cancel_scope.cancel()
         await self._stack.aclose()
 
@@ -84,7 +75,6 @@ class WireCutter:
 
     async def _carry(self, client: SocketStream) -> None:
         """Forward one connection until it ends."""
-        self.connections += 1
         async with client:
             try:
                 await self._free.wait()
@@ -103,7 +93,6 @@ class WireCutter:
                     data = await source.receive()
                     await self._free.wait()
                     await sink.send(data)
-                    self.carried += len(data)
             except anyio.EndOfStream:
                 await self._free.wait()
                 await sink.send_eof()

@@ -12,7 +12,6 @@ from testkit.discord.messages import MessagePayload, write
 from testkit.discord.rate_limits import RestFaults
 from testkit.discord.records import DiscordMessage
 from testkit.discord.serialization import (
-    THREAD_STARTER,
     bare_member,
     channel_json,
     member_json,
@@ -21,8 +20,6 @@ from testkit.discord.serialization import (
     without_content,
 )
 from testkit.discord.world import PUBLIC_THREAD, ChannelState, DiscordWorld
-
-_THREAD_CREATED = 18
 
 
 @dataclass(slots=True)
@@ -71,18 +68,8 @@ class DiscordBackend:
         intent = self._either(channel, intents.GUILD_MESSAGES, intents.DIRECT_MESSAGES)
         self.gateway.dispatch("MESSAGE_DELETE", gone, intent=intent)
 
-    def react(
-        self, message: DiscordMessage, user: int, emoji: str, *, remove: bool = False
-    ) -> None:
-        """Add or remove a reaction and send the event; a repeated reaction changes nothing."""
-        users = message.reactions.setdefault(emoji, [])
-        if (user in users) != remove:
-            return
-        if remove:
-            users.remove(user)
-        else:
-            users.append(user)
-        self.world.records.touch()
+    def react(self, message: DiscordMessage, user: int, emoji: str, *, remove: bool) -> None:
+        """Tell of a reaction that a user adds or removes."""
         channel = self.world.channels[message.channel_id]
         told = self._place(channel) | {
             "user_id": str(user),
@@ -94,8 +81,7 @@ class DiscordBackend:
         if not remove:
             told["message_author_id"] = str(message.author_id)
             if channel.guild_id is not None:
-                who = self.world.users[user]
-                told["member"] = member_json(who)
+                told["member"] = member_json(self.world.users[user])
         intent = self._either(channel, intents.GUILD_REACTIONS, intents.DIRECT_REACTIONS)
         event = "MESSAGE_REACTION_REMOVE" if remove else "MESSAGE_REACTION_ADD"
         self.gateway.dispatch(event, told, intent=intent)
@@ -114,24 +100,15 @@ class DiscordBackend:
         if event.startswith("CHANNEL") or self.world.visible(channel):
             self.gateway.dispatch(event, shape, intent=intents.GUILDS)
 
-    def open_thread(
-        self, parent: ChannelState, name: str, owner: int, source: DiscordMessage | None = None
-    ) -> ChannelState:
-        """Open a public thread, from a message or on its own, with Discord's system messages."""
-        number = source.id if source is not None else self.world.ids.next()
+    def open_thread(self, parent: ChannelState, name: str, owner: int) -> ChannelState:
+        """Open a public thread, with Discord's system message."""
+        number = self.world.ids.next()
         thread = ChannelState(number, PUBLIC_THREAD, name, parent.guild_id, parent.id, owner)
         self.world.channels[thread.id] = thread
         self.tell_channel("THREAD_CREATE", thread)
-        if source is None:
-            added = write(
-                self.world, parent, owner, MessagePayload({"content": name}), kind=_THREAD_CREATED
-            )
-            pointer = {"channel_id": str(thread.id), "guild_id": str(thread.guild_id)}
-            added.extra = {"message_reference": pointer}
-        else:
-            self.announce("MESSAGE_UPDATE", source)
-            added = write(self.world, thread, owner, MessagePayload({}), kind=THREAD_STARTER)
-            added.reference = source.id
+        added = write(self.world, parent, owner, MessagePayload({"content": name}), kind=18)
+        pointer = {"channel_id": str(thread.id), "guild_id": str(thread.guild_id)}
+        added.extra = {"message_reference": pointer}
         self.announce("MESSAGE_CREATE", added)
         return thread
 

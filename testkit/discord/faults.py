@@ -6,8 +6,6 @@ import math
 import time
 from typing import Any
 
-import anyio
-
 from testkit.discord.backend import DiscordBackend
 from testkit.discord.rate_limits import RestFault
 
@@ -34,18 +32,16 @@ class DiscordFaults:
 
     def refuse_gateway(self, seconds: float = 0.0, *, times: int = 0) -> None:
         """Refuse new gateway connections, for some seconds or a number of times."""
-        self._hub.gateway.faults.refused_until = time.monotonic() + seconds
-        self._hub.gateway.faults.refusals = times
+        self._hub.gateway.refused_until = time.monotonic() + seconds
+        self._hub.gateway.refusals = times
 
     def limit_once(self, retry_after: float = 0.2, where: str = "", *, times: float = 1) -> None:
         """Answer calls with 429, unannounced."""
         self._hub.faults.add("limit", where=where, times=times, seconds=retry_after)
 
-    def fail(
-        self, status: int = 500, where: str = "", *, times: float = 1, html: bool = False
-    ) -> None:
-        """Answer calls with an error status, as JSON or as a proxy's HTML page."""
-        self._hub.faults.add("status", status=status, where=where, times=times, html=html)
+    def fail(self, status: int = 500, where: str = "", **calls: Any) -> None:
+        """Answer calls with an error status, as JSON or as a proxy's HTML page (``html``)."""
+        self._hub.faults.add("status", status=status, where=where, **calls)
 
     def lose(self, where: str = "", *, times: float = 1) -> None:
         """Perform calls, but break the connection instead of answering."""
@@ -55,9 +51,9 @@ class DiscordFaults:
         """Break the connection without performing the call."""
         self._hub.faults.add("break", where=where, times=times)
 
-    def endless(self, where: str = "", *, packed: bool = False, times: float = 1) -> None:
+    def endless(self, where: str = "", *, packed: bool = False) -> None:
         """Answer with an endless body without performing the call."""
-        self._hub.faults.add("endless", where=where, packed=packed, times=times)
+        self._hub.faults.add("endless", where=where, packed=packed)
 
     def shout(self, size: int) -> None:
         """Send every gateway connection a message of about this many bytes."""
@@ -65,17 +61,10 @@ class DiscordFaults:
             if session.link is not None:
                 session.link.send({"op": 0, "t": "NOISE", "d": "a" * size})
 
-    def slow(
-        self,
-        seconds: float = 0.0,
-        where: str = "",
-        *,
-        times: float = math.inf,
-        gate: anyio.Event | None = None,
-    ) -> RestFault:
-        """Delay answers by seconds or until an event is set; return the fault, to count calls."""
-        options: dict[str, Any] = {"seconds": seconds, "where": where, "times": times}
-        return self._hub.faults.add("slow", gate=gate, **options)
+    def slow(self, seconds: float = 0.0, where: str = "", **calls: Any) -> RestFault:
+        """Delay answers by seconds or until an event, their ``gate``; return the fault."""
+        calls = {"times": math.inf} | calls
+        return self._hub.faults.add("slow", seconds=seconds, where=where, **calls)
 
     def heal(self) -> None:
         """End all faults."""

@@ -48,8 +48,8 @@ def shard_receives_event(event: Any, shard: Shard) -> bool:
 
 
 GUILDS, GUILD_MEMBERS, GUILD_PRESENCES = 1 << 0, 1 << 1, 1 << 8
-GUILD_MESSAGES, GUILD_REACTIONS, GUILD_TYPING = 1 << 9, 1 << 10, 1 << 11
-DIRECT_MESSAGES, DIRECT_REACTIONS, DIRECT_TYPING = 1 << 12, 1 << 13, 1 << 14
+GUILD_MESSAGES, GUILD_REACTIONS = 1 << 9, 1 << 10
+DIRECT_MESSAGES, DIRECT_REACTIONS = 1 << 12, 1 << 13
 MESSAGE_CONTENT = 1 << 15
 """Intents."""
 PRIVILEGED = GUILD_MEMBERS | GUILD_PRESENCES | MESSAGE_CONTENT
@@ -82,21 +82,6 @@ class GatewaySession:
 
 
 @dataclass(slots=True)
-class GatewayFaults:
-    """Faults of the gateway."""
-
-    refused_until: float = 0.0
-    refusals: int = 0
-
-    def refuse(self) -> bool:
-        """Return whether to refuse a new connection."""
-        if self.refusals > 0:
-            self.refusals -= 1
-            return True
-        return time.monotonic() < self.refused_until
-
-
-@dataclass(slots=True)
 class Gateway:
     """All sessions and connections."""
 
@@ -104,7 +89,8 @@ class Gateway:
     token: Callable[[], str]
     address: str = ""
     heartbeat: int = 41_250
-    faults: GatewayFaults = field(default_factory=GatewayFaults)
+    refused_until: float = 0.0
+    refusals: int = 0
     concurrency: int = 1
     sessions: dict[str, GatewaySession] = field(default_factory=dict)
     _links: set[GatewaySocket] = field(default_factory=set)
@@ -152,7 +138,8 @@ class Gateway:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Serve one connection until it ends."""
         self._note("connect", request.path)
-        if self.faults.refuse():
+        if self.refusals > 0 or time.monotonic() < self.refused_until:
+            self.refusals = max(0, self.refusals - 1)
             self._note("refused")
             return web.Response(status=503, text="no gateway is available")
         socket = web.WebSocketResponse(timeout=1.0, max_msg_size=0)

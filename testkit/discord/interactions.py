@@ -44,7 +44,6 @@ class InteractionServer:
         one = _WEBHOOK + "/messages/{message}"
         for method, path, do in (
             ("POST", _WEBHOOK, self._follow_up),
-            ("GET", one, self._get),
             ("PATCH", one, self._patch),
             ("DELETE", one, self._delete),
         ):
@@ -198,9 +197,6 @@ class InteractionServer:
         if message is None or not mine or message.deleted is not None:
             raise DiscordApiError(404, 10008, "Unknown Message")
         return known, message
-
-    async def _get(self, call: RestRequest) -> Any:
-        return self.hub.json(self._message(call)[1])
 
     async def _patch(self, call: RestRequest) -> Any:
         _, message = self._message(call)

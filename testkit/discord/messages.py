@@ -94,8 +94,6 @@ def check_place(world: DiscordWorld, channel: ChannelState) -> None:
         raise DiscordApiError(403, 50001, "Missing Access")
     if world.parent(channel).denied & SEND_MESSAGES:
         raise DiscordApiError(403, 50013, "Missing Permissions")
-    if channel.archived and channel.locked:
-        raise DiscordApiError(400, 50083, "Thread is archived")
 
 
 def write(
@@ -127,7 +125,6 @@ def write(
         setattr(message, name, value)
     _ping(world, message, target)
     message.shown.append(MessageRevision(message.content, message.components, message.created))
-    channel.archived = False
     world.records.messages[message.id] = message
     world.records.touch()
     return message

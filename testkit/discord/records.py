@@ -61,7 +61,6 @@ class DiscordMessage:
     edited: float | None = None
     deleted: float | None = None
     shown: list[MessageRevision] = field(default_factory=list)
-    reactions: dict[str, list[int]] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -73,11 +72,6 @@ class DiscordMessage:
     def loading(self) -> bool:
         """Whether it is a deferred response without content yet."""
         return bool(self.flags & LOADING)
-
-    @property
-    def edits(self) -> list[MessageRevision]:
-        """The revisions after the first."""
-        return self.shown[1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +105,6 @@ class InteractionRecord:
     followups: list[int] = field(default_factory=list)
     choices: list[Any] | None = None
     refused: list[int] = field(default_factory=list)
-
-    @property
-    def time_to_ack(self) -> float | None:
-        """Seconds until the first response; None without one."""
-        return None if self.acknowledged is None else self.acknowledged - self.created
 
 
 @dataclass(frozen=True, slots=True)

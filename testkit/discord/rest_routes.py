@@ -132,11 +132,8 @@ class RestRoutes:
         standing = self._same_nonce(channel, call.body or {})
         if standing is not None:
             return self._shape(standing) | {"nonce": standing.nonce}
-        slept = channel.archived
         message = write(self.world, channel, self.world.bot.id, draft)
         message.flags &= ~EPHEMERAL
-        if slept:
-            self.hub.tell_channel("THREAD_UPDATE", channel)
         self.hub.announce("MESSAGE_CREATE", message, nonce=True)
         return self._shape(message) | {"nonce": message.nonce}
 

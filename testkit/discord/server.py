@@ -34,7 +34,6 @@ class DiscordServer(DiscordUserActions):
     """The server; an async context manager."""
 
     def __init__(self, *, token: str = TEST_TOKEN, portal_intents: int = PRIVILEGED) -> None:
-        """Create a world with only the bot."""
         world = DiscordWorld.create("tapebot", portal_intents)
         hub = DiscordBackend(world, Gateway(world, lambda: self.token))
         door = RestRouter(hub, lambda: self.token)
@@ -69,7 +68,6 @@ class DiscordServer(DiscordUserActions):
         return f"ws://127.0.0.1:{self.port}/gateway"
 
     async def __aenter__(self) -> Self:
-        """Listen on loopback."""
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
         self.port = self._runner.addresses[0][1]
@@ -77,7 +75,6 @@ class DiscordServer(DiscordUserActions):
         return self
 
     async def __aexit__(self, *_raised: object) -> None:
-        """Close every connection and refuse new ones."""
         self.faults.refuse_gateway(math.inf)
         self.hub.gateway.drop()
         await self._runner.cleanup()

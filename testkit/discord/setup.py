@@ -84,20 +84,11 @@ class DiscordSetup:
         """Return the id of the bot's DM channel with a user."""
         return self.hub.direct(user).id
 
-    def thread(
-        self, channel: int, name: str, *, user: int | None = None, from_message: int | None = None
-    ) -> int:
-        """Open a public thread, from a message or on its own; return its id."""
+    def thread(self, channel: int, name: str, *, user: int | None = None) -> int:
+        """Open a public thread, as a user or the guild's owner; return its id."""
         parent = self.world.channels[channel]
-        source = None if from_message is None else self.records.messages[from_message]
         owner = user or self.world.guilds[parent.guild_id or 0].owner_id
-        return self.hub.open_thread(parent, name, owner, source).id
-
-    def archive(self, thread: int, *, locked: bool = False) -> None:
-        """Archive a thread, and optionally lock it."""
-        channel = self.world.channels[thread]
-        channel.archived, channel.locked = True, locked
-        self.hub.tell_channel("THREAD_UPDATE", channel)
+        return self.hub.open_thread(parent, name, owner).id
 
     def deny(
         self, channel: int, *, view: bool = False, send: bool = False, history: bool = False

@@ -49,11 +49,8 @@ class DiscordUserActions(DiscordSetup):
             body["message_reference"] = {"message_id": reply_to}
         if not ping:
             body["allowed_mentions"] = {"parse": ["users", "roles", "everyone"]}
-        slept = place.archived
         message = write(self.world, place, user, MessagePayload(body, tuple(attachments)))
         message.extra = dict(extra or {})
-        if slept:
-            self.hub.tell_channel("THREAD_UPDATE", place)
         self.hub.announce("MESSAGE_CREATE", message)
         return message.id
 

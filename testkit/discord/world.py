@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from testkit.discord.records import DiscordMessage, DiscordRecords
 
-TEXT, DM, ANNOUNCEMENT_THREAD, PUBLIC_THREAD, PRIVATE_THREAD = 0, 1, 10, 11, 12
+TEXT, DM, PUBLIC_THREAD = 0, 1, 11
 """Channel types."""
 VIEW_CHANNEL, SEND_MESSAGES, READ_MESSAGE_HISTORY = 1 << 10, 1 << 11, 1 << 16
 """Permissions."""
@@ -67,13 +67,11 @@ class ChannelState:
     owner_id: int | None = None
     recipient_id: int | None = None
     denied: int = 0
-    archived: bool = False
-    locked: bool = False
 
     @property
     def is_thread(self) -> bool:
         """Whether it is a thread."""
-        return self.kind in {ANNOUNCEMENT_THREAD, PUBLIC_THREAD, PRIVATE_THREAD}
+        return self.kind == PUBLIC_THREAD
 
 
 @dataclass(slots=True)

@@ -71,30 +71,16 @@ def get_file(world: TelegramWorld, _bot: BotAccount, params: Params) -> Json:
     return stored.as_json() | {"file_path": stored.path}
 
 
-def member(world: TelegramWorld, room: ChatState, user: int) -> Json:
-    """Return a ``ChatMember``."""
-    bots = [one.user for one in world.bots.values() if one.user.id == user]
-    who = bots[0] if bots else world.users.get(user)
-    if who is None:
-        raise bad("user not found")
-    why = room.away.get(user, "member" if bots or user in room.members else "left")
-    if why in {"kicked", "blocked"}:
-        return {"user": who.as_json(), "status": "kicked", "until_date": 0}
-    return {"user": who.as_json(), "status": why}
-
-
-def move(world: TelegramWorld, room: ChatState, bot: BotAccount, status: str, by: Json) -> None:
-    """Change a bot's membership to ``member``, ``left`` or ``kicked``, and send the update."""
-    before = member(world, room, bot.user.id)
-    room.away.pop(bot.user.id, None)
-    if status != "member":
-        room.away[bot.user.id] = status
+def join(world: TelegramWorld, room: ChatState, bot: BotAccount, by: Json) -> None:
+    """Make a bot a member, and tell it so."""
+    user = bot.user.as_json()
+    room.away.discard(bot.user.id)
     content = {
         "chat": room.chat.as_json(),
         "from": by,
         "date": int(time.time()),
-        "old_chat_member": before,
-        "new_chat_member": member(world, room, bot.user.id),
+        "old_chat_member": {"user": user, "status": "left"},
+        "new_chat_member": {"user": user, "status": "member"},
     }
     world.queue(bot, "my_chat_member", content)
 

@@ -131,8 +131,6 @@ class BotApiHandler:
             result = await self._perform(request, called, fault)
         except BotApiError as exc:
             return BotApiResponse(exc.status, exc.as_json())
-        if kind == "lost":
-            return BotApiResponse(0, CLOSED, performed=True)
         if kind == "odd":
             strange = {"reply_to_message": {"kind": "of next year"}}
             result = {**result, **strange} if isinstance(result, dict) else strange

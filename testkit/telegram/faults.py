@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 
 from testkit.telegram.records import Json
 from testkit.telegram.validation import BotApiError
 
-FaultKind = Literal["refuse", "html", "hang_up", "lost", "slow", "garbage", "odd", "endless"]
-FOR_EVER = 1_000_000_000
+FaultKind = Literal["refuse", "html", "hang_up", "slow", "garbage", "odd", "endless"]
 _SHOWING = ("sendMessage", "editMessageText", "editMessageReplyMarkup")
 
 
@@ -80,66 +79,35 @@ class TelegramFaults:
     ) -> BotApiFault:
         """Answer the next calls in a chat with 429."""
         why = f"Too Many Requests: retry after {retry_after}"
-        fault = BotApiFault("refuse", chat=chat, status=429, description=why, times=times)
-        fault.retry_after = retry_after
-        return self.add(fault)
+        return self.refuse(429, why, chat=chat, times=times, retry_after=retry_after)
 
-    def refuse(
-        self,
-        status: int,
-        description: str,
-        *,
-        method: str | None = None,
-        chat: int | None = None,
-        times: int = 1,
-    ) -> BotApiFault:
-        """Answer the next calls with an API error."""
-        return self.add(
-            BotApiFault(
-                "refuse",
-                method=method,
-                chat=chat,
-                times=times,
-                status=status,
-                description=description,
-            )
-        )
+    def refuse(self, status: int, description: str, **calls: Any) -> BotApiFault:
+        """Answer the next of these calls with an API error."""
+        return self.add(BotApiFault("refuse", status=status, description=description, **calls))
 
-    def html(self, status: int = 502, *, method: str | None = None, times: int = 1) -> BotApiFault:
+    def html(self, status: int = 502, **calls: Any) -> BotApiFault:
         """Answer like a broken proxy, with an HTML error page."""
-        return self.add(BotApiFault("html", method=method, status=status, times=times))
+        return self.add(BotApiFault("html", status=status, **calls))
 
-    def hang_up(self, *, method: str | None = None, times: int = 1) -> BotApiFault:
+    def hang_up(self, **calls: Any) -> BotApiFault:
         """Break the connection without performing the call."""
-        return self.add(BotApiFault("hang_up", method=method, times=times))
+        return self.add(BotApiFault("hang_up", **calls))
 
-    def garbage(self, *, method: str | None = None, times: int = 1) -> BotApiFault:
+    def garbage(self, **calls: Any) -> BotApiFault:
         """Perform the call, then answer with truncated JSON."""
-        return self.add(BotApiFault("garbage", method=method, times=times))
+        return self.add(BotApiFault("garbage", **calls))
 
     def odd(self, *, method: str | None = "sendMessage", times: int = 1) -> BotApiFault:
         """Perform the call, then answer with values unknown to clients; a message keeps its id."""
         return self.add(BotApiFault("odd", method=method, times=times))
 
-    def endless(
-        self, *, method: str | None = None, packed: bool = False, times: int = 1
-    ) -> BotApiFault:
-        """Answer with an endless body without performing the call."""
-        return self.add(BotApiFault("endless", method=method, packed=packed, times=times))
+    def endless(self, **calls: Any) -> BotApiFault:
+        """Answer with an endless body, compressed if ``packed``, without performing the call."""
+        return self.add(BotApiFault("endless", **calls))
 
-    def slow(
-        self,
-        seconds: float = 0.0,
-        *,
-        method: str | None = None,
-        chat: int | None = None,
-        times: int = 1,
-        gate: anyio.Event | None = None,
-    ) -> BotApiFault:
-        """Delay the next calls by a time or until an event is set."""
-        return self.add(
-            BotApiFault("slow", method=method, chat=chat, times=times, seconds=seconds, gate=gate)
-        )
+    def slow(self, seconds: float = 0.0, **calls: Any) -> BotApiFault:
+        """Delay the next calls by a time or until an event, their ``gate``, is set."""
+        return self.add(BotApiFault("slow", seconds=seconds, **calls))
 
     def take(self, bot: int, method: str, chat: int | None, params: Json) -> BotApiFault | None:
         """Return the fault for this call, if any, and count it; called by the server."""

@@ -62,7 +62,6 @@ class TelegramServer(TelegramUserActions):
         return f"http://127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> Self:
-        """Listen on loopback."""
         self._stack.push_async_callback(self._runner.cleanup)
         self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
         self._api.tasks = self._tasks
@@ -71,7 +70,6 @@ class TelegramServer(TelegramUserActions):
         return self
 
     async def __aexit__(self, *_raised: object) -> None:
-        """Close every connection."""
         self._api.end_polls()
         self._tasks.cancel_scope.cancel()
         await self._stack.aclose()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from testkit.telegram.account_methods import move
+from testkit.telegram.account_methods import join
 from testkit.telegram.records import Json, TelegramRecords
 from testkit.telegram.world import (
     BotAccount,
@@ -63,7 +63,7 @@ class TelegramSetup:
         if bots is not None:
             inside = {one.id for one in bots}
             every = [one.user.id for one in self.world.bots.values()]
-            self._room(chat).away = {one: "left" for one in every if one not in inside}
+            self._room(chat).away = {one for one in every if one not in inside}
         return chat
 
     def topic(self, chat: Chat, name: str, user: User) -> int:
@@ -80,7 +80,7 @@ class TelegramSetup:
     def join(self, bot: TelegramUser, chat: Chat, by: User) -> None:
         """Let a person add a bot to a group."""
         room, who = self._room(chat), self._user(by)
-        move(self.world, room, self.world.bot_by_id(bot.id), "member", who.as_json())
+        join(self.world, room, self.world.bot_by_id(bot.id), who.as_json())
         head = self.world.base(room, who, None) | {"new_chat_members": [bot.as_json()]}
         self._put(room, head, who.id)
 
@@ -88,7 +88,7 @@ class TelegramSetup:
         """Migrate a basic group to a supergroup with another id; bots get updates in both."""
         room = self._room(chat)
         fresh = self.group(new, room.chat.title or "")
-        self._room(fresh).away = dict(room.away)
+        self._room(fresh).away = set(room.away)
         sender = next(iter(room.members.values()), self.user(1, "Owner"))
         head = self.world.base(room, sender, None) | {"migrate_to_chat_id": new}
         self._put(room, head, sender.id)

@@ -84,7 +84,7 @@ class ChatState:
     """A chat and its state."""
 
     chat: TelegramChat
-    away: dict[int, str] = field(default_factory=dict)
+    away: set[int] = field(default_factory=set)
     topics: dict[int, Json] = field(default_factory=dict)
     messages: dict[int, Json] = field(default_factory=dict)
     moved_to: int | None = None
@@ -163,15 +163,8 @@ class TelegramWorld:
         if room.moved_to is not None:
             why = "Bad Request: group chat was upgraded to a supergroup chat"
             raise BotApiError(400, why, {"migrate_to_chat_id": room.moved_to})
-        match room.away.get(bot.user.id):
-            case "blocked":
-                raise BotApiError(403, "Forbidden: bot was blocked by the user")
-            case "kicked":
-                raise BotApiError(403, f"Forbidden: bot was kicked from the {room.chat.type} chat")
-            case "left":
-                raise BotApiError(
-                    403, f"Forbidden: bot is not a member of the {room.chat.type} chat"
-                )
+        if bot.user.id in room.away:
+            raise BotApiError(403, f"Forbidden: bot is not a member of the {room.chat.type} chat")
         return room
 
     def base(self, room: ChatState, sender: TelegramUser, topic: int | None) -> Json:

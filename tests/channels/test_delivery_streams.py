@@ -90,14 +90,3 @@ async def test_a_command_answered_during_a_stream_leaves_no_half_message_behind(
         run.port.give(answer("the answer begins like this, and ends so"))
         await run.port.until_final(2)
     assert paper.shown() == ["the answer begins like this, and ends so", "status: fine"]
-
-
-async def test_drafts_are_shown_where_there_are_any_and_become_one_message():
-    paper = Paper(drafts=[])
-    async with Running(paper) as run:
-        run.port.give(PartialAnswer(HERE, "t1", "a draft that is no message yet"))
-        await until(lambda: bool(paper.drafts))
-        assert paper.shown() == []
-        run.port.give(answer("a message that stays"))
-        await run.port.until_final(1)
-    assert paper.shown() == ["a message that stays"]

@@ -129,16 +129,3 @@ async def test_an_edit_names_the_message_whose_place_it_takes(rig):
     ]
     assert len({one.id for one in rig.inbounds}) == 3
     assert all(one.id.startswith(f"{number}.e") and one.expects_answer for one in edits)
-
-
-async def test_a_reaction_is_overheard_and_taking_it_back_is_nothing(rig):
-    async with rig.running():
-        number = rig.telegram.say(rig.chat, 7, "Hello?")
-        await rig.arrived(1)
-        rig.telegram.react(number, "👍", user=7)
-        await rig.arrived(2)
-        rig.telegram.react(number, "", user=7)
-        rig.telegram.react(rig.telegram.say(rig.group, 7, "hm"), "👍", user=7)
-        _, reaction = await rig.settled()
-    assert reaction.text == "(reacted with 👍 to an earlier message)"
-    assert (reaction.expects_answer, reaction.private) == (False, True)

@@ -133,7 +133,7 @@ async def test_an_interaction_that_is_answered_too_late_is_unknown(server, ann, 
         await server.until(lambda _: failed)
         assert failed == [10062]
         assert server.records.interactions[used].refused == [10062]
-        assert server.records.interactions[used].time_to_ack is None
+        assert server.records.interactions[used].acknowledged is None
 
 
 async def test_an_interaction_is_acknowledged_once(server, ann, general):
