@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -182,8 +183,13 @@ class Player:
         if block.kind == "console":
             return [(what, shown, await self.run(what)) for what, shown in _steps(block)]
         if block.kind == "before":
-            for what, _ in _steps(block):
-                await (self.chat([what[2:]]) if what[0] == ">" else self.run(what[2:]))
+            steps = [what for what, _ in _steps(block)]
+            for is_typed, some in groupby(steps, lambda what: what.startswith("> ")):
+                if is_typed:
+                    await self.chat([what[2:] for what in some])
+                    continue
+                for what in some:
+                    await self.run(what[2:])
         elif block.kind == "sh":
             await self.run("\n".join(block.lines))
         elif block.kind == "python":

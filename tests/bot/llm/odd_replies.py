@@ -23,7 +23,6 @@ class Odd:
         calls: Name and arguments of each call.
         error: The error that it is, if it is one.
         ending: The finish reason.
-        usage: Tokens read, served from the cache, and written.
         whole: Whether it is no stream.
         separator: What stands between events.
     """
@@ -35,7 +34,6 @@ class Odd:
     calls: tuple[tuple[str, str], ...] = ()
     error: type[ModelError] | None = None
     ending: str = "stop"
-    usage: tuple[int, int, int] | None = None
     whole: bool = False
     separator: str = "\n\n"
 
@@ -114,36 +112,6 @@ ODD = [
         "earendil-works/pi#6225",
         (chunk({"tool_calls": [call(0, "tape_search", '{"q": "te', "x")]}),),
         error=TransientModelError,
-    ),
-    Odd(
-        "content is a list of thoughts and text",
-        "symfony/ai#2422",
-        (
-            chunk(
-                {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}]}
-            ),
-            chunk({"content": [{"type": "text", "text": "42"}]}, "stop"),
-        ),
-        "42",
-    ),
-    Odd(
-        "cached tokens under another name",
-        "api-docs.deepseek.com/guides/kv_cache",
-        (
-            text("Hi"),
-            {
-                **STOP,
-                "usage": {
-                    "prompt_tokens": 900,
-                    "completion_tokens": 2,
-                    "prompt_cache_hit_tokens": 640,
-                    "prompt_cache_miss_tokens": 260,
-                },
-            },
-            DONE,
-        ),
-        "Hi",
-        usage=(900, 640, 2),
     ),
     Odd(
         "a whole answer is an error, with status 200",

@@ -9,7 +9,7 @@ import resource
 import anyio
 import pytest
 import stamina
-from model_rig import HELLO, KEY, MODEL_MARKS, NAME, ask, both, make_model
+from model_rig import HELLO, KEY, MODEL_MARKS, NAME, ask, both
 
 from bot.core.errors import (
     ContextOverflow,
@@ -71,15 +71,6 @@ async def test_a_provider_that_falls_silent_is_not_waited_for(provider, streamed
     model, _ = await provider([Reply(HELLO, gate=anyio.Event())], timeout=0.2)
     with pytest.raises(TransientModelError):
         await ask(model, streamed)
-
-
-async def test_a_missing_key_is_named_before_anything_is_sent(client, monkeypatch):
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
-        monkeypatch.delenv(name, raising=False)
-    model = make_model(client, NAME, key=None)
-    with pytest.raises(ModelAuthError, match="set OPENAI_API_KEY"):
-        await ask(model, streamed=False)
-    await model.aclose()
 
 
 def retrying(model, slots: CallSlots | None = None) -> RetryingModel:

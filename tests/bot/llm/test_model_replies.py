@@ -41,27 +41,6 @@ async def test_streaming_and_not_streaming_give_the_same_reply(provider, step):
 
 
 @both
-@pytest.mark.parametrize("name", ["openai/scripted", "hosted_vllm/llama-3-8b"])
-async def test_where_no_usage_is_reported_it_is_estimated_and_has_no_price(
-    provider, streamed, name
-):
-    """No tokenizer is fetched to count what the provider did not."""
-    model, _ = await provider([Reply("word " * 40, counted=False)], name=name)
-    reply, _ = await ask(model, streamed, ModelRequest([{"role": "user", "content": "a" * 4_000}]))
-    assert 1_000 <= reply.usage.prompt_tokens <= 1_030
-    assert 40 <= reply.usage.completion_tokens <= 60
-    assert reply.usage.cost is None
-
-
-async def test_the_price_of_a_known_model_is_reported(provider):
-    model, _ = await provider([Reply("x", prompt_tokens=1000)], name="openai/gpt-4o-mini")
-    reply, _ = await ask(model, streamed=True)
-    assert reply.usage.cost is not None
-    assert 0 < reply.usage.cost < 0.01
-    assert model.profile.vision
-
-
-@both
 async def test_parallel_tool_calls_come_in_order_with_their_own_arguments(provider, streamed):
     calls = (
         Call("memory_save", '{"fact": "likes tea"}', "call_a"),

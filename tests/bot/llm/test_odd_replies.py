@@ -18,7 +18,7 @@ from bot.core.errors import ModelError
 from bot.llm.base import ModelRequest, ToolSpec
 from testkit.anthropic_server import ScriptedAnthropic
 from testkit.ollama_server import ScriptedOllama
-from testkit.openai_server import Call, Raw, Reply, ScriptedOpenAI
+from testkit.openai_server import Reply, ScriptedOpenAI
 
 
 @pytest.fixture
@@ -41,9 +41,6 @@ async def test_an_odd_reply_is_read_as_it_is_meant(provider, odd):
     assert all(odd.content.startswith(part) for part in texts)
     assert tuple((one.name, one.arguments) for one in reply.tool_calls) == odd.calls
     assert reply.finish_reason == odd.ending
-    if odd.usage is not None:
-        usage = reply.usage
-        assert (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens) == odd.usage
 
 
 @pytest.fixture(params=["chat completions", "Ollama", "Anthropic"])
@@ -105,35 +102,3 @@ async def test_an_answer_that_speaks_of_tags_and_calls_is_shown_as_it_is(provide
     reply, texts = await ask(model, streamed, ModelRequest(ASK.messages, SEARCH))
     assert (reply.content, reply.tool_calls) == (text, ())
     assert all(text.startswith(part) for part in texts)
-
-
-CALLED = {
-    "role": "assistant",
-    "content": None,
-    "tool_calls": [
-        {"id": "a", "type": "function", "function": {"name": "tape_search", "arguments": "{}"}}
-    ],
-}
-RESULT = {"role": "tool", "tool_call_id": "a", "content": "nothing"}
-
-
-async def test_reasoning_goes_back_to_a_server_that_wants_it(provider):
-    """``deepseek-reasoner`` refuses calls without it: continuedev/continue#10193."""
-    step = Reply("", (Call("tape_search", "{}"),))
-    model, server = await provider(
-        [
-            Raw(
-                b'data: {"choices":[{"delta":{"reasoning_content":"Let me "}}]}\n\n'
-                b'data: {"choices":[{"delta":{"reasoning_content":"look."}}]}\n\n'
-                b'data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":'
-                b'{"name":"tape_search","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}\n\n'
-            ),
-            step,
-        ]
-    )
-    request = ModelRequest(ASK.messages, TOOLS)
-    reply, _ = await ask(model, streamed=True, request=request)
-    assert reply.reasoning == {"reasoning_content": "Let me look."}
-    again = ModelRequest([*ASK.messages, {**CALLED, **reply.reasoning}, RESULT], TOOLS)
-    await ask(model, streamed=True, request=again)
-    assert server.requests[1]["messages"][1]["reasoning_content"] == "Let me look."

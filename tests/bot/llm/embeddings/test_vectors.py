@@ -12,7 +12,7 @@ from embedding_rig import HashedWords, said, vector_of
 
 from bot.core.errors import TransientModelError
 from bot.memory.session import vector_index as vectors_module
-from bot.memory.session.vector_index import VectorIndex, text_checksum
+from bot.memory.session.vector_index import VectorIndex
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
@@ -138,24 +138,3 @@ async def test_an_outage_is_told_once_and_costs_nothing_until_the_next_try(
     clock.advance(2)
     assert (await found(vectors, "cello"))[0] in (3, 6)
     assert not vectors.statistics()["failing"]
-
-
-async def of_problems(*said_in: tuple[str, str]) -> InMemoryTapeStore:
-    """A tape of texts, each with its problem; empty for none."""
-    store = InMemoryTapeStore()
-    await store.create_tape("a")
-    entries = [said(text).with_meta(problem=problem) for text, problem in said_in]
-    await store.append_many("a", entries)
-    return store
-
-
-async def test_what_is_erased_is_of_no_problem(tmp_path, embedder):
-    store = await of_problems(("my cello", "p1"), ("the boat", "p1"))
-    vectors = VectorIndex(tmp_path, store, embedder)
-    assert await found(vectors, "cello", problem="p1") == [2, 3]
-    [file] = files(tmp_path)
-    assert text_checksum("p1").to_bytes(4, "little") in file.read_bytes()
-    await vectors.erase("a", [2, 3])
-    assert text_checksum("p1").to_bytes(4, "little") not in file.read_bytes()
-    for problem in ("p1", "general", None):
-        assert await found(vectors, "cello", problem=problem) == []
