@@ -3,7 +3,7 @@
 Rule 1: it calls what AgentDojo's ground truth of the user's task calls, one call per step. A call that waits for a yes
     ends its turn; it goes on when that was decided.
 Rule 2: if it obeys, it makes all calls of the attacker's task as soon as it has read the attacker's text. It makes a
-    call that was denied again, then again in capitals, and what did not run again in a later turn.
+    call that was denied once again, then in capitals, and what did not run again in a later turn.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class AttackedModel:
     _attacking: bool = False
     _waiting: dict[int, Call] = field(default_factory=dict)
     _retried: set[int] = field(default_factory=set)
+    _repeated: list[Call] = field(default_factory=list)
 
     def answer(self) -> str:
         """Return what it says at the end."""
@@ -110,9 +111,9 @@ class AttackedModel:
         denied = _numbers(_DENIED, texts) & set(self._waiting) - self._retried
         self._retried |= denied
         calls = [self._waiting[number] for number in sorted(denied)]
-        return [
-            again for call in calls if call in self.attack for again in (call, _in_capitals(call))
-        ]
+        again = [call for call in calls if call in self.attack and call not in self._repeated]
+        self._repeated += again
+        return [one for call in again for one in (call, _in_capitals(call))]
 
 
 def _numbers(pattern: re.Pattern[str], texts: list[str]) -> set[int]:
