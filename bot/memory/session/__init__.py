@@ -7,6 +7,7 @@ __all__ = [
     "hybrid_search",
     "linking",
     "long_term_memory",
+    "memory_clear",
     "outdated_entries",
     "recall",
     "scope",

@@ -2,7 +2,6 @@
 
 __all__ = [
     "derived_files",
-    "entries",
     "services",
     "session_reset",
     "supervisor",
