@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 from tape_files import flip, killed_before, live_file, opened, pack_all, says
 
@@ -131,6 +133,29 @@ async def test_tapes_that_lived_through_much_are_whole_raw_and_packed(home, caps
         assert said[0].endswith("no problems")
         await pack_all(folder)
     assert main(["tape", "verify", "nobody"]) == 1
+
+
+async def test_verifying_works_beside_a_running_store_and_writes_nothing(tmp_path):
+    async with opened(tmp_path) as store, anyio.create_task_group() as tasks:
+        tasks.start_soon(store.run)
+        await store.create_tape(TAPE)
+        done = anyio.Event()
+
+        async def write() -> None:
+            for number in range(60):
+                await store.append_many(TAPE, says_(f"{number}", "tea"))
+                if number % 6 == 0:
+                    await store.archive(TAPE, zone(number + 1))
+            done.set()
+
+        tasks.start_soon(write)
+        while not done.is_set():
+            report = await anyio.to_thread.run_sync(verify_folder, tmp_path, "")
+            assert report.problems == []
+        tasks.cancel_scope.cancel()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    verify_folder(tmp_path, "")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 async def first_packed(folder: Path) -> Path:

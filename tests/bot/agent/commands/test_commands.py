@@ -7,6 +7,9 @@ from dataclasses import replace
 import pytest
 
 from bot.agent.commands.builtin import builtin_commands
+from bot.agent.commands.pair import pair_command
+from bot.bus import AccessRequest, Address, Answer
+from bot.bus.access.control import open_access_control
 from bot.core.i18n import LANGUAGES
 from bot.llm.base import CapabilityProfile
 from bot.llm.presets import ModelPresets, Preset
@@ -150,3 +153,25 @@ async def test_who_may_choose_what(tmp_path):
         await talk(host, ("/model home", "only an owner"), role="member", **GROUP)
         await talk(host, ("/model good", "**good** answers here"), **GROUP)
         assert await say(host, "hello", role="member", **GROUP) == "second answers"
+
+
+STRANGER = AccessRequest(Address("fake", "9"), EVE, True, ("9",), "hello")
+
+
+async def test_an_owner_lets_a_stranger_in_who_is_told_and_a_member_does_not(tmp_path):
+    async def tell(address: Address, text: str) -> None:
+        await host.bus.send(Answer(address, "told", text))
+
+    async with open_access_control(tmp_path, owners=("fake:7",), send_notice=tell) as access:
+        commands = builtin_commands([pair_command(access)])
+        async with session_host(tmp_path, ScriptedModel(), commands=commands) as host:
+            code = ((await access.authorize(STRANGER)).reply or "").split("/pair ")[1].split()[0]
+            await talk(host, (f"/pair {code}", "Only an owner"), sender=BOB, role="member")
+            assert (await access.authorize(STRANGER)).role is None
+            await talk(host, (f"/pair {code}", "`fake:9` `Eve` may use this bot now"))
+            await host.channel.wait_until(
+                lambda: any(one.address.chat_id == "9" for one in host.channel.answers)
+            )
+            assert (await access.authorize(STRANGER)).role == "member"
+            await talk(host, ("/pair remove fake:9",))
+            assert (await access.authorize(STRANGER)).role is None

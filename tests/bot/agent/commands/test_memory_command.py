@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
+import anyio
 import pytest
 from sampling import some
 
+from bot.agent.commands.builtin import builtin_commands
+from bot.agent.commands.memory import MEMORY_COMMAND
+from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import ScriptedModel, memory_save_call, text_reply, tool_call_reply
 from tests.bot.agent.telling import BOB, DAY, EVE, GROUP, pressed, say, talk
@@ -87,6 +92,34 @@ async def test_undo_goes_back_behind_a_new_session_and_a_clear_until_nothing_is_
         assert await lines(host) == left
         told = await memory(host, "undo")
     assert "nothing to undo" in told
+
+
+async def test_of_a_clear_a_copy_stays_whose_place_is_told(host, tmp_path):
+    await memory(host, "add I like tea")
+    told = await memory(host, "clear yes")
+    [copy] = (tmp_path / "exports").iterdir()
+    assert str(copy) in told
+
+
+async def test_an_undo_that_a_kill_cut_short_before_its_answer_takes_back_one_thing(tmp_path):
+    done = anyio.Event()
+
+    async def killed_before_the_answer(arguments: str, context: CommandContext) -> CommandReply:
+        reply = await MEMORY_COMMAND.run(arguments, context)
+        if arguments == "undo":
+            done.set()
+            await anyio.sleep_forever()
+        return reply
+
+    commands = builtin_commands([replace(MEMORY_COMMAND, run=killed_before_the_answer)])
+    async with session_host(tmp_path, ScriptedModel(), commands=commands) as host:
+        await talk(host, ("/memory add aleph",), ("/memory add beth",))
+        asked = await host.channel.send("/memory undo", message_id="undo")
+        with anyio.fail_after(30):
+            await done.wait()
+    async with session_host(tmp_path, ScriptedModel()) as host:
+        assert "removed: **2.** Beth" in await host.channel.wait_for_answer(asked)
+        assert await lines(host) == ["1. Aleph"]
 
 
 async def test_a_button_brings_back_the_clear_and_never_something_else(host):

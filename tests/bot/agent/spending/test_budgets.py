@@ -19,6 +19,7 @@ from bot.llm.spender import Spender
 from bot.memory.records.spending import SPENDING_TAPE
 from bot.memory.records.spending_amounts import EVERYONE, NANO, Limit
 from bot.tape.search import SearchQuery
+from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.tape.stores.postgres import PostgresTapeStore
 from bot.testing.host import HostLimits, session_host
 from bot.testing.manual_clock import ManualClock
@@ -146,6 +147,17 @@ async def call(spending: Spending, cost: float = 0.4, who: str = "telegram:1") -
     finally:
         spending.settle(made, used)
     return True
+
+
+async def test_a_person_on_two_channels_has_one_limit_and_may_have_their_own():
+    both = ("telegram:1", "discord:2")
+    spending = spending_on(InMemoryTapeStore(), lambda one: both if one in both else (one,))
+    await spending.set_limit(Limit("each", "day", "usd", NANO))
+    assert await call(spending, 1.0)
+    assert not await call(spending, who="discord:2")
+    assert await call(spending, who="telegram:3")
+    await spending.set_limit(Limit("person:telegram:1", "day", "usd", 3 * NANO))
+    assert [await call(spending, 1.0, who) for who in ("discord:2", *both)] == [True, True, False]
 
 
 async def test_two_workers_on_one_database_overspend_by_at_most_one_call_each():

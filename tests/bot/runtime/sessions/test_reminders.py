@@ -73,6 +73,18 @@ async def test_late_by_downtime_is_said_late_once(tmp_path):
     assert fired.data["status"] == "late"
 
 
+async def test_of_many_missed_occurrences_the_newest_is_told_with_their_number(tmp_path):
+    async with session_host(tmp_path, ScriptedModel([])) as host:
+        await host.channel.ask("/remind every day at 12:00 eat")
+    later = ManualClock(datetime(2026, 2, 13, 12, 30, tzinfo=UTC))
+    async with session_host(tmp_path, ScriptedModel([]), clock=later) as host:
+        await host.wait_for_event("schedule.fired")
+        await host.wait_for_pending(0)
+        [reminder] = reminders(host)
+        assert "I was off at the time: this was for 12:00 today." in reminder.text
+        assert "also due 3 times before that" in reminder.text
+
+
 async def test_in_quiet_hours_only_an_exact_reminder_is_sent_and_the_rest_when_they_end(tmp_path):
     async with session_host(tmp_path, ScriptedModel([])) as host:
         assert "22:00-07:00" in await host.channel.ask("/schedules quiet 22-7")

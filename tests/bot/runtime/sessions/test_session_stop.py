@@ -73,6 +73,20 @@ async def test_a_tool_call_cut_off_by_stop_is_shown_as_interrupted(tmp_path):
         assert result["content"] == INTERRUPTED
 
 
+async def test_follow_ups_of_a_stopped_turn_are_still_in_context(tmp_path):
+    held = PausedStep(text_reply("never"))
+    model = ScriptedModel([held, text_reply("ok")])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.send("begin")
+        await held.entered.wait()
+        late = await host.channel.send("also remember the eggs")
+        assert await host.channel.ask("/stop") == "Stopped."
+        await host.channel.ask("what else?")
+        assert (await answered(host))[late.id] == 1
+        await host.wait_for_pending(0)
+    assert "eggs" in str(model.requests_for()[-1].messages)
+
+
 async def test_a_stopped_new_does_not_happen_after_a_restart(tmp_path):
     held = PausedStep(consolidation_reply("[2026-02-10 10:00] Talk."))
     model = ScriptedModel(
