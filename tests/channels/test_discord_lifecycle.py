@@ -136,3 +136,17 @@ async def test_the_token_and_strangers_words_are_never_logged(
     assert "a-secret" not in caplog.text
     assert "something private" not in caplog.text
     assert "the connection to Discord was lost" in caplog.text
+
+
+async def test_a_network_that_swallows_everything_is_soon_told(rig, server):
+    gate = anyio.Event()
+    server.faults.slow(where=r"GET /users/@me$", gate=gate)
+    async with rig.running():
+        await server.until(lambda _: len(rig.announced) >= 1)
+        gate.set()
+        await server.until_connected()
+        await server.until(lambda _: len(rig.announced) >= 3)
+    assert rig.announced[:2] == [
+        "Discord: no connection to 127.0.0.1; retrying (TimeoutError: )",
+        "Discord: connected again",
+    ]

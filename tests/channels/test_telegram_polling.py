@@ -190,3 +190,17 @@ async def test_the_token_is_in_no_log_line_and_in_no_word_to_anybody(rig, caplog
     assert secret not in str(rig.said)
     assert secret not in str(rig.telegram.records.texts(7))
     assert secret not in str(rig.inbounds)
+
+
+async def test_a_network_that_swallows_everything_is_soon_told(rig, caplog):
+    gate = anyio.Event()
+    rig.telegram.faults.slow(method="getMe", gate=gate)
+    async with rig.running():
+        # Long before a call is given up.
+        await rig.until(lambda: rig.said, within=10)
+        gate.set()
+        await rig.until(lambda: len(rig.said) == 3)
+    [warning] = [one for one in caplog.records if one.levelname == "WARNING"]
+    assert warning.getMessage() == rig.said[0]
+    assert rig.said[0].startswith("Telegram: no connection to 127.0.0.1; retrying (")
+    assert rig.said[1] == "Telegram: connected again"

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 from telegram_rig import garden
 
-from bot.bus import Address, Answer, Button, DeliveryReport, OutgoingFile
+from bot.bus import (
+    Activity,
+    Address,
+    Answer,
+    Button,
+    DeliveryReport,
+    OutgoingFile,
+    PartialAnswer,
+)
 from channels.telegram.api import MAX_UPLOAD_BYTES
 
 ADA = Address("telegram", "7")
@@ -144,3 +152,24 @@ async def test_a_lost_network_repeats_a_file_and_a_refusal_is_told(rig, file, lo
     assert (await report(rig, "Here.", files=(file,))).delivered
     assert len(rig.telegram.files(7)) == int(lost)
     assert ("Too Large" in rig.telegram.records.texts(7)[0]) != lost
+
+
+@pytest.mark.parametrize("words", ["TEXTDRAFT_PEER_INVALID", "can't parse entities", "whatever"])
+async def test_a_refused_draft_ends_the_drafts_of_its_answer_alone(rig, words):
+    chat = rig.telegram.private(7)
+    rig.telegram.faults.refuse(400, f"Bad Request: {words}", method="sendMessageDraft", times=1)
+    async with rig.running():
+        await rig.bus.send(Activity(ADA, "thinking"))
+        await rig.bus.send(PartialAnswer(ADA, "a1", "The answer to this is rather long"))
+        await rig.telegram.until_messages(chat, 1)
+        await rig.bus.send(Answer(ADA, "a1", "The answer to this is rather long.", stream="a1"))
+        await rig.until_reported(1)
+        assert not rig.telegram.records.drafts
+        await rig.bus.send(PartialAnswer(ADA, "a2", "The answer to that is rather long"))
+        await rig.telegram.until(lambda books: books.drafts)
+        await rig.bus.send(Answer(ADA, "a2", "The answer to that is rather long.", stream="a2"))
+        await rig.until_reported(2)
+    assert rig.telegram.records.texts(chat.id) == [
+        "The answer to this is rather long.",
+        "The answer to that is rather long.",
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,3 +99,20 @@ def test_at_a_terminal_a_link_is_printed_that_logs_in_once_and_the_terminal_goes
     assert child.exitstatus == 0
     logs = "".join(path.read_text() for path in (tmp_path / "home" / "logs").iterdir())
     assert secret not in logs
+
+
+def test_where_any_port_will_do_all_links_name_the_real_one(tmp_path, terminal):
+    child = terminal(web_listen="127.0.0.1:0")
+    child.expect(r"Web: (http://127\.0\.0\.1:[1-9]\d*) .*/enter#([\w-]{43})\b")
+    url, secret = child.match.groups()
+    child.expect("you>")
+    assert httpx.post(f"{url}/enter", data={"token": secret}, timeout=SECONDS).status_code == 303
+    link = subprocess.run(
+        [sys.executable, "-m", "bot", "web", "link"],
+        env=environment(tmp_path, web_listen="127.0.0.1:0"),
+        capture_output=True, text=True, timeout=SECONDS, check=True,
+    )  # fmt: skip
+    assert f"{url}/enter#" in link.stdout
+    child.sendline("/login")
+    child.expect_exact(f"{url}/login")
+    leave(child)

@@ -249,3 +249,16 @@ async def test_headers_and_a_programs_login_open_a_server_and_stay_secret(tmp_pa
             assert there == {"files", "fixed"}
             await allow(host, "echo")
             assert "echo: " in await host.channel.ask("use mcp_files_echo")
+
+
+@pytest.mark.parametrize("over", ["stdio", "http", "http sse"])
+async def test_half_a_character_in_a_result_costs_that_character(tmp_path, over):
+    folder = tmp_path / "raw"
+    with raw_over(folder, over) as server:
+        async with talk(tmp_path / "home", files=await server()) as host:
+            await allow(host, "half", "low", "key", "bytes", "fine")
+            assert "tea \ufffd and \\\\ud83d cup" in await host.channel.ask("use mcp_files_half")
+            assert "tea \ufffd cup" in await host.channel.ask("use mcp_files_low")
+            assert '{"a\ufffd": "tea 🍵"}' in await host.channel.ask("use mcp_files_key")
+            assert "tea \ufffd cup" in await host.channel.ask("use mcp_files_bytes")
+            assert "fine" in await host.channel.ask("use mcp_files_fine")
