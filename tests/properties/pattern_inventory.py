@@ -37,7 +37,7 @@ SAMPLES: dict[tuple[str, str], str] = {
         "[{'sorry': 'a a|b.', 'messages': (NOTED, OTHER_SAID)}]",
     ("bot/offline/program_words.py", "''.join((re.escape(text) + (f'(?P<{name}>[^\\n]{{1,{_LONGEST_VALUE}}}?)' if name else '') for text, name, *_rest in parts))"):
         "[{'parts': list(string.Formatter().parse(REASONS[code]))} for code in ('fact_does_not_end', 'file_read_of')]",
-    ("bot/llm/http/model.py", "f'\\b{re.escape(field)}\\b'"): "[{'field': 'max_tokens'}, {'field': 'a a'}]",
+    ("bot/llm/provider_model.py", "f'\\b{re.escape(one)}\\b'"): "[{'one': 'max_tokens'}, {'one': 'a a'}]",
     ("bot/runtime/settings/validators.py", "platform.person_id if people else platform.chat_id"):
         "[{'platform': one, 'people': people} for one in PLATFORMS.values() for people in (True, False)]",
     ("bot/transfer/file_storage.py", "re.escape(folder.stem(tape)) + '\\.\\d{8}T\\d{6}Z\\.' + re.escape(tail)"):

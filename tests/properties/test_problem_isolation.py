@@ -46,9 +46,6 @@ MARKER = re.compile(r"zq[a-j]+qz")
 BUILDERS = ("default", "exact", "with-recall", "summary-first")
 PROBLEMS = ("general", "taxes", "garden")
 WORDS = "weather tea note draft told log"
-_PATIENCE = 20.0
-"""Seconds: a turn that looks at everything may take long on a busy machine."""
-
 BOUNDS = HostLimits(window=8, view_messages=40)
 
 
@@ -200,7 +197,7 @@ class World:
             # It is answered, or not; whatever is said next is.
             told = await self.step("Hello.")
         else:
-            told = await self.host.channel.wait_for_answer(inbound, within=_PATIENCE)
+            told = await self.host.channel.wait_for_answer(inbound)
         tape = await self.host.tape()
         # A model may have put the problem aside after its answer: the tape knows where it was said.
         places = [problem_of(one) for one in tape if one.meta.get("inbound") == number]

@@ -98,7 +98,7 @@ class Session:
             await host.channel.send("hi again", edits=self._last, **more)
             return
         self._last = number
-        await host.channel.wait_for_answer(await host.channel.send(text, **more), within=20)
+        await host.channel.wait_for_answer(await host.channel.send(text, **more))
 
     async def _agree(self, host: Host) -> None:
         """See that the tape's tail and the whole of it say the same, and that the view is bounded."""

@@ -127,7 +127,7 @@ class Life:
     async def _ask(self, host: Host, text: str, quote: str | None = None) -> str:
         number = f"n{next(self._numbers)}"
         sent = await host.channel.send(text, quote=quote, message_id=number)
-        return await host.channel.wait_for_answer(sent, within=20)
+        return await host.channel.wait_for_answer(sent)
 
     async def _all(self, host: Host) -> Places:
         tapes = await host.store.list_tapes()
