@@ -1,24 +1,41 @@
-"""An MCP server of an older protocol that misbehaves on the wire: ``mcp_raw_server.py FOLDER [PORT]``.
+"""An MCP server of an older protocol that misbehaves on the wire: ``mcp_raw_server.py FOLDER [PORT [sse]]``.
 
-With a port it speaks HTTP. It mixes lines that are no messages into its output, and lists what are no tools.
+With a port it speaks HTTP: JSON, or streams of events.
+
+It speaks the handshake of 2025, mixes lines that are no messages into its output, and its tools answer with what
+is no result.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(sys.argv[1])
-TOOLS = ("fine", "endless")
+TOOLS = ("fine", "nonsense", "endless", "deep", "renamed", "half", "low", "key", "bytes")
 SENT: list[list[bytes]] = []
 """What is sent over HTTP as the answer to the request at hand; without it, standard output is written."""
 
 
+def slay(folder: Path) -> None:
+    """Kill the client in the middle of a call, if a file names it."""
+    victim = folder / "victim"
+    if victim.exists():
+        process = int(victim.read_text())
+        victim.unlink()
+        os.kill(process, signal.SIGKILL)
+
+
 def say(message: dict[str, Any]) -> None:
-    line = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    send(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+
+def send(line: bytes) -> None:
     if SENT:
         SENT[0].append(line)
         return
@@ -27,25 +44,62 @@ def say(message: dict[str, Any]) -> None:
 
 
 def tools() -> list[dict[str, Any]]:
+    told = (FOLDER / "told.txt").read_text() if (FOLDER / "told.txt").exists() else "first"
     more = (FOLDER / "more.json").read_text() if (FOLDER / "more.json").exists() else "[]"
-    mine = [{"name": n, "description": "", "inputSchema": {"type": "object"}} for n in TOOLS]
+    mine = [{"name": n, "description": told, "inputSchema": {"type": "object"}} for n in TOOLS]
     return [*mine, *json.loads(more)]
 
 
 def call(number: Any, name: str) -> None:
-    if name == "endless":
+    with (FOLDER / "calls.txt").open("a") as calls:
+        calls.write(f"{name}\n")
+    slay(FOLDER)
+    fine = {"content": [{"type": "text", "text": "fine"}]}
+    if name == "nonsense":
+        say({"id": number, "result": {"content": "no list", "isError": "maybe"}})
+    elif name == "endless":
         for _ in range(200):
             sys.stdout.write("x" * 65_536)
         sys.stdout.flush()
+    elif name == "deep":
+        deep = "[" * 5_000 + "]" * 5_000
+        sys.stdout.write(f'{{"jsonrpc":"2.0","id":{number},"result":{{"content":{deep}}}}}\n')
+        say({"id": number, "result": fine})
+    elif name in ("half", "low"):
+        half = "tea \ud83d and \\\\ud83d cup" if name == "half" else "tea \udc9b cup"
+        say({"id": number, "result": {"content": [{"type": "text", "text": half}]}})
+    elif name == "key":
+        result = {"content": [], "structuredContent": {"a\ud83d": "tea 🍵"}}
+        say({"id": number, "result": result})
+    elif name == "bytes":
+        send(
+            json.dumps({"jsonrpc": "2.0", "id": number, "result": fine})
+            .encode()
+            .replace(b"fine", b"tea \xf0\x9f cup")
+        )
+    elif name == "renamed":
+        (FOLDER / "told.txt").write_text("second")
+        say({"method": "notifications/tools/list_changed"})
+        say({"id": number, "result": fine})
     else:
-        say({"id": number, "result": {"content": [{"type": "text", "text": "fine"}]}})
+        say({"id": number, "result": fine})
 
 
 def answer(asked: dict[str, Any]) -> None:
     number, method = asked.get("id"), asked.get("method")
     if method == "initialize":
-        told = {"capabilities": {"tools": {}}, "serverInfo": {"name": "raw", "version": "1"}}
-        say({"id": number, "result": {"protocolVersion": "2025-06-18", **told}})
+        info = {"name": "raw", "version": "1"}
+        caps = {"tools": {"listChanged": True}}
+        say(
+            {
+                "id": number,
+                "result": {
+                    "protocolVersion": "2025-06-18",
+                    "capabilities": caps,
+                    "serverInfo": info,
+                },
+            }
+        )
     elif method == "tools/list":
         say({"id": number, "result": {"tools": tools()}})
     elif method == "tools/call":
@@ -62,9 +116,10 @@ class OverHttp(BaseHTTPRequestHandler):
         SENT.append([])
         answer(asked)
         lines = SENT.pop()
-        body = b"".join(lines)
+        sse = len(sys.argv) > 3
+        body = b"".join(b"data: " + line + b"\n\n" for line in lines) if sse else b"".join(lines)
         self.send_response(200 if lines else 202)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", "text/event-stream" if sse else "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

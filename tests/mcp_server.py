@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import signal
 import socket
 import sys
 from pathlib import Path
@@ -22,20 +21,15 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import ToolsListChanged
+from mcp_raw_server import slay
 from starlette.responses import JSONResponse
 
 FOLDER = Path(sys.argv[1])
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 BUS = InMemorySubscriptionBus()
 PAGE = 100
-
-
-def slay(folder: Path) -> None:
-    """Kill the client in the middle of a call, if a file names it."""
-    victim = folder / "victim"
-    if victim.exists():
-        process = int(victim.read_text())
-        victim.unlink()
-        os.kill(process, signal.SIGKILL)
 
 
 def text(content: str) -> list[types.ContentBlock]:
@@ -60,6 +54,18 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
             await anyio.sleep_forever()
         case "slow":
             await anyio.sleep(0.3)
+        case "die":
+            os._exit(3)
+        case "big":
+            return types.CallToolResult(content=text("x" * int(given["size"])))
+        case "image":
+            data = base64.b64encode(PIXEL).decode()
+            image = types.ImageContent(type="image", data=data, mime_type="image/png")
+            return types.CallToolResult(content=[*text("a picture"), image])
+        case "structured":
+            return types.CallToolResult(content=[], structured_content={"answer": 42})
+        case "fail":
+            return types.CallToolResult(content=text("it went wrong"), is_error=True)
         case "secret":
             return types.CallToolResult(content=text(f"my key is {os.environ['FILES_KEY']}"))
         case "repeat":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import stat
+from urllib.parse import quote
 
 import pytest
 from mcp_talk import (
@@ -19,6 +20,8 @@ from mcp_talk import (
     tool,
     write_tools,
 )
+from pydantic import SecretStr
+from waiting import until
 
 from bot.mcp_client import McpOAuth, McpServer
 from bot.testing.host import session_host
@@ -120,6 +123,21 @@ async def test_an_address_finishes_its_own_login_and_that_once(tmp_path, files):
         assert len(tokens(files)) == 2
 
 
+async def test_a_login_that_is_refused_says_so_and_changes_nothing(tmp_path, files):
+    async with home(tmp_path, files) as host:
+        rules(files, refuse=True)
+        address = await browsed(await link_of(host))
+        told = await ask(host, f"/mcp login files {address}")
+        assert "refused it (access_denied)" in told
+        rules(files, iss="http://127.0.0.1:9")
+        address = await browsed(await link_of(host))
+        told = await ask(host, f"/mcp login files {address}")
+        assert "Authorization response iss mismatch" in told
+        assert "POST /token" not in asked(files)
+        assert "needs a login" in await ask(host, "/mcp")
+        assert not (tmp_path / "home" / "mcp").exists()
+
+
 async def test_a_server_leads_nobody_to_an_authorization_server_that_the_owner_did_not_name(
     tmp_path, files
 ):
@@ -146,6 +164,16 @@ async def test_a_server_leads_nobody_to_an_authorization_server_that_the_owner_d
             assert "authorize" not in await ask(host, "/mcp login files")
 
 
+async def test_a_client_that_the_owner_registered_is_not_registered_again(tmp_path, files):
+    issuer = f"http://127.0.0.1:{(files / 'port').read_text()}"
+    login = McpOAuth(
+        issuer=issuer, client_id="known", client_secret=SecretStr("s3cret-s3cret"), browser=True
+    )
+    async with home(tmp_path, files, oauth=login) as host:
+        assert "client_id=known" in await link_of(host)
+    assert "POST /register" not in asked(files)
+
+
 async def test_an_expired_login_is_renewed_and_one_that_cannot_be_needs_a_person(tmp_path, files):
     async with home(tmp_path, files) as host:
         await logged_in(host)
@@ -166,6 +194,16 @@ async def test_an_expired_login_is_renewed_and_one_that_cannot_be_needs_a_person
         assert "echo: " in await ask(host, "use mcp_files_echo")
 
 
+async def test_a_token_that_a_server_forgot_is_renewed_without_a_person(tmp_path, files):
+    async with home(tmp_path, files) as host:
+        await logged_in(host)
+    rules(files, forget=tokens(files)[0])
+    async with home(tmp_path, files) as host:
+        await until(lambda: len(tokens(files)) == 4)
+        await connected(host)
+        assert [line for line in asked(files) if "authorize" in line] == ["GET /authorize"]
+
+
 async def test_a_login_is_for_its_address_alone(tmp_path, files):
     async with home(tmp_path, files) as host:
         await logged_in(host)
@@ -176,3 +214,11 @@ async def test_a_login_is_for_its_address_alone(tmp_path, files):
         async with home(tmp_path, files, url=url) as host:
             await tried(host)
             assert "needs a login" in await ask(host, "/mcp")
+
+
+async def test_a_server_without_a_login_says_so(tmp_path, files):
+    headers = {"X-Key": SecretStr("fixed-fixed")}
+    async with home(tmp_path, files, headers=headers) as host:
+        assert "has no login in a browser" in await ask(host, "/mcp login files")
+        address = quote("http://127.0.0.1/?state=x")
+        assert "No MCP server" in await ask(host, f"/mcp login {address}")

@@ -78,6 +78,23 @@ async def test_once_is_for_one_call(host, files):
     assert offered(host) == []
 
 
+async def test_a_chats_right_holds_in_that_chat_alone(host):
+    await host.channel.ask("/mcp allow files echo always here")
+    await host.channel.ask("hello", chat="2")
+    assert offered(host) == []
+    await host.channel.ask("hello")
+    assert offered(host) == ["mcp_files_echo"]
+
+
+async def test_a_persons_right_holds_where_only_they_are_answered(host):
+    await host.channel.ask("/mcp allow files echo always me")
+    await host.channel.ask("hello", chat="2")
+    assert offered(host) == ["mcp_files_echo"]
+    sent = await host.channel.send("hello", chat="3", sender=BOB, role="member")
+    await host.channel.wait_for_answer(sent)
+    assert offered(host) == []
+
+
 async def test_the_narrowest_right_counts(host):
     await host.channel.ask("/mcp allow files echo always everybody")
     await host.channel.ask("/mcp allow files echo never here")
@@ -104,3 +121,19 @@ async def test_rights_outlive_the_program(tmp_path, files, monkeypatch):
     async with session_host(tmp_path / "home", ScriptedModel(obeying), mcp=servers) as host:
         sent = await host.channel.send("use mcp_files_echo", message_id="later")
         assert "echo: " in await host.channel.wait_for_answer(sent)
+
+
+async def test_what_is_mistyped_is_answered_with_what_exists(host):
+    assert "Did you mean `files`?" in await host.channel.ask("/mcp fils")
+    assert "Did you mean `echo`?" in await host.channel.ask("/mcp allow files ecko always")
+    assert "`me`, `everybody`, or a chat" in await host.channel.ask("/mcp allow files echo ask you")
+    assert "For example" in await host.channel.ask("/mcp allow files echo sometimes")
+    shown = await host.channel.ask("/mcp files echo")
+    assert "in its own words:\n`Does it.`" in shown
+    seen = host.mcp.definition("files", "echo").digest[:12]
+    assert [b.command for b in host.channel.answers[-1].buttons] == [
+        f"/mcp allow files echo ask ={seen}",
+        f"/mcp allow files echo always ={seen}",
+        f"/mcp allow files echo reads ={seen}",
+        "/mcp allow files echo never",
+    ]

@@ -22,6 +22,7 @@ from mcp_talk import (
     gone,
     http_process,
     obeying,
+    offered,
     port_of,
     raw_server,
     stdio_server,
@@ -32,11 +33,12 @@ from mcp_talk import (
 from pydantic import SecretStr
 from waiting import until
 
+from bot.bus.media.blobs import FolderBlobs
 from bot.mcp_client import McpOAuth, McpServer
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel
 
-TOOLS = ("echo", "hang", "secret")
+TOOLS = ("echo", "hang", "die", "big", "image", "structured", "fail", "secret", "pattern")
 
 
 @pytest.fixture
@@ -64,6 +66,38 @@ async def test_a_server_killed_in_a_call_ends_the_call_and_comes_back(tmp_path, 
         assert "echo: " in await host.channel.ask("use mcp_files_echo")
 
 
+async def test_a_server_that_ends_itself_is_not_offered_and_said_to_be_gone(tmp_path, files):
+    async with talk(tmp_path / "home", files=stdio_server(files)) as host:
+        await allow(host, "die")
+        (files / "tools.json").rename(files / "away.json")
+        assert "the connection ended" in await host.channel.ask("use mcp_files_die")
+        await gone(host)
+        await host.channel.ask("hello")
+        assert offered(host) == []
+        assert "not there now" in await host.channel.ask("use mcp_files_die")
+        assert "`files`: not there now" in await host.channel.ask("/mcp")
+
+
+async def test_a_call_that_hangs_ends_in_time_and_the_server_stays(tmp_path, files):
+    async with talk(tmp_path / "home", files=stdio_server(files, timeout=0.5)) as host:
+        await allow(host, "hang", "echo")
+        answer = await host.channel.ask("use mcp_files_hang")
+        assert "no answer within 0.5 seconds; it is not known whether" in answer
+        await connected(host)
+
+
+async def test_stopping_a_turn_stops_its_call(tmp_path, files):
+    async with talk(tmp_path / "home", files=stdio_server(files)) as host:
+        await allow(host, "hang", how="always")
+        await allow(host, "echo")
+        await host.channel.send("use mcp_files_hang")
+        await until(lambda: calls_of(files))
+        await host.channel.ask("/stop")
+        [result] = await host.events("tool.result")
+        assert result.data["status"] == "unknown"
+        assert "echo: " in await host.channel.ask("use mcp_files_echo")
+
+
 @pytest.mark.slow
 async def test_a_stopped_server_hangs_nobody(tmp_path, files):
     """SIGSTOP: it reads nothing and answers nothing, and cannot be asked to end."""
@@ -75,6 +109,36 @@ async def test_a_stopped_server_hangs_nobody(tmp_path, files):
     # Leaving the program ends the stopped process, too: nothing of it is left.
     pid = int((files / "pid").read_text())
     await until(lambda: not Path(f"/proc/{pid}").exists())
+
+
+@pytest.mark.slow
+async def test_a_server_that_never_answers_holds_up_the_first_turn_a_little_and_no_other(
+    tmp_path, files
+):
+    async with talk(tmp_path / "home", files=stdio_server(files)) as host:
+        await allow(host, "echo")
+    silent = McpServer(command=sys.executable, args=("-c", "import time; time.sleep(3600)"))
+    model = ScriptedModel(obeying)
+    async with session_host(tmp_path / "home", model, mcp={"files": silent}) as host:
+        for number in range(2):
+            sent = await host.channel.send("use mcp_files_echo", message_id=f"later-{number}")
+            assert "There is no tool" in await host.channel.wait_for_answer(sent)
+        assert not host.mcp.connections["files"].connected
+
+
+async def test_a_call_that_is_approved_just_after_a_start_waits_for_its_server(tmp_path, files):
+    async with talk(tmp_path / "home", files=stdio_server(files)) as host:
+        assert "Allowed" in await host.channel.ask("/mcp allow files echo ask everybody")
+        assert "(call 1)" in await host.channel.ask("use mcp_files_echo")
+    told = stdio_server(files)
+    waits = f'until [ -e {tmp_path}/go ]; do sleep 0.01; done; exec "$0" "$@"'
+    late = replace(told, command="sh", args=("-c", waits, str(told.command), *told.args))
+    async with session_host(tmp_path / "home", ScriptedModel(obeying), mcp={"files": late}) as host:
+        sent = await host.channel.send("/approve 1", message_id="yes")
+        await until(lambda: host.events("tool.decided"))
+        (tmp_path / "go").touch()
+        assert "it ran: call 1" in await host.channel.wait_for_answer(sent)
+    assert calls_of(files) == ["echo {}"]
 
 
 async def test_one_server_that_cannot_be_started_does_not_hinder_another(tmp_path, files):
@@ -95,6 +159,37 @@ async def test_one_server_that_cannot_be_started_does_not_hinder_another(tmp_pat
         assert "`refuses`: not there now (`it cannot be reached" in shown
 
 
+@pytest.mark.slow
+async def test_a_result_is_cut_and_one_that_is_too_large_ends_the_connection(tmp_path, files):
+    async with talk(tmp_path / "home", files=stdio_server(files)) as host:
+        await allow(host, "big", "echo")
+        await host.channel.ask("Sizes are 3000000 and 6000000.")
+        answer = await host.channel.ask('use mcp_files_big {"size": 3000000}')
+        assert "more characters were left out" in answer
+        [result] = [entry for entry in await host.tape() if entry.kind == "tool_result"]
+        assert len(result.payload["content"]) < 20_000
+        answer = await host.channel.ask('use mcp_files_big {"size": 6000000}')
+        assert "the connection ended" in answer
+        await connected(host)
+        assert "echo: " in await host.channel.ask("use mcp_files_echo")
+
+
+async def test_images_are_kept_as_blobs_and_other_results_become_text(tmp_path, files):
+    async with talk(tmp_path / "home", files=stdio_server(files)) as host:
+        await allow(host, "image", "structured", "fail")
+        answer = await host.channel.ask("use mcp_files_image")
+        assert "> a picture\n> (image image, image/png, 70 bytes: kept)" in answer
+        [result] = [entry for entry in await host.tape() if entry.kind == "tool_result"]
+        [record] = result.meta["attachments"]
+        data = await FolderBlobs(tmp_path / "home" / "blobs").get(record["blob"])
+        assert data is not None
+        assert data.startswith(b"\x89PNG")
+        assert '{"answer": 42}' in await host.channel.ask("use mcp_files_structured")
+        await host.channel.ask("use mcp_files_fail")
+        results = [entry for entry in await host.tape() if entry.kind == "tool_result"]
+        assert results[-1].payload["status"] == "error"
+
+
 async def test_a_servers_secrets_reach_neither_the_log_nor_the_tape(tmp_path, files, caplog):
     caplog.set_level(logging.INFO)
     told = tool("echo", "Echoes with hunter2-hunter2.")
@@ -109,9 +204,20 @@ async def test_a_servers_secrets_reach_neither_the_log_nor_the_tape(tmp_path, fi
     assert "with [redacted] in it" in caplog.text
 
 
+async def test_an_older_protocol_works_beside_lines_that_are_no_messages(tmp_path):
+    async with talk(tmp_path / "home", files=raw_server(tmp_path / "raw")) as host:
+        await allow(host, "fine", "nonsense", "deep")
+        assert "It said: " in await host.channel.ask("use mcp_files_fine")
+        answer = await host.channel.ask("use mcp_files_nonsense")
+        assert "its answer is malformed; it is not known whether" in answer
+        assert "fine" in await host.channel.ask("use mcp_files_deep")
+
+
 BAD_TOOLS = {
     "text": {"inputSchema": {"type": "string"}},
+    "nothing": {"inputSchema": None},
     "missing": {},
+    "list": {"inputSchema": []},
     "untyped": {"inputSchema": {"properties": {}}},
     "told": {"description": 7, "inputSchema": {"type": "object"}},
 }
@@ -125,6 +231,7 @@ GOOD_TOOLS = {
             },
         }
     },
+    "odd output": {"inputSchema": {"type": "object"}, "outputSchema": {"type": "array"}},
     "odd extras": {"inputSchema": {"type": "object"}, "icons": 5, "_meta": [], "execution": "?"},
 }
 
@@ -147,9 +254,22 @@ async def test_a_tool_that_cannot_be_used_costs_itself_alone_and_says_why(tmp_pa
                 assert f"- `{name}`: cannot be used: `" in told
             assert "`text`: cannot be used: `inputSchema.type: " in told
             assert "- `fine`: cannot be used: `it names two tools so; the first counts`" in told
-            for name in ("circle", "huge", "odd-extras", "half-"):
+            for name in ("circle", "huge", "odd-output", "odd-extras", "half-"):
                 assert f"- `{name}" in told
             await allow(host, "fine")
+            assert "fine" in await host.channel.ask("use mcp_files_fine")
+
+
+@pytest.mark.parametrize("over", ["stdio", "http", "http sse"])
+async def test_half_a_character_in_a_result_costs_that_character(tmp_path, over):
+    folder = tmp_path / "raw"
+    with raw_over(folder, over) as server:
+        async with talk(tmp_path / "home", files=await server()) as host:
+            await allow(host, "half", "low", "key", "bytes", "fine")
+            assert "tea \ufffd and \\\\ud83d cup" in await host.channel.ask("use mcp_files_half")
+            assert "tea \ufffd cup" in await host.channel.ask("use mcp_files_low")
+            assert '{"a\ufffd": "tea 🍵"}' in await host.channel.ask("use mcp_files_key")
+            assert "tea \ufffd cup" in await host.channel.ask("use mcp_files_bytes")
             assert "fine" in await host.channel.ask("use mcp_files_fine")
 
 
@@ -163,7 +283,7 @@ def raw_over(folder, over):
         return McpServer(url=f"http://127.0.0.1:{await port_of(folder)}/mcp", timeout=20)
 
     folder.mkdir(exist_ok=True)
-    arguments = [sys.executable, str(RAW), str(folder), "0"]
+    arguments = [sys.executable, str(RAW), str(folder), "0", *over.split()[1:]]
     process = None if over == "stdio" else subprocess.Popen(arguments)
     try:
         yield settings
@@ -198,6 +318,19 @@ async def test_streamable_http_works_and_survives_the_servers_death(tmp_path, fi
             with http_process(files, port):
                 await connected(host)
                 assert "echo: " in await host.channel.ask("use mcp_files_echo")
+
+
+@pytest.mark.slow
+async def test_a_large_answer_over_http_fails_alone(tmp_path, files):
+    with http_process(files):
+        server = McpServer(url=f"http://127.0.0.1:{await port_of(files)}/mcp")
+        async with talk(tmp_path / "home", files=server) as host:
+            await allow(host, "big", "echo")
+            await host.channel.ask("The size is 6000000.")
+            answer = await host.channel.ask('use mcp_files_big {"size": 6000000}')
+            assert "not known whether" in answer or "refuses" in answer
+            await connected(host)
+            assert "echo: " in await host.channel.ask("use mcp_files_echo")
 
 
 async def test_a_redirect_to_another_address_is_not_followed(tmp_path):
@@ -249,16 +382,3 @@ async def test_headers_and_a_programs_login_open_a_server_and_stay_secret(tmp_pa
             assert there == {"files", "fixed"}
             await allow(host, "echo")
             assert "echo: " in await host.channel.ask("use mcp_files_echo")
-
-
-@pytest.mark.parametrize("over", ["stdio", "http", "http sse"])
-async def test_half_a_character_in_a_result_costs_that_character(tmp_path, over):
-    folder = tmp_path / "raw"
-    with raw_over(folder, over) as server:
-        async with talk(tmp_path / "home", files=await server()) as host:
-            await allow(host, "half", "low", "key", "bytes", "fine")
-            assert "tea \ufffd and \\\\ud83d cup" in await host.channel.ask("use mcp_files_half")
-            assert "tea \ufffd cup" in await host.channel.ask("use mcp_files_low")
-            assert '{"a\ufffd": "tea 🍵"}' in await host.channel.ask("use mcp_files_key")
-            assert "tea \ufffd cup" in await host.channel.ask("use mcp_files_bytes")
-            assert "fine" in await host.channel.ask("use mcp_files_fine")
