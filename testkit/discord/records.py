@@ -73,6 +73,11 @@ class DiscordMessage:
         """Whether it is a deferred response without content yet."""
         return bool(self.flags & LOADING)
 
+    @property
+    def edits(self) -> list[MessageRevision]:
+        """The revisions after the first."""
+        return self.shown[1:]
+
 
 @dataclass(frozen=True, slots=True)
 class RestCall:
