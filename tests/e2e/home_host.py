@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +44,12 @@ async def live(order: dict[str, Any]) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-if __name__ == "__main__":
+def lives(live: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
+    """Let one child after the other live and die, as the orders on standard input say."""
     for line in sys.stdin:
         order = json.loads(line)
-        importlib.import_module(order["module"])
+        if "module" in order:
+            importlib.import_module(order["module"])
         child = os.fork()
         if not child:
             signal.alarm(_LONGEST)
@@ -57,3 +60,7 @@ if __name__ == "__main__":
                 os._exit(1)
         _, status = os.waitpid(child, 0)
         emit(dead=os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    lives(live)

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from forget_host import FAULT, emit, lives  # before ours: it stands before the operating system
+from home_host import FAULT, emit, lives  # before ours: it stands before the operating system
 from mcp_talk import obeying
 from waiting import until
 
