@@ -102,7 +102,7 @@ def kind_of(file: Any) -> str:
     """Return what a descriptor or path is of: a live file, a successor, a segment, or another."""
     path = Path(f"/proc/self/fd/{file}").readlink() if type(file) is int else Path(file)
     name = path.name
-    kinds = {".next": "successor", ".gz.new": "packed", ".jsonl": "segment"}
+    kinds = {".next": "successor", ".gz.new": "packed", ".new": "fork", ".jsonl": "segment"}
     if name.endswith(".jsonl") and name.count(".") == 1:
         return "live"
     return next((kind for end, kind in kinds.items() if name.endswith(end)), "other")

@@ -5,6 +5,5 @@ __all__ = [
     "evidence_checker",
     "imported_tapes",
     "policy",
-    "prompts",
     "runner",
 ]

@@ -3,7 +3,6 @@
 __all__ = [
     "automatic_recall",
     "exact",
-    "passage_selection",
     "registry",
     "summaries",
 ]

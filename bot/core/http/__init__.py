@@ -4,5 +4,6 @@ __all__ = [
     "errors",
     "limits",
     "server",
+    "sockets",
     "tokens",
 ]

@@ -4,7 +4,6 @@ __all__ = [
     "archive_summary",
     "bus",
     "file_folder",
-    "hybrid_search",
     "linking",
     "long_term_memory",
     "memory_clear",
