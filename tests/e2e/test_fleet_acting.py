@@ -160,13 +160,15 @@ class Play:
 
     async def _by_the_button(self, chat: int, command: str) -> None:
         telegram = self.trial.world.telegram
-        [(message, data)] = [
+        # The button of an answered question is gone, but a person may have pressed it before they saw that.
+        message, data = next(
             (message, one["callback_data"])
             for message in telegram.records.messages(chat)
-            for row in message.buttons
+            for version in message.versions
+            for row in version.buttons
             for one in row
             if one["text"].lower() == command[1:]
-        ]
+        )
         telegram.press(message, data, user=chat, chat=chat)
 
     async def _by_an_owner(self, _: int, command: str) -> None:

@@ -26,7 +26,7 @@ from testkit.telegram.server import TelegramServer
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.family("setup")]
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 60
+SECONDS = 180
 KEY = "sk-for-tests-only"
 _STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

@@ -20,7 +20,7 @@ from testkit.ports import kept_port
 pytestmark = [pytest.mark.slow, pytest.mark.family("starts")]
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 60
+SECONDS = 180
 
 
 @pytest.fixture

@@ -72,6 +72,7 @@ class Player:
     documents: dict[str, bytes] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     _seen: dict[tuple[Where, int], int] = field(default_factory=dict)
+    _texts: dict[tuple[Where, int], str] = field(default_factory=dict)
     _code: str = ""
 
     @asynccontextmanager
@@ -152,7 +153,11 @@ class Player:
             if self._seen.get((where, message.id)) == number:
                 continue
             self._seen[where, message.id] = number
-            yield _wrapped(self._example(message.text if telegram else message.content))
+            text = message.text if telegram else message.content
+            if self._texts.get((where, message.id)) == text:
+                continue  # its buttons went, no more
+            self._texts[where, message.id] = text
+            yield _wrapped(self._example(text))
             if labels := [f"[{label}]" for label, _ in _buttons(message)]:
                 yield " ".join(labels)
 
