@@ -187,7 +187,7 @@ class Play:
         return None
 
     def _came_of(self, number: str) -> bool:
-        pattern = rf"The user approved it, .*: call {number}\b|Denied: call {number}\b"
+        pattern = rf"The user approved it, .*: call {number}\b|Denied: call {number}\b|Call {number} was denied"
         return re.search(pattern, self.told()) is not None
 
     # Kills.
