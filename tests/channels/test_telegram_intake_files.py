@@ -90,3 +90,16 @@ async def test_a_stop_waits_for_no_file(rig):
         gate.set()
         await rig.arrived(3)
     assert [one.text for one in rig.inbounds] == ["/stop", "first", "second"]
+
+
+async def test_an_album_that_names_the_bot_anywhere_is_for_the_bot(rig):
+    async with rig.running():
+        silent = [TelegramMedia("photo"), TelegramMedia("photo", caption="for us")]
+        rig.telegram.album(rig.group, 7, silent)
+        rig.telegram.say(rig.chat, 7, "between")
+        named = [TelegramMedia("photo"), TelegramMedia("photo", caption="@tape_bot which?")]
+        rig.telegram.album(rig.group, 7, named)
+        await rig.arrived(2)
+        got = await rig.settled()
+    assert [(one.text, len(one.attachments)) for one in got] == [("between", 0), ("which?", 2)]
+    assert len(rig.telegram.records.downloads) == 2

@@ -145,3 +145,38 @@ async def test_status_names_the_channels_that_have_no_connection(telegram, tmp_p
         telegram.say(chat, 7, "/status")
         await telegram.until_messages(chat, 1)
     assert "Discord: no connection to discord.com; retrying (x)" in telegram.records.texts(7)[0]
+
+
+@pytest.mark.parametrize("restart", [False, True])
+async def test_an_edit_of_a_part_changes_the_message_that_the_parts_made(
+    telegram, tmp_path, restart
+):
+    told, chat = Told(), telegram.private(7)
+    album = [TelegramMedia("photo", PICTURE, caption="a cat"), TelegramMedia("photo", PICTURE)]
+
+    async def edits(host) -> list:
+        telegram.edit(rest, "c", chat=chat)
+        telegram.edit(other, "two dogs", chat=chat, caption=True)
+        telegram.edit(rest, "d", chat=chat)
+        telegram.edit(paste, "b" * 4096, chat=chat)
+        await telegram.until_confirmed()
+        telegram.say(chat, 7, "and now?")
+        await telegram.until_messages(chat, 3)
+        return await host.tape("telegram:7")
+
+    async with life(tmp_path, telegram, told.model(), Members(7)) as host:
+        paste, rest = telegram.say(chat, 7, "a" * 4096), telegram.say(chat, 7, "b")
+        await telegram.until_messages(chat, 1)
+        _, other = telegram.album(chat, 7, album)
+        await telegram.until_messages(chat, 2)
+        await host.wait_for_pending(0)
+        if not restart:
+            tape = await edits(host)
+    if restart:
+        async with life(tmp_path, telegram, told.model(), Members(7)) as host:
+            tape = await edits(host)
+    said = [(e.payload["content"], e.meta.get("edits")) for e in tape if e.kind == "message"]
+    changed = [text for text, edited in said if edited == str(paste)]
+    assert changed == ["a" * 4096 + "c", "a" * 4096 + "d", "b" * 4096 + "d"]
+    assert [edited for text, edited in said if text == "a cat\ntwo dogs"] == [str(other - 1)]
+    assert len(telegram.records.texts(7)) == 3
