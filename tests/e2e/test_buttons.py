@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import anyio
 import pytest
@@ -249,70 +250,63 @@ def key_of_first(message) -> str:
     return message.versions[0].buttons[0][0]["callback_data"]
 
 
-async def test_on_discord_a_refusal_is_shown_to_the_presser_alone(tmp_path):
+@asynccontextmanager
+async def discord_program(
+    server: DiscordServer, folder: Path, ada: int, **more
+) -> AsyncIterator[Host]:
+    """Run the program with a bot on a server of Discord's protocol, where one person has access."""
     from channels.discord import DiscordChannel
 
+    channel = DiscordChannel(
+        "discord",
+        server.token,
+        context(Doors(str(ada)), folder / "channel"),
+        api_base=server.api_url,
+        gateway_url=server.gateway_url,
+    )
+    with server.used_by_discord_py():
+        async with (
+            session_host(folder, ScriptedModel([]), **more) as host,
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(channel.run, host.bus.channel("discord"))
+            await server.until_connected()
+            yield host
+            tasks.cancel_scope.cancel()
+
+
+async def test_on_discord_a_refusal_is_shown_to_the_presser_alone(tmp_path):
     async with DiscordServer() as server:
-        with server.used_by_discord_py():
-            ada, bob = server.user("Ada"), server.user("Bob")
-            place = server.channel(server.guild("House", members=[ada, bob]), "garden")
-            channel = DiscordChannel(
-                "discord",
-                server.token,
-                context(Doors(str(ada)), tmp_path / "channel"),
-                api_base=server.api_url,
-                gateway_url=server.gateway_url,
-            )
-            async with (
-                session_host(tmp_path, ScriptedModel([]), schedules=True) as host,
-                anyio.create_task_group() as tasks,
-            ):
-                tasks.start_soon(channel.run, host.bus.channel("discord"))
-                await server.until_connected()
-                server.say(place, ada, f"<@{server.bot_id}> /remind every day at 8 roses")
-                await server.until_messages(place, 1)
-                [made] = server.answers(place)
-                [row] = made.components
-                cancel = next(one["custom_id"] for one in row["components"])
-                number = server.press(made.id, cancel, bob)
-                told = server.records.interactions[number]
-                alone = lambda: [  # noqa: E731
-                    one for one in server.records.messages.values() if one.ephemeral
-                ]
-                await server.until(lambda _: alone())
-                assert "only who set it" in alone()[0].content
-                assert (told.answer, made.edits, [*made.components]) == (6, [], [row])
-                assert await live(host, f"discord:{place}") == [1]
-                tasks.cancel_scope.cancel()
+        ada, bob = server.user("Ada"), server.user("Bob")
+        place = server.channel(server.guild("House", members=[ada, bob]), "garden")
+        async with discord_program(server, tmp_path, ada, schedules=True) as host:
+            server.say(place, ada, f"<@{server.bot_id}> /remind every day at 8 roses")
+            await server.until_messages(place, 1)
+            [made] = server.answers(place)
+            [row] = made.components
+            cancel = next(one["custom_id"] for one in row["components"])
+            number = server.press(made.id, cancel, bob)
+            told = server.records.interactions[number]
+            alone = lambda: [  # noqa: E731
+                one for one in server.records.messages.values() if one.ephemeral
+            ]
+            await server.until(lambda _: alone())
+            assert "only who set it" in alone()[0].content
+            assert (told.answer, made.edits, [*made.components]) == (6, [], [row])
+            assert await live(host, f"discord:{place}") == [1]
 
 
 async def test_on_discord_a_question_that_is_answered_in_words_has_no_button_left(tmp_path):
-    from channels.discord import DiscordChannel
-
     async with DiscordServer() as server:
-        with server.used_by_discord_py():
-            ada = server.user("Ada")
-            place, clock = server.direct(ada), ManualClock(datetime.now(UTC))
-            channel = DiscordChannel(
-                "discord",
-                server.token,
-                context(Doors(str(ada)), tmp_path / "channel"),
-                api_base=server.api_url,
-                gateway_url=server.gateway_url,
-            )
-            async with (
-                session_host(tmp_path, ScriptedModel([]), clock=clock) as host,
-                anyio.create_task_group() as tasks,
-            ):
-                tasks.start_soon(channel.run, host.bus.channel("discord"))
-                await server.until_connected()
-                for count, text in enumerate(("/memory add I like zebras", "/memory clear"), 1):
-                    server.say(place, ada, text)
-                    await server.until_messages(place, count)
-                await host.bus.drain()
-                question = server.answers(place)[1]
-                assert question.components
-                server.say(place, ada, "yes")
-                await server.until(lambda _: not question.components)
-                assert "To continue, say yes" in question.content
-                tasks.cancel_scope.cancel()
+        ada = server.user("Ada")
+        place, clock = server.direct(ada), ManualClock(datetime.now(UTC))
+        async with discord_program(server, tmp_path, ada, clock=clock) as host:
+            for count, text in enumerate(("/memory add I like zebras", "/memory clear"), 1):
+                server.say(place, ada, text)
+                await server.until_messages(place, count)
+            await host.bus.drain()
+            question = server.answers(place)[1]
+            assert question.components
+            server.say(place, ada, "yes")
+            await server.until(lambda _: not question.components)
+            assert "To continue, say yes" in question.content
