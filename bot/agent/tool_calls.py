@@ -37,7 +37,7 @@ from bot.llm.spender import current_spender
 from bot.memory.records.attachments import attachment_record
 from bot.memory.records.conversation_entries import QUESTION
 from bot.memory.records.evidence import FROM_OUTSIDE
-from bot.memory.records.outside_text import LINKS, REPEATS_OUTSIDE
+from bot.memory.records.outside_text import APPROVED, LINKS, REPEATS_OUTSIDE
 from bot.memory.records.pending_calls import (
     CallStatus,
     PendingCall,
@@ -331,6 +331,8 @@ class ToolCallRunner:
                 call, status, content, turn=turn, attachments=outcome.attachments, own=own
             )
             made[-1] = _with_links(_with_question(made[-1], outcome), outcome)
+            if status == "ok":
+                made[-1] = made[-1].with_meta(**{APPROVED: [call.tool, call.arguments]})
             await session.tape.append_many([*outcome.extra_entries, *made])
             if session.agent.approvals is not None:
                 await session.agent.approvals.close(call.number)

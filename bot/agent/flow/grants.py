@@ -1,8 +1,9 @@
 """Decide what may leave without a press: in an address, a search, a call's arguments, an answer. Pure.
 
 Rule 1: what permits is data: a person's own words, byte for byte; a choice that the tool's schema
-    offers; an address among the links that code took out of a successful search or page. Nothing is
-    read out of a result's text, an error, a name or a repetition.
+    offers; an address among the links that code took out of a successful search or page; what a
+    person's yes let the same system have. Nothing is read out of a result's text, an error, a name
+    or a repetition.
 Rule 2: with text from outside in view, all else asks: whoever wrote the text may have had it made up.
     A search goes to the owner's engine alone, so it asks only for what memory says.
 Rule 3: without such text nobody hostile had a say, and only secrets, details of memory and long
@@ -53,6 +54,7 @@ class Grants:
         outside: Whether text from outside could have shaped what goes out.
         memory: What memory and the tape say, one memory each.
         followed: What the turn called before, by which links are counted.
+        approved: Values that a person let the same system have; their words are in ``words``, too.
     """
 
     words: Sequence[SpokenWords] = ()
@@ -60,6 +62,7 @@ class Grants:
     outside: bool = False
     memory: Sequence[str] = ()
     followed: Collection[str] = ()
+    approved: Sequence[Any] = ()
 
     def permits(self, address: str) -> bool:
         """Return whether an address is a person's own, or a recorded link or its site."""
@@ -102,6 +105,8 @@ class Grants:
         """Return whether a value of a schema's field is one of its choices, or permitted data."""
         schema = schema if isinstance(schema, Mapping) else {}
         if value in (None, "", [], {}) or isinstance(value, bool) or _is_choice(value, schema):
+            return True
+        if value in self.approved:
             return True
         if isinstance(value, Mapping):
             fields = schema.get("properties")

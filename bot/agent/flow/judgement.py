@@ -20,7 +20,7 @@ from bot.core.reasons import Reason
 from bot.memory.gate.secret_detection import detect_secret
 from bot.memory.records.argument_labels import ArgumentLabel, Origin
 from bot.memory.records.boundaries import boundary_summary
-from bot.memory.records.outside_text import LINKS, SCHEDULED
+from bot.memory.records.outside_text import APPROVED, LINKS, SCHEDULED
 from bot.memory.records.tombstones import is_erased
 from bot.memory.session.long_term_memory import BELIEFS_HEADING
 
@@ -58,8 +58,8 @@ def context_view(context: ToolContext) -> FlowView:
     )
 
 
-def context_grants(context: ToolContext) -> Grants:
-    """Return what may leave without a press in the turn of a call."""
+def context_grants(context: ToolContext, tool: Tool[Any] | None = None) -> Grants:
+    """Return what may leave without a press in the turn of a call, of this tool if one is given."""
     memory, view = context.memory_seen, context_view(context)
     known = [fact.text for fact in context.memory.facts()]
     known += [memory.long_term, memory.shared, memory.reference]
@@ -68,15 +68,31 @@ def context_grants(context: ToolContext) -> Grants:
         known.append(boundary_summary(context.fold.boundary.data))
     words = [one for one in view.words if one.found.origin >= Origin.PERSON]
     links: set[str] = set()
+    approved: list[Any] = []
     for entry in context.fold.window.conversation():
         if is_erased(entry):
             continue
         links.update(entry.meta.get(LINKS, ()))
         words += map(SpokenWords, entry.meta.get(SCHEDULED, ()))
+        if tool is not None and APPROVED in entry.meta:
+            approved += _sent_before(tool, *entry.meta[APPROVED])
         if entry.kind == "tool_result" and str(entry.payload.get("name")).startswith(_LOOKED_UP):
             known.append(str(entry.payload.get("content") or ""))
     followed = frozenset(text for _, given in _called_before(context) for text in _texts(given))
-    return Grants(words, frozenset(links), view.outside, memory_lines(known), followed)
+    words += [SpokenWords("\n".join(map(str, argument_texts({"": one})))) for one in approved]
+    return Grants(words, frozenset(links), view.outside, memory_lines(known), followed, approved)
+
+
+def _sent_before(tool: Tool[Any], name: str, arguments: str) -> list[Any]:
+    """Return the values that an approved call sent to the system of a tool."""
+    given = _given({"arguments": arguments}) if _system(name) == _system(tool.wire_name) else None
+    return list((given or {}).values())
+
+
+def _system(name: str) -> str:
+    """Return what names the system that a tool sends to: a server's tools have its name in front."""
+    server, mark, _ = name.removeprefix("mcp_").partition("_")
+    return server if name.startswith("mcp_") and mark else name
 
 
 def _called_before(context: ToolContext) -> list[tuple[str, dict[str, Any]]]:
@@ -131,7 +147,7 @@ async def judge_call(
     if effect == "reads_world" and tool.objection is not None:
         carries = await tool.objection(parsed, context)
     elif effect == "reads_world":
-        grants = context_grants(context)
+        grants = context_grants(context, tool)
         carries = await anyio.to_thread.run_sync(grants.arguments_objection, given, schema)
         if carries is None and view.outside:
             carries = _many_calls(tool, given, context)

@@ -26,6 +26,9 @@ REPEATS_OUTSIDE = "repeats_outside"
 LINKS = "links"
 """Meta key of the addresses that code took out of a successful search or page, in its result."""
 
+APPROVED = "approved"
+"""Meta key of the tool and the arguments of a call that a person approved, in its result."""
+
 SCHEDULED = "scheduled"
 """Meta key of the parts of a schedule's text that are a person's own words, or approved by one."""
 

@@ -103,3 +103,24 @@ async def test_an_honest_task_asks_nothing(tmp_path, name):
         for path in ("/", "/hit", "/two"):
             made.server.answers[path] = reply(MENU)
         assert await questions(made, TASKS[name]) == 0
+
+
+async def test_what_was_approved_goes_to_the_same_system_again_unasked(tmp_path):
+    names = ["Good Night", "Cozy Stay", "Riverside View", "Mom's Home"]
+    rated: Call = ("mcp_open", {"text": "Cozy Stay", "form": {"a": {}}})
+    async with stage(tmp_path, "Hotels: " + ", ".join(names)) as made:
+        made.steps = [("inbox_read", {"what": "m"}), ("mcp_open", {"target": "Cozy Stay"})]
+        told = await made.host.channel.ask("Which hotels are in m?")
+        assert made.opened == []
+        assert "Cozy Stay" in told
+        await made.host.channel.ask("/approve 1")
+        assert made.opened == [{"target": "Cozy Stay"}]
+        # Again, in another field; then what nobody approved, and the same to another system.
+        made.steps = [rated, ("mcp_open", {"target": "Good Night"})]
+        await made.host.channel.ask("And their ratings?")
+        assert made.opened[1:] == [rated[1]]
+        made.steps = [("mail_send", {"to": "Cozy Stay", "text": "Cozy Stay"})]
+        await made.host.channel.ask("Go on")
+        results = [one for one in await made.host.tape() if one.kind == "tool_result"]
+        assert [one.payload["status"] for one in results[-2:]] == ["pending", "pending"]
+        assert not (tmp_path / "outbox.txt").exists()
