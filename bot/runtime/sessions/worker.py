@@ -93,12 +93,13 @@ class SessionWorker:
             return await self._services.store.version(self._inbox.session) > 0
         except TapeNotFound:
             pass
+        has_dropped = False
         while (item := queue.next_nowait()) is not None:
             if isinstance(item, DeliveryReport | ReleaseRequest) or callable(item):
                 continue  # they are of a refused press
             if is_silent_edit(item.inbound):
                 await item.ack()
-                await purge_dropped(self._services.bus)
+                has_dropped = True
                 continue
             if pressed_button(item.inbound) is None:
                 queue.post(item)
@@ -108,6 +109,8 @@ class SessionWorker:
             with use_language(language):
                 await tell_dead_button(self._services.bus, item.inbound)
             await item.ack()
+        if has_dropped:
+            await purge_dropped(self._services.bus)
         self._busy = False
         return False
 

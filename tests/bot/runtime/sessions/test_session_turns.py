@@ -75,7 +75,7 @@ async def test_a_message_during_a_turn_joins_at_the_next_step(tmp_path):
     # Some providers refuse a user's message right behind a tool's.
     assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
     assert users(model.requests[1])[-1].endswith("second")
-    assert model.requests[1].messages[-2]["content"] == "(not answered yet)"
+    assert model.requests[1].messages[-2]["content"] == "(not answered)"
 
 
 async def test_no_request_says_of_a_message_that_others_joined_that_nothing_was_answered(tmp_path):
@@ -95,7 +95,7 @@ async def test_no_request_says_of_a_message_that_others_joined_that_nothing_was_
     for request in model.requests_for():
         told = [one for one in request.messages if one["role"] == "assistant"]
         said = {one["content"] for one in told if not one.get("tool_calls")}
-        assert said <= {"(not answered yet)", "all three"}
+        assert said <= {"(not answered)", "all three"}
     assert len(users(model.requests[-1])) == 5
 
 
