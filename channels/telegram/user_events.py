@@ -269,6 +269,7 @@ def _edit(update: int, message: Message, channel: str, me: BotIdentity) -> UserE
         kind="edit",
         # Two edits may have the same second; the update's id is the same when it is sent again.
         id=f"{message.message_id}.e{update}",
+        sent_at=_moment(message.edit_date) or message.date,
         files=(),
         media_group_id=None,
         is_plain_text=False,
@@ -368,6 +369,10 @@ def _topic(message: Message) -> str | None:
     if not message.is_topic_message or message.message_thread_id is None:
         return None
     return str(message.message_thread_id)
+
+
+def _moment(seconds: int | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
 def migrated_ids(message: Message) -> tuple[int, int] | None:

@@ -121,8 +121,9 @@ async def _refused(request: int, context: CommandContext) -> CommandReply:
     try:
         pending_erasure = await find_pending_erasure(context.tape, request, context.zone.now())
     except MemoryRefused:
-        return CommandReply(_(_KEPT))
-    _check_asker(pending_erasure, context)
+        pass  # it waits no more
+    else:
+        _check_asker(pending_erasure, context)
     return CommandReply(_(_KEPT))
 
 

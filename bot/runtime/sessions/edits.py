@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 from bot.bus import Bus, Inbound
 from bot.core.errors import BusError
 from bot.memory.records.conversation_entries import is_overheard, replaced_entry_id
 from bot.memory.records.event_names import COMMAND
-from bot.memory.records.transcript import recorded_at
 from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService
 
 _SCANNED = 5_000
-_CLOCKS_APART = timedelta(minutes=10)
-"""How much later than the tape's clock a platform's may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +51,10 @@ class FoundEdit:
 
 
 async def find_edited(tape: TapeService, fold: SessionFold, inbound: Inbound) -> FoundEdit:
-    """Look for the message that an edit names, back to when that was sent."""
-    since, scanned, edit = inbound.sent_at - _CLOCKS_APART, 0, inbound
+    """Look for the message that an edit names, in one pass over the newest entries."""
+    scanned, edit = 0, inbound
     async with aclosing(tape.read_back()) as entries:
         async for entry in entries:
-            at = recorded_at(entry)
-            if at is not None and at < since:
-                break
             if edit is inbound:
                 edit = _whole_edit(entry, inbound)
             if _is(entry, edit.edited_message_id):
@@ -112,14 +105,13 @@ def edit_target(fold: SessionFold, found: FoundEdit) -> EditTarget | None:
     window, turns, inbound = fold.window, fold.turns, found.inbound
     near = [*window.entries, *window.queued.values()]
     original = next((entry for entry in near if _is(entry, inbound.edited_message_id)), None)
-    if original is None and found.entry is None:
+    if original is None and (old := found.entry) is not None:
+        other = problem_of(old) != fold.problem
+        command = old if old.name == COMMAND else None
+        return EditTarget(None, elsewhere=old if other else None, command=command)
+    if original is None:
         # Too old to be answered.
         return EditTarget(None) if found.is_lost and inbound.expects_answer else None
-    if original is None:
-        assert found.entry is not None
-        other = problem_of(found.entry) != fold.problem
-        command = found.entry if found.entry.name == COMMAND else None
-        return EditTarget(None, elsewhere=found.entry if other else None, command=command)
     if is_overheard(original):
         return None if inbound.expects_answer else EditTarget(None)
     if not is_unanswered(fold, original):
