@@ -37,10 +37,8 @@ _YES = LazyPattern(
     r"/(?:approve \d|memory (?:forget|clear) yes\b|unlink yes\b|link (?:confirm\b|\S+ yes$))"
 )
 """Commands of buttons that say yes; the last button beside one says no."""
-_DECIDES = LazyPattern(
-    r"(?:memory (?:forget|clear) (?:yes|no)|unlink (?:yes|no)|link (?:confirm|refuse|\S+ yes))\b"
-)
-"""Commands, without the slash, by which such a question is answered in words; of a call, see its own state."""
+_ASKING = LazyPattern(r"(?:memory (?:forget|clear)|unlink|link)\b")
+"""Commands, without the slash, that ask before they act, and by which their question is answered in words."""
 # From the start of a sentence only, so that a long text takes linear time.
 _ASKED = LazyPattern(r"(?<![^.!?。！？\n])[^.!?。！？\n]*[?？]")
 
@@ -129,8 +127,8 @@ def deciding_commands(commands: Sequence[str], button: int) -> list[str]:
 
 
 def may_answer(given: ParsedCommand) -> bool:
-    """Say whether a command can be the answer to a question."""
-    return _DECIDES.match(f"{given.name} {given.arguments}") is not None
+    """Say whether a command may be the answer to a question, which others need not look for."""
+    return _ASKING.match(f"{given.name} {given.arguments}") is not None
 
 
 def answered_buttons(commands: Sequence[str], given: ParsedCommand) -> Sequence[str]:
