@@ -7,7 +7,6 @@ before the server has answered for it, or a moment after one.
 from __future__ import annotations
 
 import random
-import signal
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,12 +16,11 @@ from kill_checks import read_tape
 from platform_lives import KILLED, SECONDS, Life, Lives
 from platform_stage import Stage, is_half, now
 from platform_talk import Talk
+from waiting import until
 
 from bot.memory.records.conversation_entries import TURN_END
 from bot.memory.records.turn_marks import unfold
 from bot.memory.session.state.turn_fold import TurnFold
-
-_LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class Plan:
     """When to kill.
 
     Attributes:
-        moment: Its name in the table; ``start`` comes before anybody says something new.
+        moment: Its name; ``start`` comes before anybody says something new.
         fact: The kind of fact in the books that it waits for; empty for none.
         times: Which of them, counted from when all was said.
         delay: Seconds after it; 0 is before the server has answered.
@@ -40,8 +38,6 @@ class Plan:
         platform: Where people talk; None for anywhere.
         slow: Let the model stand still after its first words.
         after: Seconds after all was said, if it still lives.
-        joined: Say more as soon as the model is asked, so that it joins the running turn.
-        stop: Send SIGTERM in place of SIGKILL.
     """
 
     moment: str
@@ -53,8 +49,6 @@ class Plan:
     platform: str | None = None
     slow: bool = False
     after: float = 1.2
-    joined: bool = False
-    stop: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +59,6 @@ class Death:
     born: float
     at: float
     met: bool
-    stop: bool = False
 
 
 class Facts:
@@ -89,15 +82,12 @@ class Facts:
                 return len(telegram.shown)
             case "drafted":
                 return len(telegram.drafts)
-            case "acknowledged":
-                return sum(one.acknowledged is not None for one in discord.interactions.values())
         self._look()
         return {"posted": self._posted, "half": self._halves}[fact]
 
     def _look(self) -> None:
         messages, shown = self._stage.discord.records.messages, self._stage.telegram.records.shown
         for message in islice(messages.values(), self._looked, None):
-            # A sign of thinking has no content.
             mine = message.author_id == self._stage.discord.bot_id and bool(message.content)
             self._posted += mine
             self._halves += mine and is_half(message.content)
@@ -108,27 +98,17 @@ class Facts:
 
 
 class Kills:
-    """A tapebot that is killed and started again, and the people who talk to it.
+    """A tapebot that is killed and started again, half the time before it has recovered, and the people who talk to it."""
 
-    Args:
-        stage: What it lives between.
-        folder: Holds everything that it keeps.
-        chance: Decides what is said and whether it may recover in peace.
-        recovers: The share of lives that settle everything that is owed before they are killed.
-    """
-
-    def __init__(
-        self, stage: Stage, folder: Path, chance: random.Random, *, recovers: float = 0.5
-    ) -> None:
+    def __init__(self, stage: Stage, folder: Path, chance: random.Random) -> None:
         self.stage = stage
         self.lives = Lives(stage, folder)
-        self.talk = Talk(stage, chance, self.lives.connected)
+        self.talk = Talk(stage, chance)
         self.deaths: list[Death] = []
         self._chance = chance
         self._facts = Facts(stage)
         self._plan: Plan | None = None
         self._due = 0
-        self._recovers = recovers
         stage.listeners.append(self._look)
 
     async def greet(self) -> None:
@@ -143,37 +123,28 @@ class Kills:
     async def round(self, plan: Plan) -> None:
         """Start, settle what is owed or not, let people talk, and kill."""
         at_start = plan.moment == "start"
-        peace = not at_start and self._chance.random() < self._recovers
+        peace = not at_start and self._chance.random() < 0.5
         life = await self.lives.start(plan.calls, plan.part, wait=peace)
         if peace:
             await self._settle()
             if plan.calls:
                 self.lives.arm()
-        async with anyio.create_task_group() as tasks:
-            if not at_start:
-                await self._provoke(plan)
-            if plan.joined:
-                tasks.start_soon(self._join)
-            await self._die(life, plan)
-            tasks.cancel_scope.cancel()
+        if not at_start:
+            await self._provoke(plan)
+        await self._die(life, plan)
         if self._chance.random() < 0.3:
             self.talk.burst()
 
     async def finish(self) -> None:
         """Live until nothing is owed any more, and stop as a service manager stops it."""
         await self.lives.start()
-        await self._settle_on_tape()
-        await self.lives.stop()
-
-    async def _settle_on_tape(self) -> None:
-        """Wait until nothing is owed any more, whatever the answers are."""
         await self.lives.until_connected()
-        with anyio.move_on_after(SECONDS):
-            while await self._owed():
-                # Receipts go to the disk, which tells nobody.
-                await anyio.sleep(_LOOK_SECONDS)
-        left = await self._owed()
-        assert not left, f"never done: {left}"
+
+        async def is_done() -> bool:
+            return not await self._owed()
+
+        await until(is_done, SECONDS, every=0.1)
+        await self.lives.stop()
 
     async def _owed(self) -> list[str]:
         """Return what the tapes say is still to be done."""
@@ -186,12 +157,8 @@ class Kills:
                     settled.update(one.data["inbound"] if one.name == TURN_END else ())
             left += [f"open: {fold.open_turn}"] if fold.open_turn else []
             left += [f"not delivered: {one}" for one in fold.undelivered.values()]
-            left += [
-                f"not settled: {one}"
-                for one in self.talk.said
-                if one.place is place and not one.interaction and one.kind != "edit"
-                if one.id not in settled
-            ]
+            said = (one for one in self.talk.said if one.place is place)
+            left += [f"not settled: {one}" for one in said if one.id not in settled]
         return left
 
     async def _settle(self) -> None:
@@ -205,34 +172,23 @@ class Kills:
 
     async def _provoke(self, plan: Plan) -> None:
         """Let people talk, and let the kill come from then on."""
-        if plan.stop or plan.platform == "discord":
-            # Once it is connected, it hears of a stop.
+        if plan.platform == "discord":
             await self.lives.until_connected()
         self.stage.model.slow = 1.0 if plan.slow else 0.2
         if plan.fact:
             self._plan, self._due = plan, self._facts.count(plan.fact) + plan.times
-        if plan.fact == "acknowledged":
-            self.talk.command()
         self.talk.burst(plan.platform)
-
-    async def _join(self) -> None:
-        """Let people say more as soon as the model is asked."""
-        before = self._facts.count("asked")
-        await self.stage.until(lambda: self._facts.count("asked") > before, SECONDS, "a request")
-        self.talk.burst()
 
     async def _die(self, life: Life, plan: Plan) -> None:
         """Wait for the death that was planned, and bring it about if it does not come."""
         with anyio.move_on_after(plan.after):
             await self.stage.until(lambda: life.code is not None, SECONDS, "the planned death")
         self._plan = None
-        self.lives.kill(_signal(plan))
+        self.lives.kill()
         await self.lives.ended()
-        assert life.code == (0 if plan.stop else KILLED), (
-            f"it ended by itself: {life}: {self.lives.errors()}"
-        )
+        assert life.code == KILLED, f"it ended by itself: {life}: {self.lives.errors()}"
         met = life.met if plan.fact else not plan.calls or life.killed_at is None
-        self.deaths.append(Death(plan.moment, life.born, life.killed_at or now(), met, plan.stop))
+        self.deaths.append(Death(plan.moment, life.born, life.killed_at or now(), met))
 
     def _look(self) -> None:
         """Kill if it is due; called before a server answers."""
@@ -244,13 +200,9 @@ class Kills:
         if plan.delay:
             self.lives.tasks.start_soon(self._kill_later, self.lives.life, plan)
         else:
-            self.lives.kill(_signal(plan))
+            self.lives.kill()
 
     async def _kill_later(self, life: Life, plan: Plan) -> None:
         await anyio.sleep(plan.delay)
         if life is self.lives.life:
-            self.lives.kill(_signal(plan))
-
-
-def _signal(plan: Plan) -> signal.Signals:
-    return signal.SIGTERM if plan.stop else signal.SIGKILL
+            self.lives.kill()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio
 import anyio.abc
-from platform_stage import Place, Stage, now
+from platform_stage import Stage, now
 from preloaded import Forked, open_program
 
 ROOT = Path(__file__).parents[2]
@@ -101,13 +101,13 @@ class Lives:
         """Let the system calls count from now on."""
         os.kill(self.life.pid, signal.SIGUSR1)
 
-    def kill(self, by: signal.Signals = signal.SIGKILL) -> None:
-        """Send a signal, once; nothing after its end, which frees its id."""
+    def kill(self) -> None:
+        """Kill it, once; nothing after its end, which frees its id."""
         life = self.life
         if life.code is None and life.killed_at is None:
             life.killed_at = now()
             with suppress(ProcessLookupError):
-                os.kill(life.pid, by)
+                os.kill(life.pid, signal.SIGKILL)
 
     async def stop(self) -> None:
         """Stop it as a service manager does; it must be connected, so that it can hear of it."""
@@ -119,22 +119,16 @@ class Lives:
         """Wait for the end of this life."""
         await self.until(lambda: self.life.code is not None, "it did not end")
 
-    def connected(self, place: Place) -> bool:
-        """Whether it has a connection to a place's platform."""
-        life = self._life
-        if life is None or life.code is not None or life.killed_at is not None:
-            return False
-        if place.platform == "telegram":
-            return self._stage.polls() > life.polls
-        return self._stage.discord.records.count_gateway_events("ready") > life.ready
-
     async def until_connected(self) -> None:
         """Wait until it has a connection to both platforms."""
-
-        def everywhere() -> bool:
-            return all(self.connected(place) for place in self._stage.places)
-
-        await self.until(everywhere, "it did not connect")
+        books = self._stage.discord.records
+        await self.until(
+            lambda: (
+                self._stage.polls() > self.life.polls
+                and books.count_gateway_events("ready") > self.life.ready
+            ),
+            "it did not connect",
+        )
 
     async def until(self, claim: Callable[[], bool], what: str) -> None:
         """Wait until something holds of the books and of this life.
