@@ -1,8 +1,4 @@
-"""Processes of tapebot that start at once: they are forks of one that has imported everything.
-
-Each is a process of its own, with its own environment, folder and standard streams, and can be killed as any
-other. What a start from nothing does is for tests that run ``python -m bot`` themselves.
-"""
+"""Processes of tapebot that start at once: they are forks of one that has imported everything."""
 
 from __future__ import annotations
 
@@ -166,16 +162,7 @@ async def open_program(
     stdout: Stream = subprocess.PIPE,
     stderr: Stream = subprocess.STDOUT,
 ) -> Forked:
-    """Start a program; see ``anyio.open_process``.
-
-    Args:
-        arguments: Of the interpreter, such as ``["-m", "bot"]``.
-        environment: All that it has.
-        cwd: Its folder; ours where none is given.
-        stdin: Its input: a file, or one of the constants of ``subprocess``.
-        stdout: Its output, likewise.
-        stderr: What it complains of, likewise; None is ours.
-    """
+    """Start a program; see ``anyio.open_process``."""
     told, pid, ends = await anyio.to_thread.run_sync(
         _start, arguments, environment, cwd, (stdin, stdout, stderr)
     )
@@ -190,15 +177,7 @@ def run_program(
     given: str = "",
     timeout: float = 60.0,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end; see ``subprocess.run``. What it reads and writes are a few lines.
-
-    Args:
-        arguments: Of the interpreter.
-        environment: All that it has.
-        cwd: Its folder; ours where none is given.
-        given: All of its input.
-        timeout: Seconds until it is killed, and an error raised.
-    """
+    """Run a program to its end; see ``subprocess.run``. What it reads and writes are a few lines."""
     streams = (subprocess.PIPE, subprocess.PIPE, subprocess.PIPE)
     told, pid, ends = _start(arguments, environment, cwd, streams)
     with ExitStack() as stack:

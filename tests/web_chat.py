@@ -25,15 +25,7 @@ EVE = WebUser("telegram.13", "Eve", "member")
 
 
 class ChatSite:
-    """A site with nothing but the chat. Whoever names themselves as the bearer of their id is logged in.
-
-    Attributes:
-        transcript: What was said.
-        blobs: Kept files by digest.
-        people: Who may log in, by id.
-        url: Where it is, while it is served.
-        desk: The channel's.
-    """
+    """A site with nothing but the chat. Whoever names themselves as the bearer of their id is logged in."""
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
@@ -66,20 +58,7 @@ class ChatSite:
 
 @dataclass
 class Page:
-    """An open page: it keeps what it is shown, says again what was not accepted, and comes back.
-
-    Attributes:
-        rows: Lines by id, in the order in which they came first.
-        partial: An answer so far.
-        activity: What the bot does.
-        refused: What was told of messages that were not taken.
-        unsent: Frames that are neither accepted nor refused.
-        position: The greatest seen.
-        mark: That which the lines came with.
-        codes: With which connections were closed.
-        frames: Every frame, in order.
-        files: Names and answers of files that were fetched, by address.
-    """
+    """An open page: it keeps what it is shown, says again what was not accepted, and comes back."""
 
     site: ChatSite
     visitor: str = ADA.id

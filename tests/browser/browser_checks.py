@@ -25,14 +25,7 @@ SCREENSHOTS = os.environ.get("TAPEBOT_SCREENSHOTS")
 
 @dataclass  # Playwright keeps its own beside methods that it calls: no slots.
 class Watch:
-    """Everything a browser's pages complained of, and asked others for.
-
-    Attributes:
-        url: The site's; nobody else is asked for anything.
-        is_cut: The site is gone for a while, as the test wants: that is no complaint.
-        expected: Parts of complaints that a test provokes.
-        complaints: What went wrong, in the browser's words.
-    """
+    """Everything a browser's pages complained of, and asked others for."""
 
     url: str
     is_cut: bool = False

@@ -27,12 +27,7 @@ _LINK = re.compile(r"http://\S+")
 
 @dataclass(slots=True)
 class Talk:
-    """What the model answers: to a message that has these words in it, this.
-
-    Attributes:
-        answers: By words.
-        otherwise: To all else.
-    """
+    """What the model answers: to a message that has these words in it, this."""
 
     answers: dict[str, Step] = field(default_factory=dict)
     otherwise: Step = field(default_factory=lambda: Reply("All right."))
@@ -45,14 +40,7 @@ class Talk:
 
 @dataclass(slots=True)
 class Site:
-    """A running program.
-
-    Attributes:
-        folder: Holds its home.
-        url: Of its site, without a slash at the end.
-        talk: What its model answers.
-        model: The server that answers so.
-    """
+    """A running program."""
 
     folder: Path
     url: str

@@ -39,10 +39,7 @@ async def watch(site: Site) -> Watch:
 
 @pytest.fixture
 async def open_page(browser: Browser, site: Site, watch: Watch) -> AsyncIterator[OpenPage]:
-    """Returns a page where the owner is logged in, each in a browser's profile of its own.
-
-    ``await open_page("/sessions", dark=True, phone=True)``; a second tab is ``page.context.new_page()``.
-    """
+    """Returns a page where the owner is logged in, each in a browser's profile of its own."""
 
     async def opened(path: str = "/", *, dark: bool = False, phone: bool = False) -> Page:
         context = await _context(browser, dark=dark, phone=phone)

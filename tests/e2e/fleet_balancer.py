@@ -1,9 +1,4 @@
-"""A balancer before the gateways' webhooks: it alternates, and now and then it fails as balancers do.
-
-Rule 1: an update that no gateway answered with 200 is not confirmed, so Telegram sends it again.
-Rule 2: what a gateway took may be sent to another one all the same: the answer was lost on its way, or it
-    went to both at once.
-"""
+"""A balancer before the gateways' webhooks: it alternates, and now and then it fails as balancers do."""
 
 from __future__ import annotations
 
@@ -23,16 +18,7 @@ _PATIENCE = aiohttp.ClientTimeout(total=2)
 
 
 class Balancer:
-    """An async context manager; listens on loopback.
-
-    Args:
-        chance: Decides what fails.
-        gateways: The ports of the gateways that live now.
-
-    Attributes:
-        weights: How often an update is passed on to ``one``, to another ``again`` though it was taken,
-            has its answer ``lost``, or goes to ``both`` at once; ``passed`` is how often each was done.
-    """
+    """An async context manager; listens on loopback."""
 
     def __init__(self, chance: random.Random, gateways: Callable[[], Sequence[int]]) -> None:
         self.port = 0

@@ -1,8 +1,4 @@
-"""What was said to a fleet, and what was shown of it, taken down as it happens.
-
-Rule 1: a message counts as said once the platform has it, and as answered once its token was shown.
-Rule 2: what happens to processes is taken down with its time: what is shown twice must have a cause.
-"""
+"""What was said to a fleet, and what was shown of it, taken down as it happens."""
 
 from __future__ import annotations
 
@@ -20,16 +16,7 @@ _SHOWS = frozenset(["sendMessage", "editMessageText"])
 
 @dataclass(slots=True)
 class Said:
-    """A person's message.
-
-    Attributes:
-        chat: Where.
-        id: As tapebot's tape names it.
-        token: What its answer repeats; empty for what the model does not answer by itself.
-        at: When, by the clock of the servers' books.
-        scene: During which it was said.
-        shown_at: When its answer was there.
-    """
+    """A person's message."""
 
     chat: int
     id: str
@@ -63,7 +50,6 @@ class Ledger:
     open: dict[str, Said] = field(default_factory=dict)
     blows: list[Blow] = field(default_factory=list)
     strange: list[str] = field(default_factory=list)
-    notices: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
     _by_token: dict[str, Said] = field(default_factory=dict)
     _looked: int = 0
 
@@ -73,10 +59,6 @@ class Ledger:
         self.said.append(said)
         if said.token:
             self._by_token[said.token] = self.open[said.token] = said
-
-    def give_up(self, said: Said) -> None:
-        """Take down that a message will never be answered, as planned."""
-        del self.open[said.token]
 
     def look(self, books: TelegramRecords) -> None:
         """Take down what was shown since the last look."""
@@ -111,10 +93,7 @@ class Ledger:
         return {token: those for token, those in found.items() if len(those) > 1}
 
     def _shown(self, chat: int, text: str, at: float) -> None:
-        tokens = TOKEN.findall(text)
-        if not tokens and not text.startswith("About "):
-            self.notices[chat].append(text)
-        for token in tokens:
+        for token in TOKEN.findall(text):
             said = self._by_token.get(token)
             if said is None or said.chat != chat:
                 self.strange.append(f"{token} was shown in {chat}, and asked for by {said}")

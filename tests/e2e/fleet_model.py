@@ -21,12 +21,7 @@ _BEARER = f"Bearer {KEY}"
 
 
 class FleetModel:
-    """Answers after a while; each process has a key of its own, which names it.
-
-    Args:
-        chance: Decides how long an answer takes.
-        latency: Seconds, the least and the most.
-    """
+    """Answers after a while; each process has a key of its own, which names it."""
 
     def __init__(self, chance: random.Random, latency: tuple[float, float] = (0.05, 0.3)) -> None:
         self.server = ScriptedOpenAI(self._answer)

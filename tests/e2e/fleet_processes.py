@@ -200,12 +200,7 @@ class Fleet:
         self.world.ledger.blows.append(Blow(what, whom, at, now()))
 
     async def until(self, claim: Callable[[], Any], what: str, within: float = SECONDS) -> None:
-        """Wait until something holds of the books and of the fleet.
-
-        Raises:
-            TimeoutError: It did not come true.
-            AssertionError: A process ended by itself with an error.
-        """
+        """Wait until something holds of the books and of the fleet."""
 
         def may_go_on() -> bool:
             for one in self.members.values():

@@ -85,17 +85,7 @@ async def open_world(
     wired: Sequence[str] = (),
     latency: tuple[float, float] = (0.05, 0.3),
 ) -> AsyncIterator[World]:
-    """Yield a world in which people have opened their chats.
-
-    Args:
-        chance: Decides how long answers take and what the balancer does.
-        people: How many.
-        database: The address of the database that processes share, if they do.
-        server: Where that lies.
-        webhooks: Telegram sends its updates to a balancer.
-        wired: Names of processes that reach the database over a wire of their own.
-        latency: Seconds that the model takes, the least and the most.
-    """
+    """Yield a world in which people have opened their chats."""
     telegram, model = TelegramServer(), FleetModel(chance, latency)
     chats = [*range(_FIRST_CHAT, _FIRST_CHAT + people)]
     logger, quiet = logging.getLogger("aiohttp.server"), _OfTheDead()

@@ -25,11 +25,7 @@ def emit(**event: Any) -> None:
 
 
 class Fault:
-    """Stands before the operating system.
-
-    Attributes:
-        done: How many of the calls that count were made since it was armed.
-    """
+    """Stands before the operating system."""
 
     def __init__(self) -> None:
         self.done = self._at = 0

@@ -1,8 +1,4 @@
-"""A platform that talks to tapebot, kills it, starts it again, and keeps account of what it owes.
-
-The platform sends again what was not acknowledged, in the order of writing and before anything
-new, as platforms do; now and then also what was.
-"""
+"""A platform that talks to tapebot, kills it, starts it again, and keeps account of what it owes."""
 
 from __future__ import annotations
 
@@ -128,14 +124,7 @@ class Host:
 
 
 class Platform:
-    """Chats with one home folder.
-
-    Args:
-        folder: The home and the working directory are made in it.
-        seed: Of all that is left to chance.
-        settings: Further environment.
-        stall: Seconds that a model call takes.
-    """
+    """Chats with one home folder."""
 
     def __init__(
         self,
@@ -279,11 +268,7 @@ async def kill_often(
     *,
     settled: float = 0.6,
 ) -> Counter[str]:
-    """Kill that many times, then recover; return what was met.
-
-    ``plan`` draws when to kill, ``script`` what is said before, and ``settled`` is the share of starts that may
-    recover in peace before it goes on.
-    """
+    """Kill that many times, then recover; return what was met."""
     for _ in range(kills):
         kill = plan(platform.random)
         peace = platform.random.random() < settled

@@ -26,14 +26,7 @@ Life = Callable[..., Awaitable[tuple[Path, list[dict[str, Any]]]]]
 
 @contextmanager
 def lives(module: str, ready: Path, command: Any, **more: Any) -> Iterator[Life]:
-    """Give what lets a copy of a home live and die; it returns the copy and what was said.
-
-    Args:
-        module: Has ``home``, which opens it.
-        ready: The home, where the command is next.
-        command: What is sent; a place and what is said there, where it has several channels.
-        **more: Arguments of ``home``.
-    """
+    """Give what lets a copy of a home live and die; it returns the copy and what was said."""
     count = 0
     with nursery(_HOST) as children:
 

@@ -1,8 +1,4 @@
-"""Kills a running tapebot between two platforms, again and again, and starts it anew.
-
-A kill comes at a system call of tapebot's own that changes a file, or at a fact in the servers' books
-before the server has answered for it, or a moment after one.
-"""
+"""Kills a running tapebot between two platforms, again and again, and starts it anew."""
 
 from __future__ import annotations
 

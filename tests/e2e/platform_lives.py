@@ -67,13 +67,7 @@ class Lives:
                 self.tasks.cancel_scope.cancel()
 
     async def start(self, calls: int = 0, part: float = 0.0, *, wait: bool = False) -> Life:
-        """Begin a life.
-
-        Args:
-            calls: It kills itself at this system call that changes a file; 0 for none.
-            part: How much of it is done, if it is a write.
-            wait: Calls count from ``arm`` on.
-        """
+        """Begin a life."""
         ready, polls = (
             self._stage.discord.records.count_gateway_events("ready"),
             self._stage.polls(),
@@ -131,12 +125,7 @@ class Lives:
         )
 
     async def until(self, claim: Callable[[], bool], what: str) -> None:
-        """Wait until something holds of the books and of this life.
-
-        Raises:
-            TimeoutError: It did not come true.
-            AssertionError: Tapebot ended by itself with an error.
-        """
+        """Wait until something holds of the books and of this life."""
 
         def may_go_on() -> bool:
             code = None if self._life is None else self._life.code

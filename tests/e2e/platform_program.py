@@ -29,12 +29,7 @@ def environment(folder: Path, **settings: str) -> dict[str, str]:
 
 
 class Program:
-    """A running tapebot.
-
-    Attributes:
-        process: The process.
-        said: Its output so far.
-    """
+    """A running tapebot."""
 
     def __init__(self, process: anyio.abc.Process) -> None:
         self.process = process

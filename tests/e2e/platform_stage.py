@@ -1,8 +1,4 @@
-"""The world around a tapebot that is killed: both platforms, a model, and the people.
-
-The servers live in the driver's process, which outlives every tapebot. So whoever looks at their
-books is told of each fact before the server answers for it: a kill can be set between the two.
-"""
+"""The world around a tapebot that is killed: both platforms, a model, and the people."""
 
 from __future__ import annotations
 
@@ -47,10 +43,7 @@ class Place:
 
 
 class Model:
-    """Repeats the tokens of all that is not answered in a request; now at once, now slowly.
-
-    Its answer begins with the numbers alone, so that only a whole answer has a token in it.
-    """
+    """Repeats the tokens of all that is not answered in a request; now at once, now slowly."""
 
     def __init__(self, chance: random.Random) -> None:
         self.slow = 0.0
@@ -120,11 +113,7 @@ class Watched:
         self._changed = anyio.Event()
 
     async def until(self, claim: Callable[[], Any], within: float, what: str) -> None:
-        """Wait until something holds of the books.
-
-        Raises:
-            TimeoutError: It did not come true in so many seconds.
-        """
+        """Wait until something holds of the books."""
         with anyio.move_on_after(within):
             while not claim():
                 await self._changed.wait()

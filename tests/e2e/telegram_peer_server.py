@@ -1,8 +1,4 @@
-"""A Telegram that is not ours: the npm package telegram-test-api as a process of its own.
-
-What passes against it does not rest on our own reading of the Bot API. It is simpler than the real
-one: private chats only, an update is given once whatever the offset says, nothing is refused.
-"""
+"""A Telegram that is not ours: the npm package telegram-test-api as a process of its own."""
 
 from __future__ import annotations
 
@@ -33,12 +29,7 @@ class PeerUnavailable(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class TelegramPeer:
-    """The running server.
-
-    Attributes:
-        url: Its base, for ``TelegramAPIServer.from_base``.
-        token: The bot's token; any other is a bot of its own.
-    """
+    """The running server."""
 
     url: str
     token: str = "4300001:TEST-TOKEN-of-the-peer"
@@ -94,11 +85,7 @@ class TelegramPeer:
 
 @asynccontextmanager
 async def telegram_peer() -> AsyncIterator[TelegramPeer]:
-    """Install the server where it is not yet, and run it within the block.
-
-    Raises:
-        PeerUnavailable: There is no Node.js, or the package cannot be had.
-    """
+    """Install the server where it is not yet, and run it within the block."""
     node = [str(_node())]
     await anyio.to_thread.run_sync(_install)
     command = [*node, str(_HOME / "serve.mjs"), "0"]

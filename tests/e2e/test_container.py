@@ -1,7 +1,4 @@
-"""The image of the Compose file that needs no clone: built, talked to, and asked for its health.
-
-The base image is a bare Debian with Python in place of Docker's, and pip knows only a folder of wheels.
-"""
+"""The image of the Compose file that needs no clone: built, talked to, and asked for its health."""
 
 from __future__ import annotations
 

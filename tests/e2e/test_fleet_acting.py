@@ -1,8 +1,4 @@
-"""Two workers of a fleet are killed at each step of calls that wait for a yes: none acts twice, none is lost.
-
-Each call is answered from two or three surfaces at once: in the chat that asks, by its button, in an
-owner's chat. One of the answers decides.
-"""
+"""Two workers of a fleet are killed at each step of calls that wait for a yes: none acts twice, none is lost."""
 
 from __future__ import annotations
 
@@ -101,13 +97,7 @@ def reply_for(request: dict[str, Any]) -> Reply | None:
 
 
 class Play:
-    """People who order, and answer from several surfaces; and workers that are killed.
-
-    Attributes:
-        chats: Where each word was ordered.
-        said: The ids of what was said on Telegram, by chat.
-        over: Whether nothing more is ordered.
-    """
+    """People who order, and answer from several surfaces; and workers that are killed."""
 
     def __init__(self, trial: Trial, folder: Path) -> None:
         self.trial = trial
@@ -294,10 +284,7 @@ async def kill_often(play: Play) -> Counter[str]:
 def acted_once(
     tapes: Iterable[list[TapeEntry]], written: str, orders: Iterable[str]
 ) -> Counter[str]:
-    """Count the calls of all sessions by what became of them.
-
-    No order was carried out twice, none without a yes, and each yes has one result.
-    """
+    """Count the calls of all sessions by what became of them."""
     found: Counter[str] = Counter()
     asked: set[int] = set()
     for entries in tapes:

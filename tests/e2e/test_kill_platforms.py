@@ -1,8 +1,4 @@
-"""Many kills between Telegram and Discord at once: everything is answered, nothing twice.
-
-A second copy may be shown on Telegram alone, which cannot be asked what it took: where tapebot was
-killed after the server had taken the send and before the receipt was on the disk.
-"""
+"""Many kills between Telegram and Discord at once: everything is answered, nothing twice."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Hostile text and lying models: nothing of it reaches long-term memory, or another scope.
-
-Each attack is a scene with people who write, and is played with three accomplices: a model that saves
-in the turn what the hostile text wants; one that claims it in the consolidation, on every evidence that a
-liar could give; and one that does both, and saves it again when the hostile text has left the view.
-"""
+"""Hostile text and lying models: nothing of it reaches long-term memory, or another scope."""
 
 from __future__ import annotations
 

@@ -256,4 +256,4 @@ async def goes_on(
     await fleet.stop_all()
     async with tapes_in(world.database) as read:
         await close_books(fleet, read)
-    await check_database(fleet, silent=frozenset())
+    await check_database(fleet)
