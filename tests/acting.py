@@ -18,8 +18,6 @@ _ORDER = re.compile(r"write ([a-z0-9]+)")
 
 
 class WriteArguments(BaseModel):
-    """A line to write."""
-
     line: str
 
 
@@ -47,7 +45,6 @@ def fetching_tool(text: str) -> Tool[Any]:
 
 
 def lines_of(path: Path) -> list[str]:
-    """Return what was written."""
     return path.read_text().splitlines() if path.exists() else []
 
 

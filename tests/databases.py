@@ -40,7 +40,6 @@ def fresh_database() -> str:
 
 
 def drop(url: str) -> None:
-    """Remove a database again."""
     server().drop(url)
 
 

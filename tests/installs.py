@@ -21,15 +21,12 @@ UV = shutil.which("uv", path=str(Path(sys.executable).parent)) or "uv"
 
 @dataclass(frozen=True)
 class Install:
-    """An installed tapebot."""
-
     folder: Path
     wheel: Path
     index: Path
 
     @property
     def python(self) -> Path:
-        """Its Python."""
         return self.folder / "venv" / "bin" / "python"
 
     def environment(self, home: Path, **variables: str) -> dict[str, str]:

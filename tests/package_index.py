@@ -43,7 +43,6 @@ class _Handler(BaseHTTPRequestHandler):
         super().__init__(*args)  # type: ignore[arg-type]
 
     def do_GET(self) -> None:
-        """Answer."""
         page = re.fullmatch(r"/simple/(?:([a-z0-9-]+)/)?", self.path)
         path = self._folder / self.path.removeprefix("/files/").removesuffix(_METADATA)
         if page is None and path in self._files():

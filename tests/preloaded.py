@@ -33,6 +33,19 @@ _hosts: list[subprocess.Popen[bytes]] = []
 Stream = int | IO[bytes] | None
 
 
+def environment(folder: Path, **variables: str) -> dict[str, str]:
+    """Return all that a program has which lives in a folder, its site apart: many run at once."""
+    return {
+        "PATH": os.environ["PATH"],
+        "LANG": "C.UTF-8",
+        "HOME": str(folder),
+        "PYTHONPATH": str(ROOT),
+        "TAPEBOT_HOME": str(folder / "home"),
+        "TAPEBOT_WEB_LISTEN": "off",
+        **variables,
+    }
+
+
 class Pipe(anyio.abc.ByteStream):
     """This side of one of a program's standard streams."""
 
@@ -56,7 +69,6 @@ class Pipe(anyio.abc.ByteStream):
                 return chunk
 
     async def send(self, item: bytes) -> None:
-        """Write; see ``ByteSendStream``."""
         left = memoryview(item)
         while left:
             try:
@@ -67,18 +79,14 @@ class Pipe(anyio.abc.ByteStream):
                 raise anyio.BrokenResourceError from error
 
     async def send_eof(self) -> None:
-        """Write no more."""
         with suppress(OSError):
             self._end.shutdown(socket.SHUT_WR)
 
     async def aclose(self) -> None:
-        """Close it."""
         self._end.close()
 
 
 class Forked(anyio.abc.Process):
-    """A running program."""
-
     def __init__(self, told: socket.socket, pid: int, pipes: list[Pipe | None]) -> None:
         self._told = told
         self._pid = pid
@@ -89,27 +97,22 @@ class Forked(anyio.abc.Process):
 
     @property
     def pid(self) -> int:
-        """Its id."""
         return self._pid
 
     @property
     def stdin(self) -> Pipe | None:
-        """What it reads."""
         return self._pipes[0]
 
     @property
     def stdout(self) -> Pipe | None:
-        """What it writes."""
         return self._pipes[1]
 
     @property
     def stderr(self) -> Pipe | None:
-        """What it complains of."""
         return self._pipes[2]
 
     @property
     def returncode(self) -> int | None:
-        """Its exit code, once it has ended."""
         if self._code is None:
             with suppress(BlockingIOError):
                 line = self._told.recv(64)
@@ -126,17 +129,14 @@ class Forked(anyio.abc.Process):
         return code
 
     def send_signal(self, signal: int) -> None:
-        """Send a signal, unless it has ended."""
         if self.returncode is None:
             with suppress(ProcessLookupError):
                 os.kill(self._pid, signal)
 
     def terminate(self) -> None:
-        """Ask it to end."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it."""
         self.send_signal(signal.SIGKILL)
 
     async def aclose(self) -> None:

@@ -27,14 +27,12 @@ _AUTHOR = {
 
 
 def skill_text(name: str, description: str = "Does it.", body: str = "Do it.", **more: str) -> str:
-    """Return a SKILL.md."""
     fields = {"name": name, "description": description, **more}
     header = "\n".join(f"{key.replace('_', '-')}: {value}" for key, value in fields.items())
     return f"---\n{header}\n---\n{body}\n"
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
-    """Write files below a folder."""
     for path, content in files.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +41,6 @@ def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Run git in a folder."""
     done = subprocess.run(
         ["git", *arguments],
         cwd=folder,
@@ -88,7 +85,6 @@ def prompt_of(host: Host) -> str:
 
 
 def tools_of(host: Host) -> list[str]:
-    """Return the tools of the last request."""
     model = host.services.agent.model
     assert isinstance(model, ScriptedModel)
     return [one.name for one in model.requests_for()[-1].tools]
@@ -100,7 +96,6 @@ async def said(host: Host, text: str, **how: Any) -> str:
 
 
 async def added(host: Host, source: object, *more: str) -> str:
-    """Fetch a skill; return its digest."""
     return digest_in(await host.channel.ask(" ".join(["/skills add", str(source), *more])))
 
 

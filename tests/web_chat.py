@@ -94,13 +94,11 @@ class Page:
         return [row["text"] for row in self.rows.values() if row["author"] == author]
 
     async def say(self, text: str, *, files: tuple[str, ...] = (), message: str = "") -> str:
-        """Send a message; return its id at once."""
         return await self.send(
             {"type": "say", "id": message or str(uuid4()), "text": text, "files": list(files)}
         )
 
     async def press(self, row: Mapping[str, Any], label: str) -> str:
-        """Press a button below an answer."""
         command = next(one["command"] for one in row["buttons"] if one["label"] == label)
         return await self.send(
             {"type": "press", "id": str(uuid4()), "command": command, "message": row["id"]}
@@ -113,7 +111,6 @@ class Page:
         return frame["id"]
 
     async def raw(self, data: str | bytes) -> None:
-        """Send something, if there is a connection."""
         if self._socket is not None:
             with suppress(ConnectionClosed):
                 await self._socket.send(data)
@@ -125,7 +122,6 @@ class Page:
                 await self._changed.wait()
 
     async def run(self) -> None:
-        """Be open until cancelled."""
         while True:
             if self.site.url is None:
                 await anyio.sleep(0.01)  # a server that is gone has no event
@@ -210,7 +206,6 @@ class Page:
 async def opened(
     site: ChatSite, visitor: str = ADA.id, headers: Mapping[str, str] | None = None
 ) -> AsyncIterator[Page]:
-    """Keep a page open within the block."""
     page = Page(site, visitor, headers or {})
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(page.run)

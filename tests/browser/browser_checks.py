@@ -33,7 +33,6 @@ class Watch:
     complaints: list[str] = field(default_factory=list)
 
     def over(self, context: BrowserContext) -> None:
-        """Watch all pages of a context."""
         context.on("console", self._console)
         context.on("request", self._request)
         context.on("weberror", lambda error: self._complain(f"uncaught: {error.error}"))

@@ -40,8 +40,6 @@ class Talk:
 
 @dataclass(slots=True)
 class Site:
-    """A running program."""
-
     folder: Path
     url: str
     talk: Talk
@@ -50,7 +48,6 @@ class Site:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the program is started with."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         return {
             **kept,

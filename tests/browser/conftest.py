@@ -73,7 +73,6 @@ async def _context(browser: Browser, *, dark: bool, phone: bool) -> BrowserConte
 
 @pytest.fixture
 async def page(open_page: OpenPage) -> Page:
-    """The chat of the owner."""
     return await open_page()
 
 

@@ -55,7 +55,6 @@ PAGES = (
 
 
 async def press(page: Page, name: str) -> None:
-    """Press a button that gives a command."""
     await page.get_by_role("button", name=name, exact=True).first.click()
 
 

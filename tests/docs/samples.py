@@ -43,7 +43,6 @@ def chatgpt(path: Path) -> None:
 
 
 def claude(path: Path) -> None:
-    """Make Claude's export of one conversation."""
     said = (("human", "My sister is called Ola."), ("assistant", "Nice to know."))
     at = "2025-03-01T10:00:00Z"
     messages = [
@@ -89,7 +88,6 @@ SEND = Tool("mail.send", "Send a mail.", Mail, send, effect="acts", sensitive={"
 
 
 def skill(path: Path) -> None:
-    """Make a folder with a skill."""
     path.mkdir(parents=True)
     (path / "SKILL.md").write_text(
         "---\nname: tea\ndescription: How to brew tea.\n---\nGreen tea wants 70 degrees and two minutes.\n"

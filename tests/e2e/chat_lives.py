@@ -58,7 +58,6 @@ class Told:
 
     @property
     def newest(self) -> str:
-        """The newest message of the newest request."""
         return str(self.requests[-1].messages[-1]["content"])
 
 

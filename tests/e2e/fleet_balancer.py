@@ -34,11 +34,9 @@ class Balancer:
 
     @property
     def url(self) -> str:
-        """What Telegram is told."""
         return f"http://127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> Self:
-        """Listen."""
         self._session = aiohttp.ClientSession(timeout=_PATIENCE)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
@@ -51,7 +49,6 @@ class Balancer:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Close every connection."""
         await self._runner.cleanup()
         await self._session.close()
 

@@ -57,7 +57,6 @@ async def close_books(fleet: Fleet, read: ReadTape) -> Found:
 
 
 def check_logs(fleet: Fleet) -> None:
-    """No process told of a failure of its own."""
     for member in fleet.members.values():
         for line in (member.logs() + member.said()).splitlines():
             assert not _BAD.search(line), f"{member.name}: {line}\n{member.said()[-2000:]}"
@@ -102,7 +101,6 @@ def _check_answers(
 
 
 def _check_words(chat: int, entries: list[TapeEntry], said: list[Said]) -> None:
-    """No token of another chat is on the tape."""
     here = {token for entry in entries for token in TOKEN.findall(str(entry.payload))}
     strange = here - {one.token for one in said}
     assert not strange, f"{chat}: words of others: {strange}"

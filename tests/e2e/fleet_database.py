@@ -42,7 +42,6 @@ _LEFT = {
 
 @asynccontextmanager
 async def tapes_in(address: str) -> AsyncIterator[ReadTape]:
-    """Yield what reads a session's tape."""
     database = Database(address)
     await database.open()
     try:

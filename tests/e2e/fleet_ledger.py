@@ -16,8 +16,6 @@ _SHOWS = frozenset(["sendMessage", "editMessageText"])
 
 @dataclass(slots=True)
 class Said:
-    """A person's message."""
-
     chat: int
     id: str
     token: str
@@ -27,7 +25,6 @@ class Said:
 
     @property
     def waited(self) -> float:
-        """Seconds to its answer."""
         assert self.shown_at is not None, f"not answered: {self}"
         return self.shown_at - self.at
 
@@ -44,8 +41,6 @@ class Blow:
 
 @dataclass
 class Ledger:
-    """Everything that was said and shown."""
-
     said: list[Said] = field(default_factory=list)
     open: dict[str, Said] = field(default_factory=dict)
     blows: list[Blow] = field(default_factory=list)
@@ -54,7 +49,6 @@ class Ledger:
     _looked: int = 0
 
     def note(self, said: Said) -> None:
-        """Take down what somebody said."""
         assert said.token not in self._by_token, f"said twice: {said}"
         self.said.append(said)
         if said.token:
@@ -68,11 +62,9 @@ class Ledger:
         self._looked = len(books.calls)
 
     def in_chat(self, chat: int) -> list[Said]:
-        """Return what was said in a chat, in order."""
         return [one for one in self.said if one.chat == chat]
 
     def chats(self) -> list[int]:
-        """Return where something was said."""
         return list(dict.fromkeys(one.chat for one in self.said))
 
     def waits(self, scene: str | None = None) -> list[float]:

@@ -35,8 +35,6 @@ Role = Literal["gateway", "worker", "run"]
 
 @dataclass
 class Member:
-    """A process of the fleet."""
-
     name: str
     role: Role
     folder: Path
@@ -48,7 +46,6 @@ class Member:
 
     @property
     def runs(self) -> bool:
-        """Whether it was started and has not ended."""
         return self.pid > 0 and self.code is None and not self.killed
 
     def used(self) -> float:
@@ -66,7 +63,6 @@ class Member:
         return "".join(path.read_text() for path in paths if path.exists())
 
     def logs(self) -> str:
-        """Return its log."""
         folder = self.folder / "home" / "logs"
         found = sorted(folder.iterdir()) if folder.is_dir() else []
         return "".join(path.read_text() for path in found)
@@ -86,16 +82,13 @@ class Fleet:
 
     @property
     def gateways(self) -> list[Member]:
-        """Those that run and talk to platforms."""
         return self.those("gateway", "run")
 
     @property
     def workers(self) -> list[Member]:
-        """Those that run and serve sessions."""
         return self.those("worker", "run")
 
     def those(self, *roles: Role) -> list[Member]:
-        """Return those that run, by what they do."""
         return [one for one in self.members.values() if one.runs and one.role in roles]
 
     @asynccontextmanager
@@ -116,7 +109,6 @@ class Fleet:
                 self._tasks.cancel_scope.cancel()
 
     async def add(self, role: Role, name: str = "") -> Member:
-        """Start one more, with a home of its own."""
         number = 1 + sum(one.role == role for one in self.members.values())
         name = name or f"{role}-{number}"
         member = Member(name, role, self.folder / name)
@@ -186,11 +178,9 @@ class Fleet:
             await self.stop(member)
 
     async def ended(self, member: Member) -> None:
-        """Wait for the end of one."""
         await self.until(lambda: member.code is not None, f"{member.name} did not end")
 
     async def again(self, member: Member) -> None:
-        """Start one that was killed."""
         await self.ended(member)
         await self.start(member)
 

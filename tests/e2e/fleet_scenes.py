@@ -104,7 +104,6 @@ async def race(trial: Trial) -> None:
 
 
 async def restart_database(trial: Trial) -> None:
-    """The database crashes and recovers."""
     server, at = trial.world.server, now()
     assert server is not None
     await anyio.to_thread.run_sync(server.restart, "immediate")

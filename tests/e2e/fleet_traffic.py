@@ -11,8 +11,6 @@ from platform_stage import now
 
 
 class Traffic:
-    """Says things in the chats of a world."""
-
     def __init__(
         self,
         fleet: Fleet,
@@ -35,7 +33,6 @@ class Traffic:
         self._tokens = chance.sample(range(0x1000000), 100_000)
 
     async def talk(self, messages: int) -> None:
-        """Say so many things, all over the chats."""
         left, due, self.talking = messages, now(), True
         while left:
             chat = self._chance.choice(self._chats)

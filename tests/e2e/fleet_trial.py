@@ -22,8 +22,6 @@ from testkit.postgres import RunningPostgres
 
 @dataclass
 class Trial:
-    """What scenes are given."""
-
     fleet: Fleet
     traffic: Traffic
     chance: random.Random
@@ -32,7 +30,6 @@ class Trial:
 
     @property
     def world(self) -> World:
-        """What the fleet lives in."""
         return self.fleet.world
 
     async def play(self, scenes: Sequence[Scene], messages: int) -> None:

@@ -44,7 +44,6 @@ class World(Watched):
         self.listeners.append(lambda: self.ledger.look(self.telegram.records))
 
     def settings(self, name: str, home: Path) -> dict[str, str]:
-        """Return the environment of a process."""
         settings: dict[str, Any] = {
             "home": home,
             "telegram_token": self.telegram.token,

@@ -30,8 +30,6 @@ COMMANDS = (
 
 @dataclass(frozen=True)
 class Said:
-    """A message as the platform sent it."""
-
     id: str
     text: str
 
@@ -41,7 +39,6 @@ class Said:
 
     @property
     def keeps(self) -> str | None:
-        """The word that it asks to remember."""
         found = KEPT.search(self.text)
         return found[0] if found else None
 

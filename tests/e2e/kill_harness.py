@@ -49,8 +49,6 @@ class Kill:
 
 @dataclass
 class Host:
-    """A running tapebot."""
-
     process: anyio.abc.Process
     platform: Platform
     dead: bool = False
@@ -83,7 +81,6 @@ class Host:
         self._changed = anyio.Event()
 
     def kill(self) -> None:
-        """Send the signal that cannot be caught."""
         if self.process.returncode is None:
             # Not process.kill(): it polls first, and would take the exit code from whoever waits.
             with suppress(ProcessLookupError):
@@ -108,7 +105,6 @@ class Host:
             await self._changed.wait()
 
     async def plan(self, kill: Kill) -> None:
-        """Make a kill happen that counts from now."""
         with anyio.fail_after(SECONDS):
             await self.ready.wait()
         if kill.calls:
@@ -124,8 +120,6 @@ class Host:
 
 
 class Platform:
-    """Chats with one home folder."""
-
     def __init__(
         self,
         folder: Path,
@@ -158,11 +152,9 @@ class Platform:
 
     @property
     def all_acknowledged(self) -> bool:
-        """True where the program took every message."""
         return all(one.id in self._acknowledged for said in self.sent.values() for one in said)
 
     def note(self, event: dict[str, Any]) -> None:
-        """Take down what the program says."""
         if event["event"] == "ack":
             self._acknowledged.add(event["id"])
         elif event["event"] == "answer":
@@ -170,7 +162,6 @@ class Platform:
 
     @asynccontextmanager
     async def running(self, kill: Kill | None = None) -> AsyncIterator[Host]:
-        """Start tapebot; it is dead at the end."""
         command = [str(HOST), "--stall", str(self._stall)]
         if kill is not None and kill.at_start:
             command += ["--calls", str(kill.calls), "--part", str(kill.part)]
@@ -191,7 +182,6 @@ class Platform:
                 host.kill()
 
     async def say(self, host: Host, chat: str, text: str) -> None:
-        """Send a new message."""
         self._numbers += 1
         one = Said(f"m{self._numbers}", text)
         self.sent.setdefault(chat, []).append(one)
@@ -237,7 +227,6 @@ class Platform:
         return await self.check(settled=True)
 
     async def check(self, *, settled: bool) -> Counter[str]:
-        """Look at every tape."""
         where = f"seed {self.seed}, after {self.kills} kills"
         found: Counter[str] = Counter()
         errors = self._errors.read_text()

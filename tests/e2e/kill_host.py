@@ -157,7 +157,6 @@ def options() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Serve until the platform hangs up."""
     given = options()
     logging.basicConfig(level=logging.WARNING)
     FAULT.arm(given.calls, given.part)

@@ -12,7 +12,6 @@ CHATS = ("one", "two")
 
 
 def word(chance: random.Random) -> str:
-    """Return a word that no other text holds."""
     return f"K{chance.randrange(16**6):06X}"
 
 
@@ -47,7 +46,6 @@ def lines(*makers: Callable[[random.Random], str]) -> Callable[[random.Random], 
 
 
 def always(*texts: str) -> Callable[[random.Random], str]:
-    """Return a maker of one of these texts."""
     return lambda chance: chance.choice(texts)
 
 

@@ -107,7 +107,6 @@ WORKS: dict[str, Work] = {"archive": archive, "merge": merge, "index": index}
 
 
 async def live(folder: Path, work: str, seed: int) -> None:
-    """Open the tapes and work until the end."""
     chance = random.Random(seed)
     store = FileTapeStore(folder, sync=True)
     async with anyio.create_task_group() as tasks:

@@ -72,7 +72,6 @@ class Books:
     strays: list[Stray] = field(default_factory=list)
 
     def death_of(self, stray: Stray) -> Death:
-        """Return the kill that left a stray."""
         born = self.births[bisect_right(self.births, stray.sent_at) - 1]
         death = next((death for death in self.deaths if death.born == born), None)
         assert death is not None, f"nobody was killed who sent this, and it is a stray: {stray}"

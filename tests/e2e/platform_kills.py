@@ -65,7 +65,6 @@ class Facts:
         self._posted = self._halves = self._looked = self._seen = 0
 
     def count(self, fact: str) -> int:
-        """Return how many facts of a kind there are."""
         telegram, discord = self._stage.telegram.records, self._stage.discord.records
         match fact:
             case "called":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
@@ -24,8 +25,6 @@ KILLED = -9
 
 @dataclass
 class Life:
-    """A running tapebot."""
-
     pid: int
     born: float
     polls: int = 0
@@ -49,7 +48,6 @@ class Lives:
 
     @property
     def life(self) -> Life:
-        """The newest."""
         assert self._life is not None, "nothing was started yet"
         return self._life
 
@@ -67,19 +65,19 @@ class Lives:
                 self.tasks.cancel_scope.cancel()
 
     async def start(self, calls: int = 0, part: float = 0.0, *, wait: bool = False) -> Life:
-        """Begin a life."""
         ready, polls = (
             self._stage.discord.records.count_gateway_events("ready"),
             self._stage.polls(),
         )
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         own = {"PYTHONPATH": str(ROOT), "HOME": str(self._folder)}
+        fault = json.dumps({"times": calls, "part": part})
         with (
             (self._folder / "out.txt").open("ab") as out,
             (self._folder / "errors.txt").open("ab") as errors,
         ):
             self._process = await open_program(
-                [str(PROGRAM), str(calls), str(part), *(["wait"] if wait else [])],
+                [str(PROGRAM), "run", fault, *(["wait"] if wait else [])],
                 environment=kept | own | self._stage.settings(self.home),
                 cwd=self._folder,
                 stdout=out,
@@ -92,7 +90,6 @@ class Lives:
         return life
 
     def arm(self) -> None:
-        """Let the system calls count from now on."""
         os.kill(self.life.pid, signal.SIGUSR1)
 
     def kill(self) -> None:
@@ -110,7 +107,6 @@ class Lives:
         assert self.life.code == 0, f"it stopped with {self.life.code}: {self.errors()}"
 
     async def ended(self) -> None:
-        """Wait for the end of this life."""
         await self.until(lambda: self.life.code is not None, "it did not end")
 
     async def until_connected(self) -> None:

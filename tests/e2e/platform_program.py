@@ -29,8 +29,6 @@ def environment(folder: Path, **settings: str) -> dict[str, str]:
 
 
 class Program:
-    """A running tapebot."""
-
     def __init__(self, process: anyio.abc.Process) -> None:
         self.process = process
         self.said = ""

@@ -31,8 +31,6 @@ _KEY = "sk-of-the-test"
 
 @dataclass(frozen=True)
 class Place:
-    """A conversation."""
-
     name: str
     platform: Literal["telegram", "discord"]
     chat: int
@@ -52,7 +50,6 @@ class Model:
         self._chance = chance
 
     def __call__(self, request: dict[str, Any]) -> Reply:
-        """Answer a request."""
         self.asked += 1
         self.on_asked()
         tokens = unanswered(request["messages"])
@@ -106,14 +103,12 @@ class Watched:
         self._changed = anyio.Event()
 
     def note(self) -> None:
-        """Tell that something happened."""
         for listener in self.listeners:
             listener()
         self._changed.set()
         self._changed = anyio.Event()
 
     async def until(self, claim: Callable[[], Any], within: float, what: str) -> None:
-        """Wait until something holds of the books."""
         with anyio.move_on_after(within):
             while not claim():
                 await self._changed.wait()
@@ -175,7 +170,6 @@ class Stage(Watched):
         return {str(one.id): one.content for one in self.on_discord(place)}
 
     def people_arrive(self) -> None:
-        """Open the conversations."""
         self._on_telegram_arrive()
         self._on_discord_arrive()
 

@@ -32,7 +32,6 @@ class Talk:
         self._open: list[Said] = []
 
     def greet(self) -> None:
-        """Let somebody say something everywhere."""
         for place in self._stage.places:
             self._say(place)
 

@@ -29,13 +29,10 @@ class PeerUnavailable(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class TelegramPeer:
-    """The running server."""
-
     url: str
     token: str = "4300001:TEST-TOKEN-of-the-peer"
 
     async def say(self, text: str) -> None:
-        """Let a person write to the bot in private."""
         message = {
             "botToken": self.token,
             "from": {"id": 7, "first_name": "Ada", "is_bot": False},

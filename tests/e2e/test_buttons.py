@@ -57,7 +57,6 @@ def key(message, label: str) -> str:
 
 
 async def alert(server: TelegramServer, query: str) -> str:
-    """Return what the presser alone was told."""
     await server.until(lambda books: any(one.callback == query for one in books.pressed))
     return next(one.text for one in server.records.pressed if one.callback == query)
 

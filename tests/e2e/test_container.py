@@ -38,7 +38,6 @@ def service() -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> Iterator[list[str]]:
-    """Give buildah with storage of its own."""
     folder = tmp_path_factory.mktemp("store")
     runtime = tmp_path_factory.mktemp("run")
     yield ["buildah", "--root", str(folder), "--runroot", str(runtime), "--storage-driver", "vfs"]

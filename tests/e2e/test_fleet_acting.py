@@ -114,12 +114,10 @@ class Play:
         return self.trial.world.chats[1:]
 
     def told(self) -> str:
-        """Return all that the bot says."""
         books = self.trial.world.telegram.records
         return "\n".join(text for chat in self.said for text in books.texts(chat))
 
     def acts(self) -> str:
-        """Return all that reached the tool."""
         return "\n".join(calls_of(self._folder))
 
     # People.
@@ -256,7 +254,6 @@ async def acting_fleet(folder: Path) -> AsyncIterator[Play]:
 
 
 async def insist(play: Play, command: str, answer: str) -> None:
-    """Give a command until it is answered so."""
     chat = play.trial.world.chats[0]
     with anyio.fail_after(SECONDS):
         while answer not in play.told():

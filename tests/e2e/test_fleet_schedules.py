@@ -32,7 +32,6 @@ async def scheduler_of(trial: Trial) -> Member:
 
 
 async def set_reminders(trial: Trial, seconds: int) -> None:
-    """Have everybody set a reminder."""
     telegram = trial.world.telegram
     for person in trial.world.chats[:PEOPLE]:
         telegram.say(person, person, f"/remind in {seconds} seconds drink water")

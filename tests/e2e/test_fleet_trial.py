@@ -47,7 +47,7 @@ async def test_a_thousand_messages_that_come_by_webhooks_survive_everything(tmp_
         view_tokens=8_000,
         idle_seconds=5,
     ) as trial:
-        await trial.play(SCENES, 100)
+        await trial.play(SCENES, 112)
         found = await trial.close()
         balancer = trial.world.balancer
     assert balancer is not None

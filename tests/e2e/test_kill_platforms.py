@@ -32,13 +32,11 @@ def in_a_write(chance: random.Random) -> Plan:
 
 
 def before_publish(chance: random.Random) -> Plan:
-    """As it is handed what people said."""
     delay = chance.choice([0.0, 0.002, 0.005, 0.01])
     return Plan("handed", "handed", delay=delay, platform="telegram")
 
 
 def in_a_turn(chance: random.Random) -> Plan:
-    """While the model is asked."""
     return Plan("turn", "asked", times=chance.choice([1, 1, 2]), delay=chance.uniform(0.0, 0.2))
 
 
@@ -56,12 +54,10 @@ def in_a_call(chance: random.Random) -> Plan:
 
 
 def as_telegram_took_it(_: random.Random) -> Plan:
-    """In the window that Telegram leaves open."""
     return Plan("taken by Telegram", "shown", platform="telegram", after=2.5)
 
 
 def as_discord_took_it(chance: random.Random) -> Plan:
-    """In the same moment on Discord."""
     slow = chance.random() < 0.4
     return Plan("taken by Discord", "posted", platform="discord", slow=slow, after=2.5)
 

@@ -44,7 +44,6 @@ def listen() -> Iterator[str]:
 
 @pytest.fixture
 async def home(tmp_path) -> Path:
-    """A home in which somebody has spoken."""
     store = FileTapeStore(tmp_path / "home" / "tapes")
     await store.create_tape("console:local")
     ada = {"id": "local", "name": "Ada"}
@@ -56,7 +55,6 @@ async def home(tmp_path) -> Path:
 
 @asynccontextmanager
 async def program(home: Path, **settings: str) -> AsyncIterator[Client]:
-    """Start ``tapebot mcp`` as a program does."""
     kept = {"PATH": os.environ["PATH"], "HOME": str(home.parent), "PYTHONPATH": str(ROOT)}
     given = kept | {"TAPEBOT_HOME": str(home)} | settings
     server = StdioServerParameters(

@@ -84,8 +84,6 @@ async def _in_database(url: str) -> dict[str, Any]:
 
 
 class Mover:
-    """Runs ``tapebot migrate``."""
-
     def __init__(self, home: Path, url: str, source: str, target: str) -> None:
         self._command = [sys.executable, "-m", "bot", "migrate", source, target]
         self._folder = home.parent

@@ -60,7 +60,6 @@ class Vault:
         return server
 
     def back_up(self, server: PostgresServer) -> None:
-        """Take a base backup of a server that runs."""
         server._command(
             "pg_basebackup", "-d", server.url("postgres"), "-D", self.base, "-c", "fast"
         )
@@ -122,7 +121,6 @@ def asked(url: str, sql: str) -> Any:
 
 
 async def until(url: str, sql: str, wanted: Any, within: float = 60.0) -> None:
-    """Wait until the database says this."""
     with anyio.fail_after(within):
         while await anyio.to_thread.run_sync(asked, url, sql) != wanted:
             await anyio.sleep(0.1)
@@ -173,7 +171,6 @@ async def talk_and_lose_the_server(
 
 
 async def start_again(fleet: Fleet, server: PostgresServer) -> None:
-    """Start every process on another server."""
     world = fleet.world
     assert world.database is not None
     world.server, world.database = server, server.url(world.database.rpartition("/")[2])

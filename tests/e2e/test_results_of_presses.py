@@ -17,8 +17,6 @@ from channels.telegram.presses import PressedButtons
 
 
 class Calls:
-    """Records what is called."""
-
     def __init__(self) -> None:
         self.texts: list[str | None] = []
 

@@ -30,7 +30,6 @@ def url() -> Iterator[str]:
 
 
 def block(first: str) -> str:
-    """Return the runbook's SQL that begins so."""
     text = RUNBOOK.read_text(encoding="utf-8")
     [found] = [
         one for one in re.findall(r"```sql\n(.*?)```", text, re.DOTALL) if one.startswith(first)
@@ -53,7 +52,6 @@ def psql(url: str, text: str) -> str:
 
 
 def said(number: int) -> Inbound:
-    """Return a message."""
     text = f"It's number {number}, with \x00, \ud800 and a \\ in it"
     return Inbound(
         Address("telegram", "42"), str(number), Sender("42", "Ada"), text, datetime.now(UTC)

@@ -65,7 +65,6 @@ def consolidation(request: ModelRequest) -> ModelReply:
 
 
 def judgement(request: ModelRequest) -> ModelReply:
-    """Find that once is not always."""
     return judgement_reply(
         request, lambda one: "overstated" if "gym" in one["claim"] else "supported"
     )
@@ -73,7 +72,6 @@ def judgement(request: ModelRequest) -> ModelReply:
 
 @asynccontextmanager
 async def home(folder: Path) -> AsyncIterator[Host]:
-    """Run the program in a folder."""
     model = ScriptedModel(turn, consolidation=consolidation, judgement=judgement)
     async with session_host(folder, model, clock=ManualClock()) as host:
         yield host

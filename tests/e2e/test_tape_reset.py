@@ -39,7 +39,6 @@ def program(
 
 @contextmanager
 def talking(home: Path) -> Iterator[pexpect.spawn]:
-    """Run the program at a terminal."""
     child = pexpect.spawn(
         sys.executable,
         ["-m", "bot"],

@@ -60,7 +60,6 @@ def terminal(tmp_path):
 
 
 def answers(child: pexpect.spawn) -> None:
-    """See that the terminal goes on."""
     child.send("/status\r")
     child.expect("offline")
     child.expect("you>")

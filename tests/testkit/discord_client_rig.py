@@ -14,8 +14,6 @@ from testkit.discord.server import DiscordServer
 
 
 class Bot(discord.Client):
-    """A client that keeps what it is told."""
-
     def __init__(self, **options) -> None:
         options.setdefault("intents", discord.Intents.all())
         super().__init__(guild_ready_timeout=0.05, **options)
@@ -46,7 +44,6 @@ class Bot(discord.Client):
         return guild.chunked or not self.intents.members
 
     def texts(self) -> list[str]:
-        """Return what people said."""
         return [each.content for each in self.heard if each.author != self.user]
 
 
