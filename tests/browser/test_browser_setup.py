@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 
 import anyio
-import anyio.to_thread
 import pytest
 from anyio.abc import Process
 from browser_checks import WITHIN, Watch, check_page, shot
-from browser_site import ROOT, running_site
+from browser_site import running_site
 from playwright.async_api import Browser, Page, expect
-from preloaded import open_program, run_program
+from preloaded import environment, open_program
 from waiting import until
 
 from testkit.openai_server import Call, Reply, ScriptedOpenAI
@@ -41,14 +38,14 @@ def answers(body):
 @asynccontextmanager
 async def setup_program(folder: Path, **settings: str) -> AsyncIterator[tuple[Process, str]]:
     """Run ``tapebot setup --web`` within the block; yield it and its link."""
-    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
     named = {f"TAPEBOT_{name.upper()}": value for name, value in settings.items()}
-    environment = {**kept, "HOME": str(folder), "PYTHONPATH": str(ROOT), **named}
+    given = environment(folder, **named)
+    del given["TAPEBOT_HOME"], given["TAPEBOT_WEB_LISTEN"]
     said = folder / "said.txt"
     with said.open("ab") as out:
         process = await open_program(
             ["-m", "bot", "setup", "--web"],
-            environment=environment,
+            environment=given,
             cwd=folder,
             stdout=out,
             stderr=out,
@@ -181,9 +178,8 @@ async def test_an_owner_changes_settings_on_the_site(browser: Browser, tmp_path:
             await try_and_save(page)
             await expect(page.get_by_role("status").first).to_contain_text("tapebot runs already")
             assert "/enter#" not in await page.content()
-            run = partial(run_program, environment=site.environment, cwd=tmp_path)
-            made = await anyio.to_thread.run_sync(run, ["-m", "bot", "web", "token", "script"])
-            bearer = {"Authorization": f"Bearer {made.stdout.strip()}"}
+            token = await site.program.run("web", "token", "script")
+            bearer = {"Authorization": f"Bearer {token}"}
             program = await browser.new_context(extra_http_headers=bearer)
             refused = await program.request.get(f"{site.url}/setup")
             assert refused.status == 403

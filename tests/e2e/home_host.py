@@ -1,8 +1,8 @@
 """Opens homes, gives each a command and dies meanwhile; a nursery, since a fork starts at once.
 
 In, one JSON object a line: ``{"module", "more", "folder", "command", "times", "part"}``: the module's ``home`` is
-opened, and the process kills itself at so many changes of files after the command, in the middle of it
-where that is a write. Out: ``{"changes": n}`` where all came to its end before, and ``{"dead": true}``.
+opened, and the process kills itself at so many changes of files and pipes after the command, in the middle of it
+where that is a write; with ``"victim"``, a file's name, whoever reads its id there may kill it, too. Out: ``{"changes": n}`` where all came to its end before, and ``{"dead": true}``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,8 @@ async def live(order: dict[str, Any]) -> None:
     """Open the home, give the command, and die on the way."""
     home = sys.modules[order["module"]].home
     async with home(Path(order["folder"]), **order["more"]) as host:
+        if "victim" in order:
+            Path(order["victim"]).write_text(str(os.getpid()), encoding="ascii")
         FAULT.arm(order["times"], order["part"])
         if isinstance(order["command"], list):
             await host.ask(*order["command"], message_id=STEP)
@@ -44,12 +45,11 @@ async def live(order: dict[str, Any]) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def lives(live: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
+def main() -> None:
     """Let one child after the other live and die, as the orders on standard input say."""
     for line in sys.stdin:
         order = json.loads(line)
-        if "module" in order:
-            importlib.import_module(order["module"])
+        importlib.import_module(order["module"])
         child = os.fork()
         if not child:
             signal.alarm(_LONGEST)
@@ -63,4 +63,4 @@ def lives(live: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
 
 
 if __name__ == "__main__":
-    lives(live)
+    main()
