@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import BrowserContext, ConsoleMessage, Page, Request, expect
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 
 _CUT = ("WebSocket connection to", "net::ERR_CONNECTION", "net::ERR_EMPTY_RESPONSE")
 """How the browser itself tells of a server that is gone."""
@@ -58,6 +58,29 @@ class Watch:
     def _complain(self, text: str) -> None:
         if not any(part in text for part in self.expected):
             self.complaints.append(text)
+
+
+async def new_page(
+    browser: Browser,
+    watch: Watch,
+    *,
+    dark: bool = False,
+    phone: bool = False,
+    language: str = "en-GB",
+) -> Page:
+    """Return an empty page in a profile of its own."""
+    context = await browser.new_context(
+        color_scheme="dark" if dark else "light",
+        viewport={"width": 360, "height": 740} if phone else {"width": 1280, "height": 900},
+        has_touch=phone,
+        is_mobile=phone,
+        locale=language,
+        timezone_id="UTC",
+        permissions=["clipboard-read", "clipboard-write"],
+    )
+    context.set_default_timeout(WITHIN)
+    watch.over(context)
+    return await context.new_page()
 
 
 async def assert_accessible(page: Page) -> None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 from browser_chat import answers, say
-from browser_checks import WITHIN, OpenPage, Watch, check_page, close_answer, settled, shot
+from browser_checks import (
+    WITHIN,
+    OpenPage,
+    Watch,
+    check_page,
+    close_answer,
+    new_page,
+    settled,
+    shot,
+)
 from browser_site import Site
 from playwright.async_api import Browser, Page, expect
 from sampling import some
@@ -131,10 +140,7 @@ async def test_what_waits_is_accepted_and_dropped_by_its_buttons(rig, opened):
 
 async def test_a_code_from_the_chat_logs_in_and_logout_ends_it(rig: Rig, browser: Browser) -> None:
     watch = Watch(rig.url, expected=("a status of 403",))
-    context = await browser.new_context(locale="en-GB")
-    context.set_default_timeout(WITHIN)
-    watch.over(context)
-    page = await context.new_page()
+    page = await new_page(browser, watch)
     await page.goto(f"{rig.url}/memory?tape=fake:1")
     await page.wait_for_url("**/login?next=*")
     await check_page(page)
@@ -154,7 +160,7 @@ async def test_a_code_from_the_chat_logs_in_and_logout_ends_it(rig: Rig, browser
     await page.wait_for_url("**/login")
     await page.go_back()
     await page.wait_for_url("**/login*")
-    await context.close()
+    await page.context.close()
     watch.check()
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from bracketed_language import UNMARKED, speak
-from browser_checks import WITHIN, OpenPage, Watch, check_page, settled, shot
-from playwright.async_api import Browser, Locator, Page, expect
+from browser_checks import WITHIN, OpenPage, check_page, settled, shot
+from playwright.async_api import Locator, expect
 from sampling import some
 from web_rig import Rig
 
@@ -50,8 +49,8 @@ async def unmarked(part: Locator) -> list[str]:
 
 @pytest.fixture
 async def translated(
-    rig: Rig, browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[OpenPage]:
+    rig: Rig, opened: OpenPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> OpenPage:
     """Returns a page of the rig's owner in a made-up language: ``de`` from the left, ``ar`` from the right."""
     await rig.talk("fake:1", ("Hello", "Hi **you**"), "/memory add I live in Bonn",
                    "/memory edit 1 I live in Graz", "/memory add أحب القهوة", "/memory share 2",
@@ -61,25 +60,7 @@ async def translated(
     await rig.talk(GROUP, said, sender=BOB, private=False, role="member")
     await rig.talk("fake:empty", "/help", sender=Sender("9", "Zoe"), role="member")
     speak(monkeypatch, tmp_path / "locale", "de", "ar")
-    watch = Watch(rig.url)
-
-    async def opened(path: str, *, language: str, phone: bool = False) -> Page:
-        context = await browser.new_context(
-            viewport={"width": 360, "height": 740} if phone else {"width": 1280, "height": 900},
-            locale=language,
-            timezone_id="UTC",
-        )
-        context.set_default_timeout(WITHIN)
-        await context.add_cookies([rig.cookie])
-        watch.over(context)
-        page = await context.new_page()
-        await page.goto(rig.url + path)
-        return page
-
-    yield opened
-    for context in browser.contexts:
-        await context.close()
-    watch.check()
+    return opened
 
 
 @pytest.mark.parametrize(

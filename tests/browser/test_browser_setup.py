@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 from anyio.abc import Process
-from browser_checks import WITHIN, Watch, check_page, shot
+from browser_checks import WITHIN, Watch, check_page, new_page, shot
 from browser_site import running_site
 from playwright.async_api import Browser, Page, expect
 from preloaded import environment, open_program
@@ -75,9 +75,7 @@ async def test_the_first_browser_with_the_link_sets_everything_up(browser: Brows
         watch = Watch(url)
         # The program ends with the last page, perhaps before the browser has asked for all it needs.
         watch.expected = (REFUSED, "net::ERR_CONNECTION_REFUSED")
-        context = await browser.new_context(viewport={"width": 360, "height": 740})
-        watch.over(context)
-        page = await context.new_page()
+        page = await new_page(browser, watch, phone=True)
         await page.goto(link)
         await page.wait_for_url(f"{url}/setup")
         await check_page(page)
@@ -117,7 +115,7 @@ async def test_the_first_browser_with_the_link_sets_everything_up(browser: Brows
         await expect(page.get_by_role("heading")).to_have_text("Done")
         with anyio.fail_after(60):
             assert await process.wait() == 0
-        await context.close()
+        await page.context.close()
         watch.check()
     env = (tmp_path / ".tapebot" / ".env").read_text()
     assert KEY in env
@@ -155,9 +153,7 @@ async def test_an_owner_changes_settings_on_the_site(browser: Browser, tmp_path:
         near.write_text(f"# mine\nTAPEBOT_TELEGRAM_API_BASE={telegram.url}\n")
         async with running_site(tmp_path) as site:
             watch = Watch(site.url)
-            context = await browser.new_context()
-            watch.over(context)
-            page = await context.new_page()
+            page = await new_page(browser, watch)
             await page.goto(await site.link())
             await page.wait_for_url(f"{site.url}/")
             await page.get_by_role("link", name="Setup").click()
@@ -186,7 +182,7 @@ async def test_an_owner_changes_settings_on_the_site(browser: Browser, tmp_path:
             assert "not by a token" in await refused.text()
             await program.close()
             await check_page(page)
-            await context.close()
+            await page.context.close()
             watch.check()
         assert near.read_text().startswith(f"# mine\nTAPEBOT_TELEGRAM_API_BASE={telegram.url}\n")
         assert f"TAPEBOT_TELEGRAM_TOKEN={telegram.token}\n" in near.read_text()

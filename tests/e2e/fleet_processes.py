@@ -16,7 +16,7 @@ import anyio.abc
 from fleet_ledger import Blow
 from fleet_world import World
 from platform_stage import now
-from preloaded import open_program
+from preloaded import environment, open_program
 
 from testkit.ports import kept_port
 
@@ -124,8 +124,7 @@ class Fleet:
         if self.world.balancer and member.role != "worker" and member.name not in hooks:
             # It stays when the process is dead: a balancer finds out by what it is answered.
             hooks[member.name] = self._ports.enter_context(kept_port())
-        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-        own = {"HOME": str(member.folder), "TAPEBOT_LEASE_SECONDS": f"{self.lease:g}"}
+        own = {"TAPEBOT_LEASE_SECONDS": f"{self.lease:g}"}
         settings = self.world.settings(member.name, member.folder / "home")
         with (
             (member.folder / "out.txt").open("ab") as out,
@@ -133,7 +132,7 @@ class Fleet:
         ):
             process = await open_program(
                 ["-m", "bot", member.role],
-                environment=kept | own | settings | self.settings,
+                environment=environment(member.folder, **own | settings | self.settings),
                 cwd=member.folder,
                 stdout=out,
                 stderr=errors,

@@ -17,7 +17,7 @@ from typing import Any
 import anyio
 import anyio.abc
 from kill_checks import Said, check_lines, check_settled, check_tape, count, read_tape
-from preloaded import open_program
+from preloaded import environment, open_program
 
 ROOT = Path(__file__).parents[2]
 HOST = Path(__file__).with_name("kill_host.py")
@@ -141,14 +141,8 @@ class Platform:
         self._errors = folder / "errors.txt"
         self._folder = folder
         self._stall = stall
-        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-        self._environment = {
-            **kept,
-            "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}",
-            "HOME": str(folder),
-            "TAPEBOT_HOME": str(self.home),
-            **(settings or {}),
-        }
+        tests = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+        self._environment = environment(folder, **tests, **(settings or {}))
 
     @property
     def all_acknowledged(self) -> bool:

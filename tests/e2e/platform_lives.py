@@ -13,9 +13,8 @@ from pathlib import Path
 import anyio
 import anyio.abc
 from platform_stage import Stage, now
-from preloaded import Forked, open_program
+from preloaded import Forked, environment, open_program
 
-ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("faulty_program.py")
 SECONDS = 60.0
 """The most that anything may take on a slow machine."""
@@ -69,8 +68,6 @@ class Lives:
             self._stage.discord.records.count_gateway_events("ready"),
             self._stage.polls(),
         )
-        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-        own = {"PYTHONPATH": str(ROOT), "HOME": str(self._folder)}
         fault = json.dumps({"times": calls, "part": part})
         with (
             (self._folder / "out.txt").open("ab") as out,
@@ -78,7 +75,7 @@ class Lives:
         ):
             self._process = await open_program(
                 [str(PROGRAM), "run", fault, *(["wait"] if wait else [])],
-                environment=kept | own | self._stage.settings(self.home),
+                environment=environment(self._folder, **self._stage.settings(self.home)),
                 cwd=self._folder,
                 stdout=out,
                 stderr=errors,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import AsyncIterator
@@ -12,20 +11,12 @@ from pathlib import Path
 import anyio
 import anyio.abc
 from anyio.streams.text import TextReceiveStream
-from preloaded import open_program
+from preloaded import environment, open_program
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = [sys.executable, "-m", "bot"]
 START = 60.0
 _CLAIM = re.compile(r"/claim (\S+)")
-
-
-def environment(folder: Path, **settings: str) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    own = {"HOME": str(folder), "TAPEBOT_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
-    # Many run at once, and have one machine.
-    own["TAPEBOT_WEB_LISTEN"] = "off"
-    return {**kept, **own, **settings}
 
 
 class Program:

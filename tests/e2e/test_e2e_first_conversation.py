@@ -12,8 +12,8 @@ import anyio.abc
 import anyio.to_thread
 import pytest
 from kill_checks import check_tape, read_tape
-from platform_program import PROGRAM, environment
-from preloaded import open_program, run_program
+from platform_program import PROGRAM
+from preloaded import environment, open_program, run_program
 
 from bot.memory.records.turn_marks import unfold
 from bot.tape.entries import TapeEntry

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import anyio
 import pytest
-from platform_program import PROGRAM, environment, running
+from platform_program import PROGRAM, running
+from preloaded import environment
 from telegram_peer_server import telegram_peer
 from waiting import until
 
@@ -103,16 +104,16 @@ async def test_the_bot_answers_on_a_telegram_that_is_not_ours(tmp_path):
         async with running(tmp_path, **settings) as program:
             await program.until_said("connected as")
             await telegram.say("My name is Ada and I prefer tea.")
-            await telegram.until_text("Noted", within=60)
+            await telegram.until_text("Noted")
             await telegram.say("What is my name?")
-            await telegram.until_text("Your name is Ada", within=60)
+            await telegram.until_text("Your name is Ada")
             await telegram.say("/memory clear")
-            await telegram.until_text("say yes or send", within=60)
+            await telegram.until_text("say yes or send")
             [*_, asked] = await telegram.messages()
             keyboard = asked["message"]["reply_markup"]["inline_keyboard"]
             [keep] = [one for row in keyboard for one in row if one["text"] == "Keep it"]
             await telegram.press(keep["callback_data"], asked)
-            await telegram.until_text("What I remember", within=60)
+            await telegram.until_text("What I remember")
             # The answer to a button takes the place of its message.
             assert len(await telegram.messages()) == 3
 

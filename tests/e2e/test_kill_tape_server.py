@@ -50,8 +50,9 @@ class Server:
     async def dies(self) -> int:
         """Wait for its death; return how it was."""
         with anyio.fail_after(WITHIN):
-            await self._process.aclose()
-        return self._process.returncode
+            code = await self._process.wait()
+        await self._process.aclose()
+        return code
 
     async def end(self, by: int = signal.SIGTERM) -> int:
         self._process.send_signal(by)

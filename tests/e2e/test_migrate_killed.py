@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import pytest
 from databases import drop, fresh_database
+from preloaded import environment
 from sampling import many
 
 from bot.bus import Address, Inbound, Sender
@@ -87,13 +88,9 @@ class Mover:
     def __init__(self, home: Path, url: str, source: str, target: str) -> None:
         self._command = [sys.executable, "-m", "bot", "migrate", source, target]
         self._folder = home.parent
-        self._environment = {
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(Path(__file__).parents[2]),
-            "HOME": str(home.parent),
-            "TAPEBOT_HOME": str(home),
-            "TAPEBOT_DATABASE_URL": url,
-        }
+        self._environment = environment(
+            home.parent, TAPEBOT_HOME=str(home), TAPEBOT_DATABASE_URL=url
+        )
 
     def killed(self, lines: int, seconds: float) -> bool:
         """Kill a move some time after it told of so many things; return whether it was at work."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -18,10 +16,11 @@ import psycopg
 import pytest
 from fleet_books import close_books
 from fleet_database import check_database, rows, tapes_in
-from fleet_processes import ROOT, Fleet
+from fleet_processes import Fleet
 from fleet_traffic import Traffic
 from fleet_world import World, open_world
 from platform_stage import now
+from preloaded import environment, run_program
 
 from testkit.postgres import PostgresServer
 
@@ -92,22 +91,8 @@ class Vault:
 
 def tapebot(*arguments: str, url: str, home: Path) -> str:
     """Run a command of the program; return what it printed."""
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(home),
-        "TAPEBOT_HOME": str(home),
-        "TAPEBOT_DATABASE_URL": url,
-        "PYTHONPATH": str(ROOT),
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "bot", *arguments],
-        env=environment,
-        cwd=home,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    given = environment(home, TAPEBOT_DATABASE_URL=url)
+    done = run_program(["-m", "bot", *arguments], environment=given, cwd=home, timeout=100)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
