@@ -8,7 +8,7 @@ import random
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,62 @@ import anyio
 import anyio.abc
 from kill_checks import Said, check_lines, check_settled, check_tape, count, read_tape
 from preloaded import environment, open_program
+
+Line = tuple[str, str]
+"""A chat and a text."""
+
+CHATS = ("one", "two")
+
+
+def word(chance: random.Random) -> str:
+    return f"K{chance.randrange(16**6):06X}"
+
+
+def keep(chance: random.Random) -> str:
+    return chance.choice(["remember that {} matters", "/memory add {}"]).format(word(chance))
+
+
+def state(chance: random.Random) -> str:
+    name, age = chance.choice(["Rex", "Bella", "Milo"]), chance.randrange(1, 15)
+    return chance.choice(
+        [
+            f"My dog {name} is {age} years old.",
+            f"I live in {chance.choice(['Oslo', 'Rome', 'Lima'])} and I like tea.",
+            f"My sister {name} works as a baker.",
+            f"Yesterday I bought {age} books.",
+        ]
+    )
+
+
+def ask(chance: random.Random) -> str:
+    return chance.choice(["How old is my dog?", "Where do I live?", "What do you know about me?"])
+
+
+def lines(*makers: Callable[[random.Random], str]) -> Callable[[random.Random], list[Line]]:
+    """Return a script of a burst, drawn from these, in one chat or in two."""
+
+    def script(chance: random.Random) -> list[Line]:
+        size = chance.choice([1, 1, 2, 3, 3])
+        return [(chance.choice(CHATS), chance.choice(makers)(chance)) for _ in range(size)]
+
+    return script
+
+
+def always(*texts: str) -> Callable[[random.Random], str]:
+    return lambda chance: chance.choice(texts)
+
+
+def then(
+    first: Callable[[random.Random], list[Line]], last: Sequence[str]
+) -> Callable[[random.Random], list[Line]]:
+    """Return a script that ends with one of these texts in its last chat."""
+
+    def script(chance: random.Random) -> list[Line]:
+        said = first(chance)
+        return [*said, (said[-1][0], chance.choice(last))]
+
+    return script
+
 
 ROOT = Path(__file__).parents[2]
 HOST = Path(__file__).with_name("kill_host.py")

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kill_checks import check_lines, check_tape, read_tape
-from platform_kills import Death, Kills
+from platform_kills import Death, Kills, Said
 from platform_stage import TOKEN, Place, Stage
-from platform_talk import Said
 
 from bot.memory.records.turn_marks import turn_end
 from bot.memory.session.state.turn_fold import DELIVERY

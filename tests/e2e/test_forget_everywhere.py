@@ -6,8 +6,7 @@ from pathlib import Path
 
 import anyio
 from forget_home import AUNT, CAT, CHAT, FILE, PERSON, SHIP, TOWN, converse, home, work
-from forget_steps import erase, until_clean
-from forget_traces import traces
+from forget_traces import erase, traces, until_clean
 
 from bot.bus.media.blobs import FolderBlobs
 from bot.memory.records.fact_fold import fold_entries

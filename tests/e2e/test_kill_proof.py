@@ -6,8 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from kill_harness import Kill, Platform, kill_often
-from kill_talk import always, ask, keep, lines, state, then
+from kill_harness import Kill, Platform, always, ask, keep, kill_often, lines, state, then
 from sampling import is_sample, many
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kill_harness import Kill, Platform, kill_often
-from kill_talk import ask, keep, lines, state
+from kill_harness import Kill, Platform, ask, keep, kill_often, lines, state
 
 
 async def test_ten_kills_lose_nothing_that_was_acknowledged(tmp_path: Path):
