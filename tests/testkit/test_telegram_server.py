@@ -2,24 +2,7 @@
 
 from __future__ import annotations
 
-import anyio
 import pytest
-from aiohttp import ClientSession
-from telegram_client_rig import client_of
-
-
-async def test_a_second_poller_ends_the_first_with_a_conflict(telegram, client):
-    from aiogram.exceptions import TelegramConflictError
-
-    async with anyio.create_task_group() as tasks:
-
-        async def first():
-            with pytest.raises(TelegramConflictError, match="only one bot instance"):
-                await client.get_updates(timeout=10)
-
-        tasks.start_soon(first)
-        await telegram.until(lambda books: books.polling)
-        assert await client.get_updates(timeout=0) == []
 
 
 @pytest.mark.parametrize(
@@ -61,33 +44,6 @@ async def test_a_reply_to_nothing_is_refused_unless_it_may_go_without(telegram, 
     assert telegram.records.messages(chat.id)[0].reply_to is None
 
 
-async def test_buttons_are_pressed_and_answered_once(telegram, client, chat):
-    from aiogram.exceptions import TelegramBadRequest
-    from aiogram.types import InlineKeyboardButton, InlineKeyboardMarkup
-
-    rows = [[InlineKeyboardButton(text="Stop", callback_data="stop")]]
-    await client.send_message(
-        chat.id, "working", reply_markup=InlineKeyboardMarkup(inline_keyboard=rows)
-    )
-    (shown,) = telegram.records.messages(chat.id)
-    with pytest.raises(ValueError, match="has no button 'other'"):
-        telegram.press(shown, "other")
-    telegram.press(shown, "stop")
-    (update,) = await client.get_updates()
-    query = update.callback_query
-    assert (query.data, query.message.text, query.from_user.id) == ("stop", "working", 7)
-    await client.answer_callback_query(query.id, text="Stopped.")
-    assert [one.text for one in telegram.records.pressed] == ["Stopped."]
-    with pytest.raises(TelegramBadRequest, match="query ID is invalid"):
-        await client.answer_callback_query(query.id)
-    await client.edit_message_reply_markup(chat_id=chat.id, message_id=shown.id)
-    assert shown.buttons == ()
-    await client.delete_message(chat.id, shown.id)
-    telegram.press(shown, "stop")
-    (late,) = await client.get_updates(offset=-1)
-    assert late.callback_query.message.date == 0, "a message that is gone is inaccessible"
-
-
 async def test_errors_broken_connections_and_garbage_reach_the_client(telegram, client, chat):
     from aiogram import exceptions
 
@@ -108,22 +64,3 @@ async def test_errors_broken_connections_and_garbage_reach_the_client(telegram, 
     assert [one.status for one in telegram.records.calls] == [429, 500, 502, 0, 200]
     assert len(telegram.records.messages(chat.id)) == 1
     await client.send_message(chat.id, "y")
-
-
-async def test_tokens_are_unknown_or_revoked_and_methods_missing(telegram, client, chat):
-    from aiogram.exceptions import TelegramUnauthorizedError
-
-    async with client_of(telegram, "99:NO") as stranger:
-        with pytest.raises(TelegramUnauthorizedError):
-            await stranger.get_me()
-    async with ClientSession() as http:
-        async with http.post(f"{telegram.url}/bot{telegram.token}/danceALittle") as answer:
-            assert (answer.status, (await answer.json())["description"]) == (404, "Not Found")
-        url = f"{telegram.url}/bot{telegram.token}/SENDMESSAGE"
-        async with http.post(url, json={"chat_id": chat.id, "text": "json"}) as answer:
-            assert (await answer.json())["result"]["text"] == "json"
-        async with http.get(url, params={"chat_id": chat.id, "text": "query"}) as answer:
-            assert (await answer.json())["result"]["text"] == "query"
-    telegram.revoke(telegram.token)
-    with pytest.raises(TelegramUnauthorizedError):
-        await client.get_me()
