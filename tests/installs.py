@@ -30,7 +30,6 @@ class Install:
         return self.folder / "venv" / "bin" / "python"
 
     def environment(self, home: Path, **variables: str) -> dict[str, str]:
-        """Return the environment of a stranger's shell."""
         return {
             "HOME": str(self.folder),
             "PATH": f"{self.folder / 'venv' / 'bin'}:{os.environ['PATH']}",

@@ -47,14 +47,11 @@ def environment(folder: Path, **variables: str) -> dict[str, str]:
 
 
 class Pipe(anyio.abc.ByteStream):
-    """This side of one of a program's standard streams."""
-
     def __init__(self, end: socket.socket) -> None:
         self._end = end
         end.setblocking(False)
 
     async def receive(self, max_bytes: int = 65_536) -> bytes:
-        """Return what was written; see ``ByteReceiveStream``."""
         while True:
             await anyio.lowlevel.checkpoint_if_cancelled()
             try:
@@ -122,7 +119,6 @@ class Forked(anyio.abc.Process):
         return self._code
 
     async def wait(self) -> int:
-        """Wait until it has ended; return its exit code."""
         async with self._ending:
             while (code := self.returncode) is None:
                 await anyio.wait_readable(self._told)
@@ -140,7 +136,6 @@ class Forked(anyio.abc.Process):
         self.send_signal(signal.SIGKILL)
 
     async def aclose(self) -> None:
-        """Wait for its end, and close what leads to it."""
         for pipe in self._pipes:
             if pipe is not None:
                 await pipe.aclose()
@@ -162,7 +157,6 @@ async def open_program(
     stdout: Stream = subprocess.PIPE,
     stderr: Stream = subprocess.STDOUT,
 ) -> Forked:
-    """Start a program; see ``anyio.open_process``."""
     told, pid, ends = await anyio.to_thread.run_sync(
         _start, arguments, environment, cwd, (stdin, stdout, stderr)
     )

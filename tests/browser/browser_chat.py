@@ -26,7 +26,6 @@ async def shown(page: Page) -> list[str]:
 
 
 async def expect_shown(page: Page, words: list[str]) -> None:
-    """Wait until the rows say this, in this order."""
     await expect(page.locator(".chat-row .chat-body")).to_have_text(words, use_inner_text=True)
 
 

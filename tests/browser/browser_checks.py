@@ -68,7 +68,6 @@ async def new_page(
     phone: bool = False,
     language: str = "en-GB",
 ) -> Page:
-    """Return an empty page in a profile of its own."""
     context = await browser.new_context(
         color_scheme="dark" if dark else "light",
         viewport={"width": 360, "height": 740} if phone else {"width": 1280, "height": 900},
@@ -107,7 +106,6 @@ async def assert_one_heading(page: Page) -> None:
 
 
 async def assert_fits(page: Page) -> None:
-    """Fail where a page is wider than its window."""
     wide = await page.evaluate(
         "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
     )

@@ -29,8 +29,6 @@ class Talk:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A running program, and what its model answers."""
-
     program: WebProgram
     talk: Talk
 
@@ -39,7 +37,6 @@ class Site:
         return self.program.url
 
     async def link(self) -> str:
-        """Return a link that logs the owner in, once."""
         [link] = re.findall(r"http://\S+", await self.program.run("web", "link"))
         return link
 

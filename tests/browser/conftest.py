@@ -27,14 +27,12 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest.fixture
 async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    """A tapebot with its site, in a folder of its own."""
     async with running_site(tmp_path) as running:
         yield running
 
 
 @pytest.fixture
 async def watch(site: Site) -> Watch:
-    """What pages complain of; a test fails of it at its end."""
     return Watch(site.url)
 
 

@@ -54,13 +54,11 @@ def claude(path: Path) -> None:
 
 
 def openclaw(path: Path) -> None:
-    """Make OpenClaw's workspace with its memory file."""
     (path / "workspace").mkdir(parents=True)
     (path / "workspace" / "MEMORY.md").write_text("# Memory\n\n- Ada plays the cello.\n")
 
 
 def nanobot(path: Path) -> None:
-    """Make nanobot's workspace with its memory files."""
     (path / "memory").mkdir(parents=True)
     (path / "memory" / "MEMORY.md").write_text("# Home\n\nAda lives in Gdynia.\n")
 
@@ -95,7 +93,6 @@ def skill(path: Path) -> None:
 
 
 def damage(home: Path) -> None:
-    """Turn one bit of a message in the console's tape."""
     for tape in (home / "tapes").glob("*.jsonl"):
         data = tape.read_bytes()
         if found := re.search(rb"I live in Warsaw", data):

@@ -67,7 +67,6 @@ async def rows(fleet: Fleet, sql: str, values: Sequence[Any] = ()) -> list[tuple
 
 
 async def elected(fleet: Fleet) -> Member | None:
-    """Return the gateway that holds Telegram's lease now."""
     found = await rows(
         fleet,
         "select holder from tapebot.lease where name like 'channel/telegram%%'"

@@ -55,7 +55,6 @@ class Ledger:
             self._by_token[said.token] = self.open[said.token] = said
 
     def look(self, books: TelegramRecords) -> None:
-        """Take down what was shown since the last look."""
         for call in islice(books.calls, self._looked, None):
             if call.method in _SHOWS and call.performed and call.chat is not None:
                 self._shown(call.chat, str(call.params.get("text", "")), call.at)

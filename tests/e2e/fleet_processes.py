@@ -58,7 +58,6 @@ class Member:
         return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
     def said(self) -> str:
-        """Return what it wrote to its standard streams."""
         paths = [self.folder / "out.txt", self.folder / "errors.txt"]
         return "".join(path.read_text() for path in paths if path.exists())
 
@@ -118,7 +117,6 @@ class Fleet:
         return member
 
     async def start(self, member: Member) -> None:
-        """Start one, again in its home if it has lived before."""
         assert not member.runs
         hooks = self.world.hooks
         if self.world.balancer and member.role != "worker" and member.name not in hooks:
@@ -144,7 +142,6 @@ class Fleet:
         self.world.note()
 
     def kill(self, member: Member) -> float:
-        """Send the signal that cannot be caught; return when."""
         at = now()
         member.spent += member.used()
         member.killed = True
@@ -164,7 +161,6 @@ class Fleet:
         self.blow("paused", member, at)
 
     async def stop(self, member: Member) -> None:
-        """Stop one as a service manager does; it must end well."""
         await _until_it_may_be_asked_to_stop(member)
         member.spent += member.used()
         os.kill(member.pid, signal.SIGTERM)
@@ -184,7 +180,6 @@ class Fleet:
         await self.start(member)
 
     def blow(self, what: str, member: Member | None, at: float) -> None:
-        """Take down what was done from then until now."""
         whom = "all" if member is None else member.name
         self.world.ledger.blows.append(Blow(what, whom, at, now()))
 

@@ -84,7 +84,6 @@ async def freeze_gateway(trial: Trial) -> None:
 
 
 async def race(trial: Trial) -> None:
-    """Each update is handed to both gateways at once."""
     balancer = trial.world.balancer
     assert balancer is not None
     before, balancer.weights = balancer.weights, {"both": 1.0}
@@ -164,7 +163,6 @@ async def _new_answer(trial: Trial, since: float) -> None:
 
 
 def _heal_later(trial: Trial, victim: Member) -> None:
-    """Let a process reach the database again after a while."""
     at = now()
 
     async def heal() -> None:

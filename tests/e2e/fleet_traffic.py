@@ -63,7 +63,6 @@ class Traffic:
         return said
 
     async def settled(self, within: float = 2 * SECONDS) -> None:
-        """Wait until the platform shows an answer to everything."""
         ledger = self._world.ledger
         try:
             await self._fleet.until(lambda: not ledger.open, "answers are missing", within)

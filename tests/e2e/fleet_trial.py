@@ -71,7 +71,6 @@ async def open_trial(
     rate: float = 30.0,
     **settings: Any,
 ) -> AsyncIterator[Trial]:
-    """Yield a trial whose processes are starting."""
     chance = random.Random(seed)
     given = {f"TAPEBOT_{name.upper()}": str(value) for name, value in settings.items()}
     with _database(own_server=own_server) as (on, database):
@@ -89,7 +88,6 @@ async def open_trial(
 
 @contextmanager
 def _database(*, own_server: bool) -> Iterator[tuple[RunningPostgres, str]]:
-    """Give a server and the address of a database on it."""
     if own_server:
         with server_of_its_own() as made:
             yield made

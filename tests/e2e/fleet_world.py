@@ -31,8 +31,6 @@ _PATIENCE = aiohttp.ClientTimeout(total=2)
 
 
 class Balancer:
-    """An async context manager; listens on loopback."""
-
     def __init__(self, chance: random.Random, gateways: Callable[[], Sequence[int]]) -> None:
         self.port = 0
         self.weights: dict[Way, float] = {"one": 0.86, "again": 0.06, "lost": 0.04, "both": 0.04}
@@ -206,7 +204,6 @@ async def open_world(
     wired: Sequence[str] = (),
     latency: tuple[float, float] = (0.05, 0.3),
 ) -> AsyncIterator[World]:
-    """Yield a world in which people have opened their chats."""
     telegram, model = TelegramServer(), FleetModel(chance, latency)
     chats = [*range(_FIRST_CHAT, _FIRST_CHAT + people)]
     logger, quiet = logging.getLogger("aiohttp.server"), _OfTheDead()

@@ -29,7 +29,6 @@ _LONGEST = 60
 
 
 async def live(order: dict[str, Any]) -> None:
-    """Open the home, give the command, and die on the way."""
     home = sys.modules[order["module"]].home
     async with home(Path(order["folder"]), **order["more"]) as host:
         if "victim" in order:

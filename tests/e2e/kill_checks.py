@@ -66,7 +66,6 @@ def check_lines(home: Path) -> None:
 
 
 def check_tape(entries: list[TapeEntry]) -> None:
-    """What holds of a tape at any moment, a kill's included."""
     assert [entry.id for entry in entries] == list(range(1, len(entries) + 1)), "ids are not dense"
     _check_zones(entries)
     for before, after in pairwise(entries):
@@ -102,7 +101,6 @@ def check_settled(entries: list[TapeEntry], said: Iterable[Said], delivered: set
 
 
 def count(entries: list[TapeEntry]) -> Counter[str]:
-    """Count what kills and recovery left on a tape."""
     wanted = {REPAIR_EVENT: "repairs", "turn.resume": "resumed turns", SESSION_NEW: "new sessions"}
     wanted |= {MEMORY_CONSOLIDATED: "consolidations"}
     return Counter(wanted[e.name] for e in entries if e.name in wanted)

@@ -143,7 +143,6 @@ class Host:
                 os.kill(self.process.pid, signal.SIGKILL)
 
     async def send(self, **line: Any) -> None:
-        """Write to the process; it may die before it reads."""
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await self.process.stdin.send(json.dumps(line).encode() + b"\n")
 

@@ -22,7 +22,6 @@ from kill_fault import FAULT, emit
 
 
 async def lines() -> AsyncIterator[dict[str, Any]]:
-    """Yield what the platform sends, until it hangs up."""
     rest = b""
     while True:
         await anyio.wait_readable(0)

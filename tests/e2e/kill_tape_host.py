@@ -36,7 +36,6 @@ Work = Callable[[FileTapeStore, random.Random, Path], Awaitable[None]]
 
 
 async def say(store: FileTapeStore, chance: random.Random) -> None:
-    """Append a few entries, and acknowledge them."""
     mark = f"{os.getpid()}.{chance.random()}"
     batch = [message("user", f"{mark}.{place}") for place in range(chance.randint(1, 4))]
     written = await store.append_many(TAPE, batch)
@@ -116,7 +115,6 @@ async def live(folder: Path, work: str, seed: int) -> None:
 
 
 def main() -> None:
-    """Let one child after the other live and die."""
     for line in sys.stdin:
         order = json.loads(line)
         kill = order["kill"]

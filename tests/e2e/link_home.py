@@ -83,7 +83,6 @@ class Home:
         return next(one for one in self.told(where) if words in one.text)
 
     async def prompt(self, where: str, text: str = "What do you know?", **more: object) -> str:
-        """Return all that the model is asked for a message."""
         before = len(self.model.requests)
         await self.ask(where, text, **more)
         asked = [one for one in self.model.requests[before:] if one.purpose == "turn"]
@@ -93,7 +92,6 @@ class Home:
         return fold_entries(await self.host.tape(f"person:{identity}"))
 
     async def facts(self, identity: str) -> set[str]:
-        """Return what is believed in an identity's own scope."""
         return {one.text for one in (await self.scope(identity)).active()}
 
     async def people(self) -> IdentityFold:
@@ -104,7 +102,6 @@ class Home:
 
 
 def turn(request: ModelRequest) -> ModelReply:
-    """Look everything up where a message asks for it."""
     last = request.messages[-1]
     if last["role"] == "user" and "LOOK" in str(last["content"]):
         return tool_call_reply(

@@ -149,7 +149,6 @@ class Cast:
         return text
 
     def fitted(self, scene: Any) -> Any:
-        """Return a scene with the ids of these people in it."""
         if isinstance(scene, str):
             return self.fit(scene)
         if isinstance(scene, list):
@@ -178,7 +177,6 @@ class Cast:
 
 
 def sent(step: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a step of the data sends beside its text."""
     more: dict[str, Any] = {key: step[key] for key in ("quote", "edits", "name") if key in step}
     if "id" in step:
         more["message_id"] = step["id"]

@@ -30,8 +30,6 @@ WINDOW = 30.0
 
 @dataclass(frozen=True)
 class Turned:
-    """The end of a turn, and what became of its answer."""
-
     inbound: tuple[str, ...]
     status: str
     shown: tuple[str, ...]
@@ -47,14 +45,11 @@ class Session:
 
     @property
     def receipted(self) -> set[str]:
-        """The bot's messages that final receipts name."""
         return {one for end in self.ends for one in end.shown}
 
 
 @dataclass(frozen=True)
 class Stray:
-    """A standing message of the bot's that no receipt names."""
-
     place: Place
     number: str
     text: str

@@ -116,7 +116,6 @@ class Lives:
         await self.until(lambda: self.life.code is not None, "it did not end")
 
     async def until_connected(self) -> None:
-        """Wait until it has a connection to both platforms."""
         books = self._stage.discord.records
         await self.until(
             lambda: (
@@ -141,7 +140,6 @@ class Lives:
             raise
 
     def errors(self) -> str:
-        """Return what it wrote to its standard error."""
         path = self._folder / "errors.txt"
         return path.read_text() if path.exists() else ""
 
@@ -184,7 +182,6 @@ class Talk:
                 self._say(place)
 
     def unanswered(self) -> list[Said]:
-        """Return what the platforms do not show an answer to."""
         self._open = [one for one in self._open if not self._is_answered(one)]
         return self._open
 
@@ -259,8 +256,6 @@ class Death:
 
 
 class Facts:
-    """Counts what the servers' books tell, as it is told."""
-
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._posted = self._halves = self._looked = self._seen = 0
@@ -343,7 +338,6 @@ class Kills:
         await self.lives.stop()
 
     async def _owed(self) -> list[str]:
-        """Return what the tapes say is still to be done."""
         left: list[str] = []
         for place in self.stage.places:
             fold, settled = TurnFold(), set[str]()
@@ -358,7 +352,6 @@ class Kills:
         return left
 
     async def _settle(self) -> None:
-        """Wait until the platforms show an answer to everything."""
         await self.lives.until_connected()
         try:
             await self.lives.until(lambda: not self.talk.unanswered(), "answers are missing")
@@ -367,7 +360,6 @@ class Kills:
             raise
 
     async def _provoke(self, plan: Plan) -> None:
-        """Let people talk, and let the kill come from then on."""
         if plan.platform == "discord":
             await self.lives.until_connected()
         self.stage.model.slow = 1.0 if plan.slow else 0.2
@@ -387,7 +379,6 @@ class Kills:
         self.deaths.append(Death(plan.moment, life.born, life.killed_at or now(), met))
 
     def _look(self) -> None:
-        """Kill if it is due; called before a server answers."""
         plan = self._plan
         if plan is None or self._facts.count(plan.fact) < self._due:
             return

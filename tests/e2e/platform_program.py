@@ -49,7 +49,6 @@ class Program:
         self._ended.set()
 
     async def until_read(self) -> None:
-        """Wait until all that it said before it ended is known."""
         # What it started may have its output open still.
         with anyio.move_on_after(5):
             await self._ended.wait()

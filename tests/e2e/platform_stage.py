@@ -86,8 +86,6 @@ def _text(content: Any) -> str:
 
 
 class _ToldBooks(DiscordRecords):
-    """Discord's books, which tell at once what is noted."""
-
     told: Callable[[], None] = staticmethod(lambda: None)
 
     def touch(self) -> None:
@@ -132,7 +130,6 @@ class Stage(Watched):
         super().__init__()
 
     def settings(self, home: Path) -> dict[str, str]:
-        """Return the environment of a tapebot that lives here."""
         settings = {
             "home": home,
             "web_listen": "off",
@@ -152,11 +149,9 @@ class Stage(Watched):
         return {f"TAPEBOT_{name.upper()}": str(value) for name, value in settings.items()}
 
     def polls(self) -> int:
-        """Return how often Telegram was asked for updates."""
         return self.telegram.world.bot_by_id(self.telegram.me.id).poll
 
     def on_telegram(self, place: Place) -> list[BotMessage]:
-        """Return the bot's standing messages of a place."""
         return self.telegram.records.messages(place.chat, topic=place.topic)
 
     def on_discord(self, place: Place) -> list[DiscordMessage]:
@@ -220,7 +215,6 @@ class Stage(Watched):
 
 
 def now() -> float:
-    """Return the clock that the servers' books go by."""
     return time.monotonic()
 
 

@@ -32,7 +32,6 @@ class TelegramPeer:
     token: str = "4300001:TEST-TOKEN-of-the-peer"
 
     async def say(self, text: str) -> None:
-        """Let a person write to the bot in private."""
         message = {"from": _SENDER, "chat": _CHAT, "date": int(time.time()), "text": text}
         await self._post("/sendMessage", {"botToken": self.token, **message})
 
@@ -53,8 +52,6 @@ class TelegramPeer:
         return [one for one in said if str(one["message"].get("chat_id")) == "7"]
 
     async def until_text(self, text: str) -> None:
-        """Wait until a message of the bot contains a text."""
-
         async def shown() -> bool:
             return text in str([one["message"]["text"] for one in await self.messages()])
 

@@ -46,7 +46,6 @@ def store(tmp_path_factory) -> Iterator[list[str]]:
 
 @pytest.fixture(scope="module")
 def container(store, tmp_path_factory) -> str:
-    """Build the image, and give a container of it."""
     folder = tmp_path_factory.mktemp("image")
     archive = folder / "base.tar"
     names = "python3,python3-venv,ca-certificates"
@@ -95,7 +94,6 @@ def inside(store, container, data, *command, given="", **variables) -> subproces
 
 @pytest.fixture
 def data(tmp_path) -> Path:
-    """Give a volume that belongs to the image's user."""
     folder = tmp_path / "data"
     folder.mkdir(mode=0o700)
     os.chown(folder, 10001, 10001)

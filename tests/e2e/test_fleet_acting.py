@@ -198,7 +198,6 @@ class Play:
         return found is not None
 
     async def _await(self, step: str) -> Member | None:
-        """Wait until a worker is at a step; return it."""
         if step == "anything":
             await anyio.sleep(self._chance.random())
             return self._chance.choice(self.trial.fleet.workers)
@@ -306,7 +305,6 @@ def acted_once(
 
 
 def told_once(entries: list[TapeEntry], shown: str) -> None:
-    """Each result was told in the chat that had asked, once."""
     words = {"ok": "and it ran", "error": "and it failed", "unknown": "it is not known"}
     for result in (entry.data for entry in entries if entry.name == TOOL_RESULT):
         pattern = rf"{words[result['status']]}.*: call {result['number']}\b"

@@ -41,7 +41,6 @@ def in_a_turn(chance: random.Random) -> Plan:
 
 
 def in_a_stream(chance: random.Random) -> Plan:
-    """While the beginning of an answer is on the screen."""
     fact = chance.choice(["drafted", "half", "half"])
     delay = chance.uniform(0.02, 0.4)
     platform = "telegram" if fact == "drafted" else None
@@ -80,7 +79,6 @@ SHARES = {
 
 
 async def kill_often(folder: Path, kills: int) -> Books:
-    """Kill that many times, recover, and close the books."""
     chance = random.Random(SEED)
     makers = [maker for maker, share in SHARES.items() for _ in range(share)]
     chance.shuffle(makers)

@@ -26,8 +26,6 @@ TAPE = "telegram:42"
 
 @dataclass
 class Account:
-    """What was acknowledged on one folder, over all lives."""
-
     said: dict[int, str] = field(default_factory=dict)
     sealed: list[str] = field(default_factory=list)
     merged: set[str] = field(default_factory=set)

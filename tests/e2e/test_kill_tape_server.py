@@ -48,7 +48,6 @@ class Server:
                 said += await self._process.stdout.receive()
 
     async def dies(self) -> int:
-        """Wait for its death; return how it was."""
         with anyio.fail_after(WITHIN):
             code = await self._process.wait()
         await self._process.aclose()

@@ -30,7 +30,6 @@ client._START_SECONDS = 60.0
 
 @asynccontextmanager
 async def home(folder: Path, server: dict[str, Any]) -> AsyncIterator[Host]:
-    """Run the program, once its server is there."""
     servers = {"files": McpServer(**server)}
     async with session_host(folder, ScriptedModel(obeying), mcp=servers) as host:
         assert host.mcp is not None

@@ -52,7 +52,6 @@ async def test_what_hostile_text_wants_is_not_believed(tmp_path, scene):
 async def _play(
     host: Host, cast: Cast, scene: dict[str, Any], accomplice: Accomplice, mode: str
 ) -> None:
-    """Let the scene happen, and then the consolidation."""
     accomplice.scene, accomplice.mode = scene, ""
     for fact in scene.get("facts", ()):
         await cast.say(host, "ada", f"/memory add {fact}")

@@ -16,7 +16,6 @@ NOTES = ("must {}", "must-not {}", "assume {}", "ask {}?", "decide {} because {}
 
 
 async def noted(one: Life, problem: str, word: str) -> None:
-    """Begin a problem, and note a word for it in every way."""
     await one.say(f"/problem new {problem}")
     for note in NOTES:
         await one.say(f"/problem note {note.replace('{}', word)}")

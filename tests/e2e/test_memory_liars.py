@@ -91,7 +91,6 @@ TWISTED = (
 
 
 def change(fact: int, text: str | None = None) -> dict[str, object]:
-    """Return the change of a fact; without a text, its end."""
     return (
         {"op": "end", "fact": fact}
         if text is None

@@ -104,7 +104,6 @@ class Mover:
             return process.wait(PATIENCE) < 0
 
     def finished(self) -> str:
-        """Move without being disturbed; return what was told."""
         with self._started() as process:
             told, wrong = process.communicate(timeout=PATIENCE)
             assert process.returncode == 0, told + wrong

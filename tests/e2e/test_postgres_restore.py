@@ -64,7 +64,6 @@ class Vault:
         )
 
     def tidy(self, server: PostgresServer) -> None:
-        """Remove the WAL that the base backup does not need."""
         label = (self.base / "backup_label").read_text()
         first = re.search(r"^START WAL LOCATION.*file (.*)\)$", label, re.MULTILINE)
         assert first is not None
@@ -90,7 +89,6 @@ class Vault:
 
 
 def tapebot(*arguments: str, url: str, home: Path) -> str:
-    """Run a command of the program; return what it printed."""
     given = environment(home, TAPEBOT_DATABASE_URL=url)
     done = run_program(["-m", "bot", *arguments], environment=given, cwd=home, timeout=100)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -98,7 +96,6 @@ def tapebot(*arguments: str, url: str, home: Path) -> str:
 
 
 def asked(url: str, sql: str) -> Any:
-    """Return the first value that a statement returns."""
     with psycopg.connect(url, autocommit=True) as connection:
         row = connection.execute(sql.encode()).fetchone()
         assert row is not None
@@ -112,7 +109,6 @@ async def until(url: str, sql: str, wanted: Any, within: float = 60.0) -> None:
 
 
 async def archived_until_now(url: str) -> None:
-    """Wait until everything written is in the archive."""
     segment = await anyio.to_thread.run_sync(asked, url, "select pg_walfile_name(pg_switch_wal())")
     await until(url, f"select last_archived_wal >= '{segment}' from pg_stat_archiver", wanted=True)
 

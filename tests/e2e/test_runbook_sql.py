@@ -38,7 +38,6 @@ def block(first: str) -> str:
 
 
 def psql(url: str, text: str) -> str:
-    """Give a text to psql; return the rows that it prints."""
     done = subprocess.run(
         [server().program("psql"), "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", url],
         input=text,

@@ -42,7 +42,6 @@ WANTED = {
 
 
 def turn(request: ModelRequest) -> ModelReply:
-    """Change the fact where it is told to have changed."""
     last = request.messages[-1]
     if last["role"] == "user" and MOVED in str(last["content"]):
         change: dict[str, Any] = {"op": "change", "fact": 1, "text": NEW}

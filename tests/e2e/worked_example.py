@@ -219,7 +219,6 @@ async def stage(folder: Path) -> AsyncIterator[Player]:
 
 
 async def played(page: str, folder: Path) -> str:
-    """Play a page; return it with what was shown."""
     made: list[str] = []
     end = 0
     async with stage(folder) as player, AsyncExitStack() as life:
