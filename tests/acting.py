@@ -36,8 +36,6 @@ def writing_tool(path: Path, **rules: Any) -> Tool[WriteArguments]:
 
 
 def fetching_tool(text: str) -> Tool[Any]:
-    """Return a tool that brings in a text from outside."""
-
     async def fetch(_: WriteArguments, __: ToolContext) -> ToolOutcome:
         return ToolOutcome(text)
 

@@ -44,7 +44,6 @@ def drop(url: str) -> None:
 
 
 def end_server(run: Path) -> None:
-    """Stop the server of a run, if there was one."""
     if (run / _FILE).exists():
         told = json.loads((run / _FILE).read_text())
         RunningPostgres(Path(told["folder"]), told["port"]).close()

@@ -7,7 +7,6 @@ from pathlib import Path
 
 
 def install(folder: Path, package: str, code: str, plugins: Mapping[str, Mapping[str, str]]) -> str:
-    """Write a package; return the name of its module."""
     module = package.replace("-", "_")
     (folder / f"{module}.py").write_text(code)
     info = folder / f"{module}-1.0.dist-info"

@@ -39,12 +39,10 @@ def write_tools(folder: Path, *tools: dict[str, Any], file: str = "tools.json") 
 
 
 def stdio_server(folder: Path, **settings: Any) -> McpServer:
-    """Return the settings of a server that is started."""
     return McpServer(command=sys.executable, args=(str(SCRIPT), str(folder)), **settings)
 
 
 def raw_server(folder: Path) -> McpServer:
-    """Return the settings of the server that misbehaves."""
     folder.mkdir(exist_ok=True)
     return McpServer(command=sys.executable, args=(str(RAW), str(folder)), timeout=20)
 
@@ -102,7 +100,6 @@ async def ask(host: Host, text: str) -> str:
 
 
 async def link_of(host: Host, server: str = "files") -> str:
-    """Begin a login in a browser; return its link."""
     told = await ask(host, f"/mcp login {server}")
     found = re.search(r"<(http\S+)>", told)
     assert found is not None, told

@@ -63,7 +63,6 @@ def commit(folder: Path, files: Mapping[str, str | bytes] | None = None) -> str:
 
 
 def digest_in(text: str) -> str:
-    """Return the first digest that a reply shows."""
     found = re.search(r"digest `([0-9a-f]{12})`", text)
     assert found is not None, text
     return found[1]
@@ -78,7 +77,6 @@ def obeying(request: ModelRequest) -> ModelReply:
 
 
 def prompt_of(host: Host) -> str:
-    """Return the system prompt of the last request."""
     model = host.services.agent.model
     assert isinstance(model, ScriptedModel)
     return str(model.requests_for()[-1].messages[0]["content"])
@@ -100,7 +98,6 @@ async def added(host: Host, source: object, *more: str) -> str:
 
 
 async def allowed(host: Host, name: str, source: object, *how: str) -> str:
-    """Fetch a skill and allow it; return its digest."""
     digest = await added(host, source)
     told = await host.channel.ask(" ".join([f"/skills allow {name} {digest}", *how]))
     assert f"`{digest}` allowed" in told

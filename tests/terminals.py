@@ -13,7 +13,6 @@ SECONDS = 180
 
 
 def at_terminal(folder: Path, variables: Mapping[str, str], *arguments: str) -> pexpect.spawn:
-    """Start the program at a terminal of its own."""
     return pexpect.spawn(
         sys.executable,
         ["-m", "bot", *arguments],

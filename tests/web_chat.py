@@ -90,7 +90,6 @@ class Page:
         return [*said, *([self.partial["html"]] if self.partial else [])]
 
     def said(self, author: str) -> list[str]:
-        """Return the texts of one kind of author, in order."""
         return [row["text"] for row in self.rows.values() if row["author"] == author]
 
     async def say(self, text: str, *, files: tuple[str, ...] = (), message: str = "") -> str:
@@ -166,7 +165,6 @@ class Page:
                     self.files[file["url"]] = (file["name"], await self.fetch(file["url"]))
 
     async def fetch(self, path: str) -> httpx.Response:
-        """Fetch something from the site as whoever the page is."""
         headers = {"Authorization": f"Bearer {self.visitor}", **self.headers}
         async with httpx.AsyncClient(
             base_url=str(self.site.url), headers=headers, timeout=60

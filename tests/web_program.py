@@ -30,7 +30,6 @@ class WebProgram:
         return (self.folder / "said.txt").read_text()
 
     async def start(self) -> None:
-        """Start it, and wait until its site answers."""
         with (self.folder / "said.txt").open("ab") as said:
             self._process = await open_program(
                 ["-m", "bot"],
@@ -63,7 +62,6 @@ class WebProgram:
             await process.aclose()
 
     async def run(self, *arguments: str) -> str:
-        """Run a command beside it; return what it prints."""
         run = partial(run_program, environment=self.environment, cwd=self.folder)
         done = await anyio.to_thread.run_sync(run, ["-m", "bot", *arguments])
         assert done.returncode == 0, done.stderr

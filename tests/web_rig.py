@@ -62,8 +62,6 @@ class RigModel(OfflineModel):
 
 @dataclass(slots=True)
 class Rig:
-    """A site, and the program behind it."""
-
     app: FastAPI
     web: WebContext
     store: TapeStore
@@ -78,7 +76,6 @@ class Rig:
     _channels: dict[str, FakeChannel] = field(default_factory=dict)
 
     def channel(self, name: str) -> FakeChannel:
-        """Return the running channel of this name."""
         if name not in self._channels:
             running = self.host.channel
             self._channels[name] = running if name == "fake" else self.host.add_channel(name)
@@ -120,7 +117,6 @@ class Rig:
         return answer.json()
 
     async def page(self, path: str, **params: Any) -> str:
-        """Return a page's HTML as an owner is shown it."""
         headers = {"Accept": "text/html"}
         given = {key.rstrip("_"): value for key, value in params.items() if value is not None}
         answer = await self.client.get(path, params=given, headers=headers)
