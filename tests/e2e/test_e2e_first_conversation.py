@@ -33,18 +33,9 @@ What is my name?
 
 async def run(folder: Path, given: str, *arguments: str, **settings: str) -> tuple[int, str, str]:
     """Run the program to its end; return its exit code, output and errors."""
-    given_settings = environment(folder, **settings)
     command = ["-m", "bot", *arguments]
-    done = await anyio.to_thread.run_sync(
-        partial(
-            run_program,
-            command,
-            environment=given_settings,
-            cwd=folder,
-            given=given,
-            timeout=SECONDS,
-        )
-    )
+    how = {"environment": environment(folder, **settings), "cwd": folder, "given": given}
+    done = await anyio.to_thread.run_sync(partial(run_program, command, timeout=SECONDS, **how))
     return done.returncode, done.stdout, done.stderr
 
 

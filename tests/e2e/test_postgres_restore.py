@@ -21,6 +21,7 @@ from fleet_traffic import Traffic
 from fleet_world import World, open_world
 from platform_stage import now
 from preloaded import environment, run_program
+from waiting import until
 
 from testkit.postgres import PostgresServer
 
@@ -95,22 +96,24 @@ def tapebot(*arguments: str, url: str, home: Path) -> str:
     return done.stdout
 
 
-def asked(url: str, sql: str) -> Any:
-    with psycopg.connect(url, autocommit=True) as connection:
-        row = connection.execute(sql.encode()).fetchone()
-        assert row is not None
-        return row[0]
+async def asked(url: str, sql: str) -> Any:
+    """Return the first value that a statement returns."""
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        [value] = await (await connection.execute(sql.encode())).fetchone()
+        return value
 
 
-async def until(url: str, sql: str, wanted: Any, within: float = 60.0) -> None:
-    with anyio.fail_after(within):
-        while await anyio.to_thread.run_sync(asked, url, sql) != wanted:
-            await anyio.sleep(0.1)
+async def until_said(url: str, sql: str, wanted: Any) -> None:
+    async def is_said() -> bool:
+        return await asked(url, sql) == wanted
+
+    await until(is_said, every=0.1)
 
 
 async def archived_until_now(url: str) -> None:
-    segment = await anyio.to_thread.run_sync(asked, url, "select pg_walfile_name(pg_switch_wal())")
-    await until(url, f"select last_archived_wal >= '{segment}' from pg_stat_archiver", wanted=True)
+    segment = await asked(url, "select pg_walfile_name(pg_switch_wal())")
+    archived = f"select last_archived_wal >= '{segment}' from pg_stat_archiver"
+    await until_said(url, archived, wanted=True)
 
 
 async def talk_and_lose_the_server(
@@ -133,9 +136,7 @@ async def talk_and_lose_the_server(
             lambda: len(world.ledger.said) >= half and world.ledger.open, "nobody was in the middle"
         )
         ours = now()
-        moment = await anyio.to_thread.run_sync(
-            asked, world.database, "select clock_timestamp()::text"
-        )
+        moment = await asked(world.database, "select clock_timestamp()::text")
     # However long it took to ask for it, some is said after it.
     await traffic.talk(20)
     await traffic.settled()
@@ -193,7 +194,9 @@ async def test_a_bot_restored_to_a_moment_knows_all_that_it_had_answered_and_goe
                         if one.shown_at is not None and one.shown_at < ours
                     }
                     after = await anyio.to_thread.run_sync(keep.restored, moment)
-                    await until(after.url("postgres"), "select pg_is_in_recovery()", wanted=False)
+                    await until_said(
+                        after.url("postgres"), "select pg_is_in_recovery()", wanted=False
+                    )
                     url = after.url(url.rpartition("/")[2])
                     assert "have this version" in tapebot("db", "status", url=url, home=tmp_path)
                     await start_again(fleet, after)
@@ -210,7 +213,7 @@ async def goes_on(
     """See that the restored bot finishes what it had begun, takes what is sent again, and talks on."""
     world = fleet.world
     assert world.database is not None
-    await until(world.database, _QUIET, 0)
+    await until_said(world.database, _QUIET, 0)
     seen = set(await rows(fleet, "select session, id from tapebot.seen"))
     assert len(answered) > 20
     assert answered <= seen
@@ -224,8 +227,8 @@ async def goes_on(
         if str(message.get("message_id")) in again | {known.id}:
             world.telegram.redeliver(delivery)
     count = len(seen) + len(again)
-    await until(world.database, "select count(*) from tapebot.seen", count)
-    await until(world.database, _QUIET, 0)
+    await until_said(world.database, "select count(*) from tapebot.seen", count)
+    await until_said(world.database, _QUIET, 0)
     # Whatever was shown from the moment on may have been shown once more.
     fleet.blow("restored", None, ours)
     world.ledger.said[:] = [one for one in world.ledger.said if one.id not in lost]

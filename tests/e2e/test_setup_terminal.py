@@ -75,6 +75,13 @@ def answer(child: pexpect.spawn, question: str, text: str) -> None:
     child.send(f"{text}\r")
 
 
+def name_model(child: pexpect.spawn, model: ScriptedOpenAI) -> pexpect.spawn:
+    answer(child, "Model, as", "openai/test")
+    answer(child, "Address of its API", model.base_url)
+    answer(child, "Key for its API", KEY)
+    return child
+
+
 def finished(child: pexpect.spawn) -> int | None:
     child.expect(pexpect.EOF)
     child.wait()
@@ -95,9 +102,7 @@ async def test_a_person_goes_from_nothing_to_a_bot_that_runs(tmp_path, terminal,
             answer(child, "Berlin .*:", "Europe/Berln")
             child.expect("did you mean")
             answer(child, "Berlin .*:", "Europe/Berlin")
-            answer(child, "Model, as", "openai/test")
-            answer(child, "Address of its API", model.base_url)
-            answer(child, "Key for its API", KEY)
+            name_model(child, model)
             child.expect("answers and calls tools")
             answer(child, "Token of the bot", "123:not-a-token")
             child.expect("Telegram does not accept the token.")
@@ -141,10 +146,7 @@ async def test_a_kill_while_a_model_is_tried_leaves_the_step_unwritten(tmp_path,
         def begin() -> pexpect.spawn:
             child = terminal("setup", "timezone", "model")
             answer(child, "Berlin .*:", "Europe/Berlin")
-            answer(child, "Model, as", "openai/test")
-            answer(child, "Address of its API", model.base_url)
-            answer(child, "Key for its API", KEY)
-            return child
+            return name_model(child, model)
 
         child = await anyio.to_thread.run_sync(begin)
         with anyio.fail_after(SECONDS):
@@ -166,14 +168,7 @@ async def test_what_is_typed_or_pasted_while_a_service_is_asked_is_not_shown(ter
         return Reply("ready", gate=gate)
 
     async with ScriptedOpenAI(answers) as model:
-
-        def begin() -> pexpect.spawn:
-            child = terminal("setup", "model", "telegram")
-            answer(child, "Model, as", "openai/test")
-            answer(child, "Address of its API", model.base_url)
-            answer(child, "Key for its API", KEY)
-            return child
-
+        begin = partial(name_model, terminal("setup", "model", "telegram"), model)
         child = await anyio.to_thread.run_sync(begin)
         await asked.wait()
         child.send("123:too-early-token")
