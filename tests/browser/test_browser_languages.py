@@ -9,36 +9,13 @@ from bracketed_language import UNMARKED, speak
 from browser_checks import WITHIN, OpenPage, check_page, settled, shot
 from playwright.async_api import Locator, expect
 from sampling import some
+from test_browser_inspector import BOB, GROUP, pages
 from web_rig import Rig
 
 from bot.bus import Sender
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.family("browser: languages")]
 expect.set_options(timeout=WITHIN)
-
-GROUP = "telegram:-1001234567890"
-BOB = Sender("8", "Bob")
-PAGES = (
-    "/sessions",
-    "/sessions?words=nobody",
-    "/timeline?tape=fake:1",
-    "/timeline?tape=fake:1&entry=3",
-    "/timeline?tape=fake:1&words=bonn",
-    "/timeline?tape=fake:1&words=xyzzy",
-    "/memory?tape=fake:1&status=all",
-    "/memory?tape=fake:empty",
-    f"/memory?tape={GROUP}",
-    "/fact?tape=fake:1&number=1",
-    "/zones?tape=fake:1&from=0&to=2",
-    "/zones?tape=fake:empty",
-    "/problems?tape=fake:1",
-    "/reference?tape=fake:1&key=deadline",
-    "/reference?tape=fake:empty",
-    "/turns?tape=fake:1",
-    "/turns?tape=fake:empty",
-    "/budget?whose=all",
-    "/account",
-)
 
 
 async def unmarked(part: Locator) -> list[str]:
@@ -75,7 +52,7 @@ async def test_every_page_is_in_its_language_and_fits(
     page = await translated("/sessions", language=language, phone=phone)
     await settled(page)
     name = f"{direction}-{'phone' if phone else 'wide'}"
-    for number, path in some([*enumerate(PAGES)], apart=name):
+    for number, path in some([*enumerate(await pages(rig))], apart=name):
         await page.goto(rig.url + path)
         await settled(page)
         await page.evaluate(
