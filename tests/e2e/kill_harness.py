@@ -211,9 +211,8 @@ class Platform:
 
     @asynccontextmanager
     async def running(self, kill: Kill | None = None) -> AsyncIterator[Host]:
-        command = [str(HOST), "--stall", str(self._stall)]
-        if kill is not None and kill.at_start:
-            command += ["--calls", str(kill.calls), "--part", str(kill.part)]
+        calls, part = (kill.calls, kill.part) if kill and kill.at_start else (0, 0.0)
+        command = [str(HOST), str(self._stall), str(calls), str(part)]
         with self._errors.open("ab") as errors:
             process = await open_program(
                 command,
