@@ -33,7 +33,7 @@ def program(
 
 @contextmanager
 def talking(home: Path) -> Iterator[pexpect.spawn]:
-    child = at_terminal(home, environment(home, TERM="dumb"))
+    child = at_terminal(home, environment(home, TERM="dumb", TAPEBOT_MODEL="offline"))
     try:
         child.expect_exact("you>")
         yield child

@@ -30,7 +30,7 @@ def terminal(tmp_path):
     started = []
 
     def start(**settings: str) -> pexpect.spawn:
-        child = at_terminal(tmp_path, environment(tmp_path, **settings))
+        child = at_terminal(tmp_path, environment(tmp_path, TAPEBOT_MODEL="offline", **settings))
         started.append(child)
         return child
 
