@@ -12,7 +12,9 @@ import pexpect
 SECONDS = 180
 
 
-def at_terminal(folder: Path, variables: Mapping[str, str], *arguments: str) -> pexpect.spawn:
+def at_terminal(
+    folder: Path, variables: Mapping[str, str], *arguments: str, columns: int = 160
+) -> pexpect.spawn:
     return pexpect.spawn(
         sys.executable,
         ["-m", "bot", *arguments],
@@ -20,7 +22,7 @@ def at_terminal(folder: Path, variables: Mapping[str, str], *arguments: str) -> 
         env={"TERM": "xterm", **variables},
         timeout=SECONDS,
         encoding="utf-8",
-        dimensions=(40, 160),
+        dimensions=(40, columns),
     )
 
 

@@ -43,7 +43,8 @@ def terminal(tmp_path: Path) -> Iterator[Start]:
     started: list[pexpect.spawn] = []
 
     def start(*arguments: str, **settings: str) -> pexpect.spawn:
-        child = at_terminal(tmp_path, environment(tmp_path, **settings), *arguments)
+        known = environment(tmp_path, **settings) | {"TERM": "xterm-256color"}
+        child = at_terminal(tmp_path, known, *arguments, columns=80)
         child.logfile_read = io.StringIO()
         started.append(child)
         return child
