@@ -71,6 +71,7 @@ def named(entries: list[TapeEntry], name: str) -> list[TapeEntry]:
     return [mark for mark in marks if mark.name == name]
 
 
+@pytest.mark.slow
 async def test_a_first_conversation_is_remembered_over_a_new_session(tmp_path: Path):
     """No settings, no key: four lines in, four answers out, the name known after ``/new``."""
     with anyio.fail_after(SECONDS):
@@ -105,6 +106,7 @@ async def test_a_first_conversation_is_remembered_over_a_new_session(tmp_path: P
     assert "dark mode" in memory
 
 
+@pytest.mark.slow
 async def test_a_second_run_goes_on_and_repeats_no_answer(tmp_path: Path):
     """What was shown is not shown again; what was said is known."""
     await run(tmp_path, "My name is Ada and I prefer dark mode.\n")
@@ -120,6 +122,7 @@ async def test_a_second_run_goes_on_and_repeats_no_answer(tmp_path: Path):
     assert first.payload["content"].splitlines()[0] not in shown
 
 
+@pytest.mark.slow
 async def test_a_second_process_on_the_same_home_is_refused_in_one_line(tmp_path: Path):
     """The first goes on undisturbed."""
     async with started(tmp_path) as first:

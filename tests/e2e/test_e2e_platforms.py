@@ -32,6 +32,7 @@ async def converse(folder: Path, program: Program, claim: str, say: Say, token: 
     assert token not in program.said
 
 
+@pytest.mark.slow
 async def test_a_token_and_a_command_lead_to_the_first_reply_on_telegram(tmp_path):
     async with TelegramServer() as telegram:
         telegram.private(telegram.user(7, "Ada"))
@@ -48,6 +49,7 @@ async def test_a_token_and_a_command_lead_to_the_first_reply_on_telegram(tmp_pat
     assert program.process.returncode == 0
 
 
+@pytest.mark.slow
 async def test_a_token_and_a_command_lead_to_the_first_reply_on_discord(tmp_path):
     async with DiscordServer() as discord:
         ada = discord.user("Ada")
@@ -110,6 +112,7 @@ async def test_the_bot_answers_on_a_telegram_that_is_not_ours(tmp_path):
             assert len(await telegram.messages()) == 3
 
 
+@pytest.mark.slow
 async def test_doctor_tells_what_channel_of_the_running_program_has_no_connection(tmp_path):
     with kept_port() as port:
         settings = {

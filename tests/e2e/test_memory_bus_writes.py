@@ -38,6 +38,7 @@ from bot.testing.manual_clock import ManualClock
 T = TypeVar("T")
 
 
+@pytest.mark.slow
 async def test_every_belief_leads_to_entries_that_are_there(tmp_path):
     async with life(tmp_path) as one:
         await one.live()

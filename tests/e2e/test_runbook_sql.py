@@ -57,6 +57,7 @@ def said(number: int) -> Inbound:
     )
 
 
+@pytest.mark.slow
 async def test_a_message_that_was_set_aside_is_found_and_put_back_whole(
     url: str, tmp_path: Path
 ) -> None:
