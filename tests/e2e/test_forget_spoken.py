@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from forget_home import PERSON, home
-from forget_steps import until_clean
+from forget_traces import until_clean
 
 from bot.bus import Sender
 from bot.llm.base import ModelReply

@@ -1,8 +1,4 @@
-"""Kill -9 while tapes in files are archived, packed and merged: nothing is lost, or halfway.
-
-A third of the kills are aimed at the moments that matter, a third at changes of files by number, a
-third come at any time.
-"""
+"""Kill -9 while tapes in files are archived, packed and merged: nothing is lost, or halfway."""
 
 from __future__ import annotations
 
@@ -30,8 +26,6 @@ TAPE = "telegram:42"
 
 @dataclass
 class Account:
-    """What was acknowledged on one folder, over all lives."""
-
     said: dict[int, str] = field(default_factory=dict)
     sealed: list[str] = field(default_factory=list)
     merged: set[str] = field(default_factory=set)
