@@ -183,15 +183,6 @@ async def test_an_answer_without_a_receipt_is_delivered_after_a_restart_and_not_
     assert len(model.requests) == 1
 
 
-async def test_a_redelivered_message_is_answered_once(tmp_path):
-    async with session_host(tmp_path, ScriptedModel([text_reply("once")])) as host:
-        sent = await host.channel.send("hi", message_id="same")
-        await host.channel.wait_for_answer(sent)
-        await host.channel.send("hi", message_id="same")
-        assert (await host.channel.ask("/status")).count("1 model call,") == 1
-        assert (await answered(host))["same"] == 1
-
-
 async def _on_tape(host: Host, content: str) -> None:
     with anyio.fail_after(30):
         while content not in {entry.payload.get("content") for entry in await host.tape()}:
