@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+import pytest
 
 from bot.bus import Sender
 from bot.llm.base import ModelRequest, estimate_tokens
@@ -148,6 +149,7 @@ async def test_a_new_value_closes_the_old_one_and_stands_in_the_prompt_alone(tmp
     assert "Bonn" not in block
 
 
+@pytest.mark.slow
 async def test_private_facts_beyond_the_prompt_are_recalled_in_private_alone(tmp_path):
     """An owner's memory was shown to customers; what a prompt has no room for takes another way."""
     model = ScriptedModel(lambda _: text_reply("ok"))

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.core.errors import MemoryRefused
 from bot.memory.records.fact import Evidence
 from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
 from bot.memory.session.scope.scope_memory import ScopeMemory
@@ -116,26 +115,6 @@ async def test_a_refuted_value_gives_its_place_back(scope):
     judged = Proposal("refute", fact=wrong.fact.id, judgement=Judgement("not_stated"))
     await apply(scope, "judge", judged)
     assert texts(scope) == ["Rex is alive."]
-
-
-async def test_a_batch_that_would_end_much_is_refused_and_changes_nothing(scope):
-    for number in range(6):
-        await learn(scope, f"The box {number} is blue.", said("x", number + 1))
-    ends = tuple(Proposal("retire", fact=n, evidence=(said("x", 20),)) for n in range(1, 6))
-    with pytest.raises(MemoryRefused, match="5 of 6"):
-        await apply(scope, "consolidation", *ends)
-    assert len(scope.active()) == 6
-    await apply(scope, "person", *ends)
-    assert len(scope.active()) == 1
-
-
-async def test_what_was_taken_away_does_not_come_back_from_older_words(scope):
-    await learn(scope, "The user likes tea.", said("I like tea"))
-    await apply(scope, "person", Proposal("retire", fact=1))
-    again = await learn(scope, "The user likes tea.", said("I do like tea", 2))
-    assert again.verdict == "refused"
-    newer = await learn(scope, "The user likes tea.", said("tea is fine again", 3, day=400))
-    assert newer.verdict == "approved"
 
 
 CHANGES = {

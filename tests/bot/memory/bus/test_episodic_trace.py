@@ -70,18 +70,6 @@ async def test_what_cannot_be_kept_is_refused_and_not_written(trace, tape, wrong
     assert await tape.version() == before
 
 
-async def test_a_superseded_episode_stays_and_is_left_out_of_what_is_synthesised(trace, tape):
-    old = await trace.append(episode("use MySQL", problem_id="p1"))
-    new = await trace.supersede(old, episode("use PostgreSQL"))
-    assert (await trace.get(old)).content == {"d": "use MySQL"}
-    assert [one.id for one in await trace.query(problem_id="p1")] == [old, new]
-    assert [one.id for one in await trace.export_for_synthesis("p1")] == [new]
-    first = await tape.append(message("user", "meet at five", problem="p2"))
-    edit = await tape.append(message("user", "meet at six", replaces=first.id, problem="p2"))
-    [one] = await trace.export_for_synthesis("p2")
-    assert (one.id, one.supersedes) == (f"{TAPE}#{edit.id}", f"{TAPE}#{first.id}")
-
-
 async def test_a_day_ends_where_the_next_begins_and_has_all_its_hours(trace, tape):
     stamps = ["2026-03-28T22:59", "2026-03-28T23:30", "2026-03-29T21:30", "2026-03-29T22:30"]
     for stamp in stamps:
