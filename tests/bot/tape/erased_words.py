@@ -82,7 +82,7 @@ async def found(store: FileTapeStore, words: str) -> list[int]:
 async def laid_out(folder: Path) -> None:
     """A packed segment, a raw one, a live part, and an index of them all."""
     async with opened(folder) as store:
-        await tell(store, 1, 200)
+        await tell(store, 1, 120)
         await store.archive(TAPE)
     await pack_all(folder)
     async with opened(folder) as store:

@@ -69,9 +69,6 @@ def the_index(folder: Path) -> Path:
     return path
 
 
-# Damage.
-
-
 def flip(path: Path, chance: random.Random) -> None:
     data = bytearray(path.read_bytes())
     for _ in range(chance.choice((1, 5, 50))):
@@ -137,31 +134,6 @@ async def test_an_index_that_is_none_is_made_anew(stores, tmp_path, replace):
     assert len(list(copy.rglob("precious"))) == (replace is folder_with_a_file)
 
 
-async def test_an_index_deleted_while_the_store_is_open_loses_nothing(folder, tmp_path):
-    found: list[list[int]] = []
-    async with opened(folder) as store:
-        await answers(store)
-        for path in index_files(folder):
-            path.unlink()
-        added = await store.append(TAPE, says("zugvogel"))
-
-        async def ask() -> None:
-            hits = await store.search(SearchQuery(text="zugvogel", limit=1))
-            found.append([hit.entry.id for hit in hits])
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(8):
-                tasks.start_soon(ask)
-        last = await answers(store)
-    assert found == [[added.id]] * 8
-    async with opened(folder) as store:
-        assert await answers(store) == last
-    assert last == await fresh_answers(folder, tmp_path / "fresh")
-
-
-# What has changed behind its back.
-
-
 async def test_of_entries_that_were_edited_no_hit_is_wrong(folder, tmp_path):
     for path in folder.glob("*.jsonl"):
         path.chmod(0o600)
@@ -191,9 +163,6 @@ async def test_a_backup_that_was_restored_and_grew_again_is_searched_as_it_is(
         assert await store.search(SearchQuery("starling")) == []
         last = await answers(store)
     assert last == await fresh_answers(folder, tmp_path / "fresh")
-
-
-# Beside it.
 
 
 async def test_where_the_index_finds_no_room_tapes_go_on_and_a_search_says_so(folder):

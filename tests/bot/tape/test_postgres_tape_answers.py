@@ -9,8 +9,7 @@ import anyio
 import psycopg
 import pytest
 from databases import WAITING, server
-from postgres_talk import PATIENCE, TAPE, says, texts
-from postgres_tapes import opened
+from postgres_tapes import PATIENCE, TAPE, opened, says, texts
 from waiting import until
 
 from bot.core.errors import TapeUnavailable, TapeWriteError
@@ -20,9 +19,6 @@ from testkit.wire_cutter import WireCutter
 
 def through(url: str, wire: WireCutter) -> str:
     return url.replace(f":{server().port}/", f":{wire.port}/")
-
-
-# Answers that are lost.
 
 
 @pytest.mark.parametrize(
@@ -76,9 +72,6 @@ async def _waits(url: str, count: int) -> None:
             return len(await (await connection.execute(WAITING)).fetchall()) >= count
 
         await until(so_many)
-
-
-# A server that is away.
 
 
 @pytest.mark.slow

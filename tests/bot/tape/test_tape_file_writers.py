@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import anyio
 import pytest
 from tape_files import full_disk, opened, says
@@ -15,37 +11,6 @@ from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
 
 TAPE = "telegram:42"
-
-OPENER = """
-import os, signal, sys
-from pathlib import Path
-from bot.core.errors import TapeLocked
-from bot.tape.stores.file import FileTapeStore
-
-try:
-    FileTapeStore(Path(sys.argv[1]))
-except TapeLocked as error:
-    print(error)
-else:
-    print("taken", flush=True)
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-async def test_a_second_process_is_refused_and_the_lock_of_a_killed_one_is_free(tmp_path):
-    command = [sys.executable, "-c", OPENER, str(tmp_path)]
-    with anyio.fail_after(60):
-        async with opened(tmp_path) as store:
-            await store.create_tape(TAPE)
-            said = (await anyio.run_process(command)).stdout.decode()
-            for told in ("TAPEBOT_HOME", str(os.getpid()), str(tmp_path)):
-                assert told in said
-            assert (await store.append(TAPE, says("still mine"))).id == 2
-        for _ in range(2):
-            killed = await anyio.run_process(command, stderr=subprocess.DEVNULL, check=False)
-            assert killed.stdout == b"taken\n"
-        async with opened(tmp_path) as store:
-            assert await store.version(TAPE) == 2
 
 
 @pytest.mark.parametrize("told", ["closed", "reading only"])

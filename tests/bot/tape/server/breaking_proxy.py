@@ -15,7 +15,6 @@ class BreakingProxy:
     Attributes:
         url: Where it is.
         break_answers: So many answers to come are swallowed, and their connections cut.
-        break_requests: So many requests to come are swallowed likewise: the server never sees them.
         broken: How many were.
     """
 
@@ -24,7 +23,6 @@ class BreakingProxy:
         self._port = int(port)
         self.url = ""
         self.break_answers = 0
-        self.break_requests = 0
         self.broken = 0
         self._held: set[SocketStream] = set()
 
@@ -38,16 +36,16 @@ class BreakingProxy:
             self._held |= {stream}
             try:
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._pump, stream, server, tasks, "break_requests")
-                    tasks.start_soon(self._pump, server, stream, tasks, "break_answers")
+                    tasks.start_soon(self._pump, stream, server, tasks)
+                    tasks.start_soon(self._pump, server, stream, tasks)
             finally:
                 self._held -= {stream}
 
-    async def _pump(self, source, sink, tasks, fault: str) -> None:
+    async def _pump(self, source: SocketStream, sink: SocketStream, tasks) -> None:
         try:
             async for part in source:
-                if left := getattr(self, fault):
-                    setattr(self, fault, left - 1)
+                if self.break_answers and sink in self._held:
+                    self.break_answers -= 1
                     self.broken += 1
                     break
                 await sink.send(part)
