@@ -116,7 +116,6 @@ def as_the_docs_say(raw: bytes) -> TapeEntry:
 @proved
 @given(entries())
 def test_any_reader_of_json_reads_what_a_line_says(entry):
-    """No key stands twice, and none of the meta is taken for the format's own."""
     assert repr(as_the_docs_say(encode_chained([entry], CHAIN_START)[0])) == repr(entry)
 
 
@@ -145,7 +144,6 @@ def test_no_bytes_break_the_reader(rest):
 
 
 def test_a_line_that_is_edited_by_hand_is_written_in_full_and_needs_no_digest():
-    """A short line without its link may be one whose link was damaged."""
     entry = replace(message("user", "I live in Rome.", ts=NOW), id=3)
     read = decode_line(encode_entries([entry]).replace(b"Rome", b"Oslo"))
     assert read == TapeLine(replace(message("user", "I live in Oslo.", ts=NOW), id=3), 0)

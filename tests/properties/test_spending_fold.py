@@ -92,7 +92,6 @@ def folded(entries: list[TapeEntry]) -> SpendingFold:
 def by_hand(
     history: History,
 ) -> dict[tuple[str, SpendingKey], Amount]:
-    """Return the sums by day, computed without the fold."""
     sums: dict[tuple[str, SpendingKey], Amount] = {}
     for events in history:
         first, last = events[0][1], events[-1][1]
@@ -108,7 +107,6 @@ def by_hand(
 def test_sums_are_what_calls_used_whatever_the_order_and_however_often_written(
     history: History, seed: random.Random
 ) -> None:
-    """Each call counts once: by what it used, or by its estimate if nobody knows."""
     queues = [[*events] for events in history]
     written = []
     while any(queues):
@@ -135,7 +133,6 @@ def test_a_snapshot_at_any_point_gives_the_same_state(
     others: Events,
     cut: int,
 ) -> None:
-    """A state that went through JSON goes on exactly as one that did not."""
     flat = [one for events in history for one in events]
     for at, other in enumerate(others):
         flat.insert(at * 3 % (len(flat) + 1), other)

@@ -61,7 +61,6 @@ def test_no_line_can_make_reading_fail(raw):
 @proved
 @given(entries, st.data())
 def test_no_part_of_a_line_is_taken_for_a_whole_one(entry, data):
-    """Cut anywhere, with or without the mark of a cut, it says nothing."""
     raw = encode_entries([entry])[:-1]
     cut = data.draw(st.integers(0, len(raw) - 1))
     assert decode_line(raw[:cut]) is None

@@ -17,7 +17,6 @@ GAP = 40
 
 
 def whole(size: int, seed: int) -> tuple[bytes, bytes]:
-    """Return protected bytes, and the file with its parity."""
     data = (seed.to_bytes(8, "little") + bytes(range(256))) * (size // 264 + 1)
     data = bytes(byte ^ (at >> 8) & 0xFF for at, byte in enumerate(data[:size]))
     return data, data + b"-" * GAP + make_parity(lambda at, n: data[at : at + n], size)

@@ -28,8 +28,6 @@ def inbound(message_id: str, address: Address = HERE, text: str = "hi") -> Inbou
 
 @dataclass
 class Process:
-    """A process's bus, and what runs in it."""
-
     bus: PostgresBus
     life: anyio.CancelScope
     ended: anyio.Event

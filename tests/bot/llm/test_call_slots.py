@@ -54,8 +54,6 @@ async def test_people_come_before_background_work_which_holds_at_most_half():
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.booleans()), max_size=12))
 def test_no_slot_is_lost_however_calls_end(plan):
-    """Each call waits or runs, then ends or is cancelled; in the end all slots are free."""
-
     async def run() -> None:
         slots = CallSlots(3)
         async with anyio.create_task_group() as tasks:

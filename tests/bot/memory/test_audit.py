@@ -74,7 +74,6 @@ class Home:
         self.facts.apply(written)
 
     async def audit(self, session=None, *, as_json=True, clock=None):
-        """Return the exit code and what was printed."""
         settings = load_settings(home=self.folder, timezone="UTC")
 
         def run():

@@ -40,7 +40,6 @@ def patient(monkeypatch):
 
 @pytest.fixture(scope="module")
 async def local():
-    """The model in process, loaded once."""
     embedder = LocalEmbedder()
     yield embedder
     await embedder.aclose()

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
+from bot.core.errors import MemoryRefused
 from bot.memory.records.fact import Evidence
 from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
 from bot.memory.session.scope.scope_memory import ScopeMemory
@@ -117,6 +118,17 @@ async def test_a_refuted_value_gives_its_place_back(scope):
     assert texts(scope) == ["Rex is alive."]
 
 
+async def test_a_batch_that_would_end_much_is_refused_and_changes_nothing(scope):
+    for number in range(6):
+        await learn(scope, f"The box {number} is blue.", said("x", number + 1))
+    ends = tuple(Proposal("retire", fact=n, evidence=(said("x", 20),)) for n in range(1, 6))
+    with pytest.raises(MemoryRefused, match="5 of 6"):
+        await apply(scope, "consolidation", *ends)
+    assert len(scope.active()) == 6
+    await apply(scope, "person", *ends)
+    assert len(scope.active()) == 1
+
+
 CHANGES = {
     "strengthen": (Proposal("strengthen", fact=1, evidence=(said("tea", 9, day=1),)),),
     "supersede": (Proposal("supersede", OSLO, 2, evidence=(said("Oslo", 9, day=1),)),),
@@ -170,7 +182,6 @@ PROPOSALS = st.builds(
 @given(st.lists(st.tuples(st.sampled_from(["person", "consolidation", "undo"]), PROPOSALS)))
 @settings(max_examples=examples(60))
 async def test_whatever_is_proposed_the_fold_of_the_tape_says_what_is_believed(steps):
-    """And of one attribute of one source one value is current at most."""
     scope = scope_on(InMemoryTapeStore())
     for author, proposal in steps:
         if author != "undo":
@@ -194,7 +205,6 @@ STEPS = st.tuples(st.integers(0, 2), WAYS, SUSPECT, st.sampled_from(["person", "
 @settings(max_examples=examples(60))
 @given(st.lists(STEPS, max_size=4), st.sampled_from(["consolidation", "assistant", "person"]))
 async def test_no_change_ends_a_fact_whose_successor_is_not_believed(changes, author):
-    """Whatever is refused or waits for a person: of no matter less is believed than was, but what was ended."""
     scope = scope_on(InMemoryTapeStore())
     for at, matter in enumerate(MATTERS):
         await learn(scope, matter.format("Wednesday", 16), said("x", at + 1), author="person")

@@ -63,7 +63,6 @@ async def erase_all(store: FileTapeStore) -> int:
 
 
 async def tell(store: FileTapeStore, number: int, count: int = 40) -> None:
-    """Append messages, every eighth of them with the secret."""
     await store.create_tape(TAPE)
     said = [
         says(f"{SECRET}{number}x{place} and tea" if place % 8 == 3 else f"plain words {place}")

@@ -34,7 +34,6 @@ def says(text: str) -> TapeEntry:
 
 
 def live_file(folder: Path) -> Path:
-    """Return the live file of the folder's one tape."""
     [path] = [path for path in folder.glob("*.jsonl") if path.name.count(".") == 1]
     return path
 
@@ -67,7 +66,6 @@ async def pack_all(folder: Path) -> list[Path]:
 
 
 def flip(path: Path, *offsets: int) -> None:
-    """Flip a bit of each of these bytes."""
     data = bytearray(path.read_bytes())
     for offset in offsets:
         data[offset] ^= 0x10

@@ -60,7 +60,6 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Stores:
 
 @pytest.fixture
 def folder(stores: Stores, tmp_path: Path) -> Path:
-    """Tapes with an index that was closed in order."""
     return shutil.copytree(stores[CLOSED][0], tmp_path / "tapes")
 
 
@@ -149,7 +148,6 @@ async def test_of_entries_that_were_edited_no_hit_is_wrong(folder, tmp_path):
 async def test_a_backup_that_was_restored_and_grew_again_is_searched_as_it_is(
     folder, tmp_path, more
 ):
-    """Its new entries have the ids of those that the index knows."""
     copy_tapes(folder, tmp_path / "backup")
     async with opened(folder) as store:
         await store.append_many(TAPE, [says("starling one"), says("starling two")])
@@ -179,7 +177,6 @@ async def test_where_the_index_finds_no_room_tapes_go_on_and_a_search_says_so(fo
 
 
 async def test_a_store_for_reading_finds_beside_the_one_that_writes(stores, folder):
-    """It takes no part in the index's file, and leaves it as it is."""
     async with opened(folder) as store:
         assert await answers(store) == stores[CLOSED][1]
         files = {path: path.stat().st_mtime_ns for path in folder.iterdir()}

@@ -25,7 +25,6 @@ async def store(url: str, workspace: str) -> AsyncIterator[PostgresTapeStore]:
 
 
 async def ids(store: PostgresTapeStore, text: str) -> list[int]:
-    """Return the ids of what has the words itself."""
     hits = await store.search(SearchQuery(text, limit=100))
     return sorted(hit.entry.id for hit in hits if hit.direct)
 

@@ -65,7 +65,6 @@ async def test_a_change_whose_answer_was_lost_is_done_once(
 
 
 async def _waits(url: str, count: int) -> None:
-    """Wait until so many statements wait for a lock."""
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
 
         async def so_many() -> bool:

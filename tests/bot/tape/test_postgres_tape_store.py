@@ -85,7 +85,6 @@ def untouched() -> Iterator[str]:
 
 
 async def wanted(beside: psycopg.AsyncConnection[Any]) -> bool:
-    """Say whether tables are still to be cleaned."""
     cursor = await beside.execute("select count(*) from tapebot.vacuum_wanted")
     return await cursor.fetchone() != (0,)
 

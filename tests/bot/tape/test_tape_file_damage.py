@@ -22,7 +22,6 @@ TAPE = "telegram:42"
 
 
 def counted(entries: list[TapeEntry]) -> list[TapeEntry]:
-    """The entries that somebody appended: no notes of repair."""
     return [entry for entry in entries if entry.name != REPAIR_EVENT]
 
 
@@ -47,7 +46,6 @@ async def written(folder: Path, batches: list[list[str]]) -> list[TapeEntry]:
 
 
 async def test_a_kill_at_any_byte_of_an_append_costs_no_acknowledged_entry(tmp_path):
-    """The batch is there whole or not at all, ids are dense, the next append works."""
     home = tmp_path / "home"
     acknowledged = await written(home, [["a"], ["b", "c"]])
     safe = live_file(home).stat().st_size

@@ -43,7 +43,6 @@ async def test_who_follows_beside_the_store_that_writes_hears_each_entry_once(tm
 
 
 async def test_nobody_hears_or_reads_what_is_not_durable(tmp_path, monkeypatch):
-    """The disk is held up in the middle of an append."""
     held, go_on = threading.Event(), threading.Event()
     sync = os.fdatasync
 

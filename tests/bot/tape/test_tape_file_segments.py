@@ -37,7 +37,6 @@ async def sealed(folder: Path, *counts: int) -> list[TapeEntry]:
 
 
 async def agreed(store: FileTapeStore, found: list[TapeEntry]) -> None:
-    """Every way to read gives these entries."""
     assert await store.read(TAPE) == found
     assert [entry async for entry in store.read_back(TAPE)] == found[::-1]
     chance = random.Random(5)
@@ -72,7 +71,6 @@ async def test_packed_segments_read_as_they_did_raw(tmp_path):
 
 
 async def test_a_tape_reads_on_while_its_segments_are_packed(tmp_path):
-    """Never a gap, a double or an error, in the store and beside it; those left from before are packed, too."""
     await sealed(tmp_path, 30, 30)
     done = anyio.Event()
     async with opened(tmp_path) as store, opened(tmp_path, read_only=True) as beside:

@@ -15,7 +15,6 @@ TAPE = "telegram:42"
 
 @pytest.mark.parametrize("told", ["closed", "reading only"])
 async def test_a_store_that_is_closed_or_reads_only_writes_nothing(tmp_path, told):
-    """Of a closed one another process may have the folder by now."""
     store = FileTapeStore(tmp_path, sync=False)
     await store.create_tape(TAPE)
     await store.close()
@@ -39,7 +38,6 @@ async def test_a_store_that_is_closed_or_reads_only_writes_nothing(tmp_path, tol
 
 
 async def test_closing_waits_for_what_is_being_written(tmp_path):
-    """Each append is on the tape, or says that the store is closed."""
     store = FileTapeStore(tmp_path, sync=True)
     await store.create_tape(TAPE)
     kept, refused = [], []
@@ -60,7 +58,6 @@ async def test_closing_waits_for_what_is_being_written(tmp_path):
 
 
 async def test_what_a_full_disk_refuses_is_not_there_and_leaves_no_gap(tmp_path):
-    """A refused append, one of many at once, an archive, a reset, a merge, a new tape."""
     told: list[str] = []
 
     async def refused(act) -> None:

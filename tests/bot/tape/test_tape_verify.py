@@ -31,7 +31,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def lines(*appends: list[TapeEntry], first: int = 1) -> Lines:
-    """The lines of appends, with their ids."""
     found: Lines = []
     for batch in appends:
         stamped = [

@@ -136,7 +136,6 @@ def spending_on(store: Any, linked: Any = lambda one: (one,)) -> Spending:
 
 
 async def call(spending: Spending, cost: float = 0.4, who: str = "telegram:1") -> bool:
-    """Make one call; return whether it was allowed."""
     made = await spending.reserve(Spender(who, who, owner=True), "turn", "a/b", lambda: (10, 10))
     if isinstance(made, LimitUse):
         return False

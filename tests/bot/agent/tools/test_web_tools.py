@@ -52,7 +52,6 @@ class Web(ToolChat):
         return await self.asking("web_fetch", said, url=url, **more)
 
     async def read(self, path: str) -> str:
-        """Fetch an address that the person names."""
         return await self.fetch(path, f"read {self.server.url(path)}")
 
     async def asking(self, name: str, said: str, **arguments) -> str:
@@ -191,7 +190,6 @@ async def test_a_secret_or_a_long_text_goes_out_only_in_a_link_that_somebody_wro
 
 
 async def test_a_page_is_erased_with_the_words_that_a_person_forgets(web):
-    """What another conversation read stays there."""
     web.server.answers |= {"/a": page(f"<p>{TOWN} at nine.</p>"), "/b": plain("Trains.")}
     await web.read("/a")
     await web.fetch("/b", f"Read it, I want to go to {TOWN}")

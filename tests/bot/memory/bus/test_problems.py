@@ -40,6 +40,26 @@ async def test_names_are_given_again_once_they_are_done_and_numbers_never(talk):
         await talk.bus.problems.create("one more")
 
 
+async def test_nothing_is_switched_while_a_turn_runs_and_a_wish_is_done_once_it_has_ended(talk):
+    problems = talk.bus.problems
+    for name in ("first", "second"):
+        await problems.create(name)
+    turn = await talk.begin("hello")
+    with pytest.raises(MemoryRefused, match="still running"):
+        await problems.switch_to("p1")
+    await problems.request_switch("p1")
+    await problems.request_switch("p2", cause="c")
+    assert (await problems.get_active()).problem_id == GENERAL_PROBLEM
+    await talk.end(turn, "hi")
+    await talk.open()
+    assert await talk.bus.problems.apply_requested_switch()
+    assert not await talk.bus.problems.apply_requested_switch()
+    assert (await talk.bus.problems.get_active()).problem_id == "p2"
+    version = await talk.tape.version()
+    assert await talk.bus.problems.request_switch("p2", cause="c") is not False
+    assert await talk.tape.version() == version
+
+
 async def test_of_many_messages_the_newest_whole_turns_come_back_up_to_a_quarter_of_the_view(talk):
     first = await talk.problem("first")
     for number in range(15):

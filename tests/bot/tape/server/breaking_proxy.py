@@ -10,13 +10,7 @@ from anyio.abc import SocketStream
 
 
 class BreakingProxy:
-    """Stands before a server.
-
-    Attributes:
-        url: Where it is.
-        break_answers: So many answers to come are swallowed, and their connections cut.
-        broken: How many were.
-    """
+    """Stands before a server."""
 
     def __init__(self, target: str) -> None:
         self._host, _, port = target.removeprefix("http://").partition(":")
@@ -27,7 +21,6 @@ class BreakingProxy:
         self._held: set[SocketStream] = set()
 
     async def cut(self) -> None:
-        """Cut all connections that there are."""
         for stream in list(self._held):
             await stream.aclose()
 
@@ -56,7 +49,6 @@ class BreakingProxy:
 
 @asynccontextmanager
 async def breaking(target: str) -> AsyncIterator[BreakingProxy]:
-    """Run a proxy before a server."""
     proxy = BreakingProxy(target)
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
     [inner] = listener.listeners

@@ -26,7 +26,6 @@ async def rig(tmp_path):
 
 @pytest.fixture
 async def line(rig):
-    """A store behind a line that breaks."""
     async with breaking(rig.url) as proxy:
         store = RemoteTapeStore(proxy.url, rig.tokens.add("line", "admin", ["*"]))
         yield store, proxy

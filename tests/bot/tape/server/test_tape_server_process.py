@@ -64,7 +64,6 @@ async def test_no_token_no_session_and_no_word_is_in_the_log_and_no_follower_kee
 
 @pytest.mark.slow
 async def test_connections_that_are_only_held_open_shut_out_nobody(tmp_path, monkeypatch):
-    """However many; the oldest of those on which nothing was asked go first."""
     monkeypatch.setattr(serve, "MAX_CONNECTIONS", 4)
     async with serving(tmp_path) as rig, rig.client() as client, AsyncExitStack() as held:
         assert (await client.get("/v1/tapes")).status_code == 200

@@ -114,7 +114,6 @@ async def test_what_is_no_entry_is_refused_whole(client):
 
 
 async def test_a_body_beyond_the_bound_is_refused_and_not_read_on(rig, client):
-    """Told by its length or not; the connection ends, however much would still come."""
     answer = await put(client, entry_line("x" * 100_000))
     assert (answer.status_code, answer.json()["error"]) == (413, "too_large")
     assert answer.headers["connection"] == "close"
