@@ -97,6 +97,7 @@ def _recorder(arrived):
     return record
 
 
+@pytest.mark.slow
 async def test_waiting_is_no_work_but_is_bounded_too(tmp_path):
     sandbox = await built_sandbox(tmp_path / "sandbox", seconds=0.5)
     result = await sandbox.run("import time\ntime.sleep(1)\nprint('awake')")
@@ -105,6 +106,7 @@ async def test_waiting_is_no_work_but_is_bounded_too(tmp_path):
     assert result.problem == "it took more than 7.5 seconds"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "problem"),
     [
@@ -137,6 +139,7 @@ async def test_code_is_stopped_where_it_takes_too_much(tmp_path, code, problem):
     assert list((folder / "runs").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "end"),
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -38,18 +38,6 @@ def trace(tape):
 def episode(text: str = "use PostgreSQL", **more: object) -> EpisodeEntry:
     made = EpisodeEntry("", ManualClock().now(), None, "", "decision", {"d": text})
     return replace(made, **more)
-
-
-async def test_what_is_appended_reads_back_as_it_was_also_from_another_tape(trace, tape):
-    given = episode(
-        content={"d": "ü\ud800", "n": [1, {"x": None}]}, problem_id="p1", hrm_layer="focus",
-        tags=["db", "infra"], supersedes="other:2#4",
-    )  # fmt: skip
-    given = replace(given, timestamp=given.timestamp - timedelta(hours=3))
-    number = await trace.append(given)
-    assert await trace.query() == [replace(given, id=number)]
-    other = EpisodicTraceStore(TapeService(tape.store, "fake:2"), ManualClock())
-    assert await other.get(number) == replace(given, id=number)
 
 
 @pytest.mark.parametrize(
