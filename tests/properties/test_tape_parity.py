@@ -10,7 +10,7 @@ from sampling import examples
 
 from bot.tape.stores.parity import CHUNK, Parity, ParityLayout, make_parity, protected_length
 
-proved = settings(max_examples=examples(150), deadline=None)
+proved = settings(max_examples=examples(80), deadline=None)
 sizes = st.integers(0, 2_000) | st.integers(90_000, 110_000) | st.sampled_from([511, 512, 98_304])
 GAP = 40
 

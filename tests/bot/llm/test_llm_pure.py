@@ -81,6 +81,7 @@ class Refused(Exception):
         self.status_code = status
 
 
+@pytest.mark.slow
 def test_naming_a_model_loads_nothing_heavy():
     """The console is there at once; litellm comes with the first call or with ``warm``."""
     code = (

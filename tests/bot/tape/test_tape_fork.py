@@ -59,21 +59,6 @@ async def test_anchors_inside_a_fork_are_those_of_both(tape):
                 await fork.store.create_anchor(TAPE, "no", target)
 
 
-async def test_a_search_inside_a_fork_knows_both(tape):
-    await tape.append(says("green tea"))
-    async with tape.fork() as fork:
-        for number in range(10):
-            await fork.append(says(f"tea number {number}"))
-            assert len(await found(fork, "tea", limit=50)) == number + 2
-        assert await found(fork, '"green tea"') == ["green tea"]
-        assert await found(fork, '"tea number 4"') == ["tea number 4"]
-        assert len(await fork.search(SearchQuery("tea", limit=3))) == 3
-        assert await found(fork, limit=3) == ["tea number 9", "tea number 8", "tea number 7"]
-        assert await found(fork, "tea", last=5) == ["green tea"]
-        assert len(await found(fork, "tea", first=6, last=8)) == 3
-        assert await found(tape, "tea") == ["green tea"]
-
-
 @pytest.mark.parametrize(
     "act",
     [
