@@ -202,8 +202,6 @@ HOSTILE = {
     ids=["a list", "an address", "nested", "prose", "too much", "hostile"],
 )
 async def test_what_a_person_is_asked_is_whole_and_itself_or_is_not_asked(tmp_path, given, parts):
-    """A list of 200, a long address and what is nested; long prose gives way."""
-
     async def send(_: Anything, __: ToolContext) -> ToolOutcome:
         raise AssertionError
 
