@@ -17,7 +17,7 @@ from testkit.discord.backend import DiscordBackend
 from testkit.discord.messages import DiscordApiError, MessagePayload
 from testkit.discord.rate_limits import RestFault, json_answer
 from testkit.discord.records import DiscordUpload, RestCall
-from testkit.endless import endless
+from testkit.loopback import endless
 
 API = "/api/v10"
 
