@@ -47,7 +47,6 @@ class LoopbackServer:
         return self.url + self.prefix
 
     async def listen(self) -> web.TCPSite:
-        """Listen on the port."""
         site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
         await site.start()
         self.port = self._runner.addresses[-1][1]
@@ -69,12 +68,10 @@ class Signal:
         self._next = anyio.Event()
 
     def set(self) -> None:
-        """Wake the tasks that wait."""
         self._next.set()
         self._next = anyio.Event()
 
     async def wait(self) -> None:
-        """Wait until it happens next."""
         await self._next.wait()
 
 

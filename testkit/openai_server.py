@@ -52,7 +52,6 @@ class Reply:
 
     @property
     def ending(self) -> str:
-        """The finish reason on the wire."""
         if self.finish_reason is not None:
             return self.finish_reason
         return "tool_calls" if self.calls else "stop"
@@ -128,7 +127,6 @@ class ScriptedServer(LoopbackServer):
         raise NotImplementedError
 
     def keep(self, request: web.Request, body: Any) -> None:
-        """Keep a request."""
         self.requests.append(body)
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
         self._arrived.set()

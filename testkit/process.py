@@ -110,7 +110,6 @@ class ServerProcess:
         return answer["result"]
 
     async def records(self) -> dict[str, Any]:
-        """Return all records of the server as JSON values."""
         async with self._session.get("/control/records") as response:
             records: dict[str, Any] = await response.json()
         return records

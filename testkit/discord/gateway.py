@@ -48,8 +48,7 @@ def shard_receives_event(event: Any, shard: Shard) -> bool:
 
 
 GUILDS, GUILD_MEMBERS, GUILD_PRESENCES = 1 << 0, 1 << 1, 1 << 8
-GUILD_MESSAGES, GUILD_REACTIONS = 1 << 9, 1 << 10
-DIRECT_MESSAGES, DIRECT_REACTIONS = 1 << 12, 1 << 13
+GUILD_MESSAGES, DIRECT_MESSAGES = 1 << 9, 1 << 12
 MESSAGE_CONTENT = 1 << 15
 """Intents."""
 PRIVILEGED = GUILD_MEMBERS | GUILD_PRESENCES | MESSAGE_CONTENT
@@ -97,7 +96,6 @@ class Gateway:
 
     @property
     def connected(self) -> int:
-        """Number of sessions that have a connection."""
         return sum(session.link is not None for session in self.sessions.values())
 
     def dispatch(
@@ -107,20 +105,18 @@ class Gateway:
         *,
         intent: int = 0,
         bare: Any = None,
-        content: bool = True,
         everywhere: bool = False,
     ) -> None:
-        """Send an event to every session of the guild's shard with the right intents."""
+        """Send an event to every session of the guild's shard with the right intents, ``bare`` to those without content."""
         for session in self.sessions.values():
             if intent and not session.intents & intent:
                 continue
             if not everywhere and not shard_receives_event(data, session.shard):
                 continue
-            whole = content or bare is None or session.intents & MESSAGE_CONTENT
+            whole = bare is None or session.intents & MESSAGE_CONTENT
             session.push(event, data if whole else bare)
 
     def tell_joined(self, guild: Guild) -> None:
-        """Send GUILD_CREATE to the sessions of the guild's shard."""
         for session in self.sessions.values():
             if session.intents & GUILDS and shard_receives_guild(guild.id, session.shard):
                 self._tell_guild(session, guild, joined=True)
@@ -136,7 +132,6 @@ class Gateway:
             link.send({"op": _RECONNECT, "d": None})
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Serve one connection until it ends."""
         self._note("connect", request.path)
         if self.refusals > 0 or time.monotonic() < self.refused_until:
             self.refusals = max(0, self.refusals - 1)
@@ -263,10 +258,7 @@ class Gateway:
             return
         session.link = None
         if code in {WSCloseCode.OK, WSCloseCode.GOING_AWAY} and not link.closed_here:
-            self._forget(session)
-
-    def _forget(self, session: GatewaySession) -> None:
-        self.sessions.pop(session.id, None)
+            del self.sessions[session.id]
 
     def _note(self, what: str, subject: object = "") -> None:
         self.world.records.note(self.world.records.gateway, what, subject)

@@ -39,10 +39,9 @@ class InteractionServer:
 
     def register(self, router: web.UrlDispatcher) -> None:
         """Register the routes; they are authorised by the interaction's token."""
-        callback = "/interactions/{interaction}/{token}/callback"
-        self.door.route(router, "POST", callback, self._callback, public=True)
         one = _WEBHOOK + "/messages/{message}"
         for method, path, do in (
+            ("POST", "/interactions/{interaction}/{token}/callback", self._callback),
             ("POST", _WEBHOOK, self._follow_up),
             ("PATCH", one, self._patch),
             ("DELETE", one, self._delete),
@@ -59,7 +58,6 @@ class InteractionServer:
         *,
         message: DiscordMessage | None = None,
     ) -> InteractionRecord:
-        """Send INTERACTION_CREATE."""
         known = self.world.records.interactions
         number = self.world.ids.next()
         made = InteractionRecord(number, secrets.token_urlsafe(48), kind, channel.id, user, name)
@@ -96,21 +94,17 @@ class InteractionServer:
         self.world.records.touch()
         return made
 
-    def _known(self, call: RestRequest) -> InteractionRecord:
-        token = call.text("token")
-        for each in self.world.records.interactions.values():
-            if each.token == token:
-                return each
-        raise DiscordApiError(404, 10015, "Unknown Webhook")
-
     def _alive(self, call: RestRequest) -> InteractionRecord:
-        interaction = self._known(call)
-        if time.monotonic() - interaction.created > self.hub.interaction_life:
-            interaction.refused.append(50027)
-            raise DiscordApiError(401, 50027, "Invalid Webhook Token")
-        if interaction.acknowledged is None:
+        every = self.world.records.interactions.values()
+        known = next((each for each in every if each.token == call.text("token")), None)
+        if known is None:
             raise DiscordApiError(404, 10015, "Unknown Webhook")
-        return interaction
+        if time.monotonic() - known.created > self.hub.interaction_life:
+            known.refused.append(50027)
+            raise DiscordApiError(401, 50027, "Invalid Webhook Token")
+        if known.acknowledged is None:
+            raise DiscordApiError(404, 10015, "Unknown Webhook")
+        return known
 
     async def _callback(self, call: RestRequest) -> Any:
         known = self.world.records.interactions.get(call.number("interaction"))

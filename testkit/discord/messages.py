@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from testkit.discord.records import LOADING, DiscordMessage, DiscordUpload, MessageRevision
+from testkit.discord.records import LOADING, DiscordMessage, DiscordUpload
 from testkit.discord.validation import fault_in_components
 from testkit.discord.world import READ_MESSAGE_HISTORY, SEND_MESSAGES, ChannelState, DiscordWorld
 
@@ -32,7 +32,6 @@ class DiscordApiError(Exception):
         self.status, self.code, self.errors = status, code, errors
 
     def to_json(self) -> dict[str, Any]:
-        """Return Discord's error object."""
         shape = {"message": str(self), "code": self.code}
         return shape if self.errors is None else shape | {"errors": self.errors}
 
@@ -52,7 +51,6 @@ class MessagePayload:
     uploads: tuple[DiscordUpload, ...] = ()
 
     def check(self, standing: DiscordMessage | None = None) -> None:
-        """Check the text, the nonce and the files."""
         content = self.body.get("content")
         if content is not None and not isinstance(content, str):
             raise invalid("content", "STRING_TYPE_CONVERT", f'Could not convert "{content}"')
@@ -124,7 +122,6 @@ def write(
     for name, value in more.items():
         setattr(message, name, value)
     _ping(world, message, target)
-    message.shown.append(MessageRevision(message.content, message.components, message.created))
     world.records.messages[message.id] = message
     world.records.touch()
     return message
@@ -148,7 +145,7 @@ def rewrite(world: DiscordWorld, message: DiscordMessage, draft: MessagePayload)
     message.flags &= ~LOADING
     message.edited = time.monotonic()
     _ping(world, message, world.records.messages.get(message.reference or 0))
-    message.shown.append(MessageRevision(message.content, message.components, message.edited))
+    message.edits.append(message.content)
     world.records.touch()
 
 

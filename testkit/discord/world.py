@@ -22,7 +22,6 @@ class Snowflakes:
     _last: int = 0
 
     def next(self) -> int:
-        """Return the next id."""
         now = (int(time.time() * 1000) - _EPOCH_MS) << 22
         self._last = max(self._last + 1, now)
         return self._last
@@ -70,7 +69,6 @@ class ChannelState:
 
     @property
     def is_thread(self) -> bool:
-        """Whether it is a thread."""
         return self.kind == PUBLIC_THREAD
 
 
@@ -88,17 +86,14 @@ class DiscordWorld:
 
     @classmethod
     def create(cls, bot_name: str, portal_intents: int) -> DiscordWorld:
-        """Create a world with only the bot."""
         ids = Snowflakes()
         bot = DiscordUser(ids.next(), bot_name, bot=True)
         return cls(bot, DiscordRecords(), ids, {bot.id: bot}, portal_intents=portal_intents)
 
     def has_bot(self, guild: Guild) -> bool:
-        """Return whether the bot is a member."""
         return self.bot.id in guild.members
 
     def visible(self, channel: ChannelState) -> bool:
-        """Return whether the bot can see a channel."""
         if channel.guild_id is None:
             return channel.recipient_id is not None
         place = self.parent(channel)
@@ -122,6 +117,5 @@ class DiscordWorld:
         return [each for each in self.records.messages_in(channel_id) if not each.ephemeral]
 
     def last_message(self, channel_id: int) -> int | None:
-        """Return the id of a channel's newest message."""
         standing = self.visible_messages(channel_id)
         return standing[-1].id if standing else None

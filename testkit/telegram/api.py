@@ -66,7 +66,6 @@ class BotApiHandler:
         self._faults = faults
 
     async def call(self, request: web.Request) -> web.StreamResponse:
-        """Perform and record a method call, with faults."""
         at = time.monotonic()
         token, named = request.match_info["token"], request.match_info["method"]
         method = NAMES.get(named.lower(), named)
@@ -118,7 +117,6 @@ class BotApiHandler:
             bot.end_poll(_CLOSED)
 
     def _number(self, token: str) -> int:
-        """Return the id of a bot; 0 for an unknown token."""
         return self._world.bots[token].user.id if token in self._world.bots else 0
 
     async def _outcome(

@@ -39,12 +39,10 @@ class BotApiFault:
         return self.method in (None, method) and self.chat in (None, chat)
 
     def refusal(self) -> BotApiError:
-        """Return the error of ``refuse``."""
         extra = {} if self.retry_after is None else {"retry_after": self.retry_after}
         return BotApiError(self.status, self.description, extra)
 
     async def pause(self) -> None:
-        """Wait as a slow call does."""
         await (self.gate.wait() if self.gate is not None else anyio.sleep(self.seconds))
 
 

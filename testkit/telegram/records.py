@@ -153,7 +153,6 @@ class TelegramRecords:
         return [one for one in self.updates if one.confirmed_at is None and not one.dropped]
 
     def statistics(self) -> Json:
-        """Return counts and the newest, for the message of a failing test."""
         return {
             "counts": {name: len(many) for name, many in self.as_json().items()},
             "rejected": [(one.method, one.status, one.description) for one in self.rejected[-10:]],

@@ -81,7 +81,6 @@ class TelegramServer(TelegramUserActions, LoopbackServer):
 
     @asynccontextmanager
     async def outage(self) -> AsyncIterator[None]:
-        """Be down within the block."""
         await self.down()
         try:
             yield
@@ -98,10 +97,8 @@ class TelegramServer(TelegramUserActions, LoopbackServer):
         raise TimeoutError(f"not within {within} s: {self.records.statistics()}")
 
     async def until_messages(self, chat: Chat, count: int, within: float = 60.0) -> None:
-        """Wait until the bots have sent this many messages to a chat."""
         number = chat.id if isinstance(chat, TelegramChat) else chat
         await self.until(lambda books: len(books.messages(number)) >= count, within)
 
     async def until_confirmed(self, within: float = 60.0) -> None:
-        """Wait until every update is confirmed."""
         await self.until(lambda books: not books.unconfirmed, within)

@@ -63,7 +63,6 @@ class TelegramUserActions:
         basic: bool = False,
         bots: Sequence[TelegramUser] | None = None,
     ) -> TelegramChat:
-        """Open a group with some bots, or with all."""
         kind = "group" if basic else "supergroup"
         chat = self._open(TelegramChat(id, kind, title, forum=forum))
         if bots is not None:
@@ -83,7 +82,6 @@ class TelegramUserActions:
         return number
 
     def join(self, bot: TelegramUser, chat: Chat, by: User) -> None:
-        """Let a person add a bot to a group."""
         room, who = self._room(chat), self._user(by)
         join(self.world, room, self.world.bot_by_id(bot.id), who.as_json())
         self.post(chat, by, {"new_chat_members": [bot.as_json()]})
@@ -117,7 +115,6 @@ class TelegramUserActions:
         quote: str | None = None,
         extra: Json | None = None,
     ) -> int:
-        """Send a text; return the message's id."""
         if not 1 <= rules.units(text) <= rules.MAX_TEXT:
             raise ValueError("Telegram's clients send 1 to 4096 UTF-16 units; split the text")
         content: Json = {"text": text}
@@ -131,7 +128,6 @@ class TelegramUserActions:
     def edit(
         self, message: int, text: str, *, chat: Chat | None = None, caption: bool = False
     ) -> None:
-        """Edit a text or caption."""
         room, _ = self._find(message, chat)
         now = room.messages[message]
         field, marks = ("caption", "caption_entities") if caption else ("text", "entities")
@@ -150,7 +146,6 @@ class TelegramUserActions:
         topic: int | None = None,
         extra: Json | None = None,
     ) -> int:
-        """Send a file."""
         content = media_fields(self.world, media)
         if media.caption:
             found = rules.detect(media.caption)
@@ -219,7 +214,6 @@ class TelegramUserActions:
         return query
 
     def react(self, message: Message, emoji: str, *, user: User | None = None) -> None:
-        """Set a person's reaction."""
         room, number = self._find(message, None)
         content = {
             "chat": room.chat.as_json(),

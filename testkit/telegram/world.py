@@ -196,7 +196,6 @@ class TelegramWorld:
                 self.queue(bot, {kind: content}, kind=kind)
 
     def forget(self, room: ChatState, message: int) -> None:
-        """Delete a message."""
         del room.messages[message]
         for shown in self.records.shown:
             if (shown.chat, shown.id) == (room.chat.id, message):
