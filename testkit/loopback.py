@@ -31,12 +31,6 @@ class LoopbackServer:
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         return app
 
-    def serve(self, routes: Routes) -> None:
-        """Answer POST requests to these paths."""
-        app = self.application()
-        for path, handler in routes.items():
-            app.router.add_post(path, handler)
-
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"

@@ -120,10 +120,12 @@ class ScriptedServer(LoopbackServer):
             left = iter(self.script)
             over = Failure(400, "the script has no further step", "script_over")
             self._steps = lambda _request: next(left, over)
-        self.serve(self.routes())
+        app = self.application()
+        for path, handler in self.routes().items():
+            app.router.add_post(path, handler)
 
     def routes(self) -> Routes:
-        """Return the handlers by path."""
+        """Return the handlers of POST requests by path."""
         raise NotImplementedError
 
     def keep(self, request: web.Request, body: Any) -> None:
@@ -151,7 +153,8 @@ class ScriptedOpenAI(ScriptedServer):
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         self.keep(request, body)
-        step: Step = _judgement(body) if _is_judgement(body) else self._steps(body)
+        tools = [one["function"]["name"] for one in body.get("tools", ())]
+        step: Step = _judgement(body) if tools == [_JUDGE] else self._steps(body)
         match step:
             case Failure():
                 return refusal(step)
@@ -184,10 +187,6 @@ class ScriptedOpenAI(ScriptedServer):
         usage = {"prompt_tokens": 7 * len(texts), "total_tokens": 7 * len(texts)}
         model = body.get("model", "scripted")
         return web.json_response({"object": "list", "data": data, "model": model, "usage": usage})
-
-
-def _is_judgement(body: dict[str, Any]) -> bool:
-    return [one["function"]["name"] for one in body.get("tools", ())] == [_JUDGE]
 
 
 def _judgement(body: dict[str, Any]) -> Step:

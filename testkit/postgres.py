@@ -138,9 +138,6 @@ class PostgresServer(RunningPostgres):
                 start_new_session=True,
                 **self._around(),
             )
-        self.wait()
-
-    def wait(self) -> None:
         ends = time.monotonic() + _BEGIN
         while True:
             try:

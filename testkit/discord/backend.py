@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from testkit.discord import gateway as intents
@@ -27,14 +27,11 @@ class DiscordBackend:
 
     world: DiscordWorld
     gateway: Gateway
-    faults: DiscordFaults = field(init=False)
+    faults: DiscordFaults
     base: str = ""
     nonce_window: float = 180.0
     interaction_deadline: float = 3.0
     interaction_life: float = 900.0
-
-    def __post_init__(self) -> None:
-        self.faults = DiscordFaults(self.gateway)
 
     def json(self, message: DiscordMessage) -> dict[str, Any]:
         return message_json(self.world, self.base, message)
@@ -65,19 +62,17 @@ class DiscordBackend:
         self.gateway.dispatch("MESSAGE_DELETE", gone, intent=_intent(channel))
 
     def tell_channel(self, event: str, channel: ChannelState) -> None:
-        """Send CHANNEL_CREATE, CHANNEL_UPDATE or THREAD_CREATE, if the bot sees the thread."""
-        shape = channel_json(self.world, channel)
-        if event == "THREAD_CREATE":
-            shape["newly_created"] = True
-        if event.startswith("CHANNEL") or self.world.visible(channel):
-            self.gateway.dispatch(event, shape, intent=intents.GUILDS)
+        """Send CHANNEL_CREATE or CHANNEL_UPDATE."""
+        self.gateway.dispatch(event, channel_json(self.world, channel), intent=intents.GUILDS)
 
     def open_thread(self, parent: ChannelState, name: str, owner: int) -> ChannelState:
         """Open a public thread, with Discord's system message."""
         number = self.world.ids.next()
         thread = ChannelState(number, PUBLIC_THREAD, name, parent.guild_id, parent.id, owner)
         self.world.channels[thread.id] = thread
-        self.tell_channel("THREAD_CREATE", thread)
+        if self.world.visible(thread):
+            shape = channel_json(self.world, thread) | {"newly_created": True}
+            self.gateway.dispatch("THREAD_CREATE", shape, intent=intents.GUILDS)
         added = write(self.world, parent, owner, MessagePayload({"content": name}), kind=18)
         pointer = {"channel_id": str(thread.id), "guild_id": str(thread.guild_id)}
         added.extra = {"message_reference": pointer}

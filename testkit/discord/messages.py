@@ -1,7 +1,4 @@
-"""Validate message payloads like Discord's API, and apply them to messages.
-
-The codes are those of https://discord.com/developers/docs/topics/opcodes-and-status-codes.
-"""
+"""Validate message payloads like Discord's API, with its codes, and apply them to messages."""
 
 from __future__ import annotations
 
@@ -132,10 +129,8 @@ def rewrite(world: DiscordWorld, message: DiscordMessage, draft: MessagePayload)
     body = draft.body
     if "content" in body:
         message.content = (body["content"] or "").strip()
-    if "embeds" in body:
-        message.embeds = tuple(body["embeds"] or ())
-    if "components" in body:
-        message.components = tuple(body["components"] or ())
+    for name in {"embeds", "components"} & body.keys():
+        setattr(message, name, tuple(body[name] or ()))
     if "allowed_mentions" in body:
         message.allowed_mentions = body["allowed_mentions"]
     kept = {str(each.get("id")) for each in body.get("attachments") or ()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from testkit.loopback import Signal
@@ -97,7 +97,6 @@ class RecordedEvent:
 
     what: str
     subject: str
-    at: float
 
 
 @dataclass(slots=True)
@@ -120,11 +119,10 @@ class DiscordRecords:
         await self._changed.wait()
 
     def note(self, where: list[RecordedEvent], what: str, subject: object = "") -> None:
-        where.append(RecordedEvent(what, str(subject), time.monotonic()))
+        where.append(RecordedEvent(what, str(subject)))
         self.touch()
 
     def messages_in(self, channel: int, *, author: int | None = None) -> list[DiscordMessage]:
-        """Return a channel's existing messages, oldest first; ephemeral ones too."""
         there = [one for one in self.messages.values() if one.channel_id == channel]
         return [one for one in there if one.deleted is None and author in {None, one.author_id}]
 
@@ -136,7 +134,3 @@ class DiscordRecords:
 
     def count_gateway_events(self, what: str) -> int:
         return sum(note.what == what for note in self.gateway)
-
-    def as_json(self) -> dict[str, Any]:
-        public = (each.name for each in fields(self) if not each.name.startswith("_"))
-        return {name: getattr(self, name) for name in public}

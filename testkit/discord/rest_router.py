@@ -1,14 +1,10 @@
-"""Routing for the Discord test server's REST API.
-
-Every call is recorded, authorised, counted against rate limits, and subject to injected faults. See
-https://discord.com/developers/docs/reference.
-"""
+"""Routing for the Discord test server's REST API: each call is authorised, recorded, and may meet a fault."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -22,8 +18,8 @@ from testkit.loopback import endless, hang_up
 
 API = "/api/v10"
 
-Answer = Awaitable[Any]
-Route = Callable[["RestRequest"], Answer]
+Route = Callable[["RestRequest"], Awaitable[Any]]
+Routes = Iterable[tuple[str, str, Route]]
 NO_CONTENT = object()
 """Return value of a route for status 204."""
 
@@ -54,10 +50,9 @@ class RestRouter:
     def __init__(self, hub: DiscordBackend, token: Callable[[], str]) -> None:
         self.hub, self._token = hub, token
 
-    def route(
-        self, router: web.UrlDispatcher, method: str, path: str, do: Route, *, public: bool = False
-    ) -> None:
-        router.add_route(method, API + path, partial(self._guard, do, public))
+    def serve(self, router: web.UrlDispatcher, routes: Routes, *, public: bool = False) -> None:
+        for method, path, do in routes:
+            router.add_route(method, API + path, partial(self._guard, do, public))
 
     def unknown(self, router: web.UrlDispatcher) -> None:
         """Answer 404 like Discord for unknown routes."""

@@ -35,7 +35,7 @@ class RestRoutes:
 
     def register(self, router: web.UrlDispatcher) -> None:
         commands = "/applications/{application}/commands"
-        for method, path, do in (
+        routes = (
             ("GET", "/gateway", self._gateway),
             ("GET", "/gateway/bot", self._gateway),
             ("GET", "/users/@me", self._me),
@@ -52,8 +52,8 @@ class RestRoutes:
             ("PATCH", _MESSAGE, self._edit),
             ("DELETE", _MESSAGE, self._delete),
             ("POST", "/channels/{channel}/typing", self._typing),
-        ):
-            self.door.route(router, method, path, do)
+        )
+        self.door.serve(router, routes)
 
     def _place(self, call: RestRequest) -> ChannelState:
         channel = self.world.channels.get(call.number("channel"))

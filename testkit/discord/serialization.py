@@ -1,7 +1,4 @@
-"""Build the JSON objects of Discord's API v10 for the test server. Pure.
-
-The fields are those in https://discord.com/developers/docs, as far as clients read them.
-"""
+"""Build the JSON objects of Discord's API v10, with the fields that clients read. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +6,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from testkit.discord.records import DiscordMessage, DiscordUpload
-from testkit.discord.world import DM, ChannelState, DiscordUser, DiscordWorld, Guild, Snowflakes
+from testkit.discord.world import (
+    DM,
+    EPOCH_MS,
+    PUBLIC_THREAD,
+    ChannelState,
+    DiscordUser,
+    DiscordWorld,
+    Guild,
+)
 
 ALL_PERMISSIONS = (1 << 50) - 1
 SLASH_ANSWER = 20
@@ -31,11 +36,10 @@ _LIMITED_FLAGS = {1 << 8: 1 << 13, 1 << 1: 1 << 15, 1 << 15: 1 << 19}
 
 def moment(snowflake: int, later: float = 0.0) -> str:
     """Return the ISO 8601 time of an id, plus ``later`` seconds."""
-    return datetime.fromtimestamp(Snowflakes.moment(snowflake) + later, UTC).isoformat()
+    return datetime.fromtimestamp(((snowflake >> 22) + EPOCH_MS) / 1000 + later, UTC).isoformat()
 
 
 def user_json(user: DiscordUser) -> dict[str, Any]:
-    """Return a user object."""
     return {
         "id": str(user.id),
         "username": user.name,
@@ -48,7 +52,6 @@ def user_json(user: DiscordUser) -> dict[str, Any]:
 
 
 def member_json(user: DiscordUser) -> dict[str, Any]:
-    """Return a guild member object."""
     return bare_member() | {"user": user_json(user)}
 
 
@@ -65,7 +68,6 @@ def application_flags(portal_intents: int) -> int:
 
 
 def application_json(world: DiscordWorld) -> dict[str, Any]:
-    """Return an application object with its owner."""
     owner = next((user for user in world.users.values() if not user.bot), world.bot)
     return {
         "id": str(world.bot.id),
@@ -93,7 +95,7 @@ def channel_json(world: DiscordWorld, channel: ChannelState) -> dict[str, Any]:
     if channel.kind == DM:
         return shape | {"recipients": [user_json(world.users[channel.recipient_id or 0])]}
     shape |= {"name": channel.name, "guild_id": str(channel.guild_id), "rate_limit_per_user": 0}
-    if channel.is_thread:
+    if channel.kind == PUBLIC_THREAD:
         return shape | _thread(world, channel)
     denied = {"id": str(world.bot.id), "type": 1, "allow": "0", "deny": str(channel.denied)}
     return shape | {
@@ -145,8 +147,8 @@ def guild_json(world: DiscordWorld, guild: Guild, *, everybody: bool = True) -> 
         "unavailable": False,
         "member_count": len(guild.members),
         "members": [member_json(user) for user in users],
-        "channels": [channel_json(world, c) for c in inside if not c.is_thread],
-        "threads": [channel_json(world, c) for c in inside if c.is_thread],
+        "channels": [channel_json(world, c) for c in inside if c.kind != PUBLIC_THREAD],
+        "threads": [channel_json(world, c) for c in inside if c.kind == PUBLIC_THREAD],
     }
 
 
@@ -169,7 +171,6 @@ def attachment_json(base: str, channel_id: int, upload: DiscordUpload) -> dict[s
 def message_json(
     world: DiscordWorld, base: str, message: DiscordMessage, *, deep: bool = True
 ) -> dict[str, Any]:
-    """Return a message object."""
     channel = world.channels[message.channel_id]
     edited = None if message.edited is None else message.edited - message.created
     mentioned = [world.users[user] for user in message.mentions if user in world.users]

@@ -13,6 +13,7 @@ from typing import Self
 from aiohttp import web
 
 from testkit.discord.backend import DiscordBackend
+from testkit.discord.faults import DiscordFaults
 from testkit.discord.gateway import PRIVILEGED, Gateway
 from testkit.discord.interactions import InteractionServer
 from testkit.discord.rest_router import API, RestRouter
@@ -31,7 +32,8 @@ class DiscordServer(DiscordUserActions, LoopbackServer):
 
     def __init__(self, *, token: str = TEST_TOKEN, portal_intents: int = PRIVILEGED) -> None:
         world = DiscordWorld.create("tapebot", portal_intents)
-        hub = DiscordBackend(world, Gateway(world, lambda: self.token))
+        gateway = Gateway(world, lambda: self.token)
+        hub = DiscordBackend(world, gateway, DiscordFaults(gateway))
         door = RestRouter(hub, lambda: self.token)
         interactions = InteractionServer(hub, door)
         super().__init__(hub, interactions)
@@ -39,12 +41,12 @@ class DiscordServer(DiscordUserActions, LoopbackServer):
         self.faults = hub.faults
         app = self.application()
         for path in ("/gateway/", "/gateway", "/gateway/resume"):
-            app.router.add_get(path, hub.gateway.handle)
+            app.router.add_get(path, gateway.handle)
         app.router.add_get("/attachments/{channel}/{file}/{name}", self._attachment)
         RestRoutes(hub, door).register(app.router)
         interactions.register(app.router)
         door.unknown(app.router)
-        add_control(app, self, self.records.as_json)
+        add_control(app, self)
 
     @property
     def api_url(self) -> str:

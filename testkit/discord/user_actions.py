@@ -1,7 +1,4 @@
-"""People, places and what people do on the Discord test server, and waiting for the bot's messages.
-
-Ids are integers in arguments and results, so that every action works over JSON as well.
-"""
+"""People, places and what people do on the Discord test server; ids are integers, as over JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +20,6 @@ from testkit.discord.world import (
     VIEW_CHANNEL,
     ChannelState,
     DiscordUser,
-    DiscordWorld,
     Guild,
 )
 
@@ -36,16 +32,12 @@ class DiscordUserActions:
     """Creates people and places, acts for people, and waits for what the bot does."""
 
     def __init__(self, hub: DiscordBackend, interactions: InteractionServer) -> None:
-        self.hub = hub
+        self.hub, self.world = hub, hub.world
         self._interactions = interactions
 
     @property
-    def world(self) -> DiscordWorld:
-        return self.hub.world
-
-    @property
     def records(self) -> DiscordRecords:
-        return self.hub.world.records
+        return self.world.records
 
     @property
     def bot_id(self) -> int:

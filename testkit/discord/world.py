@@ -12,7 +12,7 @@ TEXT, DM, PUBLIC_THREAD = 0, 1, 11
 VIEW_CHANNEL, SEND_MESSAGES, READ_MESSAGE_HISTORY = 1 << 10, 1 << 11, 1 << 16
 """Permissions."""
 
-_EPOCH_MS = 1_420_070_400_000
+EPOCH_MS = 1_420_070_400_000
 
 
 @dataclass(slots=True)
@@ -22,14 +22,9 @@ class Snowflakes:
     _last: int = 0
 
     def next(self) -> int:
-        now = (int(time.time() * 1000) - _EPOCH_MS) << 22
+        now = (int(time.time() * 1000) - EPOCH_MS) << 22
         self._last = max(self._last + 1, now)
         return self._last
-
-    @staticmethod
-    def moment(snowflake: int) -> float:
-        """Return the Unix time at which an id was made."""
-        return ((snowflake >> 22) + _EPOCH_MS) / 1000
 
 
 @dataclass(slots=True)
@@ -66,10 +61,6 @@ class ChannelState:
     owner_id: int | None = None
     recipient_id: int | None = None
     denied: int = 0
-
-    @property
-    def is_thread(self) -> bool:
-        return self.kind == PUBLIC_THREAD
 
 
 @dataclass(slots=True)

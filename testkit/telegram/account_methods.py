@@ -7,7 +7,7 @@ import time
 from testkit.telegram import validation as rules
 from testkit.telegram.records import CallbackAnswer, Json
 from testkit.telegram.validation import Params, bad
-from testkit.telegram.world import BotAccount, ChatState, TelegramWorld
+from testkit.telegram.world import BotAccount, TelegramWorld
 
 MAX_DOWNLOAD = 20 * 1024 * 1024
 """Maximum size for ``getFile``: https://core.telegram.org/bots/api#getfile."""
@@ -62,20 +62,6 @@ def get_file(world: TelegramWorld, _bot: BotAccount, params: Params) -> Json:
     if stored.size > MAX_DOWNLOAD:
         raise bad("file is too big")
     return stored.as_json() | {"file_path": stored.path}
-
-
-def join(world: TelegramWorld, room: ChatState, bot: BotAccount, by: Json) -> None:
-    """Make a bot a member, and tell it so."""
-    user = bot.user.as_json()
-    room.away.discard(bot.user.id)
-    content = {
-        "chat": room.chat.as_json(),
-        "from": by,
-        "date": int(time.time()),
-        "old_chat_member": {"user": user, "status": "left"},
-        "new_chat_member": {"user": user, "status": "member"},
-    }
-    world.queue(bot, {"my_chat_member": content}, kind="my_chat_member")
 
 
 def set_webhook(_world: TelegramWorld, bot: BotAccount, params: Params) -> bool:

@@ -128,7 +128,7 @@ class BotApiHandler:
         fault: BotApiFault | None,
     ) -> _Response:
         kind = None if fault is None else fault.kind
-        if fault is not None and kind != "refuse" and (failed := await _failed(fault)):
+        if kind != "refuse" and (failed := await _failed(fault)):
             return failed
         try:
             bot = self._world.bot_of(token)

@@ -159,7 +159,11 @@ def delete_message(world: TelegramWorld, bot: BotAccount, params: Params) -> boo
     mine = room.messages[number]["from"]["id"] == bot.user.id
     if not mine and room.chat.type != "private":
         raise bad("message can't be deleted")
-    world.forget(room, number)
+    del room.messages[number]
+    for shown in world.records.shown:
+        if (shown.chat, shown.id) == (room.chat.id, number):
+            shown.deleted_at = time.monotonic()
+    world.records.changed()
     return True
 
 

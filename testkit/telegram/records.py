@@ -154,12 +154,8 @@ class TelegramRecords:
 
     def statistics(self) -> Json:
         return {
-            "counts": {name: len(many) for name, many in self.as_json().items()},
+            "shown, calls, updates": (len(self.shown), len(self.calls), len(self.updates)),
             "rejected": [(one.method, one.status, one.description) for one in self.rejected[-10:]],
             "unconfirmed": len(self.unconfirmed),
             "last texts": [one.text[:80] for one in self.shown[-5:]],
         }
-
-    def as_json(self) -> Json:
-        names = "shown calls actions drafts pressed updates downloads polling".split()
-        return {name: getattr(self, name) for name in names}

@@ -25,7 +25,7 @@ from testkit.telegram.api import BotApiHandler
 from testkit.telegram.faults import TelegramFaults
 from testkit.telegram.records import TelegramRecords
 from testkit.telegram.user_actions import TelegramUserActions
-from testkit.telegram.world import Chat, TelegramChat
+from testkit.telegram.world import Chat
 
 TELEGRAM_TEST_TOKEN = "4200001:TEST-TOKEN-of-the-test-server"  # noqa: S105 - opens nothing
 
@@ -48,7 +48,7 @@ class TelegramServer(TelegramUserActions, LoopbackServer):
         app = self.application()
         app.router.add_route("*", "/bot{token:[^/]+}/{method}", self._api.call)
         app.router.add_get("/file/bot{token:[^/]+}/{path:.+}", self._api.download)
-        add_control(app, self, self.records.as_json)
+        add_control(app, self)
 
     async def __aenter__(self) -> Self:
         self._stack.push_async_callback(self._runner.cleanup)
@@ -97,7 +97,7 @@ class TelegramServer(TelegramUserActions, LoopbackServer):
         raise TimeoutError(f"not within {within} s: {self.records.statistics()}")
 
     async def until_messages(self, chat: Chat, count: int, within: float = 60.0) -> None:
-        number = chat.id if isinstance(chat, TelegramChat) else chat
+        number = self._room(chat).chat.id
         await self.until(lambda books: len(books.messages(number)) >= count, within)
 
     async def until_confirmed(self, within: float = 60.0) -> None:

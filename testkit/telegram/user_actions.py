@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from testkit.telegram import validation as rules
-from testkit.telegram.account_methods import join
 from testkit.telegram.media_files import TelegramMedia, media_fields
 from testkit.telegram.records import BotMessage, Json, TelegramRecords, UpdateDelivery
 from testkit.telegram.world import (
@@ -72,19 +71,28 @@ class TelegramUserActions:
 
     def topic(self, chat: Chat, name: str, user: User) -> int:
         """Open a topic of a forum; return its ``message_thread_id``."""
-        room = self._room(chat)
-        head = self.world.base(room, self._user(user), None)
+        room, person = self._room(chat), self._user(user)
+        head = self.world.base(room, person, None)
         number: int = head["message_id"]
         head |= {"message_thread_id": number, "is_topic_message": True}
         head |= {"forum_topic_created": {"name": name, "icon_color": 7322096}}
         room.topics[number] = head
-        self._put(room, head)
+        self._put(room, head, person)
         return number
 
     def join(self, bot: TelegramUser, chat: Chat, by: User) -> None:
-        room, who = self._room(chat), self._user(by)
-        join(self.world, room, self.world.bot_by_id(bot.id), who.as_json())
-        self.post(chat, by, {"new_chat_members": [bot.as_json()]})
+        room, user = self._room(chat), bot.as_json()
+        room.away.discard(bot.id)
+        content = {
+            "chat": room.chat.as_json(),
+            "from": self._user(by).as_json(),
+            "date": int(time.time()),
+            "old_chat_member": {"user": user, "status": "left"},
+            "new_chat_member": {"user": user, "status": "member"},
+        }
+        kind = "my_chat_member"
+        self.world.queue(self.world.bot_by_id(bot.id), {kind: content}, kind=kind)
+        self.post(chat, by, {"new_chat_members": [user]})
 
     def migrate(self, chat: Chat, new: int) -> TelegramChat:
         """Migrate a basic group to a supergroup with another id; bots get updates in both."""
@@ -248,11 +256,12 @@ class TelegramUserActions:
         room = self._room(chat)
         if topic is not None and topic not in room.topics:
             raise ValueError(f"chat {room.chat.id} has no topic {topic}; open it with topic()")
-        message = self.world.base(room, self._user(user), topic) | content
+        person = self._user(user)
+        message = self.world.base(room, person, topic) | content
         if reply_to is not None:
             target = reply_to.id if isinstance(reply_to, BotMessage) else reply_to
             message |= self.world.replied(room, message, target)
-        self._put(room, message)
+        self._put(room, message, person)
         return int(message["message_id"])
 
     def _open(self, chat: TelegramChat) -> TelegramChat:
@@ -282,11 +291,10 @@ class TelegramUserActions:
             raise ValueError(f"message {message} is in {len(rooms)} chats: name the chat")
         return rooms[0], message
 
-    def _put(self, room: ChatState, message: Json) -> None:
-        sender = message["from"]["id"]
+    def _put(self, room: ChatState, message: Json, sender: TelegramUser) -> None:
         room.messages[message["message_id"]] = message
-        room.members.pop(sender, None)
-        room.members[sender] = self.world.users[sender]
+        room.members.pop(sender.id, None)
+        room.members[sender.id] = sender
         self.world.tell(room, "message", message)
 
 

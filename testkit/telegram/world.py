@@ -195,13 +195,6 @@ class TelegramWorld:
             if bot.user.id not in room.away:
                 self.queue(bot, {kind: content}, kind=kind)
 
-    def forget(self, room: ChatState, message: int) -> None:
-        del room.messages[message]
-        for shown in self.records.shown:
-            if (shown.chat, shown.id) == (room.chat.id, message):
-                shown.deleted_at = time.monotonic()
-        self.records.changed()
-
     def file_at(self, path: str) -> StoredFile:
         for one in self.files.values():
             if one.path == path:
