@@ -146,7 +146,7 @@ class Player:
     def _news(self, where: Where) -> Iterator[str]:
         for message in self._messages(where):
             telegram = isinstance(message, BotMessage)
-            number = len(message.versions if telegram else message.shown)
+            number = len(message.versions if telegram else message.edits)
             if self._seen.get((where, message.id)) == number:
                 continue
             self._seen[where, message.id] = number
