@@ -114,6 +114,7 @@ async def asked(rig, chat):
     return rig.telegram.records.messages(chat.id)[0]
 
 
+@pytest.mark.slow
 async def test_a_press_is_its_buttons_command_and_of_what_stands_on_no_button_nothing(rig):
     async with rig.running():
         answer = await asked(rig, rig.chat)

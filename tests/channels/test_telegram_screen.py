@@ -124,6 +124,7 @@ async def test_a_lost_network_repeats_a_file_and_a_refusal_is_told(rig, file, lo
     assert ("Too Large" in rig.telegram.records.texts(7)[0]) != lost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["TEXTDRAFT_PEER_INVALID", "can't parse entities", "whatever"])
 async def test_a_refused_draft_ends_the_drafts_of_its_answer_alone(rig, words):
     chat = rig.telegram.private(7)

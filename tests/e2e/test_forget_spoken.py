@@ -131,6 +131,7 @@ async def test_a_plain_no_erases_nothing(tmp_path: Path) -> None:
         assert await chat.say("yes") == "Fine."
 
 
+@pytest.mark.slow
 async def test_a_yes_that_may_mean_something_else_goes_to_the_model(tmp_path: Path) -> None:
     async with family(tmp_path) as chat:
         for texts, who in (

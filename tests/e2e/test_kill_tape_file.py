@@ -116,6 +116,7 @@ HUNDRED = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @HUNDRED
 async def test_kills_while_archiving_and_packing_lose_nothing(tmp_path: Path, count: int):
     moments = [
@@ -133,6 +134,7 @@ async def test_kills_while_archiving_and_packing_lose_nothing(tmp_path: Path, co
     await kill_often(tmp_path, "archive", count, moments)
 
 
+@pytest.mark.slow
 @HUNDRED
 async def test_kills_while_merging_leave_whole_merges_or_none(tmp_path: Path, count: int):
     moments = ["before write live", "after write live", "before fdatasync live"]

@@ -74,6 +74,7 @@ async def _refused(write: Any) -> None:
         assert not await write
 
 
+@pytest.mark.slow
 async def test_every_global_write_has_a_decision_with_its_reason(tmp_path):
     async with life(tmp_path) as one:
         await one.live()
@@ -125,6 +126,7 @@ def _says_nothing_new(entry: TapeEntry, known: list[TapeEntry]) -> bool:
     ) and all((one["id"], one["content"]) in believed for one in entry.data.get("patterns", ()))
 
 
+@pytest.mark.slow
 async def test_what_is_recorded_is_read_for_less_than_35_percent_of_its_json(tmp_path):
     """Of a small life."""
     async with life(tmp_path) as one:

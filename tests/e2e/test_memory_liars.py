@@ -65,6 +65,7 @@ MALFORMED: dict[str, Callable[[], ModelReply]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MALFORMED)
 async def test_a_malformed_consolidation_changes_nothing_and_breaks_nothing(tmp_path, kind):
     cast = Cast(1, group=False)

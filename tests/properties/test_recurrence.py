@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice, product
 from zoneinfo import ZoneInfo
 
+import pytest
 from dateutil.rrule import DAILY, MONTHLY, WEEKLY, YEARLY, rrule
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -117,6 +118,7 @@ def by_walking(expression: str, after: datetime, zone: ZoneInfo, days: int) -> l
     return sorted(moment for moment in found if after < moment <= after + days * DAY)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(around_changes(), crons())
 @example((ZoneInfo("Australia/Lord_Howe"), datetime(2026, 4, 4, 13, tzinfo=UTC)), "* * * * *")

@@ -54,6 +54,7 @@ async def allow(host, *tools, server="files", how="reads"):
         assert answer.startswith("Allowed"), answer
 
 
+@pytest.mark.slow
 async def test_a_server_killed_in_a_call_ends_the_call_and_comes_back(tmp_path, files):
     async with talk(tmp_path / "home", files=stdio_server(files)) as host:
         await allow(host, "hang", "echo")
