@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import product
 from re import _parser  # type: ignore[attr-defined]
+from types import ModuleType
 from typing import Any
 
 from function_inventory import modules
@@ -100,7 +101,8 @@ def _held() -> dict[tuple[str, int], str]:
     for name in modules():
         for key, value in [*vars(importlib.import_module(name)).items()]:
             add(value, f"{name}.{key}")
-            for inner in gc.get_referents(value) if not callable(value) else ():
+            whole = callable(value) or isinstance(value, ModuleType)
+            for inner in gc.get_referents(value) if not whole else ():
                 add(inner, f"{name}.{key}")
                 for deeper in gc.get_referents(inner) if isinstance(inner, tuple | dict) else ():
                     add(deeper, f"{name}.{key}")

@@ -12,10 +12,9 @@ ADVICE = (
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("texts", [20, pytest.param(200, marks=pytest.mark.night)])
-def test_no_text_makes_a_pattern_slow(texts: int) -> None:
-    found = findings("pattern_costs.py", str(texts))
+@pytest.mark.timeout(900)
+def test_no_text_makes_a_pattern_slow() -> None:
+    found = findings("pattern_costs.py", "200")
     assert not found, "\n".join([*found, ADVICE])
 
 
