@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -103,18 +104,23 @@ def _held() -> dict[tuple[str, int], str]:
             add(value, f"{name}.{key}")
             whole = callable(value) or isinstance(value, ModuleType)
             for inner in gc.get_referents(value) if not whole else ():
-                add(inner, f"{name}.{key}")
+                add(inner, f"{name}.{key}[]")
                 for deeper in gc.get_referents(inner) if isinstance(inner, tuple | dict) else ():
-                    add(deeper, f"{name}.{key}")
+                    add(deeper, f"{name}.{key}[]")
     return found
 
 
 def _anchored(place: str) -> bool:
-    """Say whether a module's pattern is only tried at one place of a text."""
+    """Say whether a module's pattern is only tried at one place of a text.
+
+    What a container holds is taken for such: its use cannot be read, and functions on texts are driven as well.
+    """
+    if place.endswith("[]"):
+        return True
     name, _, key = place.rpartition(".")
-    source = importlib.import_module(name).__loader__.get_source(name)  # type: ignore[union-attr]
-    uses = re.findall(rf"\b{re.escape(key)}\b(?:\.(\w+))?", source)
-    return set(uses[1:]) <= {"match", "fullmatch"} and len(uses) > 1
+    source = inspect.getsource(importlib.import_module(name))
+    uses = re.findall(rf"\b{re.escape(key)}\.(\w+)", source)
+    return bool(uses) and set(uses) <= {"match", "fullmatch"}
 
 
 def _run(pattern: str, flags: int, anchored: bool) -> Callable[[str], object]:
