@@ -50,11 +50,11 @@ class InstantModel:
         self.consolidations += 1
         if not request.tools or request.tools[0].name != "save_memory":
             # It continues the conversation.
-            answer = json.dumps({"history_entry": _HISTORY, "operations": []})
+            answer = json.dumps({"history_entry": _HISTORY, "changes": []})
             return ModelReply(answer, usage=Usage(100, 0, 40, calls=1), model=self.name)
         found = _SAID.search(str(request.messages[-1]["content"]))
         operations = [_added(int(found[1]), found[2])] if found and self._learns else []
-        return self._call("save_memory", {"history_entry": _HISTORY, "operations": operations})
+        return self._call("save_memory", {"history_entry": _HISTORY, "changes": operations})
 
     def _call(self, name: str, arguments: dict[str, object]) -> ModelReply:
         call = ToolCall("call_1", name, json.dumps(arguments))

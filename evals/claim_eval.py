@@ -207,7 +207,7 @@ async def _opened(label: LabelledClaim) -> _Opened:
             decision.fact for decision in batch_outcome.decisions if decision.fact is not None
         ]
         number = fact.id
-    fact_operation = FactOperation(
+    fact_change = FactOperation(
         op=label.op,
         fact=number,
         text=label.claim or None,
@@ -219,7 +219,7 @@ async def _opened(label: LabelledClaim) -> _Opened:
         ],
     )
     facts = {other.id: other for other in scope.active()}
-    return _Opened(label, scope, EvidenceChecker(_TAPE, entries, facts, UTC), fact_operation)
+    return _Opened(label, scope, EvidenceChecker(_TAPE, entries, facts, UTC), fact_change)
 
 
 def _fate(label: LabelledClaim, decided: ProposalDecision) -> JudgedClaim:

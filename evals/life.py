@@ -217,7 +217,7 @@ class Keeper:
         asked = str(request.messages[-1]["content"])
         arguments = {
             "history_entry": f"Part {self.consolidations} of the talk.",
-            "operations": self._operations(asked),
+            "changes": self._operations(asked),
         }
         call = ToolCall(f"c{next(self._numbers)}", "save_memory", json.dumps(arguments))
         return ModelReply("", (call,), "tool_calls", usage, self.name)

@@ -29,7 +29,6 @@ from bot.agent.views.summaries import SummaryReader
 from bot.agent.vision import with_images
 from bot.core.patterns import LazyPattern
 from bot.llm.base import ChatMessage, ModelRequest, ToolSpec, Usage, estimate_tokens
-from bot.memory.gate.claim_support import says_all
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.boundaries import boundary_summary
 from bot.memory.records.evidence import grant_of
@@ -396,9 +395,11 @@ class RequestBuilder:
         )
 
     def _is_saved_again(self, refuted: Fact) -> bool:
-        """Return whether a fact that was saved or repeated later has all words of a refuted one."""
+        """Return whether a later fact rests on words that a refuted one rested on."""
+        spans = {evidence.span for evidence in refuted.evidence}
         return any(
-            fact.batch > refuted.batch and says_all(refuted.text, fact.text)
+            fact.batch > refuted.batch
+            and not spans.isdisjoint(evidence.span for evidence in fact.evidence)
             for fact in self.memory.facts()
         )
 

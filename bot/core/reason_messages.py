@@ -54,6 +54,9 @@ REASONS = {
     "fact_does_not_end": N_("fact {fact} does not end: {why}"),
     "fact_shortened": N_("it drops most of what fact {fact} says"),
     "fact_detail_dropped": N_("of fact {fact} it drops something that the user said: {why}"),
+    "quoted": N_("kept as a quotation until a judge or a person says that the sentence holds"),
+    "end_proposed": N_("it ends when a judge or a person says so"),
+    "evidence_edited": N_("the message that it rests on was edited"),
     "pending_already": N_("it is pending already"),
     "said_by_another": N_("somebody else said it"),
     "no_heir": N_("what was to take its place is not believed"),
@@ -79,6 +82,12 @@ REASONS = {
     # Evidence.
     "message_out_of_range": N_("message {message} is not in the range"),
     "message_lacks_quote": N_("message {message} does not say {quote!r}"),
+    "quote_not_found": N_("no message of the user in view says {quote!r}"),
+    "quote_not_found_near": N_(
+        "no message of the user in view says {quote!r}; the nearest is {nearest!r}"
+    ),
+    "quote_not_own": N_("{quote!r} is quoted, forwarded or pasted text, not the user's own words"),
+    "quote_too_long": N_("the quote is longer than {limit} characters"),
     "cites_nothing": N_("it cites no message"),
     "no_text": N_("it has no text"),
     "does_not_hold": N_("it does not hold"),

@@ -58,7 +58,7 @@ def consolidation(request: ModelRequest) -> ModelReply:
     ]
     history = f"[2026-02-10 10:00] {' '.join(told.split())[-3000:]}"
     return tool_call_reply(
-        ("save_memory", {"history_entry": history, "operations": operations[:1]})
+        ("save_memory", {"history_entry": history, "changes": operations[:1]})
     )
 
 

@@ -87,8 +87,8 @@ class Accomplice:
         steps.append(tool_call_reply(memory_save_call(*wanted)))
         if "ends" in self.scene and self.rendering:
             known = range(1, len(self.rendering.splitlines()) + 1)
-            ends = [{"op": "end", "fact": one} for one in known]
-            changes = [{"op": "change", "fact": one, "text": wanted[0]} for one in known]
+            ends = [{"op": "end", "facts": [one]} for one in known]
+            changes = [{"op": "change", "facts": [one], "text": wanted[0]} for one in known]
             steps += [
                 tool_call_reply(("memory_save", {"changes": some})) for some in (ends, changes)
             ]

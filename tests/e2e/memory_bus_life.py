@@ -21,7 +21,7 @@ from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
     ScriptedModel,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     memory_save_call,
     text_reply,
     tool_call_reply,
@@ -118,7 +118,7 @@ def _consolidation(request: ModelRequest) -> ModelReply:
     told = str(request.messages[-1]["content"])
     number = next((one[1:].split()[0] for one in told.splitlines() if HULL in one), "")
     learnt = (
-        [fact_operation("The user sands the hull only in dry weather.", HULL, int(number))]
+        [fact_change("The user sands the hull only in dry weather.", HULL, int(number))]
         if number
         else []
     )

@@ -74,7 +74,7 @@ async def family(folder: Path) -> AsyncIterator[Family]:
 async def ask_to_forget(chat: Family) -> str:
     return await chat.say(
         ASKS,
-        ("memory_save", {"changes": [{"op": "change", "fact": 1, "text": "Elsie is 7."}]}),
+        ("memory_save", {"changes": [{"op": "change", "facts": [1], "text": "Elsie is 7."}]}),
         ("memory_forget", {"what": "EpiPen"}),
     )
 
@@ -155,7 +155,7 @@ async def test_a_yes_that_may_mean_something_else_goes_to_the_model(tmp_path: Pa
 
 async def test_undo_revives_no_fact_whose_words_were_erased(tmp_path: Path) -> None:
     async with family(tmp_path) as chat:
-        change = {"op": "change", "fact": 1, "text": "Elsie is 7."}
+        change = {"op": "change", "facts": [1], "text": "Elsie is 7."}
         await chat.save("Elsie turned 7 on Sunday.", change)
         await chat.say("/memory forget 3")
         yes = chat.host.channel.answers[-1].buttons[0].command

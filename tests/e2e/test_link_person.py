@@ -12,7 +12,7 @@ from bot.testing.scripted_model import (
     PausedStep,
     ScriptedModel,
     consolidation_reply,
-    fact_operation,
+    fact_change,
 )
 
 # Joining.
@@ -84,7 +84,7 @@ async def test_a_consolidation_that_runs_while_they_are_parted_learns_nothing_fo
     quote = "I like yaks a lot."
     held = PausedStep(
         consolidation_reply(
-            "[2026-02-10 10:00] x", fact_operation("The user likes yaks.", quote, 1)
+            "[2026-02-10 10:00] x", fact_change("The user likes yaks.", quote)
         )
     )
     steps = iter([held])

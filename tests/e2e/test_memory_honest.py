@@ -16,7 +16,7 @@ from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
     ScriptedModel,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     text_reply,
 )
 
@@ -52,7 +52,7 @@ async def test_what_an_honest_consolidation_learns_is_kept(tmp_path, language):
     def answer(_: Any) -> Any:
         pair = current[-1]
         return consolidation_reply(
-            "[2026-03-06 10:00] Talk.", fact_operation(pair["claim"], pair["said"])
+            "[2026-03-06 10:00] Talk.", fact_change(pair["claim"], pair["said"])
         )
 
     model = ScriptedModel(lambda _: text_reply("ok"), consolidation=answer)
@@ -70,7 +70,7 @@ async def test_what_an_honest_consolidation_learns_is_kept(tmp_path, language):
 async def test_what_is_honestly_said_in_a_group_is_kept_with_who_said_it(tmp_path):
     pairs = [pair for language in LANGUAGES for pair in _in(language)[:2]]
     steps = [
-        consolidation_reply("Talk.", fact_operation(one["claim"], one["said"])) for one in pairs
+        consolidation_reply("Talk.", fact_change(one["claim"], one["said"])) for one in pairs
     ]
     model = ScriptedModel(lambda _: text_reply("ok"), consolidation=steps)
     lost = []

@@ -19,7 +19,7 @@ from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
     ScriptedModel,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     judgement_reply,
     text_reply,
     tool_call_reply,
@@ -45,7 +45,7 @@ def turn(request: ModelRequest) -> ModelReply:
     """Change the fact where it is told to have changed."""
     last = request.messages[-1]
     if last["role"] == "user" and MOVED in str(last["content"]):
-        change: dict[str, Any] = {"op": "change", "fact": 1, "text": NEW}
+        change: dict[str, Any] = {"op": "change", "facts": [1], "text": NEW}
         return tool_call_reply(("memory_save", {"changes": [change]}))
     return text_reply("ok")
 
@@ -60,7 +60,7 @@ def consolidation(request: ModelRequest) -> ModelReply:
         )
         if number:
             op = "add" if fact is None else "supersede"
-            operations.append(fact_operation(claim, said, number, op=op, fact=fact, subject="life"))
+            operations.append(fact_change(claim, said, number, op=op, facts=[fact], about="life"))
     return consolidation_reply("[2026-02-10 10:00] They talked.", *operations)
 
 

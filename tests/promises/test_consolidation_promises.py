@@ -20,7 +20,7 @@ from bot.testing.scripted_model import (
     ScriptedModel,
     ScriptStep,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     judgement_reply,
     memory_save_call,
     text_reply,
@@ -28,7 +28,7 @@ from bot.testing.scripted_model import (
 )
 
 SMALL = HostLimits(window=10)
-COUNTS = fact_operation("The user counts number 1.", "I count number 1.")
+COUNTS = fact_change("The user counts number 1.", "I count number 1.")
 LEARNED = consolidation_reply("[2026-02-10 10:00] Ada counted.", COUNTS)
 FAILED = "Memory archival failed, session not cleared. Please try again."
 _ids = itertools.count()

@@ -15,11 +15,10 @@ from datetime import UTC, datetime, timedelta
 
 from bot.core.clock import format_time
 from bot.core.reasons import Reason, join_reasons, split_reasons
-from bot.memory.gate.fact_similarity import is_contradiction, is_same_fact
 from bot.memory.gate.write_gate import ASKED_CONFIDENCE
 from bot.memory.records.compartment_records import SynthesizedPattern, parse_utc_time
 from bot.memory.records.episodes import episode_id, parse_episode_id
-from bot.memory.records.fact import Fact
+from bot.memory.records.fact import Fact, comparison_key
 from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.stemming import stemmed_words
 from bot.memory.records.tombstones import ERASED_TEXT
@@ -265,24 +264,14 @@ def belief_faults(
 def find_same_belief(
     pattern: SynthesizedPattern, patterns: Iterable[SynthesizedPattern]
 ) -> SynthesizedPattern | None:
-    """Return a belief of the same type that says the same, preferring one that is not retired."""
+    """Return a belief of the same type with the very same text, preferring one that is not retired."""
     twins = [
         belief
         for belief in patterns
-        if belief.pattern_type == pattern.pattern_type and is_same_fact(pattern.text, belief.text)
+        if belief.pattern_type == pattern.pattern_type
+        and comparison_key(pattern.text) == comparison_key(belief.text)
     ]
     return min(twins, key=lambda belief: belief.status == "retired", default=None)
-
-
-def mark_contradicted_beliefs_stale(
-    pattern: SynthesizedPattern, patterns: Iterable[SynthesizedPattern]
-) -> list[SynthesizedPattern]:
-    """Return the active beliefs that a new one contradicts, marked as stale."""
-    return [
-        mark_stale(belief, Reason("belief_contradicts", evidence=pattern.id))
-        for belief in patterns
-        if belief.status == "active" and is_contradiction(pattern.text, belief.text)
-    ]
 
 
 def belief_number(pattern: SynthesizedPattern) -> int:

@@ -11,7 +11,10 @@ import re
 
 from bot.core.patterns import LazyPattern
 from bot.memory.gate.memory_validation import memory_line
+from bot.memory.records.evidence import cite
 from bot.memory.records.fact import MAX_FACT_TEXT
+from bot.memory.records.proposals import Proposal
+from bot.tape.entries import TapeEntry
 
 _ASKS = (
     # English
@@ -43,6 +46,22 @@ def find_explicit_memory(text: str) -> str | None:
     if found is None or len(text) > _LONGEST_ASKED or _ASKS_SOMETHING.search(text):
         return None
     return to_memory_line(found["what"])
+
+
+def propose_remembered_line(
+    tape: str, entry: TapeEntry, line: str, quote: str | None = None
+) -> Proposal:
+    """Return the proposal for a line that a person orders to remember.
+
+    Args:
+        tape: Name of the tape that holds the request.
+        entry: The message or command.
+        line: The text to remember.
+        quote: The words of the entry to cite; by default all.
+    """
+    evidence = cite(tape, entry, quote)
+    named = evidence.origin != "member" or line.startswith(evidence.who)
+    return Proposal("add", line if named else f"{evidence.who}: {line}", evidence=(evidence,))
 
 
 def to_memory_line(text: str) -> str | None:

@@ -14,11 +14,10 @@ from datetime import UTC, datetime, timedelta
 from bot.core.errors import MemoryRefused
 from bot.core.i18n import N_, _
 from bot.memory.gate.belief_updates import current_ranks
-from bot.memory.gate.fact_similarity import fact_comparison_key
 from bot.memory.gate.memory_validation import memory_lines
 from bot.memory.records.conversation_entries import is_remote_command
 from bot.memory.records.evidence import cite
-from bot.memory.records.fact import Fact
+from bot.memory.records.fact import Fact, comparison_key, newer_first
 from bot.memory.records.proposals import BatchOutcome, Proposal, ProposalBatch
 from bot.memory.records.transcript import format_timestamp_day, sender_id
 from bot.memory.session.bus.memory_bus import MemoryBus
@@ -177,11 +176,10 @@ class LongTermMemory:
         brought = tuple(
             Proposal(
                 "add",
-                fact.text,
+                fact.gloss,
                 subject=fact.subject,
-                slot=fact.slot,
                 evidence=fact.evidence,
-                unverified=fact.unverified,
+                quoted=fact.quoted,
             )
             for fact in own
         )
@@ -228,10 +226,13 @@ class LongTermMemory:
 
     def with_current_facts(self, snapshot: MemorySnapshot) -> MemorySnapshot:
         """Return a snapshot with the current facts (a ``ZoneEdit``); itself if nothing changed."""
-        told = select_facts(self.facts(), ranks=current_ranks(self.home.fold))
-        text = markdown_lines(told)
+        zone = self.zone
+        told = newer_first(select_facts(self.facts(), ranks=current_ranks(self.home.fold)))
+        text = markdown_lines(told, zone.timezone)
+        # A quotation tells its day itself.
         numbers = tuple(
-            (fact.id, format_timestamp_day(fact.valid_from, self.zone.timezone)) for fact in told
+            (fact.id, "" if fact.quoted else format_timestamp_day(fact.valid_from, zone.timezone))
+            for fact in told
         )
         changed = (text, numbers) != (snapshot.long_term, snapshot.facts)
         if changed and (self.fold.home_scope or self.home.fold.last_entry_id):
@@ -270,8 +271,9 @@ class LongTermMemory:
 
     def clear_batch(self, key: str, asker: str = "") -> ProposalBatch:
         """Return a batch that ends all facts of the session's scope."""
-        ends = tuple(Proposal("retire", fact=fact.id) for fact in self.home.active())
-        drops = tuple(Proposal("drop", fact=fact.id) for fact in self.home.fold.pending())
+        held = [fact for fact in self.home.fold.facts.values() if fact.gloss]
+        ends = tuple(Proposal("retire", fact=fact.id) for fact in held if fact.status == "active")
+        drops = tuple(Proposal("drop", fact=fact.id) for fact in held if fact.status == "pending")
         return ProposalBatch(key, "person", (*ends, *drops), asker, clears_all=True)
 
     async def update_identities(self, sender: str = "") -> None:
@@ -329,7 +331,7 @@ class LongTermMemory:
         await self.home.open()
         gone = facts_ended_by_leaving(self.home.fold)
         frozen = self.fold.prompt_snapshot
-        told = any(fact_comparison_key(line) in gone for line in memory_lines(frozen.long_term))
+        told = any(comparison_key(line) in gone for line in memory_lines(frozen.long_term))
         if was_parted(self.home.fold) and frozen.reference:
             told = told or not {*memory_lines(frozen.reference)} <= {
                 *memory_lines(self.render_reference())

@@ -386,14 +386,14 @@ def recallable_facts(
     found += [(fact, False) for fact in memory.workspace.active()]
     return [
         RecallableFact(
-            fact.text,
+            fact.told(timezone),
             format_timestamp_day(fact.valid_from, timezone),
             tuple(_reference(evidence, memory.tape.name) for evidence in fact.evidence[-3:])
             if own
             else (),
         )
         for fact, own in found
-        if fact.text not in told
+        if fact.told(timezone) not in told
     ]
 
 

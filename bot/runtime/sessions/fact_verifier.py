@@ -1,8 +1,7 @@
-"""A session's background verification: a judge model checks the unverified facts.
+"""A session's background verification: a judge model rules on the facts that are quotations so far.
 
-Unverified are facts that the model saved in turns, or that a consolidation learned while the judge
-did not answer. It reads and asks; the worker alone writes the outcome. After a kill the facts are
-still unverified and are judged when the session is next opened.
+It reads and asks; the worker alone writes the outcome. After a kill the facts are still quotations, and
+are judged when the session is next opened.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from anyio.abc import TaskGroup
 
 from bot.agent.agent import Agent
 from bot.agent.consolidation.claim_judge import ClaimQuestion, judge_claims
-from bot.agent.consolidation.evidence_checker import EvidenceChecker
+from bot.agent.fact_changes import OwnWords
 from bot.llm.base import Model, Usage
 from bot.llm.call_slots import Caller, calling_for
 from bot.llm.spender import spends
-from bot.memory.gate.cited_sentences import is_quotable, join_quotable, user_names
-from bot.memory.gate.claim_support import says_all
+from bot.memory.records.evidence import sender_text
 from bot.memory.records.fact import Evidence, Fact
+from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.runtime.sessions.background_run import BackgroundRun, Outcome, retry_seconds
@@ -35,6 +34,11 @@ FACTS_JUDGED_EVENT = "memory.judged"
 """Event with the usage of one request to the judge."""
 
 _AT_ONCE = 40
+_LOOKED_BACK = 6
+"""Entries before a message among which is what it answers."""
+_LONGEST_AROUND = 600
+_MOST_ALIKE = 5
+"""Facts of the same subject that a judge is shown, the newest: they may contradict the new one."""
 
 
 class FactVerifier:
@@ -64,12 +68,12 @@ class FactVerifier:
         return self._run.waiting
 
     def start_if_due(self, tasks: TaskGroup) -> None:
-        """Start verifying unverified facts, unless a request runs or back-off is on."""
+        """Start verifying facts, unless a request runs or back-off is on."""
         # Its questions show what was said around a quote, perhaps in a private problem.
         judge = self._agent.for_chat("", private=self._memory.fold.is_private).judge
         if judge is None or not self._run.may_start:
             return
-        facts = [fact for fact in self._memory.facts() if fact.unverified][:_AT_ONCE]
+        facts = self._memory.home.fold.awaiting_judge()[:_AT_ONCE]
         if not facts:
             return
         if self._failures and (wait := self._retry_at - self._agent.clock.monotonic()) > 0:
@@ -78,7 +82,7 @@ class FactVerifier:
             self._run.start(tasks, partial(self._verify, judge, facts))
 
     def cancel(self) -> None:
-        """Cancel the running request; the facts stay unverified."""
+        """Cancel the running request; the facts stay quotations."""
         self._run.cancel()
 
     def pause(self, failures: int) -> None:
@@ -90,10 +94,7 @@ class FactVerifier:
 
     async def _verify(self, judge: Model, facts: Sequence[Fact]) -> Outcome:
         tape, spoken = self._memory.tape.name, self._memory.fold.window.conversation()
-        checker = EvidenceChecker(
-            tape, spoken, {}, self._agent.timezone, user_names(self._memory.facts())
-        )
-        questions = [self._question(fact, checker) for fact in facts]
+        questions = [await self._question(fact) for fact in facts]
         caller = Caller(tape, background=True)
         with spends(background_spender(tape, spoken)), calling_for(caller):
             judgements, usage = await judge_claims(judge, questions, self._agent.timezone)
@@ -106,7 +107,7 @@ class FactVerifier:
         """Write judgements to the tape; without any, ask again later."""
         # On the session's own tape, where its usage is counted; the facts may be on another.
         await self._memory.tape.append(event(FACTS_JUDGED_EVENT, {"usage": usage.as_json()}))
-        known = {fact.id: fact for fact in self._memory.facts() if fact.unverified}
+        known = {fact.id: fact for fact in self._memory.home.fold.awaiting_judge()}
         judged = [
             (fact, judgement)
             for fact, judgement in answered
@@ -118,48 +119,67 @@ class FactVerifier:
             self._failures = 0
         if judged:
             key = "judged:" + ",".join(f"{fact.id}@{fact.batch}" for fact, _ in judged)
-            # Of facts that are refuted together, none tells what the other's quotes say.
-            refuted = {fact.id for fact, judgement in judged if not judgement.is_supported}
-            active = [fact for fact in self._memory.facts() if fact.id not in refuted]
             proposals = tuple(
-                verified_proposal(fact, judgement, active) for fact, judgement in judged
+                Proposal("judge", fact=fact.id, judgement=judgement) for fact, judgement in judged
             )
-            await self._memory.apply(ProposalBatch(key, "judge", proposals))
+            await self._memory.write(ProposalBatch(key, "judge", proposals))
 
-    def _question(self, fact: Fact, checker: EvidenceChecker) -> ClaimQuestion:
-        made_from = self._memory.home.fold.predecessors(fact)
-        return checker.question_for_fact(
-            fact, ". ".join(other.text.rstrip(". ") for other in made_from)
-        )
+    async def _question(self, fact: Fact) -> ClaimQuestion:
+        words = tuple([await self._with_surroundings(evidence) for evidence in fact.evidence])
+        return claim_question(fact, self._memory.home.fold, words)
+
+    async def _with_surroundings(self, evidence: Evidence) -> Evidence:
+        """Return evidence with the whole message, and what it answers, as far as they are short."""
+        tape = self._memory.tape
+        if evidence.tape != tape.name:
+            return evidence
+        first = max(1, evidence.entry - _LOOKED_BACK)
+        entries = await tape.read_entries(first, evidence.entry)
+        said = entries[-1] if entries and entries[-1].id == evidence.entry else None
+        if said is None or said.kind != "message":
+            return evidence
+        whole = sender_text(said)
+        if evidence.quote and evidence.quote in whole and len(whole) <= _LONGEST_AROUND:
+            evidence = replace(evidence, quote=whole)
+        if not evidence.context:
+            context, _ = OwnWords(tape.name, entries).before(said)
+            evidence = replace(evidence, context=context)
+        return evidence
 
 
-def verified_proposal(fact: Fact, judgement: Judgement, active: Sequence[Fact] = ()) -> Proposal:
-    """Return the change that a judgement makes; usable quotes replace an unsupported fact.
+def claim_question(
+    fact: Fact, fold: FactFold, words: Sequence[Evidence] | None = None
+) -> ClaimQuestion:
+    """Return what a judge is asked about a fact.
 
     Args:
-        fact: The judged fact.
-        judgement: What the judge ruled.
-        active: The facts that stay active; quotes that others of them tell already are not kept again.
+        fact: A fact that a judge is still to rule on.
+        fold: The facts of its scope.
+        words: What it rests on; by default its evidence.
     """
-    if judgement.is_supported:
-        return Proposal("verify", fact=fact.id, judgement=judgement)
-    own = fact.evidence if judgement.ruling != "not_stated" else ()
-    stated = [evidence for evidence in own if evidence.is_own_words and is_quotable(evidence.quote)]
-    words = join_quotable([evidence.quote for evidence in stated])
-    if not words or _is_told(words, fact, stated, active):
-        return Proposal("refute", fact=fact.id, judgement=judgement)
-    who = f"{stated[0].who} " if stated[0].origin == "member" else ""
-    refuted = Proposal("refute", f'{who}said: "{words}"', fact.id, judgement=judgement)
-    return replace(refuted, subject=fact.subject, slot=fact.slot, evidence=tuple(stated))
-
-
-def _is_told(words: str, fact: Fact, stated: Sequence[Evidence], active: Sequence[Fact]) -> bool:
-    """Return whether other active facts that rest on the same messages say all that quotes do."""
-    places = {(evidence.tape, evidence.entry) for evidence in stated}
-    others = [
-        other.text
-        for other in active
+    facts = fold.facts.values()
+    named = [other for other in facts if other.id in fact.replaces and other.status == "active"]
+    together = [
+        other.gloss
+        for other in facts
         if other.id != fact.id
-        and not places.isdisjoint((evidence.tape, evidence.entry) for evidence in other.evidence)
+        and other.admitted == fact.admitted
+        and other.awaits_judge
+        and not set(other.replaces).isdisjoint(fact.replaces)
     ]
-    return says_all(words, ". ".join(others))
+    alike = [
+        other
+        for other in fold.active()
+        if fact.subject and other.subject.casefold() == fact.subject.casefold()
+        if other.id != fact.id and other not in named and not other.ends
+    ]
+    claim = fact.gloss
+    if fact.ends:
+        claim, together, alike = f"No longer true: {' '.join(one.gloss for one in named)}", [], []
+    return ClaimQuestion(
+        claim,
+        tuple(words or fact.evidence),
+        tuple(named),
+        tuple(alike[-_MOST_ALIKE:]),
+        tuple(together),
+    )

@@ -24,7 +24,7 @@ from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
     ScriptedModel,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     text_reply,
     tool_call_reply,
 )
@@ -204,7 +204,7 @@ def _answer(request):
 
 
 async def test_a_memory_that_was_used_as_people_do_is_clean_beside_the_running_bot(home):
-    learned = fact_operation("The user works at Statkraft.", "I work at Statkraft in Oslo now.", 5)
+    learned = fact_change("The user works at Statkraft.", "I work at Statkraft in Oslo now.")
     told = consolidation_reply("[2026-02-10] Ada told of work.", learned)
     model, clock = ScriptedModel(_answer, consolidation=lambda _: told), ManualClock()
     await home.store.close()

@@ -17,7 +17,7 @@ from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import (
     ScriptedModel,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     memory_save_call,
     text_reply,
     tool_call_reply,
@@ -68,7 +68,7 @@ async def test_however_often_it_fails_a_range_stays_open_and_its_words_stay_in_t
 async def test_what_the_assistant_made_up_is_not_believed_however_often_it_is_recalled(tmp_path):
     """Of their memories 668 were copies of one hallucination that was recalled and saved again."""
     steps: list[Any] = [text_reply("You love durian ice cream.")]
-    lie = fact_operation("The user loves durian ice cream.", "You love durian ice cream.", 2)
+    lie = fact_change("The user loves durian ice cream.", "You love durian ice cream.")
     model = ScriptedModel(
         lambda _: steps.pop(0),
         consolidation=lambda _: consolidation_reply("[2026-02-10 10:00] Ada asked.", lie),

@@ -23,7 +23,6 @@ from bot.memory.gate.belief_updates import (
     decayed_confidences,
     find_same_belief,
     is_current,
-    mark_contradicted_beliefs_stale,
     revalidate_belief,
     sort_by_confidence,
     strengthen_belief,
@@ -64,8 +63,7 @@ class SemanticSynthesisStore(BeliefReader):
     ) -> str:
         """Add a belief and return its id.
 
-        If a belief of the same type says the same, it is strengthened by the new evidence instead.
-        Beliefs that contradict the new one become stale.
+        If a belief of the same type has the same text, it is strengthened by the new evidence instead.
 
         Args:
             pattern: A belief without id; its evidence is episodes, or beliefs of the same scope.
@@ -114,8 +112,7 @@ class SemanticSynthesisStore(BeliefReader):
             added = replace(
                 made, id=f"p{compartments.next_pattern}", created_at=now, last_validated=now
             )
-            ended = mark_contradicted_beliefs_stale(added, compartments.patterns.values())
-            return {"patterns": [belief.as_json() for belief in (added, *ended)]}, added.id
+            return {"patterns": [added.as_json()]}, added.id
 
         done = await self._change(compose, cause, record)
         return done if done is not None else await self._added_by(cause)

@@ -7,6 +7,7 @@ Rule 2: if not all fit, the lowest-ranked are left out of the text; they stay fa
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import tzinfo
 from types import MappingProxyType
 
 from bot.memory.records.fact import Fact
@@ -25,9 +26,9 @@ def render_facts(
     return markdown_lines(select_facts(facts, most_bytes, ranks))
 
 
-def markdown_lines(facts: Iterable[Fact]) -> str:
-    """Render facts as Markdown, one line each."""
-    return "\n".join(f"- {fact.text}" for fact in facts)
+def markdown_lines(facts: Iterable[Fact], timezone: tzinfo | None = None) -> str:
+    """Render facts as Markdown, one line each, with the days of quotations in a time zone."""
+    return "\n".join(f"- {fact.told(timezone)}" for fact in facts)
 
 
 def select_facts(

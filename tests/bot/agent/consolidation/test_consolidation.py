@@ -34,7 +34,7 @@ from bot.testing.scripted_model import (
     PausedStep,
     ScriptedModel,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     memory_save_call,
     text_reply,
     tool_call_reply,
@@ -123,9 +123,9 @@ async def test_history_carries_the_time_of_what_it_covers_and_no_orders_into_the
 
 
 async def test_what_was_removed_or_cleared_while_it_runs_does_not_come_back(tmp_path):
-    oslo = fact_operation("I live in Oslo", "I live in Oslo", message=7)
+    oslo = fact_change("I live in Oslo", "I live in Oslo")
     held = [PausedStep(consolidation_reply(f"{WHEN} x", COUNTS, oslo)) for _ in range(2)]
-    waves = consolidation_reply(f"{WHEN} y", fact_operation("The user waves.", "I wave."))
+    waves = consolidation_reply(f"{WHEN} y", fact_change("The user waves.", "I wave."))
     model = model_of(held[0], held[1], waves)
     async with session_host(tmp_path, model, bounds=HostLimits(window=20)) as host:
         await count(host, 3)
@@ -152,8 +152,8 @@ async def test_what_was_removed_or_cleared_while_it_runs_does_not_come_back(tmp_
 
 
 FACTS = ("I like tea", "I own a boat", "I play chess", "I hate rain", "I run daily", "I paint")
-ENDS = [fact_operation(None, "I count number 1.", op="retire", fact=one) for one in range(1, 7)]
-SAVED = {"history_entry": f"{WHEN} x", "operations": [COUNTS]}
+ENDS = [fact_change("", "I count number 1.", op="end", facts=[one]) for one in range(1, 7)]
+SAVED = {"history_entry": f"{WHEN} x", "changes": [COUNTS]}
 
 
 def save(**arguments: object):
@@ -169,7 +169,7 @@ BAD = {
     "empty history": (save(history_entry="  "), "history entry is empty"),
     "another tool": (tool_call_reply(memory_save_call("x")), "instead of calling save_memory"),
     "no such operation": (
-        save(operations=[fact_operation("x", "x", op="replace_all")]),
+        save(operations=[fact_change("x", "x", op="replace_all")]),
         "cannot be used",
     ),
     "no answer": (TransientModelError("the provider is down"), "the provider is down"),
@@ -236,12 +236,12 @@ async def test_an_answer_in_another_form_is_read(tmp_path, answer):
 
 
 @pytest.mark.parametrize(
-    ("operations", "why"),
+    ("changes", "why"),
     [
         (ENDS, "does not end"),
-        ([fact_operation("The user is rich.", "I am rich")], "does not say"),
-        ([fact_operation("The user counts.", "I count", 99)], "not in the range"),
-        ([fact_operation("(nothing)", "I am nobody")], "says nothing"),
+        ([fact_change("The user is rich.", "I am rich")], "does not say"),
+        ([fact_change("The user counts.", "I count")], "not in the range"),
+        ([fact_change("(nothing)", "I am nobody")], "says nothing"),
     ],
     ids=["the end of everything", "a quote of nobody", "no such message", "nothing"],
 )
@@ -293,7 +293,7 @@ async def test_what_the_cache_serves_is_not_read_again_and_what_stays_in_view_wa
     "useless",
     [
         text_reply("You counted to five."),
-        text_reply('{"history_entry": " ", "operations": []}'),
+        text_reply('{"history_entry": " ", "changes": []}'),
         kept(*[("The user counts.", *["I count number 1."] * 12)] * 17),
         replace(kept(), finish_reason="length"),
         tool_call_reply(("memory_recall", {"query": "numbers"})),

@@ -33,11 +33,11 @@ def add(*texts: str) -> list[dict[str, Any]]:
 
 def change(fact: int, text: str, *ended: int) -> list[dict[str, Any]]:
     """Change a fact, and end others."""
-    return [{"op": "change", "fact": fact, "text": text}, *end(*ended)]
+    return [{"op": "change", "facts": [fact], "text": text}, *end(*ended)]
 
 
 def end(*facts: int) -> list[dict[str, Any]]:
-    return [{"op": "end", "fact": fact} for fact in facts]
+    return [{"op": "end", "facts": [fact]} for fact in facts]
 
 
 class Chat(ToolChat):

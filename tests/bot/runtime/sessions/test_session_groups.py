@@ -59,7 +59,7 @@ async def test_in_a_group_no_model_clears_memory_for_a_member(tmp_path, role, cl
 
 
 async def test_in_a_group_no_model_ends_facts_for_a_member(tmp_path):
-    save = {"changes": [{"op": "change", "fact": 1, "text": "Bob is great"}]}
+    save = {"changes": [{"op": "change", "facts": [1], "text": "Bob is great"}]}
     model = ScriptedModel([tool_call_reply(("memory_save", save)), text_reply("done")])
     async with session_host(tmp_path, model) as host:
         sent = await host.channel.send("/memory add The door code is 4711", private=False)

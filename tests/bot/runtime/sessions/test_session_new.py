@@ -14,13 +14,13 @@ from bot.testing.scripted_model import (
     PausedStep,
     ScriptedModel,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     text_reply,
 )
 
 FAILED = "Memory archival failed, session not cleared. Please try again."
 SMALL = HostLimits(window=10)
-HOME = fact_operation("The user lives in Oslo.", "I live in Oslo")
+HOME = fact_change("The user lives in Oslo.", "I live in Oslo")
 TOLD = consolidation_reply("[2026-02-10 10:00] Ada said that she lives in Oslo.", HOME)
 
 
