@@ -18,6 +18,7 @@ from bot.testing.scripted_model import (
     text_reply,
     tool_call_reply,
 )
+from tests.bot.agent.telling import pressed, say
 
 HOME = "person:fake:7"
 MOVED = "I moved to Oslo, and both cats came along."
@@ -95,9 +96,9 @@ async def test_forwarded_text_is_no_evidence_and_its_denial_keeps_what_it_denies
     said = "Lies! I never paid."
     model = saving([fact_change("The user paid.", "I paid at once")], [fact_change("No.", said)])
     async with session_host(tmp_path, model) as host:
-        await host.channel.ask("", quote="He told us: I paid at once.")
+        await say(host, "", quote="He told us: I paid at once.")
         assert "paid" not in await host.channel.ask("/memory")
-        await host.channel.ask(said, quote="You accepted the offer.")
+        await say(host, said, quote="You accepted the offer.")
         assert f"“{said}” (answering: “You accepted the offer.”)" in await host.channel.ask(
             "/memory why 1"
         )
@@ -124,8 +125,7 @@ async def test_the_judge_makes_a_sentence_a_fact_or_leaves_the_quotation(
         assert "the judge finds" in await host.channel.ask("/memory why 1")
         assert len(model.requests_for("judgement")) == 1
         assert len(model.requests_for("turn")) == 2
-    await_nothing_more = [one for one in model.requests_for("judgement")]
-    [asked] = await_nothing_more
+    [asked] = model.requests_for("judgement")
     [claim] = [json.loads(line) for line in str(asked.messages[-1]["content"]).splitlines()]
     assert claim["claim"] == OSLO
     assert claim["said"][0]["words"] == MOVED
@@ -150,7 +150,9 @@ async def test_a_change_ends_what_it_names_with_the_judges_yes_and_undo_brings_i
 
 
 @pytest.mark.parametrize(
-    "ruling", [None, lambda _: "not_supported", lambda _: ("supported", [])], ids=str
+    "ruling",
+    [None, lambda _: "not_supported", lambda _: ("supported", [])],
+    ids=["no judge", "rejected", "does not end it"],
 )
 async def test_until_then_both_stand_the_newer_first(tmp_path, ruling):
     change = fact_change(OSLO, MOVED, op="change", facts=[1])
@@ -212,15 +214,10 @@ async def test_without_a_judge_the_person_says_whether_a_fact_is_over(tmp_path, 
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("/memory add three coffees a day")
         await host.channel.ask("J'ai arrêté le café.")
-        buttons = [
-            button
-            for one in host.channel.sent
-            for button in getattr(one, "buttons", ())
-            if "/memory accept" in button.command or "/memory drop" in button.command
-        ]
+        commands = [command for _, command in pressed(host)]
         assert "Three coffees" in await host.channel.ask("/memory")
         assert "It may end **1.** Three coffees" in await host.channel.ask("/memory pending")
-        await host.channel.ask(buttons[0 if yes else 1].command)
+        await host.channel.ask(commands[0 if yes else 1])
         assert ("Three coffees" in await host.channel.ask("/memory")) is not yes
         assert "Nothing is pending" in await host.channel.ask("/memory pending")
         await host.channel.ask("/memory undo")
@@ -287,17 +284,13 @@ async def test_an_edited_message_puts_what_rests_on_it_before_the_judge_again(tm
         ),
     )
     async with session_host(tmp_path, model) as host:
-        await host.channel.ask("My cat is called Mo.")
+        sent = await host.channel.send("My cat is called Mo.", message_id="m1")
+        await host.channel.wait_for_answer(sent)
         assert "The user's cat is called Mo." in await judged(host)
-        said = host.channel.received[-1] if hasattr(host.channel, "received") else None
-        await edit(host, "My cat is called Flo.", said)
+        await host.channel.send("My cat is called Flo.", edits=sent.id, message_id="m1.e1")
         memory = await judged(host, 2)
         assert "called Mo" not in memory
         assert "you said: “My cat is called Flo.”" in memory
-
-
-async def edit(host: Host, text: str, _said: object) -> None:
-    raise NotImplementedError
 
 
 async def test_in_a_group_a_quotation_names_who_said_it_and_nobody_ends_anothers_fact(tmp_path):

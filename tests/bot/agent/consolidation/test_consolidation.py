@@ -236,7 +236,7 @@ async def test_an_answer_in_another_form_is_read(tmp_path, answer):
 
 
 @pytest.mark.parametrize(
-    ("changes", "why"),
+    ("operations", "why"),
     [
         (ENDS, "does not end"),
         ([fact_change("The user is rich.", "I am rich")], "does not say"),
