@@ -60,15 +60,24 @@ def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = N
     return 0
 
 
-def eval_claims(path: Path, as_json: bool, settings: Settings) -> int:
+def eval_claims(path: Path, as_json: bool, settings: Settings, *, oracle: bool = False) -> int:
     """Run labelled claims through judge and write gate; print counts, and each wrong verdict.
+
+    Args:
+        path: The labelled claims.
+        as_json: Whether to print one JSON object.
+        settings: Settings of the judge.
+        oracle: Whether the labels themselves judge.
 
     Raises:
         TapebotError: The file is malformed; the text says where.
         OSError: The file cannot be read.
     """
     claims = read_labels(path, LabelledClaim)
-    judged, judge = anyio.run(_judged, claims, settings)
+    if oracle:
+        judged, judge = anyio.run(judge_all, claims, "oracle"), "oracle"
+    else:
+        judged, judge = anyio.run(_judged, claims, settings)
     told = claim_statistics(judged, judge)
     if as_json:
         print(json.dumps(told, ensure_ascii=False))
@@ -208,7 +217,9 @@ def _parser() -> argparse.ArgumentParser:
     recall.add_argument("--embeddings", metavar="MODEL", help="also by meaning: local, or a model")
     claims = kinds.add_parser("claims", help="which labelled claims become facts")
     claims.add_argument("file", type=Path)
-    claims.add_argument("--judge", metavar="MODEL", help="model that judges, or none")
+    claims.add_argument(
+        "--judge", metavar="MODEL", help="model that judges, none, or oracle: the labels"
+    )
     answers = kinds.add_parser("answers", help="answers about facts that have changed")
     answers.add_argument("file", type=Path)
     for one in (recall, claims, answers):
@@ -226,6 +237,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = load_settings()
         if chosen.kind == "answers":
             return eval_answers(chosen.file, chosen.json, settings)
+        if chosen.judge == "oracle":
+            return eval_claims(chosen.file, chosen.json, settings, oracle=True)
         if chosen.judge is not None:
             settings = settings.model_copy(update={"judge_model": chosen.judge})
         return eval_claims(chosen.file, chosen.json, settings)

@@ -57,9 +57,7 @@ def consolidation(request: ModelRequest) -> ModelReply:
         for found in re.finditer(rf"#(\d+) [^\n]*USER[^\n]*I live in {TOWN}", told)
     ]
     history = f"[2026-02-10 10:00] {' '.join(told.split())[-3000:]}"
-    return tool_call_reply(
-        ("save_memory", {"history_entry": history, "changes": operations[:1]})
-    )
+    return tool_call_reply(("save_memory", {"history_entry": history, "changes": operations[:1]}))
 
 
 @asynccontextmanager

@@ -83,9 +83,7 @@ async def test_a_consolidation_that_runs_while_they_are_parted_learns_nothing_fo
 ):
     quote = "I like yaks a lot."
     held = PausedStep(
-        consolidation_reply(
-            "[2026-02-10 10:00] x", fact_change("The user likes yaks.", quote)
-        )
+        consolidation_reply("[2026-02-10 10:00] x", fact_change("The user likes yaks.", quote))
     )
     steps = iter([held])
     model = ScriptedModel(

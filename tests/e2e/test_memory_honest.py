@@ -69,9 +69,7 @@ async def test_what_an_honest_consolidation_learns_is_kept(tmp_path, language):
 
 async def test_what_is_honestly_said_in_a_group_is_kept_with_who_said_it(tmp_path):
     pairs = [pair for language in LANGUAGES for pair in _in(language)[:2]]
-    steps = [
-        consolidation_reply("Talk.", fact_change(one["claim"], one["said"])) for one in pairs
-    ]
+    steps = [consolidation_reply("Talk.", fact_change(one["claim"], one["said"])) for one in pairs]
     model = ScriptedModel(lambda _: text_reply("ok"), consolidation=steps)
     lost = []
     async with session_host(tmp_path, model, clock=ManualClock(FRIDAY)) as host:

@@ -114,7 +114,8 @@ def consolidation_messages(
     )
     if refused is not None:
         ask += f" Your last answer could not be used: {refused!s}. This is attempt {attempt}."
-    conversation = "\n".join(_without_repeated_times(lines))
+    numbered = enumerate(_without_repeated_times(lines), start=1)
+    conversation = "\n".join(f"#{number} {line}" for number, line in numbered)
     known = _listing(facts, newer, conversation)
     return [
         {"role": "system", "content": _SYSTEM + _rules(today)},

@@ -545,7 +545,9 @@ class BatchDecider:
             for evidence in proposal.evidence
             if evidence.is_own_words and evidence.place not in known
         ]
-        if target.status != "active" or not fresh or proposal.review_reason:
+        # What a model says was said again, no judge has read.
+        idle = not fresh or proposal.review_reason or proposal.quoted
+        if target.status != "active" or idle:
             return ProposalDecision(proposal, "known", Reason("fact_known", fact=target.id), target)
         surer = max(target.confidence, min(ASKED_CONFIDENCE, target.confidence + _STRENGTHENED))
         fact = replace(

@@ -27,6 +27,7 @@ from bot.memory.session.long_term_memory import LongTermMemory
 from bot.runtime.sessions.background_run import BackgroundRun, Outcome, retry_seconds
 from bot.runtime.sessions.spenders import background_spender
 from bot.tape.entries import event
+from bot.tape.service import TapeService
 
 logger = logging.getLogger(__name__)
 
@@ -125,26 +126,28 @@ class FactVerifier:
             await self._memory.write(ProposalBatch(key, "judge", proposals))
 
     async def _question(self, fact: Fact) -> ClaimQuestion:
-        words = tuple([await self._with_surroundings(evidence) for evidence in fact.evidence])
+        words = tuple(
+            [await with_surroundings(evidence, self._memory.tape) for evidence in fact.evidence]
+        )
         return claim_question(fact, self._memory.home.fold, words)
 
-    async def _with_surroundings(self, evidence: Evidence) -> Evidence:
-        """Return evidence with the whole message, and what it answers, as far as they are short."""
-        tape = self._memory.tape
-        if evidence.tape != tape.name:
-            return evidence
-        first = max(1, evidence.entry - _LOOKED_BACK)
-        entries = await tape.read_entries(first, evidence.entry)
-        said = entries[-1] if entries and entries[-1].id == evidence.entry else None
-        if said is None or said.kind != "message":
-            return evidence
-        whole = sender_text(said)
-        if evidence.quote and evidence.quote in whole and len(whole) <= _LONGEST_AROUND:
-            evidence = replace(evidence, quote=whole)
-        if not evidence.context:
-            context, _ = OwnWords(tape.name, entries).before(said)
-            evidence = replace(evidence, context=context)
+
+async def with_surroundings(evidence: Evidence, tape: TapeService) -> Evidence:
+    """Return evidence on a tape with its whole message, and what that answers, as far as they are short."""
+    if evidence.tape != tape.name:
         return evidence
+    first = max(1, evidence.entry - _LOOKED_BACK)
+    entries = await tape.read_entries(first, evidence.entry)
+    said = entries[-1] if entries and entries[-1].id == evidence.entry else None
+    if said is None or said.kind != "message":
+        return evidence
+    whole = sender_text(said)
+    if evidence.quote and evidence.quote in whole and len(whole) <= _LONGEST_AROUND:
+        evidence = replace(evidence, quote=whole)
+    if not evidence.context:
+        context, _ = OwnWords(tape.name, entries).before(said)
+        evidence = replace(evidence, context=context)
+    return evidence
 
 
 def claim_question(

@@ -279,9 +279,7 @@ async def test_a_short_answer_is_kept_with_what_it_answers(tmp_path):
 async def test_an_edited_message_puts_what_rests_on_it_before_the_judge_again(tmp_path):
     model = saving(
         [fact_change("The user's cat is called Mo.", "My cat is called Mo.")],
-        ruling=lambda one: (
-            "supported" if "Mo" in one["said"][0]["words"] else "not_supported"
-        ),
+        ruling=lambda one: "supported" if "Mo" in one["said"][0]["words"] else "not_supported",
     )
     async with session_host(tmp_path, model) as host:
         sent = await host.channel.send("My cat is called Mo.", message_id="m1")
