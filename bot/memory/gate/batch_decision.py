@@ -133,14 +133,17 @@ class BatchDecider:
             return [_refused(proposal, _no_fact(proposal.fact))]
         if proposal.op == "judge":
             return self._judged(proposal, target, taking)
-        if proposal.op == "strengthen":
-            return [self._strengthened(proposal, target)]
-        if proposal.op == "retire":
-            return [self._retired(proposal, target)]
-        if proposal.op in ("weaken", "reopen"):
-            return [self._taken_back(proposal, target)]
-        if proposal.op == "reread":
-            return [self._reread(proposal, target)]
+        change = {
+            "strengthen": self._strengthened,
+            "retire": self._retired,
+            "weaken": self._taken_back,
+            "reopen": self._taken_back,
+            "reread": self._reread,
+        }.get(proposal.op)
+        return [change(proposal, target)] if change else self._settled(proposal, target)
+
+    def _settled(self, proposal: Proposal, target: Fact) -> list[ProposalDecision]:
+        """Apply a person's yes or no to a fact that waits for it."""
         if target.status != "pending" and not (target.quoted and target.status == "active"):
             return [_refused(proposal, Reason("fact_not_pending", fact=target.id))]
         if proposal.op == "drop":
@@ -156,23 +159,12 @@ class BatchDecider:
         named, missing = self._named(proposal)
         if proposal.op == "supersede" and (missing is not None or not named):
             return [_refused(proposal, _no_fact(missing))]
-        if self._batch.is_by_model:
-            if (known := self._said_before(proposal, named)) is not None:
-                if isinstance(known, ProposalDecision):
-                    return [known]
-                named = known
-        twin = self._twin(text)
-        if twin is not None and not (twin in named and text != twin.gloss):
-            if twin.status == "pending":
-                return [ProposalDecision(proposal, "known", Reason("pending_already"), twin)]
-            return [self._strengthened(proposal, twin)]
-        if (gone := self._ended_since(text, proposal.evidence)) is not None:
-            return [_refused(proposal, Reason("fact_ended_since", fact=gone.id))]
-        if newer := [fact for fact in named if self._is_older(proposal, fact)]:
-            return [_refused(proposal, Reason("fact_newer", fact=newer[0].id))]
-        if not named and self._active_count() >= MOST_FACTS:
-            full = Reason("memory_full", limit=MOST_FACTS)
-            return [_refused(proposal, full, source_quality=0.0)]
+        known = self._said_before(proposal, named) if self._batch.is_by_model else None
+        if isinstance(known, ProposalDecision):
+            return [known]
+        named = named if known is None else known
+        if (known := self._known(proposal, text, named)) is not None:
+            return [known]
         signals = self._signals(proposal, named)
         verdict, reason = self._verdict(proposal, signals)
         shown = {name: getattr(signals, name) for name in WriteSignals.__slots__}
@@ -182,6 +174,24 @@ class BatchDecider:
         if verdict == "pending" or proposal.quoted:
             return [self._record(proposal, fact, reason, verdict=verdict, signals=shown)]
         return self._in_place_of(named, proposal, fact, reason, signals=shown)
+
+    def _known(
+        self, proposal: Proposal, text: str, named: Sequence[Fact]
+    ) -> ProposalDecision | None:
+        """Return the decision on what is known, was ended since, is older, or has no room."""
+        twin = self._twin(text)
+        if twin is not None and not (twin in named and text != twin.gloss):
+            if twin.status == "pending":
+                return ProposalDecision(proposal, "known", Reason("pending_already"), twin)
+            return self._strengthened(proposal, twin)
+        if (gone := self._ended_since(text, proposal.evidence)) is not None:
+            return _refused(proposal, Reason("fact_ended_since", fact=gone.id))
+        if newer := [fact for fact in named if self._is_older(proposal, fact)]:
+            return _refused(proposal, Reason("fact_newer", fact=newer[0].id))
+        if not named and self._active_count() >= MOST_FACTS:
+            full = Reason("memory_full", limit=MOST_FACTS)
+            return _refused(proposal, full, source_quality=0.0)
+        return None
 
     def _unfit(self, proposal: Proposal, text: str) -> str | None:
         if not text or is_placeholder(text):
