@@ -53,7 +53,7 @@ class InstantModel:
             answer = json.dumps({"history_entry": _HISTORY, "changes": []})
             return ModelReply(answer, usage=Usage(100, 0, 40, calls=1), model=self.name)
         found = _SAID.search(str(request.messages[-1]["content"]))
-        operations = [_added(int(found[1]), found[2])] if found and self._learns else []
+        operations = [_added(found[2])] if found and self._learns else []
         return self._call("save_memory", {"history_entry": _HISTORY, "changes": operations})
 
     def _call(self, name: str, arguments: dict[str, object]) -> ModelReply:
@@ -61,6 +61,5 @@ class InstantModel:
         return ModelReply("", (call,), "tool_calls", Usage(100, 0, 40, calls=1), self.name)
 
 
-def _added(message: int, said: str) -> dict[str, object]:
-    evidence = [{"message": message, "quote": said}]
-    return {"op": "add", "fact": None, "text": said, "subject": None, "evidence": evidence}
+def _added(said: str) -> dict[str, object]:
+    return {"op": "add", "text": said, "quotes": [said]}

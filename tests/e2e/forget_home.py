@@ -51,8 +51,8 @@ def consolidation(request: ModelRequest) -> ModelReply:
         {
             "op": "add",
             "text": f"The user lives in {TOWN}.",
-            "subject": "home",
-            "evidence": [{"message": int(found[1]), "quote": f"I live in {TOWN}"}],
+            "about": "home",
+            "quotes": [f"I live in {TOWN}"],
         }
         for found in re.finditer(rf"#(\d+) [^\n]*USER[^\n]*I live in {TOWN}", told)
     ]

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from bot.agent.consolidation.evidence_checker import RETRACTION_PREFIX
+
 from bot.testing.scripted_model import ScriptedModel, judgement_reply, text_reply
 from evals.__main__ import main
 from evals.claim_eval import LabelledClaim, claim_statistics, judge_all

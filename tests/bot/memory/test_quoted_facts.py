@@ -282,10 +282,10 @@ async def test_an_edited_message_puts_what_rests_on_it_before_the_judge_again(tm
         ruling=lambda one: "supported" if "Mo" in one["said"][0]["words"] else "not_supported",
     )
     async with session_host(tmp_path, model) as host:
-        sent = await host.channel.send("My cat is called Mo.", message_id="m1")
+        sent = await host.channel.send("My cat is called Mo.", message_id="cat-1")
         await host.channel.wait_for_answer(sent)
         assert "The user's cat is called Mo." in await judged(host)
-        await host.channel.send("My cat is called Flo.", edits=sent.id, message_id="m1.e1")
+        await host.channel.send("My cat is called Flo.", edits=sent.id, message_id="cat-1.e1")
         memory = await judged(host, 2)
         assert "called Mo" not in memory
         assert "you said: “My cat is called Flo.”" in memory

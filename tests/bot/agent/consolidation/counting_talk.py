@@ -38,9 +38,7 @@ def cached_model(*consolidation: ScriptStep, usage: Usage = CACHED) -> ScriptedM
 
 def kept(*claims: tuple[str, ...]) -> ModelReply:
     """Return what a model writes at the end of the conversation's prompt: claims and quotes."""
-    operations = [
-        {"op": "add", "fact": None, "text": text, "evidence": quotes} for text, *quotes in claims
-    ]
+    operations = [{"op": "add", "text": text, "quotes": quotes} for text, *quotes in claims]
     history = "[2026-02-10 10:00] Ada counted."
     return text_reply(json.dumps({"history_entry": history, "changes": operations}))
 

@@ -61,7 +61,7 @@ async def test_it_begins_at_so_many_messages_and_keeps_the_newest_quarter_in_vie
     view = str(model.requests_for()[-1].messages[1:])
     assert "number 4." not in view
     assert "number 5." in view
-    assert "The user counts number 1." in model.requests_for()[-1].messages[0]["content"]
+    assert "I count number 1." in model.requests_for()[-1].messages[0]["content"]
     [request] = model.requests_for("consolidation")
     first = [f"#1 {WHEN} USER (Ada): I count number 1.", "#2 ASSISTANT: ok"]
     assert conversation(request).splitlines()[:2] == first
@@ -137,7 +137,7 @@ async def test_what_was_removed_or_cleared_while_it_runs_does_not_come_back(tmp_
         held[0].release.set()
         await host.wait_for_event(MEMORY_CONSOLIDATED)
         memory = await say(host, "/memory")
-        assert "The user counts number 1." in memory
+        assert "I count number 1." in memory
         assert "Oslo" not in memory
         await count(host, 8, begin=11)
         await held[1].entered.wait()
@@ -169,7 +169,7 @@ BAD = {
     "empty history": (save(history_entry="  "), "history entry is empty"),
     "another tool": (tool_call_reply(memory_save_call("x")), "instead of calling save_memory"),
     "no such operation": (
-        save(operations=[fact_change("x", "x", op="replace_all")]),
+        save(changes=[fact_change("x", "x", op="replace_all")]),
         "cannot be used",
     ),
     "no answer": (TransientModelError("the provider is down"), "the provider is down"),
@@ -222,9 +222,9 @@ async def test_no_two_attempts_ask_the_same_and_each_waits_longer(tmp_path):
     [
         text_reply(f"Here:\n```json\n{json.dumps(SAVED)}\n```"),
         text_reply(json.dumps(SAVED)),
-        save(operations=json.dumps([COUNTS])),
-        save(operations=[json.dumps(COUNTS)]),
-        save(operations=COUNTS),
+        save(changes=json.dumps([COUNTS])),
+        save(changes=[json.dumps(COUNTS)]),
+        save(changes=COUNTS),
     ],
     ids=["a fence", "text", "operations as text", "an operation as text", "no list"],
 )
@@ -232,18 +232,17 @@ async def test_an_answer_in_another_form_is_read(tmp_path, answer):
     async with session_host(tmp_path, model_of(answer), bounds=SMALL) as host:
         await count(host, 5)
         await host.wait_for_event(HISTORY_EVENT)
-        assert "The user counts number 1." in await say(host, "/memory")
+        assert "I count number 1." in await say(host, "/memory")
 
 
 @pytest.mark.parametrize(
     ("operations", "why"),
     [
-        (ENDS, "does not end"),
-        ([fact_change("The user is rich.", "I am rich")], "does not say"),
-        ([fact_change("The user counts.", "I count")], "not in the range"),
+        (ENDS, "this would end 6 of 6"),
+        ([fact_change("The user is rich.", "I am rich")], "no message of the user in view says"),
         ([fact_change("(nothing)", "I am nobody")], "says nothing"),
     ],
-    ids=["the end of everything", "a quote of nobody", "no such message", "nothing"],
+    ids=["the end of everything", "a quote of nobody", "nothing"],
 )
 async def test_operations_that_do_not_hold_are_left_out_and_cost_nothing_else(
     tmp_path, operations, why
@@ -294,12 +293,11 @@ async def test_what_the_cache_serves_is_not_read_again_and_what_stays_in_view_wa
     [
         text_reply("You counted to five."),
         text_reply('{"history_entry": " ", "changes": []}'),
-        kept(*[("The user counts.", *["I count number 1."] * 12)] * 17),
         replace(kept(), finish_reason="length"),
         tool_call_reply(("memory_recall", {"query": "numbers"})),
         ContextOverflow("too long"),
     ],
-    ids=["prose", "no history", "quotes without end", "cut off", "a call", "too long"],
+    ids=["prose", "no history", "cut off", "a call", "too long"],
 )
 async def test_a_model_that_writes_something_else_is_asked_in_the_usual_way_from_then_on(
     tmp_path, useless
@@ -310,7 +308,7 @@ async def test_a_model_that_writes_something_else_is_asked_in_the_usual_way_from
         await host.wait_for_event(MEMORY_CONSOLIDATED)
         await count(host, 4, begin=6)
         await host.wait_for_event(MEMORY_CONSOLIDATED, 2)
-        assert "The user counts number 1." in await say(host, "/memory")
+        assert "I count number 1." in await say(host, "/memory")
     assert list(map(is_continued, model.requests_for("consolidation"))) == [True, False, False]
 
 
