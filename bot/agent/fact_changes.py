@@ -37,6 +37,7 @@ from bot.tape.entries import TapeEntry
 _FEW_WORDS, _FEW_SIGNS = 6, 48
 _MOST_QUOTES = 12
 _SHOWN = 80
+_ASKS = ("?", "？", "؟")
 
 
 class FactChange(BaseModel):
@@ -86,11 +87,12 @@ class OwnWords:
         return None
 
     def whole_message(self) -> Evidence | None:
-        """Return the newest message being answered, if it is short."""
+        """Return the newest message being answered, if it is short and no question."""
         for entry in reversed(self.answered):
             said = sender_text(entry).strip() if _is_own(entry) else ""
             if said:
-                return self._cited(entry, said) if len(said) <= LONGEST_SENTENCE else None
+                fits = len(said) <= LONGEST_SENTENCE and not said.endswith(_ASKS)
+                return self._cited(entry, said) if fits else None
         return None
 
     def why_missing(self, quote: str) -> Reason:

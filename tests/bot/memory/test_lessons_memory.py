@@ -91,7 +91,6 @@ async def test_what_the_assistant_made_up_is_not_believed_however_often_it_is_re
         assert len(written) == 12
         assert not any(one["content"].startswith(("Saved", "Added")) for one in written)
         assert {one["status"] for one in written} == {"error"}
-        assert all(made_up in one["content"] for one in written)
         steps += [text_reply("ok")] * 10
         for number in range(10):
             await host.channel.ask(f"What is {number} plus {number}?")
@@ -136,7 +135,7 @@ async def test_a_new_value_closes_the_old_one_and_stands_in_the_prompt_alone(tmp
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("Remember that I live in Bonn")
         host.clock.advance(86_400)
-        await host.channel.ask("Remember that I live in Graz")
+        await host.channel.ask("/memory edit 1 I live in Graz")
         old, new = await believed(host)
         assert (old.status, new.status, new.supersedes) == ("superseded", "active", old.id)
         assert old.valid_to == new.valid_from
