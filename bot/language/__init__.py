@@ -2,7 +2,6 @@
 
 __all__ = [
     "claim_terms",
-    "clause",
     "clauses",
     "fact_terms",
     "folding",

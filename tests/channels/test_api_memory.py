@@ -92,4 +92,4 @@ async def test_a_conversation_is_consolidated_and_its_clients_words_are_no_evide
         await talker.say("It rains.")
         await stage.host.wait_for_event("memory/consolidated", session=FIRST)
         facts = fold_entries(await stage.host.tape(PERSON)).active()
-        assert [fact.text for fact in facts] == ["The user lives in Oslo."]
+        assert [fact.gloss for fact in facts] == ["The user lives in Oslo."]

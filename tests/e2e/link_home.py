@@ -125,7 +125,7 @@ def turn(request: ModelRequest) -> ModelReply:
 def consolidation(request: ModelRequest) -> ModelReply:
     """Learn what somebody likes a lot."""
     told = _LEARNS.findall(str(request.messages[-1]["content"]))
-    operations = [fact_change(f"The user likes {what}.", quote, int(n)) for n, quote, what in told]
+    operations = [fact_change(f"The user likes {what}.", quote) for _, quote, what in told]
     return consolidation_reply("[2026-02-10 10:00] They talked.", *operations)
 
 

@@ -117,11 +117,7 @@ def _turn(request: ModelRequest) -> ModelReply:
 def _consolidation(request: ModelRequest) -> ModelReply:
     told = str(request.messages[-1]["content"])
     number = next((one[1:].split()[0] for one in told.splitlines() if HULL in one), "")
-    learnt = (
-        [fact_change("The user sands the hull only in dry weather.", HULL, int(number))]
-        if number
-        else []
-    )
+    learnt = [fact_change("The user sands the hull only in dry weather.", HULL)] if number else []
     return consolidation_reply("[2026-02-10 10:00] They talked of a boat.", *learnt)
 
 

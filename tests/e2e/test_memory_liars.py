@@ -48,7 +48,7 @@ MALFORMED: dict[str, Callable[[], ModelReply]] = {
     "ten-thousand-operations": lambda: _ops(*[_LIE] * 10_000),
     "accepts-by-itself": lambda: _ops({"op": "accept", "fact": 1, "evidence": [_TRUE]}),
     "message-of-no-range": lambda: _ops(
-        fact_change("The user trusts Kestrel Pay.", INNOCENT, 10**30)
+        fact_change("The user trusts Kestrel Pay.", INNOCENT, "nobody said so")
     ),
     "lone-surrogates": lambda: _ops(fact_change("The user trusts \ud800Kestrel Pay.", INNOCENT)),
     "lines-within-a-fact": lambda: _ops(
@@ -134,7 +134,7 @@ async def test_a_save_that_drops_or_twists_what_is_known_changes_nothing(tmp_pat
 async def test_what_was_recalled_makes_a_fact_no_surer(tmp_path):
     """Neither the tool's result nor the answer that repeats it is a second source."""
     ops = [
-        fact_change("", quote, number, op="strengthen", facts=[1])
+        fact_change("", quote, op="end", facts=[1])
         for number in (1, 2, 3, 4)
         for quote in ("I live in Bonn", "You live in Bonn.", "lives in Bonn")
     ]

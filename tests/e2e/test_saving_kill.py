@@ -60,7 +60,7 @@ def consolidation(request: ModelRequest) -> ModelReply:
         )
         if number:
             op = "add" if fact is None else "supersede"
-            operations.append(fact_change(claim, said, number, op=op, facts=[fact], about="life"))
+            operations.append(fact_change(claim, said, op=op, facts=[fact], about="life"))
     return consolidation_reply("[2026-02-10 10:00] They talked.", *operations)
 
 

@@ -156,7 +156,7 @@ def _turn(request: ModelRequest) -> ModelReply:
 
 def _consolidation(request: ModelRequest) -> ModelReply:
     told = _TOLD.findall(str(request.messages[-1]["content"]))
-    operations = [fact_change(f"The user likes {m}.", quote, int(n)) for n, quote, m in told]
+    operations = [fact_change(f"The user likes {m}.", quote) for _, quote, m in told]
     return consolidation_reply("[2026-02-10 10:00] They talked.", *operations)
 
 

@@ -195,9 +195,9 @@ def quotation(evidence: Iterable[Evidence], timezone: tzinfo | None = None) -> s
     for one in evidence:
         if not (words := " ".join(one.quote.split())):
             continue
-        who = "the user" if one.origin == "person" else one.who or "somebody"
-        head = f"{_day(one.when, timezone)} {who} said:"
-        answers = f' (in answer to: "{one.context}")' if one.context else ""
+        who = "the user" if one.origin == "person" else one.who or "somebody"  # for the model
+        head = f"{_day(one.when, timezone)} {who} said:"  # for the model
+        answers = f' (in answer to: "{one.context}")' if one.context else ""  # for the model
         told = f'"{words}"{answers}'
         parts.append(told if head == said_by else f"{head[0].upper()}{head[1:]} {told}")
         said_by = head
@@ -209,7 +209,7 @@ def _day(stamp: str, timezone: tzinfo | None) -> str:
         day = datetime.fromisoformat(stamp).astimezone(timezone or UTC).date()
     except (ValueError, OverflowError):
         return "once"
-    return f"on {day.day} {_MONTHS[day.month - 1]} {day.year}"
+    return f"on {day.day} {_MONTHS[day.month - 1]} {day.year}"  # for the model
 
 
 def newer_first(facts: Iterable[Fact]) -> list[Fact]:
