@@ -25,6 +25,7 @@ __all__ = [
     "problem_notes",
     "prompt_escaping",
     "proposals",
+    "quote_spans",
     "refusals",
     "save_report",
     "schedules",
