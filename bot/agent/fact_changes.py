@@ -58,6 +58,9 @@ class FactChange(BaseModel):
     quotes: list[str] = Field(
         default_factory=list, max_length=_MOST_QUOTES, description="the user's words, exactly"
     )
+    standing: bool = Field(
+        False, description="a rule of life or health, or a wish how to be answered"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +172,7 @@ def _proposed(change: FactChange, words: OwnWords, facts: Mapping[int, Fact]) ->
         change.about,
         quoted=True,
         others=named[1:],
+        standing=change.standing,
     )
     if op != "add" and not named:
         return replace(proposal, objection=Reason("fact_unnamed"))

@@ -472,7 +472,8 @@ class RequestBuilder:
             agent.searchable_vectors.mark_changed(self.tape.name)
         if not room or self.task:
             return []
-        return await self.recalled.read(
+        earlier = self.recalled.message_id
+        lines = await self.recalled.read(
             self.tape,
             fold,
             self.zone,
@@ -486,6 +487,9 @@ class RequestBuilder:
             files=self._find_in_files,
             vectors=agent.searchable_vectors,
         )
+        if self.recalled.message_id != earlier:
+            await self.memory.note_use(self.recalled.facts)
+        return lines
 
 
 def speaks_of_files(entry: TapeEntry) -> bool:

@@ -44,6 +44,8 @@ REASONS = {
     "fact_known": N_("fact {fact} says so already"),
     "fact_repeated": N_("fact {fact} was said again"),
     "fact_newer": N_("fact {fact} is newer"),
+    "fact_pinned": N_("it is in every prompt"),
+    "fact_unpinned": N_("it is not kept in every prompt"),
     "fact_ended": N_("fact {fact} has ended already"),
     "fact_ended_since": N_("fact {fact} said so and was ended since"),
     "fact_holds": N_("fact {fact} holds: it was said again"),

@@ -35,6 +35,7 @@ numbers, dates and negations exactly as the user said them, and the user as "the
 - add: something new that will still matter in a month. change: a sentence in the place of the facts that it names, \
 with all of them that still holds; it merges several, and several changes of one fact split it. end: the user said \
 that a fact is over or wrong. A plan ends nothing yet.
+- standing: true only for a rule of the user's life or health, or a wish how to be answered.
 - A fact marked newer was said after this conversation: learn nothing that it replaces.
 - In a group, begin the text with the name and id of who said it, as shown.
 - Leave facts that nothing was said about alone. If nothing is new, give no changes.\
@@ -43,7 +44,7 @@ _CONTINUED = """\
 This is not from the user: tapebot now keeps what was said above{until}. Answer no message and call no \
 tool; write one JSON object and nothing else:
 {{"history_entry": "...", "changes": [{{"op": "add|change|end", "facts": [N, ...], \
-"text": "...", "about": "...", "quotes": ["...", ...]}}]}}
+"text": "...", "about": "...", "quotes": ["...", ...], "standing": true|false}}]}}
 
 - history_entry: a paragraph (2-5 sentences) of key events, decisions and topics, with detail useful for \
 search. Start with [YYYY-MM-DD HH:MM] of the first message.

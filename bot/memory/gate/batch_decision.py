@@ -51,6 +51,9 @@ from bot.memory.records.proposals import (
 MOST_FACTS = 2_000
 """Active facts that one scope may hold."""
 
+MOST_STANDING = 60
+"""Standing facts up to which a model may mark more; a person may pin any number."""
+
 _FEW = 3
 _ACCEPTED, _STRENGTHENED = 0.9, 0.05
 _HELD = ("active", "pending")
@@ -139,6 +142,8 @@ class BatchDecider:
             "weaken": self._taken_back,
             "reopen": self._taken_back,
             "reread": self._reread,
+            "pin": self._pinned,
+            "unpin": self._pinned,
         }.get(proposal.op)
         return [change(proposal, target)] if change else self._settled(proposal, target)
 
@@ -183,6 +188,8 @@ class BatchDecider:
         if twin is not None and not (twin in named and text != twin.gloss):
             if twin.status == "pending":
                 return ProposalDecision(proposal, "known", Reason("pending_already"), twin)
+            if self._stands(proposal) and not twin.standing and not proposal.obstacle:
+                return self._record(proposal, replace(twin, standing=True), Reason("fact_pinned"))
             return self._strengthened(proposal, twin)
         if (gone := self._ended_since(text, proposal.evidence)) is not None:
             return _refused(proposal, Reason("fact_ended_since", fact=gone.id))
@@ -362,7 +369,13 @@ class BatchDecider:
             admitted=self._entry,
             quoted=proposal.quoted,
             replaces=tuple(fact.id for fact in named),
+            standing=self._stands(proposal),
         )
+
+    def _stands(self, proposal: Proposal) -> bool:
+        """Say whether a proposed fact is to be in every prompt; a model may not fill it with them."""
+        held = sum(fact.standing and fact.status == "active" for fact in self._facts.values())
+        return proposal.standing and (not self._batch.is_by_model or held < MOST_STANDING)
 
     def _take_number(self) -> int:
         self._next += 1
@@ -391,7 +404,10 @@ class BatchDecider:
         closed = [self._close(other, status) for other in others]
         numbers = tuple(other.id for other in others)
         fact = replace(
-            fact, replaces=numbers, supersedes=numbers[0] if numbers and not fact.ends else None
+            fact,
+            replaces=numbers,
+            supersedes=numbers[0] if numbers and not fact.ends else None,
+            standing=fact.standing or any(other.standing for other in others),
         )
         first = closed[0] if closed else None
         decided = [self._record(proposal, fact, reason, closed=first, signals=signals, was=was)]
@@ -568,6 +584,15 @@ class BatchDecider:
         )
         return self._record(proposal, fact, Reason("fact_repeated", fact=target.id))
 
+    def _pinned(self, proposal: Proposal, target: Fact) -> ProposalDecision:
+        pins = proposal.op == "pin"
+        if target.status != "active":
+            return _refused(proposal, Reason("fact_ended", fact=target.id))
+        reason = Reason("fact_pinned" if pins else "fact_unpinned")
+        if target.standing == pins:
+            return ProposalDecision(proposal, "known", reason, target)
+        return self._record(proposal, replace(target, standing=pins), reason)
+
     def _retired(self, proposal: Proposal, target: Fact) -> ProposalDecision:
         if target.status not in _HELD:
             return ProposalDecision(proposal, "known", Reason("fact_ended", fact=target.id), target)
@@ -592,6 +617,7 @@ class BatchDecider:
                 confidence=before.confidence,
                 quoted=before.quoted,
                 supersedes=before.supersedes,
+                standing=before.standing,
                 # What was undone is not proposed again.
                 replaces=fact.replaces if before.status == "pending" or before.supersedes else (),
                 ends=fact.ends and before.status == "pending",

@@ -52,6 +52,7 @@ class Compartments:
         patterns: Patterns by id, including retired ones.
         ranks: Confidence of facts after the last decay, by number.
         decayed_at: Time of the last decay.
+        uses: When facts that had no room in the prompt were last looked up, ISO 8601 in UTC, by number.
         next_problem: Number of the next problem.
         next_pattern: Number of the next pattern.
     """
@@ -66,13 +67,14 @@ class Compartments:
     patterns: dict[str, SynthesizedPattern] = field(default_factory=dict)
     ranks: dict[int, float] = field(default_factory=dict)
     decayed_at: datetime | None = None
+    uses: dict[int, str] = field(default_factory=dict)
     next_problem: int = 1
     next_pattern: int = 1
 
     def __len__(self) -> int:
         """Return the number of records, as a measure of a snapshot's size."""
         kept = (self.problems, self.working_sets, self.versions, self.patterns)
-        return sum(len(one) for one in kept) + len(self.ranks) // 16
+        return sum(len(one) for one in kept) + (len(self.ranks) + len(self.uses)) // 16
 
     def apply(self, entry: TapeEntry) -> None:
         """Apply a ``memory.bus`` entry."""
@@ -129,6 +131,7 @@ class Compartments:
             },
             "patterns": [belief.as_json() for belief in self.patterns.values()],
             "ranks": {str(number): value for number, value in self.ranks.items()},
+            "uses": {str(number): stamp for number, stamp in self.uses.items()},
             "decayed": self.decayed_at.isoformat() if self.decayed_at else "",
             "used": self.last_used.isoformat() if self.last_used else "",
             "active": self.active_problem if self.active_problem != GENERAL_PROBLEM else "",
@@ -166,6 +169,10 @@ class Compartments:
 
     def _take(self, data: dict[str, Any], entry: int = 0, written: datetime | None = None) -> None:
         """Store the records in a change or snapshot."""
+        uses = data.get("uses")
+        for key, stamp in uses.items() if isinstance(uses, dict) else ():
+            if _digits(key) and parse_utc_time(stamp) is not None:
+                self.uses[_digits(key)] = stamp
         for problem in filter(None, map(problem_from_json, _records(data.get("problems")))):
             self.problems[problem.problem_id] = problem
             self.next_problem = max(self.next_problem, _number_in(problem.problem_id) + 1)

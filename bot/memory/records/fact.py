@@ -113,6 +113,7 @@ class Fact:
         judged: Id of the entry that holds the judge's verdict; 0 if there is none.
         replaces: Numbers of the facts that it is to replace, or replaced.
         ends: It says only that the facts in ``replaces`` are over.
+        standing: A rule of life or health, or a wish how to be answered: it is in every prompt.
     """
 
     id: int
@@ -132,6 +133,7 @@ class Fact:
     judged: int = 0
     replaces: tuple[int, ...] = ()
     ends: bool = False
+    standing: bool = False
 
     @property
     def text(self) -> str:
@@ -167,7 +169,7 @@ class Fact:
         # Not ``asdict``: it copies deeply, and a snapshot holds thousands of facts.
         plain = {name: getattr(self, name) for name in Fact.__slots__}
         plain = {"id": plain.pop("id"), "text": plain.pop("gloss"), **plain}
-        for name in ("quoted", "replaces", "ends"):
+        for name in ("quoted", "replaces", "ends", "standing"):
             if not plain[name]:
                 del plain[name]
         if self.replaces:
@@ -307,6 +309,7 @@ def fact_from_json(record: object) -> Fact | None:
         judged=_number(record, "judged"),
         replaces=numbers_from_json(record.get("replaces")),
         ends=record.get("ends") is True,
+        standing=record.get("standing") is True,
     )
 
 

@@ -236,6 +236,7 @@ def prior_state(fact: Fact) -> dict[str, Any]:
         "evidence": [[evidence.tape, evidence.entry] for evidence in fact.evidence],
         "quoted": fact.quoted,
         "supersedes": fact.supersedes,
+        "standing": fact.standing,
     }
 
 

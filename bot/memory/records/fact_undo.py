@@ -94,6 +94,7 @@ def _before(record: object) -> PriorState | None:
         rests_on,
         record.get("quoted") is True,
         supersedes if type(supersedes) is int else None,
+        record.get("standing") is True,
     )
 
 

@@ -24,6 +24,8 @@ ProposalOperation = Literal[
     "weaken",
     "reread",
     "judge",
+    "pin",
+    "unpin",
 ]
 
 ProposalAuthor = Literal[
@@ -84,6 +86,7 @@ class PriorState:
         evidence: Tape and entry id of each piece of evidence.
         quoted: Whether it was a quotation.
         supersedes: Number of the fact that it replaced.
+        standing: Whether it was in every prompt.
     """
 
     status: FactStatus
@@ -91,6 +94,7 @@ class PriorState:
     evidence: frozenset[tuple[str, int]]
     quoted: bool = False
     supersedes: int | None = None
+    standing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,7 @@ class Proposal:
         op: ``add`` a fact; ``supersede`` or ``retire`` those in ``fact`` and ``others``;
             ``strengthen`` one with more evidence, ``weaken`` one by removing some, ``reread`` one whose
             evidence was edited, ``reopen`` one; ``accept`` or ``drop`` one that waits for a person;
-            ``judge`` a quoted one.
+            ``judge`` a quoted one; ``pin`` one, so that it is in every prompt, or ``unpin`` it.
         text: The new text, for ``add`` and ``supersede``.
         fact: Number of the fact that the operation is about.
         others: Numbers of further facts that it is about.
@@ -112,6 +116,7 @@ class Proposal:
         review_reason: Why a person must decide; empty otherwise.
         before: State to restore, for ``reopen`` and ``weaken``.
         judgement: The judge's verdict, for ``judge``.
+        standing: The text is a rule of life or health, or a wish how to be answered.
     """
 
     op: ProposalOperation
@@ -125,6 +130,7 @@ class Proposal:
     quoted: bool = False
     judgement: Judgement | None = None
     others: tuple[int, ...] = ()
+    standing: bool = False
 
     @property
     def facts(self) -> tuple[int, ...]:

@@ -1,8 +1,9 @@
-"""Commands that add, edit, share and unshare facts."""
+"""Commands that add, edit, pin, share and unshare facts."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 from bot.agent.commands.memory.fact_numbers import (
     FactNumber,
@@ -166,6 +167,44 @@ def _unusable(text: str, otherwise: str) -> str:
     )
 
 
+async def pin(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory pin N``."""
+    return await _pinned("pin", arguments, context)
+
+
+async def unpin(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory unpin N``."""
+    return await _pinned("unpin", arguments, context)
+
+
+async def _pinned(
+    op: Literal["pin", "unpin"], arguments: str, context: CommandContext
+) -> CommandReply:
+    number = parse_fact_number(arguments.strip())
+    if number is None:
+        return CommandReply(
+            _("Which one? For example: `/memory pin 3`. `/memory` lists the numbers.")
+        )
+    fact = find_fact(number, context)
+    if fact is None:
+        return CommandReply(unknown_number_text(number, context))
+    if not may_edit(fact, context.author, shared=number.shared):
+        return CommandReply(_(OWNER_ONLY_TEXT) if number.shared else _(_OTHERS))
+    scope = scope_of(number, context)
+    if idempotency_key(context) not in scope.fold.decided_keys and fact.status != "active":
+        return CommandReply(_ended(number, fact))
+    outcome = await scope.apply(person_batch(context, Proposal(op, fact=fact.id)))
+    if not outcome.decisions:
+        return CommandReply(_(ALREADY_DONE), zone_edit=context.memory.with_current_facts)
+    line = fact_line(fact, shared=number.shared)
+    told = (
+        _("In every prompt from now on: {fact}", fact=line)
+        if op == "pin"
+        else _("Not kept in every prompt any more: {fact}", fact=line)
+    )
+    return CommandReply(told, zone_edit=context.memory.with_current_facts)
+
+
 async def share(arguments: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory share N``."""
     if context.author.role != "owner":
@@ -185,7 +224,13 @@ async def share(arguments: str, context: CommandContext) -> CommandReply:
     if fact.status != "active" and key not in workspace.fold.decided_keys:
         line = fact_line(fact)
         return CommandReply(_("Not shared, because it is not believed here: {fact}", fact=line))
-    proposal = Proposal("add", fact.gloss, subject=fact.subject, evidence=fact.evidence)
+    proposal = Proposal(
+        "add",
+        fact.gloss,
+        subject=fact.subject,
+        evidence=fact.evidence,
+        standing=fact.standing,
+    )
     outcome = await workspace.apply(person_batch(context, proposal))
     if not outcome.decisions:
         return CommandReply(_(ALREADY_DONE), zone_edit=context.memory.with_current_facts)

@@ -72,7 +72,8 @@ def _lines(facts: list[Fact], context: CommandContext, *, shared: bool = False) 
         told = escape_markdown(fact_words(fact, timezone))
         # A quotation tells its day itself.
         told += "" if fact.quoted else since
-        lines.append(f"{fact_label(fact, shared=shared)} {told}")
+        pinned = "📌 " if fact.standing else ""
+        lines.append(f"{fact_label(fact, shared=shared)} {pinned}{told}")
     return "\n".join(lines)
 
 

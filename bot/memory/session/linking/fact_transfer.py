@@ -134,6 +134,7 @@ def _proposed(fact: Fact, evidence: tuple[Evidence, ...]) -> Proposal:
         subject=fact.subject,
         evidence=evidence,
         quoted=fact.quoted,
+        standing=fact.standing,
     )
     return replace(proposal, review_reason=suspect)
 
