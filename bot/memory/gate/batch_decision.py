@@ -165,11 +165,11 @@ class BatchDecider:
         if proposal.op == "supersede" and (missing is not None or not named):
             return [_refused(proposal, _no_fact(missing))]
         known = self._said_before(proposal, named) if self._batch.is_by_model else None
-        if isinstance(known, ProposalDecision):
-            return [known]
-        named = named if known is None else known
-        if (known := self._known(proposal, text, named)) is not None:
-            return [known]
+        if not isinstance(known, ProposalDecision):
+            named = named if known is None else known
+            known = self._known(proposal, text, named)
+        if known is not None:
+            return [self._marked(known, text)]
         signals = self._signals(proposal, named)
         verdict, reason = self._verdict(proposal, signals)
         shown = {name: getattr(signals, name) for name in WriteSignals.__slots__}
@@ -180,6 +180,15 @@ class BatchDecider:
             return [self._record(proposal, fact, reason, verdict=verdict, signals=shown)]
         return self._in_place_of(named, proposal, fact, reason, signals=shown)
 
+    def _marked(self, known: ProposalDecision, text: str) -> ProposalDecision:
+        """Mark a known fact as standing, if its very sentence is proposed as that."""
+        fact, proposal = known.fact, known.proposal
+        if fact is None or known.verdict != "known" or fact.status != "active" or fact.standing:
+            return known
+        if not self._stands(proposal) or comparison_key(fact.gloss) != comparison_key(text):
+            return known
+        return self._record(proposal, replace(fact, standing=True), Reason("fact_pinned"))
+
     def _known(
         self, proposal: Proposal, text: str, named: Sequence[Fact]
     ) -> ProposalDecision | None:
@@ -188,8 +197,6 @@ class BatchDecider:
         if twin is not None and not (twin in named and text != twin.gloss):
             if twin.status == "pending":
                 return ProposalDecision(proposal, "known", Reason("pending_already"), twin)
-            if self._stands(proposal) and not twin.standing and not proposal.obstacle:
-                return self._record(proposal, replace(twin, standing=True), Reason("fact_pinned"))
             return self._strengthened(proposal, twin)
         if (gone := self._ended_since(text, proposal.evidence)) is not None:
             return _refused(proposal, Reason("fact_ended_since", fact=gone.id))
