@@ -18,6 +18,7 @@ from bot.core.clock import Clock
 from bot.core.i18n import _
 from bot.llm.base import Model
 from bot.llm.presets import NO_PRIVATE_MODEL, ModelPresets, NoPrivateModel, RefusingModel
+from bot.memory.session.state.fact_markdown import facts_room
 from bot.memory.session.vector_index import VectorIndex
 
 ImageLoader = Callable[[str], Awaitable[bytes | None]]
@@ -41,6 +42,7 @@ class Agent:
         builder: Context builder that renders a session's entries.
         images: Loader of images; None if there is no blob store.
         recall_tokens: Token budget of automatic recall in a turn; 0 turns it off.
+        facts_tokens: Tokens of facts in a prompt; None for a share of the window.
         vectors: Index for semantic search; None searches by words alone.
         judge: Model that checks whether quotes support a memory; None leaves that to rules.
         approvals: Numbers the calls that wait for a person's yes; without it no tool may act.
@@ -63,6 +65,7 @@ class Agent:
     builder: ContextBuilder = DEFAULT_BUILDER
     images: ImageLoader | None = None
     recall_tokens: int = 400
+    facts_tokens: int | None = None
     vectors: VectorIndex | None = None
     judge: Model | None = None
     approvals: Approvals | None = None
@@ -89,6 +92,11 @@ class Agent:
         if window < agent.context_tokens:
             agent = replace(agent, context_tokens=window)
         return replace(agent, private=True, judge=self._private_judge()) if private else agent
+
+    @property
+    def facts_room(self) -> int:
+        """Tokens of facts in a prompt."""
+        return self.facts_tokens or facts_room(self.context_tokens)
 
     @property
     def searchable_vectors(self) -> VectorIndex | None:

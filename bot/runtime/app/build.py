@@ -391,6 +391,7 @@ def _agent(
         builder=context_builder(settings.context_builder),
         images=blobs.get,
         recall_tokens=settings.recall_tokens,
+        facts_tokens=settings.facts_tokens,
         vectors=vectors,
         judge=models.judge,
         spending=spending,

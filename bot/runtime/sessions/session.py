@@ -17,7 +17,6 @@ from bot.memory.records.episodes import stamp_problem
 from bot.memory.records.transcript import sender_id
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.scope.identities import identity_at
-from bot.memory.session.state.fact_markdown import facts_room
 from bot.memory.session.state.fold_loader import load_fold
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone
@@ -122,7 +121,7 @@ class Session:
         agent = self.services.agent.for_chat(preset, private=private)
         self.requests.agent = agent
         self.fold.window.max_tokens = self.services.view_tokens_for(agent)
-        self.memory.room = facts_room(agent.context_tokens)
+        self.memory.room = agent.facts_room
         self.consolidator.policy = self.services.policy_for(agent)
 
     def start_background_work(self, tasks: TaskGroup) -> None:
@@ -182,7 +181,7 @@ async def open_session(
     await zone.load_or_create()
     memory = LongTermMemory(tape, fold, zone, services.scopes, hours=services.working_set_hours)
     agent = services.agent.for_chat(fold.chosen_preset, private=fold.is_private)
-    memory.room = facts_room(agent.context_tokens)
+    memory.room = agent.facts_room
     await memory.open()
 
     def background_run(kind: str) -> BackgroundRun:

@@ -20,7 +20,7 @@ from bot.memory.gate.belief_updates import (
     apply_evidence_faults,
     belief_faults,
     belief_number,
-    decayed_confidences,
+    count_decayed,
     find_same_belief,
     is_current,
     revalidate_belief,
@@ -197,23 +197,20 @@ class SemanticSynthesisStore(BeliefReader):
     # Upkeep.
 
     async def decay_all(self, *, asked: bool = False) -> int:
-        """Record the decay of facts' ranks; return how many facts and beliefs lost confidence.
+        """Record that time lowers confidence; return how many beliefs lost some since the last record.
 
-        A fact's rank falls by 0.5 % per day since it was last confirmed, unless a person asked for
-        the fact. The confidence of other beliefs is a function of time and is not stored. Nothing
-        is removed.
+        It is a function of time and not stored; the prompt shows it as of the last record. Nothing is removed.
 
         Args:
             asked: Also run if the last decay was less than a day ago.
         """
         await self._home.open()
-        if not decayed_confidences(self._home.fold, self._clock.now(), asked=asked)[1]:
+        if not count_decayed(self._home.fold, self._clock.now(), asked=asked):
             return 0
 
         def compose(_version: int) -> tuple[dict[str, Any] | None, int]:
-            ranks, moved = decayed_confidences(self._home.fold, self._clock.now(), asked=asked)
-            told = {str(number): rank for number, rank in sorted(ranks.items())}
-            return ({"ranks": told} if moved else None), moved
+            moved = count_decayed(self._home.fold, self._clock.now(), asked=asked)
+            return ({"decayed": True} if moved else None), moved
 
         return await self._change(compose) or 0
 
