@@ -19,6 +19,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from anyio import to_thread
+
 from bot.agent.views.passage_selection import asks_assistant, select_passages
 from bot.core.clock import Clock
 from bot.core.patterns import LazyPattern
@@ -164,7 +166,8 @@ class AutomaticRecall:
                 quick=True,
             )
         elif searchable and untold:
-            recalled_passages = fitting_facts(untold, words, CANDIDATES)
+            # Thousands of facts take a tenth of a second.
+            recalled_passages = await to_thread.run_sync(fitting_facts, untold, words, CANDIDATES)
         passages = _not_in_view(recalled_passages, fold, told)
         shown = chain(told.splitlines() if reads_prompt else (), _said_in_view(fold, newest))
         chosen = _within(select_passages(passages, words, shown), room) if passages else []

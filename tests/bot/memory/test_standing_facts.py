@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ async def tell(host: Host, *lines: str) -> None:
         await say(host, line)
 
 
+@pytest.mark.slow
 async def test_two_hundred_trivial_facts_later_the_prompt_has_what_a_cook_must_know(tmp_path):
     async with tool_chat(tmp_path) as chat:
         host = chat.host

@@ -278,7 +278,7 @@ class SemanticSynthesisStore(BeliefReader):
             if data is None:
                 return [], result
             data |= {**(record or {}), **({"key": cause} if cause else {})}
-            # Uses the store's clock, because ranks are compared with its times.
+            # Uses the store's clock, by which beliefs decay.
             return [bus_entry(fold, data, ts=format_time(self._clock.now()))], result
 
         return await self._home.append_change(entries)
