@@ -197,7 +197,9 @@ def quotation(evidence: Iterable[Evidence], timezone: tzinfo | None = None) -> s
             continue
         who = "the user" if one.origin == "person" else one.who or "somebody"  # for the model
         head = f"{_day(one.when, timezone)} {who} said:"  # for the model
-        answers = f' (in answer to: "{one.context}")' if one.context else ""  # for the model
+        # What others wrote enters no prompt beside the answer to it.
+        answered = one.context if one.context_entry != one.entry else ""
+        answers = f' (in answer to: "{answered}")' if answered else ""  # for the model
         told = f'"{words}"{answers}'
         parts.append(told if head == said_by else f"{head[0].upper()}{head[1:]} {told}")
         said_by = head
