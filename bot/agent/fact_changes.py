@@ -26,6 +26,7 @@ from bot.memory.records.fact import (
     Evidence,
     Fact,
     merge_evidence,
+    speaker_name,
 )
 from bot.memory.records.proposals import Proposal
 from bot.memory.records.quote_spans import (
@@ -227,4 +228,4 @@ def _evidence(
 def name_speaker(text: str, evidence: Evidence) -> str:
     """Return a text that starts with its speaker's name if it comes from a group."""
     named = evidence.origin != "member" or not text or text.startswith(evidence.who)
-    return text if named else f"{evidence.who}: {text}"
+    return text if named else f"{speaker_name(evidence.who)}: {text}"
