@@ -70,7 +70,7 @@ class JudgeTrials:
 
     def failed(self) -> dict[str, JudgeTrial]:
         """Return the trials that models failed, by the name of the model."""
-        tried = (name.rpartition(" ") + (trial,) for name, trial in self._results.items())
+        tried = ((*name.rpartition(" "), trial) for name, trial in self._results.items())
         return {
             name: trial
             for name, _, version, trial in tried
