@@ -3,6 +3,7 @@
 Rule 1: each change quotes a person's own messages; what code finds there verbatim is the evidence.
 Rule 2: forwarded, quoted, pasted and fetched text, and what a program or the assistant said, is no evidence.
 Rule 3: a sentence of a model is proposed as a quotation; a judge or a person says whether it holds.
+Rule 4: orders to the assistant, by somebody who may give none, wait for a person.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.core.reasons import Reason
+from bot.memory.gate.instruction_detection import contains_instructions
+from bot.memory.gate.write_support import may_instruct
 from bot.memory.records.evidence import cite, may_learn_from, sender_text, third_party_texts
 from bot.memory.records.fact import (
     LONGEST_CONTEXT,
@@ -23,6 +26,7 @@ from bot.memory.records.fact import (
     Evidence,
     Fact,
     merge_evidence,
+    speaker_name,
 )
 from bot.memory.records.proposals import Proposal
 from bot.memory.records.quote_spans import (
@@ -112,6 +116,10 @@ class OwnWords:
             return Reason("quote_not_found_near", quote=shown, nearest=nearest)
         return Reason("quote_not_found", quote=shown)
 
+    def may_order(self, evidence: Evidence) -> bool:
+        """Return whether who said this may give the assistant orders: in a group only an owner."""
+        return all(map(may_instruct, (one for one in self.entries if one.id == evidence.entry)))
+
     def _cited(self, entry: TapeEntry, words: str) -> Evidence:
         evidence = replace(cite(self.tape, entry), quote=words)
         said = sender_text(entry)
@@ -183,11 +191,18 @@ def _proposed(change: FactChange, words: OwnWords, facts: Mapping[int, Fact]) ->
     evidence, why = _evidence(change.quotes, words, [facts[number] for number in named])
     if why:
         return replace(proposal, objection=why)
+    ordered = gives_orders([text, *(one.quote for one in evidence)], evidence, words)
     return replace(
         proposal,
         text=name_speaker(proposal.text, evidence[0]),
         evidence=merge_evidence((), evidence),
+        review_reason=Reason("order") if ordered else "",
     )
+
+
+def gives_orders(texts: Sequence[str], evidence: Sequence[Evidence], words: OwnWords) -> bool:
+    """Return whether texts tell the assistant what to do, and somebody said so who may not."""
+    return not all(map(words.may_order, evidence)) and any(map(contains_instructions, texts))
 
 
 def _evidence(
@@ -217,4 +232,4 @@ def _evidence(
 def name_speaker(text: str, evidence: Evidence) -> str:
     """Return a text that starts with its speaker's name if it comes from a group."""
     named = evidence.origin != "member" or not text or text.startswith(evidence.who)
-    return text if named else f"{evidence.who}: {text}"
+    return text if named else f"{speaker_name(evidence.who)}: {text}"

@@ -26,6 +26,7 @@ from bot.testing.scripted_model import (
     text_reply,
     tool_call_reply,
 )
+from tests.bot.agent.believing import CONCLUDE
 
 SESSION, PERSON, WORKSPACE = "fake:1", "person:fake:7", "workspace:shared"
 
@@ -38,7 +39,7 @@ LOOK = "Look it all up."
 
 
 def saves_as(kind: str, text: str) -> tuple[str, dict[str, Any]]:
-    return "memory_save", {"changes": [{"op": kind, "text": text}]}
+    return "belief_add", {"kind": kind, "text": text}
 
 
 _DOES: dict[str, list[tuple[str, dict[str, Any]]]] = {
@@ -159,5 +160,5 @@ class Life:
 async def life(folder: Path, first: int = 1) -> AsyncIterator[Life]:
     """Yield a running program; its messages are numbered from ``first``: a platform gives no id twice."""
     clock, model = ManualClock(), ScriptedModel(_turn, consolidation=_consolidation)
-    async with session_host(folder, model, clock=clock) as host:
+    async with session_host(folder, model, clock=clock, tools=(CONCLUDE,)) as host:
         yield Life(host, clock, model, itertools.count(first))

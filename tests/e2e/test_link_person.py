@@ -101,7 +101,7 @@ async def test_a_consolidation_that_runs_while_they_are_parted_learns_nothing_fo
         await here.ask(ELSE, "Go on.")
         await here.host.wait_for_event("memory/consolidated", session=ELSE)
         assert await here.facts("fake:7") == set()
-        assert await here.facts("other:9") == {"The user likes yaks."}
+        assert await here.facts("other:9") == {f'On 10 February 2026 the user said: "{quote}"'}
 
 
 async def test_somebody_else_in_the_chat_makes_it_a_group_also_where_it_is_joined(tmp_path):

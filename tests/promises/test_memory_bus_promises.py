@@ -220,6 +220,7 @@ async def test_a_belief_grows_by_new_words_alone_and_fades_out_of_the_prompt_and
     ):
         await ask(said, concludes(walks))
         assert f"({sure:.2f})" in await ask("/memory beliefs")
+    await ask("/memory accept p1")
     for days, left in ((30, 0.55), (20, 0.45)):
         host.clock.advance(days * DAY)
         assert f"({left})" in await ask("/memory beliefs")

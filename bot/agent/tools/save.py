@@ -11,7 +11,13 @@ from datetime import tzinfo
 
 from pydantic import ConfigDict
 
-from bot.agent.fact_changes import FactChange, OwnWords, name_speaker, propose_changes
+from bot.agent.fact_changes import (
+    FactChange,
+    OwnWords,
+    gives_orders,
+    name_speaker,
+    propose_changes,
+)
 from bot.agent.tools.registry import ToolContext, trim_schema
 from bot.core.errors import MemoryRefused
 from bot.core.reasons import Reason
@@ -61,21 +67,23 @@ def quoted_note(note: str, quote: str, context: ToolContext) -> str:
     """Return a daily note in a person's own words: its lines that they said, else what they said.
 
     Raises:
-        MemoryRefused: No words of a person carry it, or it looks like a secret.
+        MemoryRefused: No words of a person carry it, it is an order that they may not give, or it looks
+            like a secret.
     """
     words = own_words(context)
     lines = memory_lines(note)
     _check_number(len(lines))
-    told = [words.find(line) for line in lines]
-    if not lines or any(evidence is None for evidence in told):
+    cited = [found for line in lines if (found := words.find(line)) is not None]
+    if not lines or len(cited) < len(lines):
         said = words.find(quote) if quote.strip() else words.whole_message()
         if said is None:
             why = words.why_missing(quote) if quote.strip() else Reason("cites_nothing")
             raise MemoryRefused(f"it is not noted ({why!s}): quote what the user said")
         quoted = f'"{" ".join(said.quote.split())}"'
-        note = name_speaker(quoted, said)
-    elif first := told[0]:
-        note = name_speaker(note, first)
+        note, cited = quoted, [said]
+    note = name_speaker(note, cited[0])
+    if gives_orders([note], cited, words):
+        raise MemoryRefused(f"it is not noted ({Reason('order')!s})")
     if (kind := detect_secret(note)) is not None:
         raise MemoryRefused(f"it is not noted ({Reason('secret', kind=kind)!s})")
     return note

@@ -5,6 +5,7 @@ Rule 2: only new evidence or a person makes a belief more certain; reading or re
 Rule 3: evidence that becomes invalid costs a belief confidence. If too little is left, the belief
     is stale: shown as such, and kept out of the prompt, until a person confirms it.
 Rule 4: a belief that ended stays on record, with its reason.
+Rule 5: what a model concludes is stale until a judge or a person says that the words say it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from bot.memory.records.compartment_records import SynthesizedPattern, parse_utc
 from bot.memory.records.episodes import episode_id, parse_episode_id
 from bot.memory.records.fact import Fact, comparison_key
 from bot.memory.records.fact_fold import FactFold
+from bot.memory.records.proposals import Judgement
 from bot.memory.records.stemming import stemmed_words
 from bot.memory.records.tombstones import ERASED_TEXT
 from bot.tape.entries import TapeEntry
@@ -35,6 +37,7 @@ STEP, SUREST, LESS, LEAST = 0.05, 0.95, 0.2, 0.05
 MIN_CHANGE = 0.01
 """Smallest loss of confidence that is recorded."""
 
+UNJUDGED_REASON = Reason("belief_unjudged")
 INVALID_REASON = Reason("belief_invalid")
 CONFIRMED_REASON = Reason("belief_confirmed")
 
@@ -151,12 +154,32 @@ def revalidate_belief(
     pattern: SynthesizedPattern, now: datetime, *, still_valid: bool
 ) -> SynthesizedPattern:
     """Return a belief as a person judged it; earlier faults do not count against it again."""
+    before = join_reasons([why for why in split_reasons(pattern.reason) if why != UNJUDGED_REASON])
     return replace(
         pattern,
         last_validated=now,
         status="active" if still_valid else "retired",
-        reason=_with(pattern.reason, CONFIRMED_REASON if still_valid else INVALID_REASON),
+        reason=_with(before, CONFIRMED_REASON if still_valid else INVALID_REASON),
     )
+
+
+def is_unjudged(pattern: SynthesizedPattern) -> bool:
+    """Say whether neither a judge nor a person has said yes to a belief."""
+    return pattern.status == "stale" and UNJUDGED_REASON in split_reasons(pattern.reason)
+
+
+def awaits_judge(pattern: SynthesizedPattern) -> bool:
+    """Say whether a judge is still to rule on a belief."""
+    return pattern.status == "stale" and split_reasons(pattern.reason)[-1:] == [UNJUDGED_REASON]
+
+
+def judge_belief(
+    pattern: SynthesizedPattern, judgement: Judgement, now: datetime
+) -> SynthesizedPattern:
+    """Return a belief as a judge ruled on it: believed, or kept out of prompts with the reason."""
+    if judgement.is_supported:
+        return replace(pattern, last_validated=now, status="active", reason="")
+    return replace(pattern, reason=_with(pattern.reason, judgement.description))
 
 
 def mark_stale(pattern: SynthesizedPattern, why: str) -> SynthesizedPattern:

@@ -41,6 +41,7 @@ MAX_FACT_TEXT = 2_000
 LONGEST_SUBJECT = 40
 LONGEST_QUOTE = 600
 LONGEST_CONTEXT = 200
+_LONGEST_NAME = 24
 MOST_EVIDENCE = 12
 """Pieces of evidence that a fact keeps: the oldest one and the newest ones."""
 
@@ -197,13 +198,23 @@ def quotation(evidence: Iterable[Evidence], timezone: tzinfo | None = None) -> s
     for one in evidence:
         if not (words := " ".join(one.quote.split())):
             continue
-        who = "the user" if one.origin == "person" else one.who or "somebody"  # for the model
+        who = "the user" if one.origin == "person" else speaker_name(one.who)  # for the model
         head = f"{_day(one.when, timezone)} {who} said:"  # for the model
-        answers = f' (in answer to: "{one.context}")' if one.context else ""  # for the model
+        # What others wrote enters no prompt beside the answer to it.
+        answered = one.context if one.context_entry != one.entry else ""
+        answers = f' (in answer to: "{answered}")' if answered else ""  # for the model
         told = f'"{words}"{answers}'
         parts.append(told if head == said_by else f"{head[0].upper()}{head[1:]} {told}")
         said_by = head
     return "; ".join(parts)
+
+
+def speaker_name(who: str) -> str:
+    """Return a person's name, as long as names are: a long one may say anything."""
+    name, _, number = who.rpartition(" (")
+    if len(name) <= _LONGEST_NAME:
+        return who or "somebody"
+    return f"{name[:_LONGEST_NAME].rstrip()}… ({number}"
 
 
 def _day(stamp: str, timezone: tzinfo | None) -> str:

@@ -1,7 +1,8 @@
-"""A session's background verification: a judge model rules on the facts that are quotations so far.
+"""A session's background verification: a judge model rules on what a model wants to be believed.
 
-It reads and asks; the worker alone writes the outcome. After a kill the facts are still quotations, and
-are judged when the session is next opened.
+These are facts that are quotations so far, and conclusions. The verifier reads and asks; the worker alone
+writes the outcome. After a kill nothing of it is believed, and it is judged when the session is next
+opened. A judge is tried before its first ruling; one that fails counts as none.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ from anyio.abc import TaskGroup
 
 from bot.agent.agent import Agent
 from bot.agent.consolidation.claim_judge import ClaimQuestion, judge_claims
+from bot.agent.consolidation.judge_trial import JudgeTrial
 from bot.agent.fact_changes import OwnWords
 from bot.llm.base import Model, Usage
 from bot.llm.call_slots import Caller, calling_for
 from bot.llm.spender import spends
-from bot.memory.records.evidence import sender_text
+from bot.memory.gate.belief_updates import awaits_judge
+from bot.memory.records.compartment_records import SynthesizedPattern
+from bot.memory.records.episodes import entry_of
+from bot.memory.records.evidence import cite, sender_text
 from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
@@ -72,15 +77,16 @@ class FactVerifier:
         """Start verifying facts, unless a request runs or back-off is on."""
         # Its questions show what was said around a quote, perhaps in a private problem.
         judge = self._agent.for_chat("", private=self._memory.fold.is_private).judge
-        if judge is None or not self._run.may_start:
+        if judge is None or self._agent.failed_trial(judge) or not self._run.may_start:
             return
         facts = self._memory.home.fold.awaiting_judge()[:_AT_ONCE]
-        if not facts:
+        beliefs = list(filter(awaits_judge, self._memory.home.compartments.patterns.values()))
+        if not facts and not beliefs:
             return
         if self._failures and (wait := self._retry_at - self._agent.clock.monotonic()) > 0:
             self._run.wait(tasks, wait)
         else:
-            self._run.start(tasks, partial(self._verify, judge, facts))
+            self._run.start(tasks, partial(self._verify, judge, facts, beliefs[:_AT_ONCE]))
 
     def cancel(self) -> None:
         """Cancel the running request; the facts stay quotations."""
@@ -93,28 +99,53 @@ class FactVerifier:
         name = self._memory.tape.name
         logger.info("verification of facts of %s failed; next try in %.0f s", name, seconds)
 
-    async def _verify(self, judge: Model, facts: Sequence[Fact]) -> Outcome:
+    async def _verify(
+        self, judge: Model, facts: Sequence[Fact], beliefs: Sequence[SynthesizedPattern]
+    ) -> Outcome:
         tape, spoken = self._memory.tape.name, self._memory.fold.window.conversation()
-        questions = [await self._question(fact) for fact in facts]
+        usage, trials = Usage(), self._agent.judge_trials
         caller = Caller(tape, background=True)
         with spends(background_spender(tape, spoken)), calling_for(caller):
-            judgements, usage = await judge_claims(judge, questions, self._agent.timezone)
-        answered = list(zip(facts, judgements, strict=True))
-        return partial(self._record, answered, usage)
+            if trials is not None:
+                trial, usage = await trials.try_once(judge)
+                if trial is None or not trial.passed:
+                    return partial(self._record_trial, trial, usage)
+            questions = [await self._question(fact) for fact in facts]
+            questions += [await self._belief_question(belief) for belief in beliefs]
+            judgements, more = await judge_claims(judge, questions, self._agent.timezone)
+        answered = list(zip(facts, judgements[: len(facts)], strict=True))
+        ruled = list(zip(beliefs, judgements[len(facts) :], strict=True))
+        return partial(self._record, answered, ruled, usage + more)
+
+    async def _record_trial(self, trial: JudgeTrial | None, usage: Usage) -> None:
+        """Write the usage of a trial that the judge failed, or did not answer: then it is tried again later."""
+        if usage.calls:
+            await self._memory.tape.append(event(FACTS_JUDGED_EVENT, {"usage": usage.as_json()}))
+        if trial is None:
+            self.pause(self._failures + 1)
 
     async def _record(
-        self, answered: Sequence[tuple[Fact, Judgement | None]], usage: Usage
+        self,
+        answered: Sequence[tuple[Fact, Judgement | None]],
+        ruled: Sequence[tuple[SynthesizedPattern, Judgement | None]],
+        usage: Usage,
     ) -> None:
         """Write judgements to the tape; without any, ask again later."""
         # On the session's own tape, where its usage is counted; the facts may be on another.
         await self._memory.tape.append(event(FACTS_JUDGED_EVENT, {"usage": usage.as_json()}))
+        concluded = [(belief, judgement) for belief, judgement in ruled if judgement is not None]
+        if concluded:
+            key = "judged:" + ",".join(belief.id for belief, _ in concluded)
+            await self._memory.bus.semantic.judge(
+                concluded, f"{key}@{self._memory.home.fold.version}"
+            )
         known = {fact.id: fact for fact in self._memory.home.fold.awaiting_judge()}
         judged = [
             (fact, judgement)
             for fact, judgement in answered
             if judgement is not None and known.get(fact.id) == fact
         ]
-        if all(judgement is None for _, judgement in answered):
+        if all(judgement is None for _, judgement in (*answered, *ruled)):
             self.pause(self._failures + 1)
         else:
             self._failures = 0
@@ -130,6 +161,16 @@ class FactVerifier:
             [await with_surroundings(evidence, self._memory.tape) for evidence in fact.evidence]
         )
         return claim_question(fact, self._memory.home.fold, words)
+
+    async def _belief_question(self, belief: SynthesizedPattern) -> ClaimQuestion:
+        words: list[Evidence] = []
+        for one in belief.evidence_ids:
+            if (read := await entry_of(self._memory.tape.store, one)) is not None:
+                words.append(cite(*read))
+            elif one.isdecimal() and (fact := self._memory.home.fold.get(int(one))) is not None:
+                words += fact.evidence
+        own = [await with_surroundings(one, self._memory.tape) for one in words if one.is_own_words]
+        return ClaimQuestion(belief.text, tuple(own))
 
 
 async def with_surroundings(evidence: Evidence, tape: TapeService) -> Evidence:

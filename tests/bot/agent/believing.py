@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pydantic import BaseModel
 
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
-from bot.memory.records.compartment_records import SynthesizedPattern
+from bot.memory.records.compartment_records import PatternType, SynthesizedPattern
 from bot.memory.records.episodes import episode_id
 
 _UNSET = datetime.fromtimestamp(0, UTC)
@@ -16,13 +16,14 @@ _UNSET = datetime.fromtimestamp(0, UTC)
 class Conclusion(BaseModel):
     text: str
     entries: list[int] = []
+    kind: PatternType = "conclusion"
 
 
 async def _conclude(asked: Conclusion, context: ToolContext) -> ToolOutcome:
     entries = asked.entries or [entry.id for entry in context.answered_messages]
     evidence = [episode_id(context.tape.name, one) for one in entries]
     pattern = SynthesizedPattern(
-        "", "conclusion", {"text": asked.text}, evidence, 0.7, _UNSET, _UNSET
+        "", asked.kind, {"text": asked.text}, evidence, 0.7, _UNSET, _UNSET
     )
     written = await context.memory.bus.add_synthesis(
         pattern, by="assistant", cause=f"{context.cause}:0"

@@ -241,7 +241,9 @@ class MemoryBus:
         if isinstance(written, WriteResult):
             return written
         pattern = replace(pattern, confidence=min(pattern.confidence, written.confidence))
-        added = await self.semantic.add_pattern(pattern, cause=cause, record=written.record)
+        added = await self.semantic.add_pattern(
+            pattern, cause=cause, record=written.record, unjudged=by != "person"
+        )
         return WriteResult(written.decision, added, "semantic")
 
     async def get_evidence_chain(self, pattern_id: str) -> list[EpisodeEntry]:

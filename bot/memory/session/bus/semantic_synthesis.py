@@ -4,11 +4,12 @@ Rule 1: a belief rests on existing evidence; without any it is refused.
 Rule 2: an existing belief becomes more certain only by new evidence.
 Rule 3: time and lost evidence lower a rank; only a person ends a belief.
 Rule 4: facts change only through the gate; here they appear as beliefs of the type ``fact``.
+Rule 5: what a model concludes is in no prompt until a judge or a person says yes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -17,12 +18,15 @@ from bot.core.clock import format_time
 from bot.core.errors import MemoryRefused
 from bot.core.i18n import _
 from bot.memory.gate.belief_updates import (
+    UNJUDGED_REASON,
     apply_evidence_faults,
     belief_faults,
     belief_number,
     count_decayed,
     find_same_belief,
     is_current,
+    judge_belief,
+    mark_stale,
     revalidate_belief,
     sort_by_confidence,
     strengthen_belief,
@@ -33,7 +37,7 @@ from bot.memory.records.compartment_records import SynthesizedPattern
 from bot.memory.records.episodes import entry_of
 from bot.memory.records.evidence import cite
 from bot.memory.records.fact_fold import bus_entry
-from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
 from bot.memory.records.transcript import recorded_at
 from bot.memory.session.bus.belief_reader import BeliefReader
 from bot.memory.session.bus.belief_validation import validate_belief
@@ -60,6 +64,7 @@ class SemanticSynthesisStore(BeliefReader):
         *,
         cause: str = "",
         record: Mapping[str, Any] | None = None,
+        unjudged: bool = False,
     ) -> str:
         """Add a belief and return its id.
 
@@ -69,6 +74,7 @@ class SemanticSynthesisStore(BeliefReader):
             pattern: A belief without id; its evidence is episodes, or beliefs of the same scope.
             cause: Key of the cause: a repetition changes nothing. Empty for none.
             record: Further data for the event, such as the gate's decision.
+            unjudged: Whether a judge or a person is still to say that its evidence says it.
 
         Raises:
             MemoryRefused: It has no valid evidence or content, or exceeds a limit.
@@ -78,6 +84,7 @@ class SemanticSynthesisStore(BeliefReader):
         if cause and cause in self._home.fold.decided_keys:
             return await self._added_by(cause)
         made = await validate_belief(pattern, self._home, self._store, self._session.name)
+        made = mark_stale(made, UNJUDGED_REASON) if unjudged else made
         known = find_same_belief(made, self._home.compartments.patterns.values())
         of_own = known.evidence_ids if known is not None else []
         fresh = [
@@ -191,6 +198,26 @@ class SemanticSynthesisStore(BeliefReader):
             now = self._home.compartments.patterns[pattern_id]
             judged_now = revalidate_belief(now, self._clock.now(), still_valid=still_valid)
             return {"patterns": [judged_now.as_json()], "by": "person", "asker": asker}, None
+
+        await self._change(compose, cause)
+
+    async def judge(
+        self, judgements: Sequence[tuple[SynthesizedPattern, Judgement]], cause: str
+    ) -> None:
+        """Record a judge's rulings on beliefs; one that changed since it was asked about stays as it is.
+
+        Raises:
+            TapeWriteError: The storage failed; nothing was changed.
+        """
+
+        def compose(_version: int) -> tuple[dict[str, Any] | None, None]:
+            believed, now = self._home.compartments.patterns, self._clock.now()
+            ruled = [
+                judge_belief(pattern, judgement, now).as_json()
+                for pattern, judgement in judgements
+                if believed.get(pattern.id) == pattern
+            ]
+            return ({"patterns": ruled, "by": "judge"} if ruled else None), None
 
         await self._change(compose, cause)
 

@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 
+from bot.memory.gate.belief_updates import awaits_judge
+from bot.memory.records.fact_fold import fold_entries
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import (
     ScriptedModel,
     consolidation_reply,
+    judgement_reply,
     text_reply,
     tool_call_reply,
 )
+from bot.testing.waiting import until
 from tests.bot.agent.believing import CONCLUDE
 from tests.bot.agent.telling import DAY, pressed, results, say, shown, talk
 
@@ -58,19 +62,46 @@ async def test_what_the_model_concludes_is_explained_confirmed_and_ended(chat):
     line = f"**p1.** {text} (conclusion; not certain (0.57), last confirmed 2 weeks ago)"
     assert line in await say(host, "/memory beliefs")
     why = (await say(host, "/memory why p1")).splitlines()
-    assert why[1].startswith("Believed: a conclusion, not certain (0.57)")
-    assert why[3] == f"- Ada, message of 2026-02-10 10:00, entry #{first}: “{SAID}”"
+    assert why[1].startswith("Not used yet: a conclusion, not certain (0.57)")
+    assert why[4] == f"- Ada, message of 2026-02-10 10:00, entry #{first}: “{SAID}”"
     assert why[-1].startswith("Decision of 2026-02-10 10:00 (the assistant): approved; a person's")
     await talk(
         host,
         ("/memory accept p1", f"- Confirmed: **p1.** {text}"),
         ("/memory beliefs", ", confirmed today"),
+        ("/memory why p1", "Believed: a conclusion"),
         ("/memory drop p1, p7", f"- Ended: **p1.** {text}\n- There is no p7."),
         ("/memory beliefs", NONE),
         ("/memory why p1", "Ended: a conclusion", "revalidated: no longer valid."),
     )
     group = {"chat": "-5", "private": False, "role": "member"}
     await talk(host, ("/memory drop p1", "only an owner"), **group)
+
+
+@pytest.mark.parametrize("ruling", ["supported", "not_supported", None])
+async def test_a_conclusion_is_in_no_prompt_until_a_judge_or_the_person_says_yes(tmp_path, ruling):
+    text = "Walks help Ada."
+    steps = iter([tool_call_reply(("belief_add", {"text": text}))])
+    model = ScriptedModel(
+        lambda _: next(steps, text_reply("ok")),
+        judgement=ruling and (lambda request: judgement_reply(request, lambda _: ruling)),
+    )
+
+    async def judged() -> bool:
+        beliefs = fold_entries(await host.tape("person:fake:7")).compartments.patterns.values()
+        return not any(map(awaits_judge, beliefs))
+
+    async with session_host(tmp_path, model, tools=(CONCLUDE,)) as host:
+        await say(host, SAID)
+        if ruling is not None:
+            await until(judged)
+        for command, believed in (("/new now", ruling == "supported"), ("/memory accept p1", True)):
+            await say(host, command)
+            await talk(host, ("/new now",), ("hello",))
+            assert (text in shown(model)) is believed
+    claims = [str(one.messages[-1]["content"]) for one in model.requests_for("judgement")]
+    assert all(text in one and SAID in one for one in claims)
+    assert len(claims) == (ruling is not None)
 
 
 async def test_what_rests_on_forgotten_words_is_believed_no_longer(chat):
