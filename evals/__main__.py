@@ -5,19 +5,28 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 
 from bot.core.errors import TapebotError
+from bot.llm.base import Model
 from bot.llm.embeddings.base import Embedder
 from bot.llm.embeddings.registry import build_embedder
 from bot.runtime.app import make_judge, make_model
 from bot.runtime.settings import Settings, export_dotenv, load_settings
 from evals.answer_eval import GradedAnswer, LabelledQuestion, answer_all, count_verdicts
+from evals.change_eval import (
+    JudgedChange,
+    LabelledChange,
+    change_statistics,
+    has_changes,
+    judge_changes,
+)
 from evals.claim_eval import JudgedClaim, LabelledClaim, claim_statistics, judge_all
 from evals.dataset import Dataset, read_dataset
 from evals.labels import read_labels
@@ -30,6 +39,8 @@ from evals.metrics import (
     compute_metrics,
 )
 from evals.recall_eval import ask_all
+
+Judged = TypeVar("Judged")
 
 
 def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = None) -> int:
@@ -61,10 +72,10 @@ def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = N
 
 
 def eval_claims(path: Path, as_json: bool, settings: Settings, *, oracle: bool = False) -> int:
-    """Run labelled claims through judge and write gate; print counts, and each wrong verdict.
+    """Run labelled claims or changes through judge and write gate; print counts, and what came out wrong.
 
     Args:
-        path: The labelled claims.
+        path: The labelled claims, or changes of facts.
         as_json: Whether to print one JSON object.
         settings: Settings of the judge.
         oracle: Whether the labels themselves judge.
@@ -73,11 +84,18 @@ def eval_claims(path: Path, as_json: bool, settings: Settings, *, oracle: bool =
         TapebotError: The file is malformed; the text says where.
         OSError: The file cannot be read.
     """
+    if has_changes(path):
+        changes = read_labels(path, LabelledChange)
+        if oracle:
+            changed, judge = anyio.run(judge_changes, changes, "oracle"), "oracle"
+        else:
+            changed, judge = anyio.run(_judged, partial(judge_changes, changes), settings)
+        return _print_changes(changed, judge, as_json)
     claims = read_labels(path, LabelledClaim)
     if oracle:
         judged, judge = anyio.run(judge_all, claims, "oracle"), "oracle"
     else:
-        judged, judge = anyio.run(_judged, claims, settings)
+        judged, judge = anyio.run(_judged, partial(judge_all, claims), settings)
     told = claim_statistics(judged, judge)
     if as_json:
         print(json.dumps(told, ensure_ascii=False))
@@ -121,18 +139,32 @@ async def _answered(labels: Sequence[LabelledQuestion], settings: Settings) -> l
 
 
 async def _judged(
-    claims: Sequence[LabelledClaim], settings: Settings
-) -> tuple[list[JudgedClaim], str]:
-    """Return the judged claims, and the name of the judge."""
+    judging: Callable[[Model | None], Awaitable[list[Judged]]], settings: Settings
+) -> tuple[list[Judged], str]:
+    """Return what was judged, and the name of the judge."""
     model = make_model(settings)
     judge = make_judge(settings, model)
     try:
-        return await judge_all(claims, judge), judge.name if judge is not None else "none"
+        return await judging(judge), judge.name if judge is not None else "none"
     finally:
         with anyio.CancelScope(shield=True):
             await model.aclose()
             if judge is not None and judge is not model:
                 await judge.aclose()
+
+
+def _print_changes(judged: Sequence[JudgedChange], judge: str, as_json: bool) -> int:
+    """Print counts, and each change after which memory says what does not hold, or less than holds."""
+    told = change_statistics(judged, judge)
+    if as_json:
+        print(json.dumps(told, ensure_ascii=False))
+        return 0
+    for one in judged:
+        if one.outcome in ("stale", "lost"):
+            said = " / ".join(one.label.said)
+            print(f"{one.label.kind}, {one.outcome}: {said!r}: {' / '.join(one.believed)!r}")
+    _print_counts({"changes": told["changes"]})
+    return 0
 
 
 def _print_counts(told: Mapping[str, Mapping[str, int]]) -> None:

@@ -38,7 +38,8 @@ from bot.memory.records.quote_spans import (
 from bot.memory.records.transcript import answer_text
 from bot.tape.entries import TapeEntry
 
-_FEW_WORDS, _FEW_SIGNS = 6, 48
+_VERY_FEW, _FEW_WORDS, _FEW_SIGNS = 3, 6, 48
+"""A message of so few words is kept with what it answers: always, or if that asks something."""
 _MOST_QUOTES = 12
 _SHOWN = 80
 _ASKS = ("?", "？", "؟")
@@ -126,6 +127,8 @@ class OwnWords:
         if len(said.split()) > _FEW_WORDS or len(said) > _FEW_SIGNS:
             return evidence
         context, where = self.before(entry)
+        if len(said.split()) > _VERY_FEW and where != entry.id and not _asks(context):
+            return evidence
         return replace(evidence, context=context, context_entry=where)
 
     def before(self, entry: TapeEntry) -> tuple[str, int]:
@@ -142,6 +145,10 @@ class OwnWords:
             return "", 0
         # A question stands at the end.
         return " ".join(answer_text(earlier[-1]).split())[-LONGEST_CONTEXT:], earlier[-1].id
+
+
+def _asks(text: str) -> bool:
+    return any(sign in text for sign in _ASKS)
 
 
 def _is_own(entry: TapeEntry) -> bool:

@@ -327,7 +327,7 @@ def _models(settings: Settings) -> Iterator[CheckResult]:
         if name not in settings.models:
             yield _model(name, settings, _("fallback "))
     judge = settings.judge_model
-    if judge is not None and judge not in ("none", "offline", *settings.models):
+    if judge is not None and judge not in ("none", "off", "offline", *settings.models):
         yield _model(judge, settings, _("judge "))
     named = {judge or settings.model, *(preset.model for preset in settings.models.values())}
     for name, trial in JudgeTrials(settings.home / JUDGES_FILE).failed().items():

@@ -16,6 +16,7 @@ from bot.testing.scripted_model import (
     tool_call_reply,
 )
 from testkit.openai_server import ScriptedOpenAI
+from tests.bot.agent.telling import say
 
 HOME = "person:fake:7"
 MOVED = "I moved to Oslo."
@@ -42,11 +43,11 @@ async def test_a_judge_is_tried_once_and_below_nine_in_ten_it_counts_as_none(tmp
     passed, path = wrong <= 2, tmp_path / JUDGES_FILE
     model = model_of(wrong)
     async with session_host(tmp_path, model, judge_trials=JudgeTrials(path)) as host:
-        await host.channel.ask(MOVED)
+        await say(host, MOVED)
         await host.wait_until(lambda: bool(JudgeTrials(path).result(model)))
         if passed:
             await host.wait_for_event("memory.facts", 2, session=HOME)
-        memory, status = await host.channel.ask("/memory"), await host.channel.ask("/status")
+        memory, status = await say(host, "/memory"), await say(host, "/status")
         assert (OSLO in memory) is passed
         assert (f"you said: “{MOVED}”" in memory) is not passed
         told = "`scripted` ruled right on 17 of 20 known claims only, so it counts as none"
@@ -54,7 +55,7 @@ async def test_a_judge_is_tried_once_and_below_nine_in_ten_it_counts_as_none(tmp
         assert len(model.requests_for("judgement")) == 1 + passed
     again = model_of(0)
     async with session_host(tmp_path, again, judge_trials=JudgeTrials(path)) as host:
-        await host.channel.ask(MOVED)
+        await say(host, MOVED)
         await host.bus.drain()
         known = [one for one in again.requests_for("judgement") if "Paula" in str(one.messages)]
         assert not known
